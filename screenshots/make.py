@@ -20,6 +20,7 @@ from tests import isolation
 from tests.fake_llm import FakeLLM
 
 from . import shop
+from .compare import compare
 from .day import day, write
 from .talk import talk
 from .tour import tour
@@ -53,6 +54,7 @@ def main() -> int:
             asyncio.run(tour(Engine.open(kind="app"), picture))
             asyncio.run(day(busy, picture))
             asyncio.run(talk(picture))
+            asyncio.run(compare(picture))
     finally:
         isolation.end_tmux_servers(root)
         left = isolation.end_left_overs(marker)

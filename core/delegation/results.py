@@ -232,6 +232,8 @@ def end_fields(run: RunSnapshot, result: RunResult | None, *, limit: int | None 
         fields["partial"] = True
     if result.check is not None:
         fields["check"] = check_fields(result.check)
+        if result.check.passed:
+            del fields["check"]["output"]  # which nobody has to mend
     if result.finalized is not None:
         fields["finalized"] = msgspec.to_builtins(result.finalized)
     return fields

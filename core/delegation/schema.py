@@ -194,6 +194,14 @@ _END: Schema = {
     "usage": {"type": "object"},
     "finalized": {"type": "object", "additionalProperties": _TEXT},
     "partial": {"type": "boolean"},
+    "check": {
+        "type": "object",
+        "properties": {
+            **dict.fromkeys(("name", "output", "note"), _TEXT),
+            **dict.fromkeys(("exitCode", "seconds"), _NUMBER_OR_NULL),
+            "passed": {"type": "boolean"},
+        },
+    },
     "changes": {
         "type": "object",
         "properties": {

@@ -38,6 +38,7 @@ OF_A_RUN = (
         "finalized",
         "partial",
         "changes",
+        "check",
         "answer",
     ),
 )

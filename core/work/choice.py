@@ -34,11 +34,20 @@ class ChoicePlan(Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """Say all that it will do; some paragraphs."""
-        parts = [self.applied.words] if self.applied else []
-        parts += [plan.words for plan in self.discarded]
-        parts += [f"{note[:1].upper()}{note[1:]}." for note in self.notes]
-        return "\n\n".join(parts)
+        """Say all that it will do, or what keeps it from that; some lines."""
+        if self.refusal:
+            return "\n".join(filter(None, (_sentence(self.refusal), _sentence(self.advice))))
+        lines = self.applied.words.split("\n")[:-1] if self.applied else []
+        if self.discarded:
+            lines.append("Discards, with worktree and branch:")
+            lines += [f"  {plan.run}: {plan.standing}" for plan in self.discarded]
+        lines += map(_sentence, self.notes)
+        staged = "The files are left unstaged; index and branch stay as they are. " if self.applied else ""
+        return "\n".join((*lines, f"{staged}Undo takes all of it back for a day."))
+
+
+def _sentence(clause: str) -> str:
+    return f"{clause[:1].upper()}{clause[1:]}{'' if clause.endswith(('.', '?')) else '.'}" if clause else ""
 
 
 def plan_choice(project: paths.Project, run: RunSnapshot, others: Iterable[RunSnapshot]) -> ChoicePlan:

@@ -35,6 +35,8 @@ class DiscardPlan(Struct, frozen=True, kw_only=True):
     """Say what it will do, and what is lost by it; some lines."""
     directory: str
     tip: str = ""
+    standing: str = ""
+    """What of it is nowhere else, in short."""
 
 
 class Discarded(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -72,7 +74,7 @@ def plan_discard(project: paths.Project, run: RunSnapshot) -> DiscardPlan:
     words.append("Undo brings all of it back for a day.")
     return DiscardPlan(
         run_id=run.run_id, run=words_of(run), branch=record.branch, words="\n".join(words), directory=directory,
-        tip=standing.tip,
+        tip=standing.tip, standing=standing.words if standing.is_safe else f"{standing.words}, nowhere else",
     )  # fmt: skip
 
 

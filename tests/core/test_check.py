@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.cli.output import worst
 from subdeck.core.cli.status import status
-from subdeck.core.delegation.results import end_fields, result_text
+from subdeck.core.delegation.results import end_fields, result_text, run_fields
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SettingsError, UsageError
+from subdeck.core.mcp.results import brief
 from subdeck.core.project.diagnosis import DiagnosisReader, explain
 from subdeck.core.run.changes import CheckResult
 from subdeck.core.run.describe import check_word, check_words, doing
@@ -232,6 +233,9 @@ def test_what_parents_are_told(project_dir: Path) -> None:
     assert ("tests", False, 1, "1 failed") == tuple(fields[key] for key in ("name", "passed", "exitCode", "output"))
     passed = replace(result, check=CheckResult("tests", 0, 1.0, "fine"))
     assert "fine" not in result_text(run, passed)
+    assert "output" not in end_fields(run, passed)["check"]
+    shown = brief({"counts": {}, **run_fields(run), **end_fields(run, result)}, 10_000, lambda *_: "")
+    assert "1 failed" == shown["check"]["output"]
 
 
 def test_where_it_is_shown(project_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:

@@ -170,7 +170,7 @@ class FakeWork:
 
     def choose(self, plan: ChoicePlan) -> tuple[Act, ...]:
         self.chosen.append(plan)
-        return ()
+        return (Act("a", ActKind.APPLY, plan.run, ""),)
 
     def difference(self, run: RunSnapshot, other: RunSnapshot) -> Difference:
         found = self.differences[run.run_id, other.run_id]

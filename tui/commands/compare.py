@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...core.errors import SubdeckError
 from ...core.run.comparison import LEAST, MOST
 from ...core.run.describe import runs_word
 from ..actions.model import READONLY
 from ..deck.screen import MainScreen
 from ..dialogs.reading import HelpScreen, ReadingScreen
 from .base import Commands, name_of
+from .taking import TakingCommands
 
 if TYPE_CHECKING:
     from ...core.run.snapshot import RunSnapshot
-    from ...core.work.choice import ChoicePlan
     from ..compare.screen import CompareScreen
     from .detail import DetailCommands
 
@@ -23,6 +22,7 @@ class CompareCommands(Commands):
     def __init__(self, deck: MainScreen, detail: DetailCommands) -> None:
         super().__init__(deck)
         self._detail = detail
+        self._taking = TakingCommands(deck)
         self._screen: CompareScreen | None = None
 
     def open(self) -> None:
@@ -67,30 +67,10 @@ class CompareCommands(Commands):
             case "choose" if self._bridge.readonly:
                 self._say(READONLY)
             case "choose":
-                self.spawn(self._choose, screen)
+                run = screen.run
+                self.spawn(self._taking.choose_run, run, [one for one in screen.runs if one.run_id != run.run_id])
             case _:
                 pass
-
-    async def _choose(self, screen: CompareScreen) -> None:
-        """Apply what the run of the current column changed, and discard what the others did."""
-        work, run = self._bridge.engine.work, screen.run
-        others = [other for other in screen.runs if other.run_id != run.run_id]
-
-        async def load() -> ChoicePlan:
-            plan = await self._bridge.call(work.plan_choice, run, others)
-            if plan.refusal:
-                raise SubdeckError(f"{plan.refusal[:1].upper()}{plan.refusal[1:]}", hint=plan.advice)
-            return plan
-
-        question = f"Pick {screen.current + 1}, {name_of(run)}?"
-        plan = await self._confirmed_data(question, load, lambda plan: plan.words, "Pick")
-        if plan is None:
-            return
-        try:
-            await self._bridge.call(work.choose, plan)
-        finally:
-            await self._deck.undo.look()
-        self._say(f"Picked {name_of(run)}; {self._key('undo')} on the deck takes all of it back")
 
     async def _open(self, run: RunSnapshot) -> None:
         """Show the whole answer of a run, and all else of it."""

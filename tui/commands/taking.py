@@ -80,6 +80,18 @@ class TakingCommands(Commands):
 
         return await self._agreed(f"Discard {what}?", make, "Discard", act, f"Discarded {what}", harmless=False)
 
+    async def choose_run(self, run: RunSnapshot, others: Sequence[RunSnapshot]) -> bool:
+        """Apply what a run changed and discard what others did, by one question; return whether that was done."""
+        work = self._bridge.engine.work
+        return await self._agreed(
+            f"Pick {name_of(run)}?",
+            lambda: work.plan_choice(run, others),
+            "Pick",
+            lambda plan, _: work.choose(plan)[-1],
+            f"Picked {name_of(run)}",
+            harmless=False,
+        )
+
     async def keep_run(self, run: RunSnapshot) -> None:
         """Keep what a run has committed by a branch whose name is asked for."""
 

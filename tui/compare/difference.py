@@ -30,6 +30,7 @@ def difference_lines(found: Difference) -> list[Content]:
 
 def _patch(patch: bytes) -> Iterator[Content]:
     lines = patch.decode("utf-8", "replace").removesuffix("\n").split("\n") if patch else []
+    lines = [line for line in lines if not line.startswith("index ")]  # of which the ids are whole
     for line in lines[:MOST]:
         text = plain(line).expandtabs(4)
         style = "bold" if line.startswith(_HEADS) else _STYLES.get(line[:1], "")
