@@ -23,6 +23,8 @@ from .text.plain import one_line
 
 if TYPE_CHECKING:
     from .agents.choice import AgentChoice
+    from .budget.allowance import Standing
+    from .budget.ledger import DayBook
     from .config.settings import Settings
     from .config.workspace import Workspace
     from .launch.plan import Plan
@@ -58,6 +60,8 @@ class Engine:
         if paths.has_settings(self.project):
             self.read_settings()
         self._work: Work | None = None
+        self._day_book: DayBook | None = None
+        """What was spent today, as it was read last."""
         self._launched_by = LaunchedBy(session, kind)
         self._looks_by = None if readonly else kind
         """Who signs the results of lost runs; None finishes none."""
@@ -128,6 +132,22 @@ class Engine:
         except SettingsError as error:
             return (error,)
 
+    def standing(self) -> Standing | None:
+        """Return what was spent today of what may be; None without a budget for it. A look costs one stat."""
+        is_limited = self._workspace is not None and self._workspace.settings.has_day_budget
+        return self.spending() if is_limited else None
+
+    def spending(self) -> Standing:
+        """Return what was spent today, with a budget or without."""
+        from .budget.allowance import standing
+        from .budget.ledger import DayBook, local_day
+
+        day = local_day()
+        if self._day_book is None or self._day_book.day != day:
+            self._day_book = DayBook(day)
+        self._day_book.look()
+        return standing(self._day_book, self.project.root, self.settings)
+
     def launch(self, requests: Sequence[RunRequest], *, background: bool) -> tuple[RunSnapshot, ...]:
         """Start runs, one for each request; several are a group, of which `max_parallel` run at a time.
 
@@ -141,7 +161,13 @@ class Engine:
         planned = [plan.decide(background=background, launched_by=self._launched_by) for plan in plans]
         if len(planned) > 1:
             planned = as_group(planned, self.settings.max_parallel)
-        launch(self.project, planned, self.settings, on_created=self._session.add_run if background else None)
+        launch(
+            self.project,
+            planned,
+            self.settings,
+            on_created=self._session.add_run if background else None,
+            over_budget=any(request.over_budget for request in requests),
+        )
         metas = [run.meta for run in planned]
         standing = {run.run_id: run for run in self.snapshots([meta.run_id for meta in metas])}
         return tuple(standing[meta.run_id] for meta in metas if meta.run_id in standing)

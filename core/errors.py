@@ -84,6 +84,10 @@ class LaunchError(SubdeckError):
     """A run could not be started although the request was right (disk, processes)."""
 
 
+class BudgetExceeded(UsageError):
+    """The day's budget, or the project's, leaves no room for a launch; a person may allow it once."""
+
+
 class RunBusy(SubdeckError):
     """The request needs a finished run, and this one has not ended."""
 

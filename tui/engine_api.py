@@ -1,6 +1,6 @@
 """What the app asks of an engine: `core.engine.Engine` answers it, and so does the engine of the tests.
 
-Everything but `project`, `cwd` and `settings` may block, and is called in a thread.
+Everything but `project`, `cwd`, `settings` and `standing` may block, and is called in a thread.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from ..core.agents.choice import AgentChoice
+    from ..core.budget.allowance import Standing
     from ..core.config.settings import Settings
     from ..core.config.workspace import Workspace
     from ..core.errors import SubdeckError
@@ -105,6 +106,7 @@ class EngineApi(Protocol):
     def take_over(self, run_id: str, /) -> tuple[str, ...]: ...
 
     def check(self, request: RunRequest, /) -> tuple[SubdeckError, ...]: ...
+    def standing(self) -> Standing | None: ...
     def launch(self, requests: Sequence[RunRequest], /, *, background: bool) -> tuple[RunSnapshot, ...]: ...
     def stop(self, run_ids: Iterable[str], /, *, force: bool = False) -> tuple[str, ...]: ...
     def send(self, run_id: str, text: str, /) -> Sent: ...

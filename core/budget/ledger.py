@@ -207,6 +207,15 @@ class RunBook:
             )
         return made
 
+    def settle(self) -> None:
+        """Write the end of a lost run, and no less than what its wrapper had said. Raises OSError."""
+        for day, entry in self.entries(is_over=True).items():
+            book = DayBook(day)
+            book.look()
+            said = book.entries.get(self._run, entry)
+            spent, tokens = max(said.spent, entry.spent), max(said.tokens, entry.tokens)
+            append(day, [replace(entry, spent=spent, tokens=tokens)])
+
     def write(self, *, is_over: bool) -> None:
         """Write all of it at the end, else the newest day, and once more the one before it. Raises OSError."""
         entries = self.entries(is_over=is_over)

@@ -59,6 +59,8 @@ def show_list(engine: Engine, runs: Sequence[RunSnapshot], *, show_all: bool) ->
     say_lines(rows(runs))
     more = "; --all shows every run" if not show_all and len(runs) >= LAST else ""
     say(f"\n{totals(runs)}{more}")
+    if (standing := engine.standing()) and standing.words:
+        say(standing.words)
 
 
 def rows(runs: Sequence[RunSnapshot]) -> list[str]:

@@ -44,7 +44,7 @@ def status(refs: tuple[str, ...], show_all: bool, as_json: bool) -> None:
     runs = engine.snapshots(run_ids) if refs else listed(engine, show_all=show_all)
     if as_json:
         documents = [_run_document(engine, run, engine.work.changes(run) if refs else run.changes) for run in runs]
-        document({"counts": count(runs), "runs": documents})
+        document({"counts": count(runs), "spending": engine.spending(), "runs": documents})
     elif refs and runs:
         lines = [line for run in runs for line in _lines_about(engine, run)]
         say_lines([*rows(runs), "", *lines])

@@ -427,3 +427,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     retention: Retention = Retention()
     notices: tuple[str, ...] = ()
     """Not a key: what of the project's file has no effect, and why (a cap above the user's)."""
+
+    @property
+    def has_day_budget(self) -> bool:
+        """Whether there is a limit to what may be spent in a day, by all runs or by those of a project."""
+        return bool(self.day_budget or self.project_budget or self.project_budgets)

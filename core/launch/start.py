@@ -61,13 +61,21 @@ def launch(
     settings: Settings,
     *,
     on_created: Callable[[RunMeta], None] | None = None,
+    over_budget: bool = False,
 ) -> None:
     """Start one wrapper for each run; return when every one has written its first event or has ended.
 
     `on_created` is called for each before the run exists, so that whoever finds it lost finds it remembered, too.
     Raises LaunchError when the disk refuses that or a run directory, or something else is in a place of ours; then none
-    was started. After that each failure is the result of its run.
+    was started. After that each failure is the result of its run. Raises BudgetExceeded where the budget of the day
+    leaves no room, unless `over_budget`.
     """
+    metas = [run.meta for run in planned]
+    has_budget = settings.has_day_budget or any(meta.limits.budget for meta in metas)
+    if has_budget:
+        from ..budget.allowance import reserve
+
+        reserve(project.root, metas, settings, over_budget=over_budget)
     _prepare(project)
     remove_old_slots(project)
     remove_unborn(project)
@@ -98,6 +106,10 @@ def launch(
         for launching in created:
             _take_back(launching)
         _take_back_worktrees(project, planned)
+        if has_budget:
+            from ..budget.allowance import release
+
+            release(project.root, metas)
         raise
 
 

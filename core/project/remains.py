@@ -24,6 +24,7 @@ from ..run.events import (
     KnownEvent,
     Message,
     RunEnded,
+    UsageReported,
     decode_event,
     encode_event,
 )
@@ -34,6 +35,7 @@ from ..run.outcome import REASONS, InvalidPayload, read_payload, stopped
 from ..run.progress import ProgressFormatter
 from ..system import files
 from ..system.directory import RefusedError
+from ..system.log import log_fault
 from ..text.plain import one_line, plain
 
 _PASSING = (
@@ -63,8 +65,11 @@ class Remains:
         self.fold = Fold()
         self._settled: dict[str, MessageState] = {}
         """What became of messages, by their ids."""
+        self._paid: list[UsageReported] = []
         for event in _events(self._path(paths.EVENTS)):
             self.fold.apply(event)
+            if isinstance(event, UsageReported):
+                self._paid.append(event)
             if isinstance(event, Message) and event.state is not MessageState.ACCEPTED:
                 self._settled[event.id] = event.state
         self._lasted_ms = self._duration_ms()
@@ -82,6 +87,7 @@ class Remains:
         result = self._prepared or replace(self._result(by, not_ended), undelivered=undelivered)
         if self.fold.ended is None:
             self._add(RunEnded(status=result.status, reason=result.reason), plain(result.error_message or ""))
+        self._settle()
         if self._prepared and not_ended:
             artifacts.write_result(self._run_dir, replace(self._prepared, not_ended=not_ended))
         elif self._prepared is None or not artifacts.publish_result(self._run_dir):
@@ -89,6 +95,23 @@ class Remains:
         for name in _PASSING:
             files.remove(self._path(name))
         inbox.discard()
+
+    def _settle(self) -> None:
+        """Say in the ledger what it has spent, before it has a result: whoever is killed here leaves that to the next,
+        and to say it twice changes nothing.
+        """
+        budget = (self._meta and self._meta.limits.budget) or 0.0
+        if not (self._paid or budget) or self._meta is None:
+            return
+        from ..budget.ledger import RunBook
+
+        book = RunBook(self._project.root, self._run_id, budget, self._meta.created_at)
+        for event in self._paid:
+            book.add(event, event.ts)
+        try:
+            book.settle()
+        except OSError as error:
+            log_fault("saying what a lost run has spent", error)
 
     def _late(self, inbox: Inbox) -> tuple[Undelivered, ...]:
         """Let nothing more into the inbox, and say of what was sent and never reached the child that it is late."""

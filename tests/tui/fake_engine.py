@@ -17,9 +17,10 @@ import msgspec
 from msgspec import structs
 from subdeck.core import paths
 from subdeck.core.agents.agent import AgentChoice
+from subdeck.core.budget.allowance import Standing
 from subdeck.core.config.settings import Settings
 from subdeck.core.config.workspace import Workspace
-from subdeck.core.errors import RunBusy, SubdeckError
+from subdeck.core.errors import BudgetExceeded, RunBusy, SubdeckError
 from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import Preset, PresetCatalog, PresetProblem
 from subdeck.core.project.follower import Stop, Update
@@ -251,6 +252,7 @@ class FakeEngine:
         self.claimed: list[str] = []
         self.untold: tuple[RunSnapshot, ...] = ()
         self.launch_error: Exception | None = None
+        self.spent_today: Standing | None = None
         self.stop_error: Exception | None = None
         self.problems: tuple[SubdeckError, ...] = ()
         self.told: list[tuple[str, ...]] = []
@@ -321,9 +323,12 @@ class FakeEngine:
     def check(self, request: RunRequest) -> tuple[SubdeckError, ...]:
         return self.problems
 
+    def standing(self) -> Standing | None:
+        return self.spent_today
+
     def launch(self, requests: Sequence[RunRequest], *, background: bool) -> tuple[RunSnapshot, ...]:
         assert background
-        if self.launch_error:
+        if self.launch_error and not (isinstance(self.launch_error, BudgetExceeded) and requests[0].over_budget):
             raise self.launch_error
         self.launched += requests
         run = a_run(900 + len(self.launched), meta_task=requests[0].task, meta_preset=requests[0].preset or "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from subdeck.core.config.settings import Settings
-from subdeck.core.errors import LaunchError, ModelError
+from subdeck.core.errors import BudgetExceeded, LaunchError, ModelError
 from subdeck.core.launch.model_choices import ModelChoice
 from subdeck.core.run.model import PresetSource, RunRequest
 from subdeck.tui.launch.form import LaunchForm
@@ -100,6 +100,22 @@ async def test_text_is_kept_when_launching_fails(error: Exception) -> None:
         engine.launch_error = None
         await deck.press("ctrl+s")
         await deck.until(lambda: engine.launched, "the second try")
+
+
+async def test_over_the_budget_once() -> None:
+    """A launch that the day's budget has no room for is allowed by a question, for that launch alone."""
+    engine = FakeEngine(presets=[a_preset()])
+    engine.launch_error = BudgetExceeded("the day's budget leaves no room: $20.10 of $20.00 spent", where="budget")
+    async with opened(engine) as deck:
+        await deck.until(lambda: deck.main.presets.row_count, "the presets")
+        await dialog_of(deck, "n")
+        await deck.type("find it")
+        await deck.press("ctrl+s")
+        await deck.until_text("Launch over the budget, this once?")
+        assert "$20.10 of $20.00 spent" in deck.screen_text
+        await deck.press("y")
+        await deck.until(lambda: engine.launched, "the launch")
+        assert [True] == [request.over_budget for request in engine.launched]
 
 
 async def test_ad_hoc_run() -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ...core.agents.choice import AgentChoice
+    from ...core.budget.allowance import Standing
 
 GAP = "  "
 
@@ -48,6 +49,8 @@ class DeckHeader(Widget):
     _agent = reactive("")
     _runs = reactive("")
     _spent = reactive("")
+    _level = reactive("")
+    """How much is left of the day's budget."""
     _needs = reactive("")
 
     def __init__(self, project: str, *, readonly: bool) -> None:
@@ -63,12 +66,18 @@ class DeckHeader(Widget):
         self._short_agent = one_line(f"{agent.name} {agent.version or ''}" if agent else "no agent", 40)
         self._agent = one_line(agent.label if agent else f"no agent: {problem}", 100)
 
-    def show_figures(self, counts: Counts, today: Totals, whole: Totals, costs_key: str) -> None:
-        """Say what runs and what today's runs used; the tooltip says what all did, and which key shows more."""
+    def show_figures(
+        self, counts: Counts, today: Totals, whole: Totals, costs_key: str, standing: Standing | None = None
+    ) -> None:
+        """Say what runs and what today's runs used, or what was spent of the day's budget; the tooltip says what all
+        did, and which key shows more.
+        """
         queued = f", {counts.queued} queued" if counts.queued else ""
         self._runs = f"{counts.running - counts.queued} running{queued}"
         spent = _spent(today)
-        self._spent = f"today {spent}" if spent else ""
+        of_budget = standing.words if standing else ""
+        self._spent = of_budget or (f"today {spent}" if spent else "")
+        self._level = str(standing.level) if standing else ""
         words = (
             f"Today's runs: {spent or NOTHING}",
             f"All runs: {_spent(whole) or NOTHING}",
@@ -94,7 +103,14 @@ class DeckHeader(Widget):
         right = self._right(room - len(gone) - len(GAP) - 1)
         path = short_path(self._project, max(SHORTEST_PATH, room - len(right) - len(gone) - len(GAP) - 1))
         where = Content.assemble(path, (gone, "bold $text-warning"))
-        return two_sided(name + where, Content(right), width)
+        return two_sided(name + where, self._coloured(right), width)
+
+    def _coloured(self, right: str) -> Content:
+        """Show what was spent in the colour of how much is left; it stands last, where there is room for it."""
+        style = {"nearly used up": "bold $text-warning", "used up": "bold $text-error"}.get(self._level)
+        if style is None or not right.endswith(self._spent):
+            return Content(right)
+        return Content.assemble(right.removesuffix(self._spent), (self._spent, style))
 
     def _right(self, room: int) -> str:
         """Say as much as there is room for beside the path; what needs a person goes last."""

@@ -19,10 +19,10 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 from textual.worker import Worker
 
-from ...core.errors import SubdeckError
-from ...core.text.plain import plain
+from ...core.errors import BudgetExceeded, SubdeckError
+from ...core.text.plain import one_line, plain
 from ..actions import KeyContext, bindings
-from ..dialogs.ask import AskScreen
+from ..dialogs.ask import AskScreen, ConfirmScreen
 from ..feed.bridge import Bridge
 from ..terminal.handover import edit_text
 from ..text.format import format_error, notify_failure
@@ -95,6 +95,8 @@ class LaunchScreen(ModalScreen[str]):
         self._keys = keys
         self._remembered = remembered
         self._runs = runs
+        self._over_budget = False
+        """Whether the next launch was allowed although the day's budget has no room for it."""
         self._fields = LaunchFields(form, written_facts(form.preset), list_key)
         self._ready = asyncio.Event()
         """Set when what is remembered and what is repeated is in the fields."""
@@ -270,8 +272,10 @@ class LaunchScreen(ModalScreen[str]):
             self._fields.go_to(problems[0])
             return
         form = self.form
+        over_budget, self._over_budget = self._over_budget, False
         try:
-            launched = await self._bridge.call(launch, self._bridge.engine, form, values, self._saved)
+            start = partial(launch, over_budget=over_budget)
+            launched = await self._bridge.call(start, self._bridge.engine, form, values, self._saved)
         except Exception as error:  # whatever it was, the text must not be lost with the dialog
             if not self.is_current:
                 await self._keep(lambda memory: memory.after_cancel(form.key, values.task))
@@ -289,10 +293,18 @@ class LaunchScreen(ModalScreen[str]):
             self._saved = error.preset
             error = error.reason
         self._set_launching(False)
+        if isinstance(error, BudgetExceeded):
+            question = ConfirmScreen("Launch over the budget, this once?", one_line(error.what, 300), "Launch")
+            self.app.push_screen(question, self._launch_over_budget)
         self._checked = (self.form.to_check(values), values.save_as)
         self._problems = (error,)
         self._show_problems()
         self._fields.go_to(error)
+
+    def _launch_over_budget(self, is_allowed: bool | None) -> None:
+        if is_allowed:
+            self._over_budget = True
+            self.action_start()
 
     def _say_launched(self, launched: Launched) -> None:
         if launched.saved:

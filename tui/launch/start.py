@@ -139,8 +139,11 @@ def what_would_fail(
     return problems
 
 
-def launch(engine: EngineApi, form: LaunchForm, values: LaunchValues, saved: str = "") -> Launched:
-    """Save the preset where that is asked for, then start the runs; `saved` is a preset saved by an earlier try.
+def launch(
+    engine: EngineApi, form: LaunchForm, values: LaunchValues, saved: str = "", *, over_budget: bool = False
+) -> Launched:
+    """Save the preset where that is asked for, then start the runs; `saved` is a preset saved by an earlier try,
+    `over_budget` allows them whatever was spent today.
 
     Raises what the engine raises, and FailedAfterSaving.
     """
@@ -152,6 +155,7 @@ def launch(engine: EngineApi, form: LaunchForm, values: LaunchValues, saved: str
                 raise problems[0]
             note = f"Saved the preset {one_line(name, 40)} as {short_path(_save(engine, values.save_as, values))}"
         request = replace(request, preset=name, tools=None, prompt="")
+    request = replace(request, over_budget=over_budget)
     try:
         runs = engine.launch((request,) * values.count, background=True)
     except Exception as error:
