@@ -106,6 +106,14 @@ def harmless(entries: Iterable[Entry]) -> list[Setting]:
     return [(e.key, e.value) for e in entries if e.is_checkouts and _HARMLESS.fullmatch(e.key.lower())]
 
 
+def unrun_filters(entries: Iterable[Entry]) -> list[str]:
+    """Return the names of filters that a checkout's own settings have and the user's have not: they are not run."""
+    entries = list(entries)
+    named = [(entry, re.fullmatch(r"filter\.(.*)\.(?:clean|smudge|process)", entry.key)) for entry in entries]
+    users = {found[1] for entry, found in named if found and not entry.is_checkouts}
+    return sorted({found[1] for entry, found in named if found and entry.is_checkouts} - users)
+
+
 def value_of(entries: Iterable[Entry], key: str, *, own: bool = False) -> str:
     """Return the value of a key that holds; with `own` only what the checkout says itself; empty where none does."""
     values = [entry.value for entry in entries if entry.key == key and (entry.is_checkouts or not own)]

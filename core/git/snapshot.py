@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from msgspec.structs import replace
 
 from ..system import files
+from ..text.plain import one_line
 from . import configuration
 from .configuration import Setting
 from .index import beginnings, small_file
@@ -45,6 +46,8 @@ class Store:
         self.index = os.path.join(directory, "index")
         self._aside = (directory, *aside)
         """Directories that are in no snapshot, also where they are in the working tree."""
+        self._unrun: list[str] = []
+        """Filters that the repository itself names."""
 
     def take(
         self,
@@ -62,7 +65,15 @@ class Store:
         with self._alone():
             settings = self._prepare(repository)
             taken = self._taken(repository, settings, largest, patience, into_repository=into_repository)
-            return replace(taken, skipped=(*self._told_inside(repository, taken, largest, patience),))
+            skipped = tuple(self._told_inside(repository, taken, largest, patience))
+            return replace(taken, skipped=skipped, note="; ".join(filter(None, (taken.note, self._unrun_words()))))
+
+    def _unrun_words(self) -> str:
+        """Say that files are stored as they are where a filter of the repository's own settings would change them."""
+        if not self._unrun:
+            return ""
+        names = one_line(", ".join(self._unrun), 80)
+        return f"filters that only the settings of the repository name are not run ({names})"
 
     def _taken(
         self,
@@ -217,6 +228,7 @@ class Store:
         for name in ("objects/info", "refs", "info"):
             files.make_private_directory(os.path.join(self.directory, name))
         entries = repository.git.configured()
+        self._unrun = configuration.unrun_filters(entries)
         is_other = repository.object_format != "sha1"
         lines = ["[core]", f"\trepositoryformatversion = {int(is_other)}", "\tbare = false"]
         if is_other:

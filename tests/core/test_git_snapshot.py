@@ -201,7 +201,19 @@ def test_the_users_filters_run(tmp_path: Path, store: Store) -> None:
     git(root, "config", "filter.up.clean", "echo checkout")
     write(root, {"a.up": "words\n"})
     taken = take(store, root)
+    assert "" == taken.note
     assert "WORDS" == git(Path(store.directory), f"--git-dir={store.directory}", "show", f"{taken.tree}:a.up")
+
+
+def test_filters_of_the_repository_are_told(tmp_path: Path, store: Store) -> None:
+    """Where its own settings name a filter, as those of git-crypt do, it is said that it was not run."""
+    root = make(tmp_path / "r", {"a": "x"})
+    git(root, "config", "filter.git-crypt.clean", "false")
+    git(root, "config", "filter.git-crypt.required", "true")
+    write(root, {".gitattributes": "* filter=git-crypt\n", "new": "x"})
+    taken = take(store, root)
+    assert "filters that only the settings of the repository name are not run (git-crypt)" == taken.note
+    assert {".gitattributes", "a", "new"} == set(listed(store.directory, taken.tree))
 
 
 def test_what_a_kill_left_is_no_hindrance(tmp_path: Path, store: Store) -> None:
