@@ -19,6 +19,7 @@ from tests.house.set_up import MCP_CLIENTS_HOME, NEW_PI_HOME, NEW_PI_VERSION
 from .figures import Figure
 
 REPEATS = 15
+FILES = 300
 TASK = "Say hello."
 SAYS_HELLO = {"turns": [{"steps": [{"text": "Hello."}]}], "index_by": "requests"}
 
@@ -37,24 +38,43 @@ class _Server(FakeLLM):
 
 def measure() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as directory, _Server(SAYS_HELLO) as server:
-        project = Path(os.path.realpath(directory))
-        (project / ".git").mkdir()
-        environment = _configure(project, server.base_url)
+        project = Path(os.path.realpath(directory)) / "project"
+        repository = project.parent / "repository"
+        (project / ".git").mkdir(parents=True)
+        environment, in_git = _configure(project, server.base_url), _configure(repository, server.base_url)
+        _make_repository(repository)
         subdeck = (os.path.join(os.path.dirname(sys.executable), "subdeck"), "run", "greeter", TASK)
         by_hand = (_pi(), "--mode", "json", "--model", "fake/test", "--session", str(project / "by-hand.jsonl"))
-        taken: tuple[list[float], list[float]] = ([], [])
-        for _ in range(REPEATS):
-            for argv, times in zip((subdeck, by_hand), taken, strict=True):
-                times.append(_until_asked(server, argv, project, environment))
-        ours, floor = (statistics.median(times) for times in taken)
-        ratio = ours / floor
-        yield Figure(
-            f"exec of subdeck run to the first model request, pi {NEW_PI_VERSION}",
-            f"{ratio:.2f}x ({ours:.0f} ms)",
-            f"pi by hand: {floor:.0f} ms",
-            "1.2x",
-            ratio <= 1.2,
+        starts = (
+            (subdeck, project, environment),
+            (by_hand, project, environment),
+            (subdeck, repository, in_git),
+            (by_hand, repository, in_git),
         )
+        taken: tuple[list[float], ...] = tuple([] for _ in starts)
+        for _ in range(REPEATS):
+            for start, times in zip(starts, taken, strict=True):
+                times.append(_until_asked(server, *start))
+        medians = [statistics.median(times) for times in taken]
+        for where, ours, floor in (("", *medians[:2]), (", in a git repository", *medians[2:])):
+            ratio = ours / floor
+            yield Figure(
+                f"exec of subdeck run to the first model request, pi {NEW_PI_VERSION}{where}",
+                f"{ratio:.2f}x ({ours:.0f} ms)",
+                f"pi by hand: {floor:.0f} ms",
+                "1.2x",
+                ratio <= 1.2,
+            )
+
+
+def _make_repository(root: Path) -> None:
+    """Make a repository of some files there, in which what a run changes is recorded."""
+    (root / ".gitignore").write_text("home/\n.pi/\n")
+    for number in range(FILES):
+        (root / f"file{number}.txt").write_text(f"{number}\n")
+    author = ("-c", "user.name=Bench", "-c", "user.email=bench@example.org")
+    for words in (("init", "-q"), ("add", "-A"), (*author, "commit", "-q", "-m", "begin")):
+        subprocess.run(("git", *words), cwd=root, check=True)
 
 
 def _until_asked(server: _Server, argv: Sequence[str], project: Path, environment: dict[str, str]) -> float:
