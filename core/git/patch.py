@@ -1,0 +1,174 @@
+"""Read a patch as git writes it: its files, their hunks, and what each line is; pure."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from msgspec import Struct
+
+from .names import name_of, worded
+
+_HUNK = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)", re.DOTALL)
+_FILE = b"diff --git "
+NO_PAIR = -1
+
+
+class Hunk(Struct):
+    begin: int
+    """The line `@@ … @@`, counted from 0 in the patch."""
+    end: int
+    """The line after its last."""
+    heading: bytes
+    """What git says of where it is: a function, a section."""
+
+
+class FilePatch(Struct):
+    begin: int
+    path: str
+    end: int = 0
+    old_path: str = ""
+    """Of a renamed or copied file."""
+    what: str = "modified"
+    """What became of it, in words: `added`, `mode 100644 → 100755`."""
+    is_binary: bool = False
+    added: int = 0
+    removed: int = 0
+    hunks: list[Hunk] = []
+
+
+class Patch(Struct):
+    """`old` and `new` have a number for each line, counted from 1 in the file before and after; 0 where there is none.
+    `pairs` has for each line that went or came the one that stands against it, else `NO_PAIR`.
+    """
+
+    lines: list[bytes]
+    files: list[FilePatch]
+    old: list[int]
+    new: list[int]
+    pairs: list[int]
+
+    @property
+    def added(self) -> int:
+        return sum(file.added for file in self.files)
+
+    @property
+    def removed(self) -> int:
+        return sum(file.removed for file in self.files)
+
+
+def read_patch(content: bytes) -> Patch:
+    """Read a patch; what is none of git's is left out."""
+    lines = content.split(b"\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    count = len(lines)
+    patch = Patch(lines, [], [0] * count, [0] * count, [NO_PAIR] * count)
+    at = 0
+    while at < count:
+        if not lines[at].startswith(_FILE):
+            at += 1
+            continue
+        file = FilePatch(begin=at, path=_named_twice(lines[at][len(_FILE) :]), hunks=[])
+        patch.files.append(file)
+        at = _read_head(lines, at + 1, file)
+        while at < count and (found := _HUNK.match(lines[at])):
+            at = _read_hunk(patch, file, at, found)
+        file.end = at
+    return patch
+
+
+def _read_head(lines: list[bytes], at: int, file: FilePatch) -> int:
+    """Read what stands before the hunks of a file; return where they begin, or what is next."""
+    modes: dict[bytes, bytes] = {}
+    while at < len(lines) and not lines[at].startswith((b"@@ -", _FILE)):
+        line = lines[at]
+        at += 1
+        word, _, rest = line.partition(b" ")
+        match word:
+            case b"---" | b"+++":
+                if name := _name(rest.removesuffix(b"\t")):
+                    file.path = name
+            case b"new" | b"deleted":
+                file.what = "added" if word == b"new" else "deleted"
+                if word == b"new" and not rest.startswith(b"file"):
+                    modes[word] = rest.removeprefix(b"mode ")
+                    file.what = "modified"
+            case b"old":
+                modes[word] = rest.removeprefix(b"mode ")
+            case b"rename" | b"copy":
+                file.what = "renamed" if word == b"rename" else "copied"
+                side, _, name = rest.partition(b" ")
+                if side == b"from":
+                    file.old_path = _worded(name)
+                else:
+                    file.path = _worded(name)
+            case b"Binary" | b"GIT":
+                file.is_binary = True
+            case _:
+                pass
+    if len(modes) == 2:
+        change = f"mode {os.fsdecode(modes[b'old'])} → {os.fsdecode(modes[b'new'])}"
+        file.what = change if file.what == "modified" else f"{file.what}, {change}"
+    return at
+
+
+def _read_hunk(patch: Patch, file: FilePatch, at: int, found: re.Match[bytes]) -> int:
+    """Take the lines that a hunk says it has; return the line after it."""
+    lines, old_numbers, new_numbers, pairs = patch.lines, patch.old, patch.new, patch.pairs
+    old, new = int(found[1]), int(found[3])
+    old_end, new_end = (
+        start + (1 if size is None else int(size)) for start, size in ((old, found[2]), (new, found[4]))
+    )
+    begin, count = at, len(lines)
+    at += 1
+    gone: list[int] = []
+    matched = 0
+    """How many of those that went stand against one that came."""
+    while at < count and (old < old_end or new < new_end or lines[at].startswith(b"\\")):
+        sign = lines[at][:1]
+        if sign == b"-":
+            if matched:
+                gone, matched = [], 0
+            old_numbers[at] = old
+            old += 1
+            file.removed += 1
+            gone.append(at)
+        elif sign == b"+":
+            new_numbers[at] = new
+            new += 1
+            file.added += 1
+            if matched < len(gone):
+                pairs[at], pairs[gone[matched]] = gone[matched], at
+                matched += 1
+        elif sign == b"\\":
+            pass
+        elif sign in (b" ", b""):
+            old_numbers[at], new_numbers[at] = old, new
+            old, new = old + 1, new + 1
+            gone, matched = [], 0
+        else:
+            break  # it is shorter than it says
+        at += 1
+    file.hunks.append(Hunk(begin, at, found[5]))
+    return at
+
+
+def _name(written: bytes) -> str:
+    """Return the name of a file after `---` or `+++`; empty where there is no file on that side."""
+    name = name_of(os.fsdecode(written))
+    return "" if name == b"/dev/null" else worded(name.partition(b"/")[2])
+
+
+def _named_twice(written: bytes) -> str:
+    """Return the name that stands after `diff --git`, on both sides the same; empty where it is not."""
+    if written.startswith(b'"'):
+        first = re.match(rb'"(?:[^"\\]|\\.)*"', written)
+        return worded(name_of(os.fsdecode(first[0])).partition(b"/")[2]) if first else ""
+    half = len(written) // 2
+    left, right = written[:half].partition(b"/")[2], written[half + 1 :].partition(b"/")[2]
+    return worded(left) if left == right else ""
+
+
+def _worded(written: bytes) -> str:
+    return worded(name_of(os.fsdecode(written)))
