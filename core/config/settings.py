@@ -402,6 +402,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         Setting("Keys of the app, by action.", '{stop: "ctrl+x"}'),
     ] = {}
     """A value may be several keys with commas between them."""
+    diff_pager: Annotated[
+        tuple[Verbatim, ...],
+        Spelling('a list like [delta, "--paging=always"]', _argv),
+        Setting("The program that shows a patch in the app, on its stdin; without one your pager does.", "[delta]"),
+    ] = ()
     commands: Annotated[
         dict[Name, Annotated[OwnCommand, Spelling('a "key:" and an "argv:" below it', dict)]],
         Spelling('lines of the form "name:" with a "key:" and an "argv:" below each', dict),

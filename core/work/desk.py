@@ -48,6 +48,13 @@ class Work:
 
         return patch_of(self._project, run)
 
+    def root(self, run: RunSnapshot) -> str:
+        """Return the top of the working tree in which a run works, or worked; outside git its directory."""
+        from .recorded import read_recorded
+
+        recorded = None if run.is_left_alone else read_recorded(paths.work_dir(self._project, run.run_id))
+        return recorded.root if recorded else run.meta.cwd
+
     def plan_apply(
         self,
         run: RunSnapshot,

@@ -72,7 +72,7 @@ def test_names_are_those_of_git(tmp_path: Path, name: bytes) -> None:
     (added,) = read_patch(_diff(root, "--cached")).files
     assert (added.path, added.what, added.added) == (worded(name), "added", 30)
     git(root, "commit", "-q", "-m", "more")
-    os.chmod(path, 0o755)
+    os.chmod(path, 0o700)
     (mode,) = read_patch(_diff(root)).files
     assert (mode.path, mode.what, mode.hunks) == (worded(name), "mode 100644 → 100755", [])
     os.rename(path, path + b".moved")

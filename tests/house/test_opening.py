@@ -45,6 +45,7 @@ PATHS = {
     "core/offline_agent/stream.py": ({"open", "os.makedirs", "os.open"}, "the session that a child agent is given"),
     "core/pi_parent/installer.py": ({"open", "os.makedirs", "os.unlink"}, "what is installed into pi's directory"),
     "core/presets/catalog.py": ({"os.listdir"}, "the presets that come with subdeck"),
+    "tui/commands/changes.py": ({"open", "tempfile.TemporaryDirectory"}, "a patch for a pager, in a temporary file"),
     "core/work/copying.py": (
         {
             "open",

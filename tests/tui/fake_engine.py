@@ -225,6 +225,9 @@ class FakeWork:
     def discard(self, plan: DiscardPlan) -> Act:
         return self._did("discard", plan)
 
+    def root(self, run: RunSnapshot) -> str:
+        return run.meta.cwd
+
 
 class FakeEngine:
     """Returns what core.engine.Engine does; `tell` is what would have happened on disk."""

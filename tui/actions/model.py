@@ -42,6 +42,7 @@ class KeyContext(StrEnum):
     DETAIL = "one run in detail"
     TILES = "runs side by side"
     COMPARE = "comparing runs"
+    CHANGES = "what a run changed"
     CLEAN_UP = "cleaning up"
     READING = "reading a list"
     """Messages, what doctor says, and other texts that are only read."""

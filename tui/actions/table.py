@@ -42,7 +42,7 @@ PRESETS, RUNS, TRANSCRIPT = PANES
 LAUNCH, EDIT, COPY, DETAIL = KeyContext.LAUNCH, KeyContext.EDIT, KeyContext.COPY, KeyContext.DETAIL
 CLEAN_UP, READING, CONFIRM, HELP = KeyContext.CLEAN_UP, KeyContext.READING, KeyContext.CONFIRM, KeyContext.HELP
 FIND, PALETTE, TILES, COMPARE = KeyContext.FIND, KeyContext.PALETTE, KeyContext.TILES, KeyContext.COMPARE
-REQUEST, TALK = KeyContext.REQUEST, KeyContext.TALK
+REQUEST, TALK, CHANGES = KeyContext.REQUEST, KeyContext.TALK, KeyContext.CHANGES
 
 _CLOSED_BY_ESCAPE = (
     LAUNCH,
@@ -55,12 +55,13 @@ _CLOSED_BY_ESCAPE = (
     PALETTE,
     TILES,
     COMPARE,
+    CHANGES,
     KeyContext.PICK,
     KeyContext.ASK,
     CONFIRM,
     HELP,
 )
-_ONLY_READ = (DETAIL, READING, FIND, TILES, COMPARE, HELP)
+_ONLY_READ = (DETAIL, READING, FIND, TILES, COMPARE, CHANGES, HELP)
 """Dialogs in which there is nothing to cancel."""
 
 _MOVES = {
@@ -247,6 +248,56 @@ ACTIONS: tuple[Action, ...] = (
     Action("copy_shown", at(DETAIL, "y"), "copy", do="screen.copy_shown", footer=4,
            help="Copy what the tab shows, or the path of the highlighted file."),
     *(_move(where, (DETAIL,), "screen.move", "detail_") for where in _MOVES),
+
+    # --- what a run changed ---
+    Action("changes", (*at(RUNS, "c"), *at(TRANSCRIPT, "c")), "changes", needs=needs_run, footer=12,
+           help="Show what the run has changed, file by file, and take it over from there."),
+    Action("detail_changes", at(DETAIL, "c"), "changes", needs=needs_run, footer=8, do="screen.act('changes')",
+           help="Show what the run that is shown has changed."),
+    Action("apply_changes", at(CHANGES, "a"), "apply", do="screen.act('apply_changes')", footer=1, changes=True,
+           help="Write all changes of the run into your working tree, unstaged, after saying what that does."),
+    Action("apply_file", at(CHANGES, "A"), "apply file", do="screen.act('apply_file')", changes=True,
+           help="Write the changes of the file under the cursor into your working tree."),
+    Action("mark_hunk", at(CHANGES, "space"), "mark hunk", do="screen.mark", footer=3,
+           help="Mark the hunk under the cursor, or take the mark away, and go to the next one."),
+    Action("apply_hunks", at(CHANGES, "p"), "apply hunks", do="screen.act('apply_hunks')", footer=2, changes=True,
+           help="Write the marked hunks into your working tree; without any, the one under the cursor."),
+    Action("merge_changes", at(CHANGES, "m"), "merge", do="screen.act('merge_changes')", footer=9, changes=True,
+           help="Merge what the run did in its worktree into your branch, after saying what that does."),
+    Action("pick_changes", at(CHANGES, "M"), "pick", do="screen.act('pick_changes')", changes=True,
+           help="Put what the run did in its worktree onto your branch, as one commit."),
+    Action("commit_changes", at(CHANGES, "C"), "commit", do="screen.act('commit_changes')", changes=True,
+           help="Commit what the run left in its worktree, on its own branch."),
+    Action("keep_changes", at(CHANGES, "K"), "keep", do="screen.act('keep_changes')", changes=True, writes=True,
+           help="Keep the branch of the run under a name of yours."),
+    Action("discard_changes", at(CHANGES, "x"), "discard", do="screen.act('discard_changes')", footer=10, changes=True,
+           help="Remove worktree and branch of the run, after asking."),
+    Action("next_hunk", at(CHANGES, "]"), "next hunk", "Go to the next hunk.", do="screen.go_hunk(1)", footer=4),
+    Action("previous_hunk", at(CHANGES, "["), "previous hunk", "Go to the previous hunk.", do="screen.go_hunk(-1)"),
+    Action("next_file", at(CHANGES, "}", "tab"), "next file", "Go to the next file.", do="screen.go_file(1)", footer=5),
+    Action("previous_file", at(CHANGES, "{", "shift+tab"), "previous file", "Go to the previous file.",
+           do="screen.go_file(-1)"),
+    Action("fold_file", at(CHANGES, "enter"), "fold", do="screen.fold",
+           help="Show only the name of the file under the cursor, or all of it again."),
+    Action("fold_files", at(CHANGES, "O"), "fold all", "Show only the names of all files, or all of them again.",
+           do="screen.fold_all"),
+    Action("beside", at(CHANGES, "t"), "side by side", do="screen.beside", footer=7,
+           help="Show old and new side by side, or one below the other."),
+    Action("spaces", at(CHANGES, "w"), "blanks", do="screen.spaces",
+           help="Hide what differs in blanks alone, or show it again."),
+    Action("find_change", at(CHANGES, "/"), "find", "Search the changes.", do="screen.find", footer=6, writes=True),
+    Action("next_found", at(CHANGES, "n"), "next", "Go to the next line with what was searched for.",
+           do="screen.step(1)"),
+    Action("previous_found", at(CHANGES, "N"), "previous", "Go to the previous line with it.", do="screen.step(-1)"),
+    Action("copy_hunk", at(CHANGES, "y"), "copy", do="screen.act('copy_hunk')",
+           help="Copy the hunk under the cursor as a patch; at the name of a file, all of it."),
+    Action("edit_change", at(CHANGES, "o"), "open file", do="screen.act('edit_change')", footer=8, changes=True,
+           help="Open the file under the cursor in your editor ($EDITOR), at that line."),
+    Action("pipe_changes", at(CHANGES, "|"), "pipe", do="screen.act('pipe_changes')", changes=True, writes=True,
+           help="Pipe the patch to a command that you type."),
+    Action("page_changes", at(CHANGES, "v"), "pager", do="screen.act('page_changes')",
+           help="Open the patch in your pager: diff_pager of the settings, else $PAGER."),
+    *(_move(where, (CHANGES,), "screen.move", "change_") for where in _MOVES),
 
     # --- cleaning up ---
     Action("clean_up", at(DECK, "D"), "clean up", changes=True, writes=True,

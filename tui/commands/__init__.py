@@ -10,6 +10,7 @@ from functools import partial
 from ..actions import KeyContext
 from ..deck.screen import Handlers, MainScreen
 from .answers import AnswerCommands
+from .changes import ChangesCommands
 from .compare import CompareCommands
 from .deck import DeckCommands
 from .detail import DetailCommands
@@ -20,6 +21,7 @@ from .palette import PaletteCommands
 from .presets import PresetCommands
 from .queue import QueueCommands
 from .runs import RunCommands
+from .taking import TakingCommands
 from .taking_over import TakeOverCommands
 from .talk import TalkCommands
 from .tiles import TileCommands
@@ -33,7 +35,8 @@ def handlers(deck: MainScreen) -> Handlers:
     queue, palette, tiles = QueueCommands(deck), PaletteCommands(deck, launch), TileCommands(deck, runs)
     by_hand = TakeOverCommands(deck)
     talk = TalkCommands(deck, launch)
-    detail = DetailCommands(deck, runs, talk, around)
+    changes = ChangesCommands(deck, TakingCommands(deck), transcript.copy)
+    detail = DetailCommands(deck, runs, talk, around, changes)
     finding, answers = FindCommands(deck, detail), AnswerCommands(deck, transcript.copy)
     view, panes, search = deck.transcript, deck.panes, deck.search
     return OwnCommands(deck).handlers() | {
@@ -77,6 +80,7 @@ def handlers(deck: MainScreen) -> Handlers:
         "attach": runs.attach_or_zoom,
         "take_over": lambda: by_hand.with_run(by_hand.take_over),
         "detail": lambda: detail.with_run(detail.show),
+        "changes": lambda: changes.with_run(changes.show),
         "clean_up": lambda: runs.spawn(runs.clean_up),
         "open_entry": transcript.open_entry,
         "open_all": view.toggle_all,

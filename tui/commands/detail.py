@@ -15,17 +15,26 @@ if TYPE_CHECKING:
     from ...core.run.snapshot import RunSnapshot
     from ..detail.page import Tab
     from ..detail.screen import RunDetailScreen
+    from .changes import ChangesCommands
     from .deck import DeckCommands
     from .runs import RunCommands
     from .talk import TalkCommands
 
 
 class DetailCommands(Commands):
-    def __init__(self, deck: MainScreen, runs: RunCommands, talk: TalkCommands, around: DeckCommands) -> None:
+    def __init__(
+        self,
+        deck: MainScreen,
+        runs: RunCommands,
+        talk: TalkCommands,
+        around: DeckCommands,
+        changes: ChangesCommands,
+    ) -> None:
         super().__init__(deck)
         self._runs = runs
         self._talk = talk
         self._around = around
+        self._changes = changes
 
     async def show(self, run: RunSnapshot, tab: Tab | None = None) -> None:
         """Show a run in detail; on the way out its transcript, where that was asked for."""
@@ -60,6 +69,9 @@ class DetailCommands(Commands):
                     deck.call_after_refresh(self._talk.say_to, run)
                 else:
                     self._talk.say_to(run)
+            case "changes":
+                self._mark_seen((run,))
+                self.spawn(self._changes.show, run)
             case "attach" if run.meta.runner == RunnerKind.TMUX:
                 self._runs.attach_or_zoom()
             case "attach":

@@ -144,6 +144,19 @@ def page_file(app: App[Any], path: str) -> str:
     return hand_over(app, (*argv, path)) if argv else "No pager was found: set PAGER to the one you use."
 
 
+def page_with(app: App[Any], program: Sequence[str], path: str) -> str:
+    """Show a file in a program that reads its stdin, without one in the operator's pager; return what went wrong."""
+    if not program:
+        return page_file(app, path)
+
+    def run() -> str:
+        with open(path, "rb") as text:
+            code = subprocess.run(list(program), check=False, stdin=text).returncode
+        return f"{program[0]} ended with exit code {code}" if code else ""
+
+    return _lent(app, program[0], run)
+
+
 def _program(variables: Sequence[str], usual: Sequence[str]) -> tuple[str, ...]:
     """Return the command of the first variable that holds one, else the first usual program there is."""
     for variable in variables:

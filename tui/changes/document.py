@@ -1,0 +1,163 @@
+"""A patch as rows: one under the other or side by side, folded or not; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import NamedTuple
+
+from ...core.git.patch import NO_PAIR, FilePatch, Patch
+
+NONE = -1
+"""No line of the patch."""
+
+
+class Kind(IntEnum):
+    FILE = 0
+    NOTE = 1
+    """Why nothing of a file is shown."""
+    HUNK = 2
+    LINE = 3
+
+
+class Row(NamedTuple):
+    """`left` and `right` are lines of the patch: one under the other both are the same."""
+
+    kind: Kind
+    file: int
+    hunk: int = NONE
+    left: int = NONE
+    right: int = NONE
+
+
+class Document:
+    """The rows of a patch. Each change of what is shown makes them anew, a fraction of a second for 50,000 lines."""
+
+    def __init__(self, patch: Patch) -> None:
+        self.patch = patch
+        self.folded: set[str] = set()
+        """The files of which only the name is shown, by path."""
+        self.beside = False
+        """Whether what went and what came stand side by side."""
+        self.spaces = True
+        """Whether lines that differ only in blanks are shown as changed."""
+        self.rows: list[Row] = []
+        self.file_rows: list[int] = []
+        """Where each file begins."""
+        self.hunk_rows: list[int] = []
+        self.lay_out()
+
+    def lay_out(self) -> None:
+        self.rows, self.file_rows, self.hunk_rows = [], [], []
+        for number, file in enumerate(self.patch.files):
+            self.file_rows.append(len(self.rows))
+            self.rows.append(Row(Kind.FILE, number))
+            if file.path in self.folded:
+                continue
+            if not file.hunks:
+                self.rows.append(Row(Kind.NOTE, number))
+            for index, hunk in enumerate(file.hunks):
+                self.hunk_rows.append(len(self.rows))
+                self.rows.append(Row(Kind.HUNK, number, index, hunk.begin, hunk.begin))
+                add = self._add_beside if self.beside else self._add_below
+                add(number, index, hunk.begin + 1, hunk.end)
+
+    def _add_below(self, file: int, hunk: int, begin: int, end: int) -> None:
+        if self.spaces:
+            self.rows += [Row(Kind.LINE, file, hunk, at, at) for at in range(begin, end)]
+            return
+        for at in range(begin, end):
+            if self.patch.lines[at].startswith(b"-") and self.is_blank_change(at):
+                continue  # what it became stands for both
+            self.rows.append(Row(Kind.LINE, file, hunk, at, at))
+
+    def _add_beside(self, file: int, hunk: int, begin: int, end: int) -> None:
+        lines, pairs = self.patch.lines, self.patch.pairs
+        for at in range(begin, end):
+            sign = lines[at][:1]
+            if sign == b"-":
+                pair = pairs[at]
+                self.rows.append(Row(Kind.LINE, file, hunk, at, NONE if pair == NO_PAIR else pair))
+            elif sign == b"+":
+                if pairs[at] == NO_PAIR:
+                    self.rows.append(Row(Kind.LINE, file, hunk, NONE, at))
+            else:
+                self.rows.append(Row(Kind.LINE, file, hunk, at, at))
+
+    def is_blank_change(self, line: int) -> bool:
+        """Whether a line differs from the one against it in blanks alone."""
+        pair = self.patch.pairs[line]
+        return pair != NO_PAIR and _without_blanks(self.patch.lines[line]) == _without_blanks(self.patch.lines[pair])
+
+    # --- finding places --------------------------------------------------------------------------------------------
+
+    def file_at(self, row: int) -> FilePatch | None:
+        return self.patch.files[self.rows[row].file] if row < len(self.rows) else None
+
+    def row_of(self, line: int) -> int:
+        """Return the row of a line of the patch; that of its file where it is folded."""
+        if self.beside and (pair := self.patch.pairs[line]) != NO_PAIR:
+            line = min(line, pair)
+        low, high = 0, len(self.rows)
+        while low < high:
+            middle = (low + high) // 2
+            if self._begin_of(middle) <= line:
+                low = middle + 1
+            else:
+                high = middle
+        return max(0, low - 1)
+
+    def _begin_of(self, row: int) -> int:
+        kind, file, _, left, right = self.rows[row]
+        if kind is Kind.LINE or kind is Kind.HUNK:
+            return right if left == NONE else left
+        return self.patch.files[file].begin
+
+    def line_at(self, row: int) -> int:
+        """Return the line of the patch that a row shows first."""
+        return self._begin_of(row) if row < len(self.rows) else 0
+
+    def place_at(self, row: int) -> tuple[str, int] | None:
+        """Return the file that a row is about, and its line there, counted from 1."""
+        if row >= len(self.rows):
+            return None
+        here = self.rows[row]
+        file = self.patch.files[here.file]
+        if not file.hunks:
+            return file.path, 1
+        end = file.hunks[here.hunk].end if here.hunk != NONE else file.end
+        begin = max(self.line_at(row), file.hunks[max(0, here.hunk)].begin + 1)
+        found = (self.patch.new[at] for at in range(begin, end) if self.patch.new[at])
+        return file.path, next(found, 1)
+
+    def hunk_text(self, row: int) -> bytes:
+        """Return the hunk of a row as it stands in the patch, with the head of its file; all of a file at its name."""
+        if row >= len(self.rows):
+            return b""
+        here = self.rows[row]
+        file = self.patch.files[here.file]
+        lines = self.patch.lines
+        if here.hunk == NONE:
+            return b"\n".join(lines[file.begin : file.end]) + b"\n"
+        hunk = file.hunks[here.hunk]
+        return b"\n".join((*lines[file.begin : file.hunks[0].begin], *lines[hunk.begin : hunk.end])) + b"\n"
+
+    def find(self, text: str, start: int, by: int) -> int | None:
+        """Return the next line of the patch, from `start` in a direction and round the end, that holds a text. A
+        capital letter makes it case-sensitive.
+        """
+        wanted = text.encode("utf-8", "surrogateescape")
+        prepared: Callable[[bytes], bytes] = bytes if text != text.lower() else bytes.lower
+        lines, count = self.patch.lines, len(self.patch.lines)
+        for step in range(1, count + 1):
+            at = (start + by * step) % count
+            if wanted in prepared(lines[at][1:]) and self._is_content(at):
+                return at
+        return None
+
+    def _is_content(self, line: int) -> bool:
+        return bool(self.patch.old[line] or self.patch.new[line])
+
+
+def _without_blanks(line: bytes) -> bytes:
+    return b"".join(line[1:].split())

@@ -1,0 +1,66 @@
+"""What the screen of changes shows of a run, read in a thread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from ...core.git.patch import read_patch
+from ...core.run.changes import Changes, ChangesSource
+from ...core.text.plain import one_line
+from .document import Document
+
+if TYPE_CHECKING:
+    from ...core.run.snapshot import RunSnapshot
+    from ..engine_api import EngineApi
+
+
+class ChangesRead(Struct, frozen=True):
+    content: bytes
+    """The patch, as git writes it."""
+    document: Document
+    changes: Changes | None
+    """What is known beside it: files that are in no patch, who else may have written."""
+
+    @property
+    def words(self) -> str:
+        """`3 files +41 −12`"""
+        patch = self.document.patch
+        files = len(patch.files)
+        if not files:
+            return self.changes.words if self.changes else ""
+        return f"{files} file{'' if files == 1 else 's'} +{patch.added} −{patch.removed}"
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a person should know of it, sentences: others who wrote there, what is not known, what is left out."""
+        changes = self.changes
+        if changes is None:
+            return ()
+        noted = [f"{one_line(file.path, 200)}: {one_line(file.note, 200)}" for file in changes.named if file.note]
+        return tuple(one_line(each, 400) for each in (changes.shared, changes.note, *noted) if each)
+
+    @property
+    def nothing(self) -> tuple[str, ...]:
+        """What stands where there is no patch."""
+        if self.changes is None:
+            return ("It is not known what this run changed.", "It never started, or an earlier subdeck recorded it.")
+        if not self.changes.files:
+            return ("Nothing was changed.",)
+        if self.changes.source is ChangesSource.TOOLS:
+            head = "Not in a git repository that could be looked at: these files were written by its tools."
+            return (head, *(_file_line(file.path, file.added, file.removed) for file in self.changes.named))
+        return ("No differences were kept.", *(one_line(file.path, 300) for file in self.changes.named))
+
+
+def read_changes(engine: EngineApi, run: RunSnapshot) -> ChangesRead:
+    """Read what a run changed, or has changed so far. Raises SubdeckError and OSError."""
+    changes = engine.work.changes(run)
+    content = engine.work.patch(run)
+    return ChangesRead(content, Document(read_patch(content)), changes)
+
+
+def _file_line(path: str, added: int | None, removed: int | None) -> str:
+    counts = f"  +{added or 0} −{removed or 0}" if added is not None or removed is not None else ""
+    return f"  {one_line(path, 300)}{counts}"

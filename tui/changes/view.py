@@ -1,0 +1,352 @@
+"""The differences, row by row; of a long patch only the rows on the screen cost anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import ClassVar
+
+from rich.cells import set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual.events import Click, Resize
+from textual.geometry import Size
+from textual.message import Message
+from textual.strip import Strip
+
+from ...core.git.patch import NO_PAIR, FilePatch
+from ...core.text.plain import disarmed, one_line
+from ..text.cells import cells, fit
+from ..widgets.line_view import CURSOR, LineView
+from .colours import TOGETHER, Spans, colour_lines, differing
+from .document import NONE, Document, Kind, Row
+
+LONGEST_SHOWN = 2_000
+"""Characters of a line that are looked at."""
+NUMBER_CELLS = 5
+GUTTER = NUMBER_CELLS + 2
+"""Cells of the number, the sign and a blank."""
+TAB = "    "
+_KEPT_LINES = 4_000
+"""Lines whose colours are kept."""
+
+
+class DiffView(LineView, can_focus=True, inherit_bindings=False):
+    """Has a cursor; what is about the row under it is asked of the document."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "diff--added",
+        "diff--removed",
+        "diff--added-word",
+        "diff--removed-word",
+        "diff--file",
+        "diff--hunk",
+        "diff--muted",
+        "diff--cursor",
+        "diff--match",
+        "diff--keyword",
+        "diff--string",
+        "diff--number",
+        "diff--comment",
+        "diff--name",
+    }
+    DEFAULT_CSS = """
+    DiffView {
+        & > .diff--added { background: $success 12%; }
+        & > .diff--removed { background: $error 12%; }
+        & > .diff--added-word { background: $success 35%; }
+        & > .diff--removed-word { background: $error 35%; }
+        & > .diff--file { color: $text; text-style: bold; background: $surface-lighten-1; }
+        & > .diff--hunk { color: $text-muted; }
+        & > .diff--muted { color: $text-muted; }
+        & > .diff--cursor { color: $text-primary; }
+        & > .diff--match { background: $warning 50%; }
+        & > .diff--keyword { color: $text-accent; }
+        & > .diff--string { color: $text-success; }
+        & > .diff--number { color: $text-warning; }
+        & > .diff--comment { color: $text-muted; }
+        & > .diff--name { color: $text-primary; }
+    }
+    """
+
+    class Moved(Message):
+        """The cursor is on another row."""
+
+    class Uncoloured(Message):
+        """Lines came to the screen that nobody has coloured yet."""
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002 (Textual's name for it)
+        super().__init__(id=id)
+        self.document: Document | None = None
+        self.cursor = 0
+        self.marked: set[tuple[str, int]] = set()
+        """Hunks that are marked, by file and number, counted from 1."""
+        self.wanted = ""
+        """What is searched for."""
+        self._coloured: dict[int, Spans] = {}
+        """By line of the patch."""
+        self._words: dict[int, tuple[tuple[int, int], ...]] = {}
+        self._uncoloured: set[int] = set()
+        """Lines of the screen that wait for their colours."""
+        self._looks: dict[tuple[str, ...], Style] = {}
+
+    # --- what is shown ---------------------------------------------------------------------------------------------
+
+    def show(self, document: Document, *, line: int = 0) -> None:
+        """Show a document, with the cursor on the row of a line of its patch."""
+        self.document = document
+        self._coloured.clear()
+        self._words.clear()
+        self._uncoloured.clear()
+        self._fit()
+        self.cursor = min(document.row_of(line) if document.rows and line else 0, max(0, len(document.rows) - 1))
+        self.show_cursor()
+        self.refresh()
+
+    def laid_out(self, line: int) -> None:
+        """Take it that the rows of the document are others now; the cursor stays on a line of the patch."""
+        if self.document:
+            self._fit()
+            self.cursor = self.document.row_of(line) if self.document.rows else 0
+            self.show_cursor()
+            self.refresh()
+            self.post_message(self.Moved())
+
+    def _fit(self) -> None:
+        count = len(self.document.rows) if self.document else 0
+        size = Size(max(1, self.scrollable_content_region.width), count)
+        if size != self.virtual_size:
+            self.virtual_size = size
+
+    def on_resize(self, _: Resize) -> None:
+        self._fit()
+        self.show_cursor()
+
+    # --- moving ----------------------------------------------------------------------------------------------------
+
+    @property
+    def line(self) -> int:
+        """The line of the patch under the cursor."""
+        return self.document.line_at(self.cursor) if self.document else 0
+
+    @property
+    def file(self) -> FilePatch | None:
+        return self.document.file_at(self.cursor) if self.document else None
+
+    def action_move(self, where: str) -> None:
+        if self.document and self.document.rows:
+            self.go_to(self.target_row(where, self.cursor, len(self.document.rows) - 1))
+
+    def go_to(self, row: int, *, top: bool = False) -> None:
+        """Move the cursor to a row; with `top` that is shown as the first where it can be."""
+        if not self.document:
+            return
+        row = max(0, min(row, len(self.document.rows) - 1))
+        if row != self.cursor:
+            self.cursor = row
+            self.post_message(self.Moved())
+        if top:
+            self.scroll_to(y=row, animate=False)
+        self.show_cursor()
+        self.refresh()
+
+    def show_cursor(self) -> None:
+        height, top = self.rows_height, self.scroll_offset.y
+        if height > 0 and self.cursor < top:
+            self.scroll_to(y=self.cursor, animate=False)
+        elif height > 0 and self.cursor >= top + height:
+            self.scroll_to(y=self.cursor - height + 1, animate=False)
+
+    def on_click(self, event: Click) -> None:
+        if (offset := event.get_content_offset(self)) is not None:
+            self.go_to(offset.y + self.scroll_offset.y)
+
+    # --- colours ---------------------------------------------------------------------------------------------------
+
+    def uncoloured(self) -> list[tuple[str, list[int], list[str]]]:
+        """Return, once, what of the screen is to be coloured: path, lines of the patch, their texts."""
+        document, wanted = self.document, self._uncoloured
+        self._uncoloured = set()
+        if document is None:
+            return []
+        parts: list[tuple[str, list[int], list[str]]] = []
+        for is_old in (True, False):
+            side = sorted(line for line in wanted if document.patch.lines[line].startswith(b"-") is is_old)
+            parts += self._together(side)
+        return parts
+
+    def _together(self, lines: Sequence[int]) -> list[tuple[str, list[int], list[str]]]:
+        """Put lines that are of one file, and near each other, into one part."""
+        parts: list[tuple[str, list[int], list[str]]] = []
+        for line in lines:
+            path = self._path_of(line)
+            near = parts and parts[-1][0] == path and line - parts[-1][1][-1] <= TOGETHER
+            if not near or len(parts[-1][1]) >= TOGETHER:
+                parts.append((path, [], []))
+            parts[-1][1].append(line)
+            parts[-1][2].append(self._text(line))
+        return parts
+
+    def _path_of(self, line: int) -> str:
+        document = self.document
+        return document.patch.files[document.rows[document.row_of(line)].file].path if document else ""
+
+    def take_colours(self, document: Document, coloured: dict[int, Spans]) -> None:
+        """Draw these lines in colour, if the document is still shown."""
+        if document is self.document:
+            if len(self._coloured) > _KEPT_LINES:
+                self._coloured.clear()
+            self._coloured |= coloured
+            self.refresh()
+
+    # --- drawing ---------------------------------------------------------------------------------------------------
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._looks.clear()
+
+    def render_line(self, y: int) -> Strip:
+        document, number = self.document, self.scroll_offset.y + y
+        if document is None or number >= len(document.rows):
+            return self.strip(())
+        row, width = document.rows[number], self.shown_width
+        mark = Segment(CURSOR if number == self.cursor else " ", self._look("diff--cursor"))
+        match row.kind:
+            case Kind.FILE:
+                segments = [
+                    Segment(fit(self._file_text(document.patch.files[row.file]), width), self._look("diff--file"))
+                ]
+            case Kind.NOTE:
+                note = note_of(document.patch.files[row.file])
+                segments = [Segment(fit(" " * GUTTER + note, width), self._look("diff--muted"))]
+            case Kind.HUNK:
+                segments = [Segment(fit(self._hunk_text(document, row), width), self._look("diff--hunk"))]
+            case Kind.LINE if document.beside:
+                half = (width - 1) // 2
+                segments = [*self._side(row.left, half, is_old=True), Segment("│", self._look("diff--muted"))]
+                segments += self._side(row.right, width - 2 - half, is_old=False)
+            case Kind.LINE:
+                segments = self._line(row.left, width - 1, is_old=document.patch.lines[row.left].startswith(b"-"))
+        return self.strip((mark, *segments))
+
+    def _file_text(self, file: FilePatch) -> str:
+        folded = self.document is not None and file.path in self.document.folded
+        counts = "" if file.is_binary else f"  +{file.added} −{file.removed}"
+        name = (
+            f"{one_line(file.old_path, 200)} → {one_line(file.path, 200)}"
+            if file.old_path
+            else one_line(file.path, 300)
+        )
+        return f"{'▸' if folded else '▾'} {name}{counts}{'' if file.what == 'modified' else f'  {file.what}'}"
+
+    def _hunk_text(self, document: Document, row: Row) -> str:
+        file = document.patch.files[row.file]
+        hunk = file.hunks[row.hunk]
+        is_marked = (file.path, row.hunk + 1) in self.marked
+        first = next((number for number in document.patch.new[hunk.begin + 1 : hunk.end] if number), 0)
+        heading = one_line(hunk.heading.decode("utf-8", "replace"), 200)
+        return f"{'◆' if is_marked else ' '} line {first or 1} · hunk {row.hunk + 1} of {len(file.hunks)}  {heading}"
+
+    def _side(self, line: int, width: int, *, is_old: bool) -> list[Segment]:
+        if line == NONE:
+            return [Segment(" " * width, self._look("diff--muted"))]
+        return self._line(line, width, is_old=is_old)
+
+    def _line(self, line: int, width: int, *, is_old: bool) -> list[Segment]:
+        """Return a line of the patch in so many cells: number, sign, text."""
+        document = self.document
+        assert document is not None  # noqa: S101 - for the type: who draws has one
+        patch = document.patch
+        raw = patch.lines[line]
+        sign = raw[:1].decode("ascii", "replace") or " "
+        if sign == "\\":
+            return [Segment(fit(" " * GUTTER + "no newline at the end of the file", width), self._look("diff--muted"))]
+        is_same = sign == " " or (not document.spaces and document.is_blank_change(line))
+        ground = () if is_same else ("diff--removed",) if sign == "-" else ("diff--added",)
+        number = patch.old[line] if is_old and patch.old[line] else patch.new[line] or patch.old[line]
+        gutter = f"{number:>{NUMBER_CELLS}}{' ' if is_same else sign} "
+        text = self._text(line)
+        room = width - GUTTER
+        shown = text if cells(text) <= room else set_cell_size(text, max(0, room - 1)).rstrip() + "…"
+        segments = [Segment(gutter, self._look("diff--muted", *ground))]
+        segments += self._coloured_text(line, shown, ground)
+        used = GUTTER + cells(shown)
+        return [*segments, Segment(" " * max(0, width - used), self._look("", *ground))]
+
+    def _text(self, line: int) -> str:
+        raw = self.document.patch.lines[line][1 : LONGEST_SHOWN * 4] if self.document else b""
+        text = raw.rstrip(b"\r").decode("utf-8", "replace")[:LONGEST_SHOWN]
+        return disarmed(text).replace("\t", TAB).replace("\n", " ").replace("\r", " ")
+
+    def _coloured_text(self, line: int, text: str, ground: tuple[str, ...]) -> list[Segment]:
+        """Cut a text where its colours change."""
+        spans = self._coloured.get(line)
+        if spans is None:
+            if not self._uncoloured:
+                self.post_message(self.Uncoloured())
+            self._uncoloured.add(line)
+            spans = ()
+        marks = [(begin, end, f"{ground[0]}-word") for begin, end in self._differing(line)] if ground else []
+        found = _places_of(self.wanted, text) if self.wanted else []
+        cuts = {0, len(text)}
+        for begin, end, *_ in (*spans, *marks, *found):
+            cuts.update((min(begin, len(text)), min(end, len(text))))
+        points = sorted(cuts)
+        segments: list[Segment] = []
+        for begin, end in pairwise(points):
+            over = next((name for low, high, name in (*found, *marks) if low <= begin < high), "")
+            colour = next((name for low, high, name in spans if low <= begin < high), "")
+            segments.append(Segment(text[begin:end], self._look(colour, *ground, *((over,) if over else ()))))
+        return segments
+
+    def _differing(self, line: int) -> tuple[tuple[int, int], ...]:
+        """Return the words of a line that the one against it has not."""
+        known = self._words.get(line)
+        if known is None:
+            pair = self.document.patch.pairs[line] if self.document else NO_PAIR
+            if pair == NO_PAIR:
+                return ()
+            if len(self._words) > _KEPT_LINES:
+                self._words.clear()
+            old, new = min(line, pair), max(line, pair)
+            self._words[old], self._words[new] = differing(self._text(old), self._text(new))
+            known = self._words[line]
+        return known
+
+    def _look(self, colour: str, *grounds: str) -> Style:
+        """Return the colour of one component class on the background of the last of others."""
+        style = self._looks.get((colour, *grounds))
+        if style is None:
+            style = self.style_of()
+            for name in grounds:
+                style += Style(bgcolor=self.style_of(name).bgcolor)
+            if colour:
+                own = self.style_of(colour)
+                style += Style(color=own.color, bold=own.bold, bgcolor=None if grounds else own.bgcolor)
+            self._looks[colour, *grounds] = style
+        return style
+
+
+def note_of(file: FilePatch) -> str:
+    """Say why a file has nothing to show."""
+    if file.is_binary:
+        return "binary: nothing of it is shown"
+    return "only its name" if file.old_path else "it is empty" if file.what in ("added", "deleted") else "only its mode"
+
+
+def _places_of(wanted: str, text: str) -> list[tuple[int, int, str]]:
+    """Return where a text holds what is searched for."""
+    fold: Callable[[str], str] = str if wanted != wanted.lower() else str.lower
+    folded, found, at = fold(text), [], 0
+    while (at := folded.find(wanted, at)) >= 0:
+        found.append((at, at + len(wanted), "diff--match"))
+        at += max(1, len(wanted))
+    return found
+
+
+def colour_parts(parts: Sequence[tuple[str, list[int], list[str]]]) -> dict[int, Spans]:
+    """Colour what `DiffView.uncoloured` returned; takes some milliseconds, and is done in a thread."""
+    coloured: dict[int, Spans] = {}
+    for path, lines, texts in parts:
+        coloured |= dict(zip(lines, colour_lines(path, texts), strict=True))
+    return coloured

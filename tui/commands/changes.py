@@ -1,0 +1,176 @@
+"""The commands on what a run changed: it is shown, looked at elsewhere, and taken over."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from ...core.git.names import name_of as file_name_of
+from ...core.system.files import open_private
+from ...core.text.plain import disarmed, one_line
+from ..actions import KeyContext, said
+from ..deck.screen import MainScreen
+from ..dialogs.ask import AskScreen
+from ..terminal.handover import edit_file, page_with, pipe_file
+from .base import Commands, name_of
+
+if TYPE_CHECKING:
+    from ...core.run.snapshot import RunSnapshot
+    from ..changes.screen import ChangesScreen
+    from .taking import TakingCommands
+
+HINT = "Your shell runs it with the patch as stdin: delta, diffstat, git apply --check"
+
+
+class ChangesCommands(Commands):
+    def __init__(self, deck: MainScreen, taking: TakingCommands, copy: Callable[[str, str], None]) -> None:
+        """`copy` puts a text into the clipboard, and says so with what it is called."""
+        super().__init__(deck)
+        self._taking = taking
+        self._copy = copy
+        self._command = ""
+        """What was typed last."""
+
+    async def show(self, run: RunSnapshot) -> None:
+        """Show what a run changed; of one that goes on, as it is now and then."""
+        from ..changes.reading import read_changes
+        from ..changes.screen import ChangesScreen
+
+        engine, run_store = self._bridge.engine, self._deck.run_store
+
+        def standing() -> RunSnapshot:
+            return run_store.get(run.run_id) or run
+
+        screen = ChangesScreen(
+            self._bridge,
+            lambda: _title(standing()),
+            lambda: read_changes(engine, standing()),
+            lambda: not standing().has_ended,
+            lambda screen, action_id: self._act(screen, action_id, standing()),
+            self._deck.actions,
+        )
+        self.app.push_screen(screen)
+
+    def _act(self, screen: ChangesScreen, action_id: str, run: RunSnapshot) -> None:
+        """Do what a key in the changes asks for."""
+        deck, taking = self._deck, self._taking
+        action = next((action for action in deck.actions if action.id == action_id), None)
+        context = replace(deck.action_context, run=run, marked=0, place=KeyContext.CHANGES)
+        if action and (obstacle := action.refusal(context)):
+            deck.refuse(action, said(obstacle, deck.actions))
+            return
+        file = screen.view.file
+        names = [name for name in (file.path, file.old_path) if name] if file else []
+        does: dict[str, Callable[[], object]] = {
+            "apply_changes": lambda: self.spawn(taking.apply_run, run),
+            "apply_file": lambda: self.spawn(taking.apply_run, run, names),
+            "apply_hunks": lambda: self._apply_hunks(screen, run),
+            "merge_changes": lambda: self.spawn(taking.merge_run, run),
+            "pick_changes": lambda: self.spawn(taking.merge_run, run, pick=True),
+            "commit_changes": lambda: self.spawn(taking.commit_run, run),
+            "keep_changes": lambda: self.spawn(taking.keep_run, run),
+            "discard_changes": lambda: self.spawn(self._discard, screen, run),
+            "copy_hunk": lambda: self._copy_hunk(screen),
+            "edit_change": lambda: self.spawn(self._edit, screen, run),
+            "pipe_changes": lambda: self._ask_command(screen, run),
+            "page_changes": lambda: self.spawn(self._page, screen, run),
+        }
+        does[action_id]()
+
+    def _apply_hunks(self, screen: ChangesScreen, run: RunSnapshot) -> None:
+        """Apply what is marked; without any mark the hunk under the cursor."""
+        view, document, read = screen.view, screen.document, screen.shown
+        if document is None or read is None or not document.rows:
+            self._say("There is no hunk.")
+            return
+        chosen = set(view.marked)
+        row = document.rows[view.cursor]
+        if not chosen and row.hunk >= 0:
+            chosen = {(document.patch.files[row.file].path, row.hunk + 1)}
+        if not chosen:
+            self._say("Go to a hunk, or mark some.")
+            return
+        hunks: dict[str, list[int]] = {}
+        for path, number in sorted(chosen):
+            hunks.setdefault(path, []).append(number)
+        self.spawn(self._taking.apply_run, run, (), hunks, tree=read.changes.tree if read.changes else "")
+
+    async def _discard(self, screen: ChangesScreen, run: RunSnapshot) -> None:
+        if await self._taking.discard_run(run) and screen.is_current:
+            screen.dismiss(None)
+
+    # --- looking at it elsewhere -------------------------------------------------------------------------------------
+
+    def _copy_hunk(self, screen: ChangesScreen) -> None:
+        document = screen.document
+        text = disarmed(document.hunk_text(screen.view.cursor).decode("utf-8", "replace")) if document else ""
+        if text:
+            self._copy(text, "the patch, ")
+        else:
+            self._say("There is nothing to copy.")
+
+    async def _edit(self, screen: ChangesScreen, run: RunSnapshot) -> None:
+        document = screen.document
+        place = document.place_at(screen.view.cursor) if document else None
+        if place is None:
+            self._say("There is no file under the cursor.")
+            return
+        name, line = place
+        root = await self._bridge.call(self._bridge.engine.work.root, run)
+        path = await self._bridge.call(_file_in, root, name)
+        if not path:
+            self._say(f"There is no file {one_line(name, 80)} in {one_line(root, 120)} now.")
+        elif problem := edit_file(self.app, path, line=line):
+            self._say(problem, error=True)
+
+    def _ask_command(self, screen: ChangesScreen, run: RunSnapshot) -> None:
+        title = f"Pipe the changes of {name_of(run)} to a command"
+
+        async def take(command: str) -> bool:
+            self._command = command
+            if command.strip():
+                self.spawn(self._pipe, screen, run, command)
+            return True
+
+        self.app.push_screen(AskScreen(self._bridge, title, take, value=self._command, hint=HINT))
+
+    async def _pipe(self, screen: ChangesScreen, run: RunSnapshot, command: str) -> None:
+        cwd = self._bridge.engine.cwd
+        await self._lend(screen, run, lambda path: pipe_file(self.app, path, command, cwd=cwd))
+
+    async def _page(self, screen: ChangesScreen, run: RunSnapshot) -> None:
+        pager = self._bridge.engine.settings.diff_pager
+        await self._lend(screen, run, lambda path: page_with(self.app, pager, path))
+
+    async def _lend(self, screen: ChangesScreen, run: RunSnapshot, show: Callable[[str], str]) -> None:
+        """Write the patch into a file, and have a program show that in this terminal."""
+        read = screen.shown
+        if read is None or not read.content:
+            self._say("There is no patch.")
+            return
+        with tempfile.TemporaryDirectory(prefix="subdeck-", ignore_cleanup_errors=True) as directory:
+            path = os.path.join(directory, f"{run.meta.short_id}.patch")
+            await self._bridge.call(_write, path, read.content)
+            if problem := show(path):
+                self._say(problem, error=True)
+
+
+def _title(run: RunSnapshot) -> str:
+    words = f"{name_of(run)} ▸ {one_line(run.meta.task, 300)}"
+    return f"{words} · {one_line(run.meta.worktree.branch, 80)}" if run.meta.worktree else words
+
+
+def _file_in(root: str, name: str) -> str:
+    """Return the path of a file below a directory; empty where there is none, or it leads out of it."""
+    path = os.path.realpath(os.path.join(root, os.fsdecode(file_name_of(name))))
+    is_inside = path.startswith(os.path.realpath(root).rstrip("/") + "/")
+    return path if is_inside and os.path.isfile(path) else ""
+
+
+def _write(path: str, content: bytes) -> None:
+    with open(path, "xb", opener=open_private) as file:
+        file.write(content)
