@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,10 +12,13 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.engine import Engine
 from subdeck.core.errors import UsageError
+from subdeck.core.run import artifacts
 from subdeck.core.run.describe import doing
 from subdeck.core.run.events import Notice
 from subdeck.core.run.model import WorktreeFrom
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.work.making import take_back
+from subdeck.core.work.record import read_record
 
 from tests.factories import (
     events_of,
@@ -301,3 +306,38 @@ def test_a_repository_without_a_commit(tmp_path: Path) -> None:
     assert "completed" == run.status, result_of(engine, run).error_message
     assert {"a.py", "more.py"} == tree_files(engine, run)
     assert "" == git(root, "branch", "--list", "main")
+
+
+def test_a_launch_that_is_broken_off(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch that ends before its runs exist leaves neither branch nor record."""
+
+    def interrupted(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    engine = open_engine(repository)
+    monkeypatch.setattr(artifacts, "create_run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        engine.launch([request("answer Done.", worktree=WorktreeFrom.FILES)] * 3, background=True)
+    assert [] == remains(engine)
+
+
+def test_a_wrapper_that_is_killed_while_it_prepares(repository: Path, tmp_path: Path) -> None:
+    """The run is lost, what the wrapper had started ends, and what it leaves is named by the record of its work."""
+    gate = tmp_path / "gate"
+    engine = open_engine(
+        repository, worktree_setup=["sh", "-c", f"echo $$ > {gate}.new; mv {gate}.new {gate}; sleep 60"]
+    )
+    run = start(engine, "answer Done.", worktree=WorktreeFrom.FILES)
+    wait_until(gate.exists, "the setup command to run")
+    os.kill(json.loads((run_dir(engine, run) / paths.RUNNER).read_text())["pid"], signal.SIGKILL)
+    run = wait_for_end(engine, run.run_id)
+    assert ("failed", "lost") == (run.status, run.reason)
+    wait_until(lambda: not os.path.exists(f"/proc/{gate.read_text().strip()}"), "the setup command to end")
+    record = read_record(paths.work_dir(engine.project, run.run_id))
+    assert record
+    assert run.meta.worktree
+    assert run.meta.worktree.branch == record.branch
+    left = remains(engine)
+    assert [record.branch, run.run_id] == [left[0], left[-1]]
+    take_back(engine.project, [run.run_id])
+    assert [] == remains(engine)
