@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import SettingsError
+from subdeck.core.run.changes import WorktreePlan
 from subdeck.core.run.model import Usage
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.runs.columns import DEFAULT, LEAD, Column, chosen_columns, headings, layout
@@ -83,6 +84,12 @@ def test_columns_come_with_the_room() -> None:
     assert narrow.endswith("  3.2k")
     assert middle.endswith("  3.2k   $0.31")
     assert wide.rstrip().endswith("  3.2k   $0.31            pi tmux")
+
+
+def test_a_run_in_a_worktree_is_marked() -> None:
+    """Its agent is followed by a sign with a word."""
+    run = a_run(1, meta_agent="pi", meta_worktree=WorktreePlan("subdeck/fixer-000001", "/src/shop"))
+    assert row_of(run, 140).rstrip().endswith(" pi ⎇ worktree")
 
 
 def test_a_state_is_a_glyph_unless_there_is_room_for_its_word() -> None:

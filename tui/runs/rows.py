@@ -101,6 +101,10 @@ class RunRow:
         return cells
 
 
+_WORKTREE = "⎇ worktree"
+"""Behind the agent of a run that works apart from the project's files."""
+
+
 def _colour_of(run: RunSnapshot, flags: RowFlags) -> str:
     if run.foreign:
         return _MUTED
@@ -139,8 +143,16 @@ def _with_note(run: RunSnapshot, text: str, layout: Layout) -> str:
 
 
 def _agent(run: RunSnapshot, _: RowFlags, __: Layout) -> str:
-    agent = one_line(run.meta.agent, 60)
-    return f"{agent} {RunnerKind.TMUX}" if run.meta.runner == RunnerKind.TMUX else agent
+    return " ".join(
+        filter(
+            None,
+            (
+                one_line(run.meta.agent, 60),
+                RunnerKind.TMUX if run.meta.runner == RunnerKind.TMUX else "",
+                _WORKTREE if run.meta.worktree else "",
+            ),
+        )
+    )
 
 
 _TEXTS: dict[Column, Callable[[RunSnapshot, RowFlags, Layout], str]] = {
