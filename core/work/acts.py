@@ -7,6 +7,7 @@ more when it is done: what a kill leaves half done is found here, and is taken b
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +20,8 @@ from ..run.kinds import OpenEnum
 from ..system import files
 from ..text.decoding import UNDECODABLE, decode
 
+KEPT = 24 * 3600.0
+"""Seconds that what was discarded can be brought back: it takes as much room as before."""
 MOST = 100
 """Acts that are kept; with an older one goes what was kept for it."""
 
@@ -105,11 +108,15 @@ def drop(project: paths.Project, act_id: str) -> bool:
 
 
 def tidy(project: paths.Project) -> None:
-    """Remove what was kept for acts that have left the stack: who drops one may be killed over it. Raises OSError."""
+    """Drop what was discarded more than `KEPT` seconds ago, and remove what was kept for acts that have left the stack:
+    who drops one may be killed over it. Raises OSError.
+    """
     above = os.path.dirname(place(project, "-"))
     if not os.path.isdir(above):
         return
+    oldest = paths.iso_time(time.time() - KEPT)
     with _changing(project) as acts:
+        acts[:] = [act for act in acts if act.kind is not ActKind.DISCARD or act.at > oldest]
         for name in set(files.names(above)) - {act.id for act in acts}:
             files.remove_tree(place(project, name))
 

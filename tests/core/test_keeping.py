@@ -196,11 +196,15 @@ def test_what_nobody_has_any_more_is_swept(engine: Engine) -> None:
     base = Path(paths.works_dir(engine.project), ".base-0123")
     base.mkdir()
     act = acts.record(engine.project, acts.ActKind.APPLY, "scout 4ae0bd", {})
-    for name in (act.id, "dropped"):
+    old = acts.record(engine.project, acts.ActKind.DISCARD, "scout 7f3a9c", {})
+    stack = Path(paths.works_dir(engine.project), "undo.jsonl")
+    stack.write_text(stack.read_text().replace(old.at, "2026-01-01T00:00:00.000Z"))
+    for name in (act.id, old.id, "dropped"):
         Path(acts.place(engine.project, name)).mkdir(parents=True)
     for directory in (*work_dirs(engine.project), base):
         os.utime(directory, (0, 0))
     engine.purge()
+    assert [act.id] == [one.id for one in acts.read(engine.project) if one.kind is not acts.ActKind.DELETE_RUNS]
     assert [act.id] == os.listdir(os.path.dirname(acts.place(engine.project, act.id)))
     assert not base.exists()
     assert not safe_tree.exists() and not store.exists() and tree.exists()

@@ -13,6 +13,7 @@ from subdeck.core.run.changes import Changes
 from subdeck.core.run.model import RunMeta
 from subdeck.core.work import keeping, recording, worktrees
 from subdeck.core.work.acts import Act
+from subdeck.core.work.discarding import discard, plan_discard
 from subdeck.core.work.record import work_dirs
 from subdeck.core.work.standing import Stand
 from subdeck.core.work.taking import apply, plan_apply
@@ -219,3 +220,19 @@ def test_applying(engine: Engine) -> None:
         assert_can_be_taken_back()
     for _ in deaths(apply_it, engine.take_back, every=2):
         assert_can_be_taken_back()
+
+
+def test_discarding(engine: Engine) -> None:
+    """Killed anywhere, what was discarded comes back whole, with what was not committed."""
+
+    def discard_it(scene: Scene) -> None:
+        (run,) = engine.snapshots([scene.run_id])
+        discard(engine.project, plan_discard(engine.project, run))
+
+    for scene in deaths(lambda: make_unmerged(engine), discard_it, every=4):
+        while act := engine.last_act():
+            engine.take_back(act)
+        assert_work_is_there(scene)
+        keeping.delete(engine.project, [scene.run_id])
+        keeping.purge(engine.project, [scene.run_id])
+        assert_nothing_is_left(scene)
