@@ -111,14 +111,16 @@ def _hunks(words: tuple[str, ...]) -> dict[str, list[int]]:
 
 
 @click.command("undo")
+@click.option("--forget", is_flag=True, help="Change nothing, and let what was done before it be the next.")
 @dry_run_option
 @yes_option
 @json_option
-def undo(dry_run: bool, yes: bool, as_json: bool) -> int:
+def undo(forget: bool, dry_run: bool, yes: bool, as_json: bool) -> int:
     """Take back what was done last in this project: deleting, applying, committing, merging, keeping, discarding.
 
     Says what it is, and asks. Where it cannot be taken back any more it says why and changes nothing, and the exit code
-    is 1. With --json, one document: {"act", "at", "begun", "undone", "said"}.
+    is 2; --forget takes it off the stack, so that what was done before can be taken back. With --json, one document:
+    {"act", "at", "begun", "undone", "said"}.
     """
     if paths.is_child():
         raise SubdeckError("a child agent takes nothing back", where="undo", hint="leave that to the operator")
@@ -130,12 +132,19 @@ def undo(dry_run: bool, yes: bool, as_json: bool) -> int:
     begun = " (it was not done to its end)" if act.begun else ""
     if not as_json:
         say(f"{act.title}, {ago(act.at, datetime.now(UTC))}{begun}")
-    if not (yes or dry_run) and not click.confirm("Take this back?", default=False):
+    question = "Forget this, so that it cannot be taken back?" if forget else "Take this back?"
+    if not (yes or dry_run) and not click.confirm(question, default=False):
         note("nothing was taken back")
         return 0
-    said = "" if dry_run else engine.take_back(act).said
+    said = ""
+    if forget and not dry_run:
+        engine.work.forget(act)
+        said = f"forgot {act.title}"
+    elif not dry_run:
+        said = engine.take_back(act).said
+    undone = not (dry_run or forget)
     if as_json:
-        document({"act": act.title, "at": act.at, "begun": act.begun, "undone": not dry_run, "said": said})
+        document({"act": act.title, "at": act.at, "begun": act.begun, "undone": undone, "said": said})
     elif said:
         say(said)
     return 0

@@ -121,6 +121,13 @@ def tidy(project: paths.Project) -> None:
             files.remove_tree(place(project, name))
 
 
+def expire(project: paths.Project, before: str) -> None:
+    """Take what was discarded before a moment off the stack, with what was kept for it. Raises OSError."""
+    for act in read(project):
+        if act.kind is ActKind.DISCARD and act.at < before and not act.begun:
+            drop(project, act.id)
+
+
 def read(project: paths.Project) -> list[Act]:
     """Return what is on the stack, the last act last; a line that cannot be read is left out."""
     return list(_parsed(files.content(_file(project))))

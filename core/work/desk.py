@@ -157,6 +157,12 @@ class Work:
 
         return choose(self._project, plan)
 
+    def forget(self, act: Act) -> None:
+        """Let an act stay done for good, with what was kept for taking it back. Raises OSError."""
+        from .acts import drop
+
+        drop(self._project, act.id)
+
     @cached_property
     def _live(self) -> LiveChanges:
         from .changes import LiveChanges

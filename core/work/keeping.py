@@ -25,7 +25,7 @@ from ..system import files
 from ..system.log import log_fault
 from ..text.plain import one_line
 from . import acts, presence
-from .acts import ActKind
+from .acts import ActKind, expire
 from .record import tree_of, work_dirs
 from .worktrees import RunState, Worktree, of_run, remove, sharing, state_of
 
@@ -166,8 +166,9 @@ def purge(project: paths.Project, run_ids: Iterable[str]) -> None:
 
 
 def purge_old(project: paths.Project) -> None:
-    """Remove for good what was deleted a day ago, and what is left of runs that nobody has any more."""
+    """Remove for good what was deleted or discarded a day ago, and what is left of runs that nobody has any more."""
     purge(project, trash.old_runs(project))
+    expire(project, paths.iso_time(time.time() - trash.KEPT))
     sweep(project)
 
 

@@ -12,6 +12,7 @@ from subdeck.core.cli.taking import edited
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.work import acts
 from subdeck.core.work.record import Taken, read_record
 
 from tests.core.command_line import subdeck
@@ -231,3 +232,29 @@ def test_a_message_is_edited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     editor.write_text('#!/bin/sh\n: > "$1"\n')
     with pytest.raises(SubdeckError, match="the message is empty"):
         edited("proposed")
+
+
+def test_what_was_discarded_is_kept_for_a_day(engine: Engine) -> None:
+    """Then it leaves the stack, with all that was kept for it; until then it stands there, or is forgotten."""
+    run, tree = in_worktree(engine)
+    commit(tree)
+    act = engine.work.discard(engine.work.plan_discard(run))
+    engine.purge()
+    assert act == engine.last_act() and os.path.isdir(acts.place(engine.project, act.id))
+    acts.expire(engine.project, paths.now_iso())
+    assert engine.last_act() is None and not os.path.exists(acts.place(engine.project, act.id))
+
+
+def test_what_cannot_be_taken_back_is_forgotten(engine: Engine, root: Path) -> None:
+    """An act in whose way something stands is left as it is, so that earlier ones are within reach."""
+    run, tree = in_worktree(engine)
+    (tree / "a.txt").write_text("theirs\n")
+    first = engine.work.apply(engine.work.plan_apply(run))
+    (tree / "a.txt").write_text("theirs again\n")
+    (root / "a.txt").write_text("one\ntwo\nthree\n")
+    engine.work.apply(engine.work.plan_apply(run))
+    (root / "a.txt").write_text("mine\n")
+    done = subdeck("undo", "--yes", cwd=root)
+    assert 2 == done.code and "changed since, on the same lines: a.txt" in done.err
+    assert "forgot applying" in subdeck("undo", "--forget", "--yes", cwd=root).out
+    assert first == engine.last_act() and "mine\n" == (root / "a.txt").read_text()

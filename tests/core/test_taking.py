@@ -146,3 +146,19 @@ def test_the_command_line(engine: Engine, root: Path) -> None:
     assert 0 == subdeck("undo", "--yes", cwd=root).code
     assert "" == status(root)
     assert "child agent" in subdeck("apply", short, "--yes", cwd=root, PI_SUBAGENTS_CHILD="1").err
+
+
+def test_from_launch_to_the_working_tree(engine: Engine, root: Path) -> None:
+    """What a run did in the worktree that was made for it is applied to files that were not committed at its launch."""
+    (root / "a.txt").write_text("one\ntwo\nthree\nmine\n")
+    run = run_to_end(engine, "edit a.txt two 2", "save sub/new.txt x\\n", "answer Done.", worktree=True)
+    before = status(root)
+    assert " M a.txt" == before and "one\ntwo" in (root / "a.txt").read_text()
+    git(root, "config", "user.name", "Me")
+    git(root, "config", "user.email", "me@example.org")
+    assert "that are not committed: a.txt" in engine.work.plan_merge(run).refusal
+    engine.work.apply(engine.work.plan_apply(run))
+    assert "one\n2\nthree\nmine\n" == (root / "a.txt").read_text() and " M a.txt\n?? sub/" == status(root)
+    assert () == engine.unmerged([run.run_id])
+    undo(engine)
+    assert before == status(root) and 1 == len(engine.unmerged([run.run_id]))
