@@ -16,6 +16,7 @@ from ..git.repository import Repository
 from ..git.snapshot import Store
 from ..git.worktrees import branches, check_branch, listed
 from ..run.snapshot import RunSnapshot
+from ..text.decoding import fit
 from ..text.plain import one_line
 from . import acts
 from .acts import Act, ActKind
@@ -140,7 +141,7 @@ def move(made: Repository, branch: str, old: str, new: str) -> None:
 
 def take_back_commit(act: Act) -> str:
     """Make a commit uncommitted work again. Raises SubdeckError."""
-    done = msgspec.convert(act.data, Committed)
+    done = fit(act.data, Committed)
     made = usable(tree_of(done.directory))
     tip = branch_tip(made, done.branch)
     if tip == done.tip:
@@ -188,7 +189,7 @@ def keep(project: paths.Project, run: RunSnapshot, name: str = "") -> Act:
 
 def take_back_kept(act: Act) -> str:
     """Remove a branch that was kept, where it is still what it was. Raises SubdeckError."""
-    kept = msgspec.convert(act.data, Kept)
+    kept = fit(act.data, Kept)
     target = usable(kept.root)
     found = next((one for one in branches(target, kept.name.rpartition("/")[0]) if one.name == kept.name), None)
     tip = found.commit if found else branch_tip(target, kept.name)

@@ -12,6 +12,7 @@ from ..errors import SubdeckError
 from ..git.program import Git, GitError
 from ..run.snapshot import RunSnapshot
 from ..system import files
+from ..text.decoding import fit
 from ..text.plain import one_line
 from . import acts
 from .acts import Act, ActKind
@@ -119,7 +120,7 @@ def _packed(worktree: Worktree) -> bytes:
 
 def take_back_discarded(project: paths.Project, act: Act) -> str:
     """Bring worktree and branch back, as they were. Raises SubdeckError and OSError."""
-    data = msgspec.convert(act.data, Discarded)
+    data = fit(act.data, Discarded)
     _bring_back(project, data, acts.place(project, act.id))
     return f"brought back the worktree and the branch {one_line(data.record.branch, 80)}"
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-from msgspec import convert
-
 from .. import paths
 from ..errors import SubdeckError
 from ..git.merging import Conflict, merged
@@ -14,6 +12,7 @@ from ..git.repository import Repository
 from ..git.snapshot import Store
 from ..git.writing import check_room
 from ..system import files
+from ..text.decoding import fit
 from ..text.plain import one_line
 from .acts import Act, ActKind, place
 from .merging import Merged
@@ -26,7 +25,7 @@ NAMED = 5
 
 def take_back_applied(project: paths.Project, act: Act) -> str:
     """Take out of the files what was applied; return what became of it. Raises SubdeckError and OSError."""
-    applied = convert(act.data, Applied)
+    applied = fit(act.data, Applied)
     target = usable(applied.root)
     store = Store(place(project, act.id))
     said = reverse(store, target, act, applied.now, applied.wanted)
@@ -127,7 +126,7 @@ def take_back_merged(project: paths.Project, act: Act) -> str:
 
     Raises SubdeckError where it has moved on, or where files are in the way, and OSError.
     """
-    done = convert(act.data, Merged)
+    done = fit(act.data, Merged)
     target = usable(done.root)
     branch = one_line(done.branch, 80)
     if act.begun and target.head == done.head:
