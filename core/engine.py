@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from . import paths, trust
 from .errors import RunBusy, SettingsError, SubdeckError, UnknownRun, UsageError
+from .project.references import found
 from .project.registry import Registry, queue_line
 from .run import artifacts
 from .run.model import LaunchedBy, LauncherKind, RunMeta, RunRequest, RunResult, StopReason, Verdict, newer_schema
@@ -188,7 +189,7 @@ class Engine:
         """
         names = self.deleted() if deleted else Registry(self.project, by=self._looks_by).names()
         trash = None if deleted else self.deleted
-        return tuple(dict.fromkeys(_found(word, names, trash) for word in words))
+        return tuple(dict.fromkeys(found(word, names, trash) for word in words))
 
     def deleted(self) -> list[str]:
         """Return the ids of the runs in the trash, newest first."""
@@ -569,26 +570,6 @@ def _check_schema(meta: RunMeta) -> None:
             where=meta.run_id,
             hint="subdeck rm can move it to the trash",
         )
-
-
-def _found(word: str, names: Sequence[str], trash: Callable[[], Sequence[str]] | None) -> str:
-    matching = _matching(word, names)
-    exact = [name for name in matching if word in (name, name[-6:])]
-    candidates = exact or matching
-    if len(candidates) == 1:
-        return candidates[0]
-    shown = one_line(word, 40)
-    if not candidates:
-        if trash is not None and len(gone := _matching(word, trash())) == 1:
-            what, hint = f"run {gone[0][-6:]} was deleted", f"subdeck rm --undo {gone[0][-6:]} restores it"
-            raise UnknownRun(what, where=gone[0], hint=hint)
-        raise UnknownRun(f'no run matches "{shown}"', where="run", hint="subdeck status --all lists all runs")
-    some = ", ".join(name[-6:] for name in candidates[:5])
-    raise UnknownRun(f'{len(candidates)} runs match "{shown}"', where="run", hint=f"be more exact: {some} …")
-
-
-def _matching(word: str, names: Iterable[str]) -> list[str]:
-    return [name for name in names if word and (name.startswith(word) or name[-6:].startswith(word))]
 
 
 def _by_hand(meta: RunMeta, session: str | None) -> RunRequest:
