@@ -27,7 +27,7 @@ ENGINE = (
     "codex_child",
     "talk",
 )
-APP = ("app_start", "app_live", "app_cpu", "tiles", "run_list", "big_transcript", "long_life")
+APP = ("app_start", "app_live", "app_cpu", "tiles", "run_list", "big_transcript", "changes", "long_life")
 ALL = (*ENGINE, *APP)
 
 
