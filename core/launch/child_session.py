@@ -248,6 +248,21 @@ def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str, age
     return max(found)[2]
 
 
+def directory_of(project: paths.Project, wanted: str, cwd: str) -> str:
+    """Return where a conversation goes on that was begun in a directory: there, or in the worktree of its run."""
+    here = os.path.realpath(cwd)
+    for name in sorted(artifacts.run_ids(project.runs), reverse=True):
+        run_dir = project.run_dir(name)
+        meta = artifacts.read_meta(run_dir)
+        if meta is None or meta.is_newer or not meta.worktree or os.path.realpath(meta.origin_cwd) != here:
+            continue
+        result = artifacts.read_result(run_dir)
+        told = result.child_session_id if result else None
+        if wanted in (meta.child_session_id, told) and is_own(run_dir):
+            return meta.cwd
+    return cwd
+
+
 def _told_session(run_dir: str) -> str | None:
     """Return the id that the agent of a run without a result told: its wrapper may have been killed."""
     events = EventTail(os.path.join(run_dir, paths.EVENTS)).read(_BEGINNING)

@@ -41,7 +41,7 @@ from ..run.prices import Price, price_of
 from ..run.tool_policy import checked_tools, resolve_tools, with_finalize, without
 from ..runners.process import usable_runner
 from ..text.plain import one_line
-from .child_session import OURS, ChildSession, Keeper, own_session, sticky_session
+from .child_session import OURS, ChildSession, Keeper, directory_of, own_session, sticky_session
 from .inherit import Inherited, inherit_from, prompt_with_context
 from .model import ResolvedModel, resolve_model, wanted_model
 
@@ -201,12 +201,22 @@ class Plan:
     def cwd(self) -> str:
         named = os.path.expanduser(self._request.cwd or "")
         cwd = os.path.normpath(os.path.join(self._workspace.cwd, named))
+        if self._request.child_session and not (self.preset and self.preset.sticky):
+            cwd = directory_of(self._workspace.project, self._request.child_session, cwd)
         if not os.path.isdir(cwd):
+            self._refuse_gone(cwd)
             state = "is not a directory" if os.path.lexists(cwd) else "does not exist"
             raise UsageError(f"{one_line(cwd)} {state}", where="cwd", hint="choose a directory that exists")
         if not os.access(cwd, os.R_OK | os.X_OK):
             raise UsageError(f"{one_line(cwd)} cannot be entered", where="cwd", hint="check its rights")
         return cwd
+
+    def _refuse_gone(self, cwd: str) -> None:
+        """Raise UsageError for a directory in a worktree of a run that was removed."""
+        if f"{cwd}/".startswith(f"{paths.works_dir(self._workspace.project)}/"):
+            from ..work.base import host_of
+
+            host_of(self._workspace.project, cwd)
 
     @cached_property
     def worktree(self) -> tuple[WorktreePlan | None, tuple[str, ...]]:

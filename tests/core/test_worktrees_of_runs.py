@@ -211,6 +211,19 @@ def test_a_follow_up_goes_on_in_the_same_worktree(repository: Path) -> None:
     assert ["more.py"] == [file.path for file in changes.named]
 
 
+def test_a_conversation_goes_on_where_it_was_begun(repository: Path) -> None:
+    """Who names only the conversation, as parents do, gets the worktree in which it was begun; one that was removed is
+    a reason to refuse.
+    """
+    engine = open_engine(repository)
+    first = run_to_end(engine, "answer Done.", worktree=WorktreeFrom.FILES)
+    second = run_to_end(engine, "answer Done.", child_session=first.child_session_id)
+    assert first.meta.cwd == second.meta.cwd
+    git(repository, "worktree", "remove", "--force", first.meta.cwd)
+    with pytest.raises(UsageError, match=f"the worktree of run {first.meta.short_id} is gone"):
+        start(engine, "answer Done.", child_session=first.child_session_id)
+
+
 def unborn(root: Path) -> Path:
     make(root)
     write(root, {"a.py": "a"})
