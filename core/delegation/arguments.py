@@ -8,10 +8,14 @@ from typing import Any, cast
 from msgspec import Struct
 
 from ..errors import nearest
+from ..run.model import LARGEST
 from ..text.plain import one_line
 from .results import CallRejected, ToolError, argument_error
 
 TEXTS = ("preset", "task", "model", "cwd", "description", "sessionId")
+
+AMOUNTS = ("budget", "maxTokens")
+"""Limits that a call may only lower."""
 
 CHAIN_HINT = (
     "call subagent once for each step, with the earlier answer in the next task; "
@@ -34,6 +38,9 @@ class TaskArguments(Struct, frozen=True, kw_only=True):
     description: str
     session_id: str | None
     isolated: bool | None
+    budget: float | None = None
+    """Dollars."""
+    max_tokens: int | None = None
 
 
 def subagent_arguments(params: object, *, isolated: bool) -> tuple[bool, tuple[TaskArguments, ...]]:
@@ -102,7 +109,7 @@ def send_arguments(params: object) -> tuple[str, str, bool]:
 
 
 def _task_fields(*, isolated: bool) -> tuple[str, ...]:
-    return (*TEXTS, "isolated") if isolated else TEXTS
+    return (*TEXTS, *AMOUNTS, *(("isolated",) if isolated else ()))
 
 
 def _mapping(params: object) -> dict[str, Any]:
@@ -147,6 +154,8 @@ def _task(arguments: Mapping[str, Any]) -> TaskArguments:
         description=texts["description"],
         session_id=texts["sessionId"].strip() or None,
         isolated=arguments.get("isolated"),
+        budget=arguments.get("budget"),
+        max_tokens=None if (tokens := arguments.get("maxTokens")) is None else int(tokens),
     )
 
 
@@ -166,8 +175,18 @@ def _wrong_values(arguments: Mapping[str, Any]) -> Iterator[ToolError]:
     for name in TEXTS:
         if not isinstance(value := arguments.get(name, ""), str):
             yield argument_error(f"{name} is not a string", field=name, value=value, hint="give a string")
+    for name in AMOUNTS:
+        if name in arguments and not _is_amount(arguments[name], whole=name == "maxTokens"):
+            kind = "whole number" if name == "maxTokens" else "number"
+            hint = "give the most that the child may use, or leave it out"
+            yield argument_error(f"{name} is no {kind} above 0", field=name, value=arguments[name], hint=hint)
     if not isinstance(isolated := arguments.get("isolated", False), bool):
         yield _not_boolean("isolated", isolated)
+
+
+def _is_amount(value: object, *, whole: bool) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 < value <= LARGEST and (not whole or value == int(value))
 
 
 def _not_boolean(name: str, value: object) -> ToolError:

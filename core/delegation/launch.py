@@ -64,6 +64,9 @@ def _request(
         parent_session=conversation,
         isolated=task.isolated,
         child_session=task.session_id,
+        budget=task.budget,
+        max_tokens=task.max_tokens,
+        only_lowers=True,
     )
 
 

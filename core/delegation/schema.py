@@ -155,6 +155,8 @@ def _task_fields(models: Sequence[str], *, isolated: bool) -> Schema:
         "cwd": {**_TEXT, "description": "Directory the child works in (default: the parent's)."},
         "description": {**_TEXT, "description": "Five to ten words for the list of runs."},
         "sessionId": {**_TEXT, "description": "Continue this child session of the same preset and cwd."},
+        "budget": {"type": "number", "description": "Dollars at which the child is stopped; only lowers the limit."},
+        "maxTokens": {**_NUMBER, "description": "The same in tokens."},
     }
     if isolated:
         about = "true: the child does not see this conversation; false: it does."

@@ -60,7 +60,7 @@ _PARTS = (
     "child_session",
     "inherited",
     "check",
-    "limits",
+    "price",
     "key",
 )
 """Of a plan: those that can raise, in the order in which a person would mend them."""
@@ -403,23 +403,23 @@ class Plan:
 
     @cached_property
     def limits(self) -> tuple[Limits, tuple[str, ...]]:
-        """What ends the run from outside, and which limits of the preset have no effect. Raises UsageError for a budget
-        that nobody could see overstepped.
-        """
+        """What ends the run from outside, and which limits of the preset have no effect."""
         request, preset = self._request, self.preset
         wanted = preset.limits if preset else Limits()
         for name in ("budget", "max_tokens"):
             asked, usual = getattr(request, name), getattr(wanted, name)
             if asked is not None and not (request.only_lowers and usual is not None and usual < asked):
                 wanted = replace(wanted, **{name: asked})
-        limits, warnings = effective_limits(wanted, self._settings.limits)
-        self._check_price(limits)
-        return limits, warnings
+        return effective_limits(wanted, self._settings.limits)
 
-    def _check_price(self, limits: Limits) -> None:
-        """Raise UsageError where dollars are limited, and nobody would tell what the run spends."""
+    @cached_property
+    def price(self) -> None:
+        """Nothing but a reason not to launch: dollars are limited, and nobody would tell what the run spends."""
+        limits, _ = self.limits
+        if limits.budget is None or limits.max_tokens is not None:
+            return
         agent = self.agent
-        if limits.budget is None or limits.max_tokens is not None or agent.tells_price:
+        if agent.tells_price:
             return
         model = self.model.resolved
         if price_of(model, self.prices):

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
+from subdeck.core.agents.child import Start
+from subdeck.core.agents.claude.program import child_command
+from subdeck.core.agents.pi.stream import PiStream
+from subdeck.core.delegation.arguments import subagent_arguments
+from subdeck.core.delegation.results import CallRejected
 from subdeck.core.run.events import UsageReported
 from subdeck.core.run.fold import NESTED, add_usage
-from subdeck.core.run.model import Limits, RunReason, Usage
+from subdeck.core.run.model import Limits, RunReason, RunRequest, Usage
 from subdeck.core.run.prices import Price, price_of
 from subdeck.core.wrapper.limits import LAST_WORDS_S, Watchdog
 
 from tests.core.command_line import subdeck, write_preset
-from tests.factories import PUPPET, end_of, events_of, open_engine, result_of, run_to_end
+from tests.factories import PUPPET, end_of, events_of, make_meta, open_engine, request, result_of, run_to_end
 
 
 def used(cost: float, *, stop: str = "toolUse", tokens: int = 100, **more: bool) -> UsageReported:
@@ -114,3 +122,51 @@ def test_the_users_prices_are_in_events_and_result(project_dir: Path) -> None:
     assert [(1.3, True)] * 2 == [(pytest.approx(cost), estimated) for cost, estimated in priced]
     assert ("aborted", "budget", 2.6) == (result.status, result.reason, pytest.approx(result.usage.cost))
     assert (run.usage, 2.6) == (result.usage, pytest.approx(run.usage.estimated))
+
+
+@pytest.mark.parametrize(("usage", "priced"), [({"input": 3, "cost": {"total": 0.1}}, True), ({"input": 3}, False)])
+def test_what_pi_tells_no_price_of_is_unknown(usage: dict, priced: bool) -> None:
+    """A message without a cost is no message that cost nothing."""
+    line = {
+        "type": "message_end",
+        "message": {"role": "assistant", "content": [], "usage": usage, "stopReason": "stop"},
+    }
+    events = PiStream().feed(json.dumps(line).encode())
+    assert [priced] == [event.priced for event in events if isinstance(event, UsageReported)]
+
+
+def test_claude_code_gets_the_rest_of_the_budget() -> None:
+    """It tells prices at the end of its turns only, so it ends by itself; a later attempt has what is left."""
+    meta = make_meta(agent="claude", agent_kind="claude", limits=Limits(budget=0.5))
+    argv = child_command(Start(meta, "/nowhere", spent=0.2)).argv
+    assert "0.3000" == argv[argv.index("--max-budget-usd") + 1]
+    assert "--max-budget-usd" not in child_command(Start(make_meta(agent="claude"), "/nowhere")).argv
+
+
+@pytest.mark.parametrize("amounts", [{"budget": 0}, {"budget": True}, {"maxTokens": 1.5}, {"maxTokens": "9"}])
+def test_a_parents_amounts_are_checked(amounts: dict) -> None:
+    """What is no amount above nothing is rejected by name."""
+    with pytest.raises(CallRejected) as caught:
+        subagent_arguments({"preset": "p", "task": "t", **amounts}, isolated=False)
+    assert list(amounts) == [error.field for error in caught.value.errors]
+
+
+def test_a_parent_sets_amounts() -> None:
+    """They are part of each task."""
+    _, (task,) = subagent_arguments({"preset": "p", "task": "t", "budget": 0.5, "maxTokens": 100}, isolated=False)
+    assert (0.5, 100) == (task.budget, task.max_tokens)
+
+
+def test_a_budget_needs_a_price(project_dir: Path) -> None:
+    """An agent that tells none is refused, unless its price is known or tokens are limited."""
+    acp = {"robot": {"command": ["true"], "kind": "acp"}}
+    asked = request("x", agent="robot", budget=1.0, model="acme/x")
+
+    def problems(asked: RunRequest, **settings: Any) -> list[str]:
+        return [
+            problem.where for problem in open_engine(project_dir, agents=acp, agent="robot", **settings).check(asked)
+        ]
+
+    assert ["budget"] == problems(asked)
+    assert [] == problems(replace(asked, max_tokens=1000))
+    assert [] == problems(asked, prices={"acme/*": {"input": 1, "output": 2}})

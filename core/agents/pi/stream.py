@@ -154,14 +154,16 @@ class PiStream(AgentStream):
 
     def _paid(self, usage: object, stop_reason: str) -> UsageReported:
         fields = mapping(usage)
+        cost = mapping(fields.get("cost")).get("total")
         event = UsageReported(
             input=count(fields.get("input")),
             output=count(fields.get("output")),
             cache_read=count(fields.get("cacheRead")),
             cache_write=count(fields.get("cacheWrite")),
-            cost=amount(mapping(fields.get("cost")).get("total")),
+            cost=amount(cost),
             model=self.facts.model,
             stop_reason=stop_reason,
+            priced=cost is not None,
         )
         self.note(usage=add_usage(self.facts.usage, event))
         return event
