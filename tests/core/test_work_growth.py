@@ -18,9 +18,9 @@ RUNS = 12
 
 
 def remembered() -> set[str]:
-    """Return all files in the user's state, but for the key and those of which each repository or project has one."""
+    """Return all files in the user's state but the key, the ledger, and what a project or repository has one of."""
     state = Path(paths.state_file())
-    one_each = {"key", ".locks", "undo.jsonl"}
+    one_each = {"key", "spend", ".locks", "undo.jsonl"}
     names = (path.relative_to(state) for path in state.rglob("*") if path.is_file())
     return {str(name) for name in names if not one_each.intersection(name.parts)}
 
