@@ -282,7 +282,7 @@ class ChangesScreen(LeanScreen):
             self.say("Go to a hunk: it is marked as a whole.")
             return
         view.marked ^= {(document.patch.files[row.file].path, row.hunk + 1)}
-        view.refresh()
+        view.draw_again()
         if any(begin > view.cursor for begin in document.hunk_rows):
             self.action_go_hunk(1)
 
@@ -295,7 +295,7 @@ class ChangesScreen(LeanScreen):
 
     async def _find(self, text: str) -> bool:
         self.view.wanted = text
-        self.view.refresh()
+        self.view.draw_again()
         if text:
             self.action_step(1)
         return True
@@ -331,7 +331,7 @@ class ChangesScreen(LeanScreen):
         """End the search, then leave."""
         if self.view.wanted:
             self.view.wanted = ""
-            self.view.refresh()
+            self.view.draw_again()
         else:
             self.dismiss(None)
 

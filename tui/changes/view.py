@@ -89,12 +89,16 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
         self._uncoloured: set[int] = set()
         """Lines of the screen that wait for their colours."""
         self._looks: dict[tuple[str, ...], Style] = {}
+        self._strips: dict[int, Strip] = {}
+        """Rows as they were drawn without the cursor, by their numbers; a scroll draws most of a screen again."""
+        self._drawn_width = 0
 
     # --- what is shown ---------------------------------------------------------------------------------------------
 
     def show(self, document: Document, *, line: int = 0) -> None:
         """Show a document, with the cursor on the row of a line of its patch."""
         self.document = document
+        self._strips.clear()
         self._coloured.clear()
         self._words.clear()
         self._uncoloured.clear()
@@ -106,6 +110,7 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
     def laid_out(self, line: int) -> None:
         """Take it that the rows of the document are others now; the cursor stays on a line of the patch."""
         if self.document:
+            self._strips.clear()
             self._fit()
             self.cursor = self.document.row_of(line) if self.document.rows else 0
             self.show_cursor()
@@ -197,6 +202,8 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
             if len(self._coloured) > _KEPT_LINES:
                 self._coloured.clear()
             self._coloured |= coloured
+            for line in coloured:
+                self._strips.pop(document.row_of(line), None)
             self.refresh()
 
     # --- drawing ---------------------------------------------------------------------------------------------------
@@ -204,11 +211,28 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._looks.clear()
+        self._strips.clear()
+
+    def draw_again(self) -> None:
+        """Draw all rows anew: what is searched for or marked is another."""
+        self._strips.clear()
+        self.refresh()
 
     def render_line(self, y: int) -> Strip:
         document, number = self.document, self.scroll_offset.y + y
         if document is None or number >= len(document.rows):
             return self.strip(())
+        if self.shown_width != self._drawn_width or len(self._strips) > _KEPT_LINES:
+            self._strips.clear()
+            self._drawn_width = self.shown_width
+        if number == self.cursor:
+            return self._draw(document, number)
+        strip = self._strips.get(number)
+        if strip is None:
+            strip = self._strips[number] = self._draw(document, number)
+        return strip
+
+    def _draw(self, document: Document, number: int) -> Strip:
         row, width = document.rows[number], self.shown_width
         mark = Segment(CURSOR if number == self.cursor else " ", self._look("diff--cursor"))
         match row.kind:
