@@ -16,7 +16,6 @@ from subdeck.tui.compare.columns import lines, shown_columns
 from subdeck.tui.compare.screen import CompareScreen
 from subdeck.tui.detail.screen import RunDetailScreen
 from subdeck.tui.dialogs.pick import PickScreen
-from subdeck.tui.dialogs.reading import ReadingScreen
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_run, run_id
@@ -149,8 +148,8 @@ async def test_difference_of_two() -> None:
         await deck.press("d")
         await deck.until(lambda: isinstance(deck.app.screen, PickScreen), "the question")
         await deck.press("down", "enter")
-        await deck.until_text("+two")
-        assert "From fixer 1 to fixer 3: 1 file +14 −3" in deck.screen_text and "a note" in deck.screen_text
+        await deck.until_text("1+ two")
+        assert "Difference from fixer 1 to fixer 3" in deck.screen_text and "a note" in deck.screen_text
         assert "\x1b" not in deck.screen_text
         await deck.press("escape")
         await deck.until(lambda: deck.app.screen is screen, "the comparison")
@@ -159,7 +158,7 @@ async def test_difference_of_two() -> None:
         await deck.press("enter")
         await deck.until(lambda: deck.toasts, "the word")
         assert "worked outside git" in deck.toasts[-1]
-        await deck.until(lambda: not isinstance(deck.app.screen, ReadingScreen), "the comparison again")
+        assert deck.app.screen is screen
 
 
 @pytest.mark.parametrize("width", [20, 40, 78, 118, 198])

@@ -8,7 +8,7 @@ from ...core.run.comparison import LEAST, MOST
 from ...core.run.describe import runs_word
 from ..actions.model import READONLY
 from ..deck.screen import MainScreen
-from ..dialogs.reading import HelpScreen, ReadingScreen
+from ..dialogs.reading import HelpScreen
 from .base import Commands, name_of
 from .taking import TakingCommands
 
@@ -87,18 +87,21 @@ class CompareCommands(Commands):
         other = others[0] if len(others) == 1 else await self._other(run, others, screen.run_ids)
         if other is None:
             return
-        reading = ReadingScreen("Difference", empty="git compares what the two have left …")
-        self.app.push_screen(reading)
-        try:
-            found = await self._bridge.call(self._bridge.engine.work.difference, run, other)
-        except Exception:
-            if reading.is_attached:
-                reading.dismiss()
-            raise
-        from ..compare.difference import difference_lines
+        found = await self._bridge.call(self._bridge.engine.work.difference, run, other)
+        from ..changes.screen import ChangesScreen
+        from ..compare.difference import changes_read
 
-        if reading.is_attached:
-            reading.show(difference_lines(found), "↑ ↓ scroll   esc closes")
+        title = f"Difference from {found.run} to {found.other}"
+        self.app.push_screen(
+            ChangesScreen(
+                self._bridge,
+                lambda: title,
+                lambda: changes_read(found),
+                lambda: False,
+                lambda _screen, _action: self._say("This is between two runs: the changes of one are opened from it."),
+                self._deck.actions,
+            )
+        )
 
     async def _other(self, run: RunSnapshot, others: list[RunSnapshot], run_ids: tuple[str, ...]) -> RunSnapshot | None:
         from ..dialogs.pick import PickScreen
