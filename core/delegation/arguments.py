@@ -185,8 +185,9 @@ def _wrong_values(arguments: Mapping[str, Any]) -> Iterator[ToolError]:
 
 
 def _is_amount(value: object, *, whole: bool) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and 0 < value <= LARGEST and (not whole or value == int(value))
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LARGEST:
+        return False
+    return not whole or value == int(value)
 
 
 def _not_boolean(name: str, value: object) -> ToolError:
