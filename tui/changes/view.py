@@ -361,7 +361,8 @@ def note_of(file: FilePatch) -> str:
 def _places_of(wanted: str, text: str) -> list[tuple[int, int, str]]:
     """Return where a text holds what is searched for."""
     fold: Callable[[str], str] = str if wanted != wanted.lower() else str.lower
-    folded, found, at = fold(text), [], 0
+    folded, at = fold(text), 0
+    found: list[tuple[int, int, str]] = []
     while (at := folded.find(wanted, at)) >= 0:
         found.append((at, at + len(wanted), "diff--match"))
         at += max(1, len(wanted))
