@@ -61,7 +61,7 @@ async def shown(
     async with opened(engine, size, readonly=readonly) as deck:
         await deck.press("c")
         await deck.until(lambda: isinstance(deck.app.screen, ChangesScreen), "the changes")
-        await deck.until(lambda: deck.app.screen.shown, "what was changed")
+        await deck.until(lambda: screen_of(deck).shown, "what was changed")
         yield deck
 
 
