@@ -9,13 +9,13 @@ from msgspec import Struct
 
 from ..text.plain import one_line, plain
 from .changes import Changes
+from .costs import money
 from .describe import (
     NOTHING,
     activity,
     check_words,
     checking_words,
     elapsed,
-    known_cost,
     state,
     tokens,
 )
@@ -52,7 +52,7 @@ def facts(side: Side, now: datetime) -> dict[str, str]:
     return {
         "status": _status(run),
         "check": _check(run, now),
-        "cost": known_cost(f"${run.usage.cost:.2f}" if run.usage.cost >= 0.005 else "", run.usage.unpriced),
+        "cost": money(run.usage.cost, run.usage.unpriced),
         "time": elapsed(run, now),
         "turns": str(run.usage.turns) if run.usage.turns else NOTHING,
         "tokens": tokens(run.usage.tokens),
