@@ -216,3 +216,12 @@ async def test_nothing_acts_when_read_only() -> None:
             else:
                 await deck.press("escape")
                 await deck.until(lambda: isinstance(deck.app.screen, ChangesScreen), "the changes")
+
+
+async def test_undo_and_help_are_there() -> None:
+    """What was applied is taken back where one looks at it."""
+    async with shown(an_engine(a_run(1, "completed", changes=CHANGES))) as deck:
+        await deck.press("u")
+        await deck.until(lambda: "There is nothing to undo." in deck.toasts, "the refusal")
+        await deck.press("?")
+        await deck.until_text("Write the marked hunks into your working tree")

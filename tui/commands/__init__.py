@@ -35,7 +35,7 @@ def handlers(deck: MainScreen) -> Handlers:
     queue, palette, tiles = QueueCommands(deck), PaletteCommands(deck, launch), TileCommands(deck, runs)
     by_hand = TakeOverCommands(deck)
     talk = TalkCommands(deck, launch)
-    changes = ChangesCommands(deck, TakingCommands(deck), transcript.copy)
+    changes = ChangesCommands(deck, TakingCommands(deck), transcript.copy, runs.undo)
     detail = DetailCommands(deck, runs, talk, around, changes)
     finding, answers = FindCommands(deck, detail), AnswerCommands(deck, transcript.copy)
     view, panes, search = deck.transcript, deck.panes, deck.search

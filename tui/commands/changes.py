@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from ...core.text.plain import disarmed, one_line
 from ..actions import KeyContext, said
 from ..deck.screen import MainScreen
 from ..dialogs.ask import AskScreen
+from ..dialogs.reading import HelpScreen
 from ..terminal.handover import edit_file, page_with, pipe_file
 from .base import Commands, name_of
 
@@ -27,10 +28,19 @@ HINT = "Your shell runs it with the patch as stdin: delta, diffstat, git apply -
 
 
 class ChangesCommands(Commands):
-    def __init__(self, deck: MainScreen, taking: TakingCommands, copy: Callable[[str, str], None]) -> None:
-        """`copy` puts a text into the clipboard, and says so with what it is called."""
+    def __init__(
+        self,
+        deck: MainScreen,
+        taking: TakingCommands,
+        copy: Callable[[str, str], None],
+        undo: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`copy` puts a text into the clipboard, and says so with what it is called; `undo` takes back what was done
+        last.
+        """
         super().__init__(deck)
         self._taking = taking
+        self._undo = undo
         self._copy = copy
         self._command = ""
         """What was typed last."""
@@ -74,6 +84,8 @@ class ChangesCommands(Commands):
             "commit_changes": lambda: self.spawn(taking.commit_run, run),
             "keep_changes": lambda: self.spawn(taking.keep_run, run),
             "discard_changes": lambda: self.spawn(self._discard, screen, run),
+            "undo_in_changes": lambda: self.spawn(self._undo),
+            "help_on_changes": lambda: self.app.push_screen(HelpScreen(deck.actions, context)),
             "copy_hunk": lambda: self._copy_hunk(screen),
             "edit_change": lambda: self.spawn(self._edit, screen, run),
             "pipe_changes": lambda: self._ask_command(screen, run),
