@@ -101,7 +101,8 @@ def _worktrees(repository: Repository, state: str) -> Figure:
         def make() -> None:
             taken = Store(os.path.join(state, "base")).take(repository, into_repository=True)
             assert taken.tree == repository.tree
-            worktrees.add(repository, path, "x", head)
+            worktrees.add(repository, path, "x", head, checks_out=False)
+            worktrees.check_out(path, patience=600)
 
         return _removed(median_ms(make, 1))
 
