@@ -11,6 +11,8 @@ from .names import name_of, worded
 
 _HUNK = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)", re.DOTALL)
 _FILE = b"diff --git "
+_KINDS = {b"120000": "link", b"160000": "submodule"}
+"""By the mode."""
 NO_PAIR = -1
 
 
@@ -31,10 +33,17 @@ class FilePatch(Struct):
     """Of a renamed or copied file."""
     what: str = "modified"
     """What became of it, in words: `added`, `mode 100644 → 100755`."""
+    kind: str = ""
+    """`link` or `submodule`; empty for a file like any other."""
     is_binary: bool = False
     added: int = 0
     removed: int = 0
     hunks: list[Hunk] = []
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Tell it from others: what has become of another kind is there twice, as it went and as it came."""
+        return self.path, self.what
 
 
 class Patch(Struct):
@@ -89,7 +98,10 @@ def _read_head(lines: list[bytes], at: int, file: FilePatch) -> int:
             case b"---" | b"+++":
                 if name := _name(rest.removesuffix(b"\t")):
                     file.path = name
+            case b"index":
+                file.kind = _KINDS.get(rest[-6:], "")
             case b"new" | b"deleted":
+                file.kind = _KINDS.get(rest[-6:], "")
                 file.what = "added" if word == b"new" else "deleted"
                 if word == b"new" and not rest.startswith(b"file"):
                     modes[word] = rest.removeprefix(b"mode ")

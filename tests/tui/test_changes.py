@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from subdeck.core.errors import SubdeckError
 from subdeck.core.run.changes import ChangedFile, Changes, ChangesSource, FileStatus
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.changes.screen import ChangedFiles, ChangesScreen
@@ -181,6 +182,30 @@ async def test_what_goes_on_is_read_again(monkeypatch: pytest.MonkeyPatch) -> No
         assert view.file is not None and view.file.path == "src/auth.py"
         document = screen_of(deck).document
         assert document is not None and document.place_at(view.cursor) == ("src/auth.py", 41)
+
+
+async def test_marks_stay_on_their_hunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hunk that came above a marked one does not take its mark: what is applied is what was marked. A marked one that
+    changed loses its mark, and is told.
+    """
+    monkeypatch.setattr("subdeck.tui.changes.screen.REFRESH_SECONDS", 0.05)
+    run = a_run(1)
+    engine = an_engine(run)
+    engine.work.plans["apply"] = SubdeckError("not here")
+    first = "@@ -11,5 +11,6 @@"
+    async with shown(engine) as deck:
+        await deck.press("]", "space", "space")
+        await deck.until(lambda: len(screen_of(deck).view.marked) == 2, "two marks")
+        changed = PATCH.replace(first, "@@ -1 +1 @@\n-one\n+two\n" + first).replace(
+            "    if token is None:", "    if not token:"
+        )
+        engine.work.patches[run.run_id] = changed.encode()
+        await deck.until_text("if not token")
+        assert screen_of(deck).view.marked == {("src/auth.py", 3)}
+        assert "1 marked hunk changed: not marked any more." in deck.toasts
+        await deck.press("p")
+        await deck.until(lambda: bool(engine.work.asked), "the plan")
+        assert engine.work.asked[0][:4] == ("apply", run.run_id, (), {"src/auth.py": [3]})
 
 
 async def test_hostile_text_is_drawn_safely() -> None:

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from ...core.git.patch import NO_PAIR, FilePatch, Patch
 
+LONGEST_COMPARED = 10_000
+"""Bytes of a line that is compared without its blanks."""
 NONE = -1
 """No line of the patch."""
 
@@ -35,8 +37,8 @@ class Document:
 
     def __init__(self, patch: Patch) -> None:
         self.patch = patch
-        self.folded: set[str] = set()
-        """The files of which only the name is shown, by path."""
+        self.folded: set[tuple[str, str]] = set()
+        """The files of which only the name is shown, by their keys."""
         self.beside = False
         """Whether what went and what came stand side by side."""
         self.spaces = True
@@ -52,7 +54,7 @@ class Document:
         for number, file in enumerate(self.patch.files):
             self.file_rows.append(len(self.rows))
             self.rows.append(Row(Kind.FILE, number))
-            if file.path in self.folded:
+            if file.key in self.folded:
                 continue
             if not file.hunks:
                 self.rows.append(Row(Kind.NOTE, number))
@@ -85,9 +87,11 @@ class Document:
                 self.rows.append(Row(Kind.LINE, file, hunk, at, at))
 
     def is_blank_change(self, line: int) -> bool:
-        """Whether a line differs from the one against it in blanks alone."""
-        pair = self.patch.pairs[line]
-        return pair != NO_PAIR and _without_blanks(self.patch.lines[line]) == _without_blanks(self.patch.lines[pair])
+        """Whether a line differs from the one against it in blanks alone; of a very long one nobody looks."""
+        lines, pair = self.patch.lines, self.patch.pairs[line]
+        if pair == NO_PAIR or max(len(lines[line]), len(lines[pair])) > LONGEST_COMPARED:
+            return False
+        return _without_blanks(lines[line]) == _without_blanks(lines[pair])
 
     # --- finding places --------------------------------------------------------------------------------------------
 
@@ -125,10 +129,11 @@ class Document:
         file = self.patch.files[here.file]
         if not file.hunks:
             return file.path, 1
-        end = file.hunks[here.hunk].end if here.hunk != NONE else file.end
-        begin = max(self.line_at(row), file.hunks[max(0, here.hunk)].begin + 1)
-        found = (self.patch.new[at] for at in range(begin, end) if self.patch.new[at])
-        return file.path, next(found, 1)
+        hunk = file.hunks[max(0, here.hunk)]
+        begin = max(self.line_at(row), hunk.begin + 1)
+        # What went is looked at where it was: at the line after it, else at the one before.
+        around = (*range(begin, hunk.end), *range(begin, hunk.begin, -1))
+        return file.path, next((self.patch.new[at] for at in around if at < hunk.end and self.patch.new[at]), 1)
 
     def hunk_text(self, row: int) -> bytes:
         """Return the hunk of a row as it stands in the patch, with the head of its file; all of a file at its name."""
@@ -146,17 +151,37 @@ class Document:
         """Return the next line of the patch, from `start` in a direction and round the end, that holds a text. A
         capital letter makes it case-sensitive.
         """
-        wanted = text.encode("utf-8", "surrogateescape")
-        prepared: Callable[[bytes], bytes] = bytes if text != text.lower() else bytes.lower
         lines, count = self.patch.lines, len(self.patch.lines)
+        holds = _finder(text)
         for step in range(1, count + 1):
             at = (start + by * step) % count
-            if wanted in prepared(lines[at][1:]) and self._is_content(at):
+            if holds(lines[at][1:]) and self._is_content(at):
                 return at
         return None
 
+    def hunk_lines(self, path: str, number: int) -> list[bytes] | None:
+        """Return the lines of a hunk, by its number in its file, counted from 1; None where there is none."""
+        hunks = [hunk for file in self.patch.files if file.path == path for hunk in file.hunks]
+        return self.patch.lines[hunks[number - 1].begin + 1 : hunks[number - 1].end] if number <= len(hunks) else None
+
+    def find_hunk(self, path: str, lines: list[bytes]) -> int | None:
+        """Return the number of the hunk of a file that has these lines; None where there is none."""
+        hunks = [hunk for file in self.patch.files if file.path == path for hunk in file.hunks]
+        found = (number for number, _ in enumerate(hunks, 1) if self.hunk_lines(path, number) == lines)
+        return next(found, None)
+
     def _is_content(self, line: int) -> bool:
         return bool(self.patch.old[line] or self.patch.new[line])
+
+
+def _finder(text: str) -> Callable[[bytes], bool]:
+    """Return what says whether a line holds a text."""
+    is_folded = text == text.lower()
+    if text.isascii():
+        wanted = text.encode()
+        return (lambda line: wanted in line.lower()) if is_folded else (lambda line: wanted in line)
+    fold: Callable[[str], str] = str.lower if is_folded else str
+    return lambda line: text in fold(line.decode("utf-8", "replace"))
 
 
 def _without_blanks(line: bytes) -> bytes:

@@ -22,7 +22,7 @@ from ..terminal.textual_internals import LeanScreen
 from ..text.cells import fit, two_sided
 from ..text.format import format_error
 from ..widgets.line_view import RowList
-from .document import Document
+from .document import Document, Kind
 from .view import DiffView, colour_parts
 
 if TYPE_CHECKING:
@@ -165,9 +165,24 @@ class ChangesScreen(LeanScreen):
         document.beside = old.beside if old else self.size.width >= BESIDE_COLUMNS
         if document.folded or document.beside or not document.spaces:
             document.lay_out()
-        view.show(document, line=_line_of(document, place) if place else 0)
+        if old:
+            self._keep_marks(old, document)
+        is_name = old is not None and view.cursor < len(old.rows) and old.rows[view.cursor].kind is Kind.FILE
+        view.show(document, line=_line_of(document, place, is_name=is_name) if place else 0)
         self._files.show_files(document.patch.files)
         self._lay_out()
+
+    def _keep_marks(self, old: Document, new: Document) -> None:
+        """Keep the marks of hunks that are as they were, whatever their numbers are now; the others go, in words."""
+        kept: set[tuple[str, int]] = set()
+        for path, number in self.view.marked:
+            lines = old.hunk_lines(path, number)
+            found = new.find_hunk(path, lines) if lines is not None else None
+            if found is not None:
+                kept.add((path, found))
+        if gone := len(self.view.marked) - len(kept):
+            self.say(f"{gone} marked hunk{'' if gone == 1 else 's'} changed: not marked any more.")
+        self.view.marked = kept
 
     def _show_head(self) -> None:
         read = self.shown
@@ -246,14 +261,14 @@ class ChangesScreen(LeanScreen):
     def action_fold(self) -> None:
         """Fold the file under the cursor, or unfold it."""
         if (document := self.document) and (file := self.view.file):
-            document.folded ^= {file.path}
+            document.folded ^= {file.key}
             document.lay_out()
             self.view.laid_out(file.begin)
 
     def action_fold_all(self) -> None:
         if document := self.document:
             line = self.view.line
-            document.folded = set() if document.folded else {file.path for file in document.patch.files}
+            document.folded = set() if document.folded else {file.key for file in document.patch.files}
             document.lay_out()
             self.view.laid_out(line)
 
@@ -311,8 +326,8 @@ class ChangesScreen(LeanScreen):
             self.say(f'"{one_line(view.wanted, 60)}" is nowhere in the changes.')
             return
         row = document.row_of(line)
-        if (path := document.patch.files[document.rows[row].file].path) in document.folded:
-            document.folded.discard(path)
+        if (key := document.patch.files[document.rows[row].file].key) in document.folded:
+            document.folded.discard(key)
             document.lay_out()
             row = document.row_of(line)
             view.laid_out(line)
@@ -336,11 +351,13 @@ class ChangesScreen(LeanScreen):
             self.dismiss(None)
 
 
-def _line_of(document: Document, place: tuple[str, int]) -> int:
-    """Return the line of the patch that is nearest to a line of a file."""
+def _line_of(document: Document, place: tuple[str, int], *, is_name: bool) -> int:
+    """Return the line of the patch that is nearest to a line of a file, or where its name stands."""
     path, number = place
     patch = document.patch
     for file in patch.files:
+        if file.path == path and is_name:
+            return file.begin
         if file.path == path:
             return next((at for at in range(file.begin, file.end) if patch.new[at] >= number), file.begin)
     return 0

@@ -254,14 +254,14 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
         return self.strip((mark, *segments))
 
     def _file_text(self, file: FilePatch) -> str:
-        folded = self.document is not None and file.path in self.document.folded
+        folded = self.document is not None and file.key in self.document.folded
         counts = "" if file.is_binary else f"  +{file.added} −{file.removed}"
         name = (
             f"{one_line(file.old_path, 200)} → {one_line(file.path, 200)}"
             if file.old_path
             else one_line(file.path, 300)
         )
-        return f"{'▸' if folded else '▾'} {name}{counts}{'' if file.what == 'modified' else f'  {file.what}'}"
+        return f"{'▸' if folded else '▾'} {name}{counts}{_words_of(file)}"
 
     def _hunk_text(self, document: Document, row: Row) -> str:
         file = document.patch.files[row.file]
@@ -349,6 +349,12 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
                 style += Style(color=own.color, bold=own.bold, bgcolor=None if grounds else own.bgcolor)
             self._looks[colour, *grounds] = style
         return style
+
+
+def _words_of(file: FilePatch) -> str:
+    """Say what became of a file, where it was not just changed, and what it is, where that is no usual one."""
+    words = ", ".join(filter(None, ("" if file.what == "modified" else file.what, file.kind)))
+    return f"  {words}" if words else ""
 
 
 def note_of(file: FilePatch) -> str:
