@@ -66,7 +66,7 @@ def test_status_of_a_new_project_says_how_to_start(project: Path) -> None:
     done = subdeck("status", cwd=project)
     assert 0 == done.code
     assert "subdeck run PRESET" in done.out
-    assert {"counts", "runs"} == set(subdeck("status", "--json", cwd=project).document)
+    assert {"counts", "runs", "spending"} == set(subdeck("status", "--json", cwd=project).document)
     assert before == sorted(project.rglob("*"))
 
 

@@ -315,7 +315,7 @@ def test_usage_is_that_of_all_attempts(engine: Engine) -> None:
     ended = run(engine, parts(NOTHING, NOTHING, script("say Oh.", hand_over(status="SUCCESS", result="Found."))))
     usage = result_of(engine, ended).usage
 
-    assert Usage(input=40, output=15, cache_read=6, cache_write=3, cost=1.5, turns=4, tool_uses=1) == usage
+    assert Usage(input=40, output=15, cache_read=6, cache_write=3, cost=1.5, turns=4, tool_uses=1, unpriced=10) == usage
     assert usage == ended.usage
 
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from subdeck.core.config.settings import Notifications, Settings
 from subdeck.core.errors import RunBusy, SubdeckError
+from subdeck.core.run.kinds import WorktreeFrom
 from subdeck.core.run.model import PresetSource, RunRequest, Tools
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.runners.tmux import AttachInfo
@@ -162,6 +163,8 @@ async def test_rerun_asks_for_the_same() -> None:
                 cwd="/src/shop",
                 agent="offline",
                 runner="tmux",
+                check="",
+                worktree=WorktreeFrom.NONE,
                 rerun=run.run_id,
             )
         ]
