@@ -102,7 +102,7 @@ class LaunchForm:
             cwd=short_path(meta.cwd if self.continues else meta.origin_cwd),
             runner=meta.runner,
             worktree=worktree_of(meta),
-            check=meta.check,
+            check=one_line(meta.check, 64),
             tools=asked_tools(meta) if self.preset is None else "",
             previous=not again or PREVIOUS not in task,
         )
