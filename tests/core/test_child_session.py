@@ -200,7 +200,7 @@ def test_no_session_leaves_nothing(engine: Engine, project_dir: Path, home: Path
 
     assert ("done", None, None) == (ended.reason, ended.meta.child_session_id, ended.meta.session_path)
     assert None is result_of(engine, ended).child_session_id
-    assert [] == [*project_dir.rglob("child-session.jsonl"), *home.rglob("subagent-sessions"), *home.rglob("*.jsonl")]
+    assert [] == [*project_dir.rglob("child-session.jsonl"), *home.rglob("subagent-sessions"), *home.rglob("*session*")]
 
 
 def test_no_session_has_no_id(engine: Engine, project_dir: Path) -> None:

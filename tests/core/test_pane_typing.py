@@ -124,7 +124,7 @@ def test_a_run_that_takes_nothing_more(open_pane: Callable[..., Pane]) -> None:
     pane = open_pane()
     pane.run.inbox.close()
     pane.type("too late\r")
-    assert "[not sent: the run takes nothing more]\r\n› too late" in pane.shown()
+    wait_until(lambda: "[not sent: the run takes nothing more]\r\n› too late" in pane.shown(), "the refusal")
 
 
 @pytest.fixture
