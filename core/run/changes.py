@@ -86,7 +86,7 @@ class Changes(Struct, frozen=True, rename="camel", omit_defaults=True):
         """`3 files +41 −12`, `nothing`, `shared directory: 3 files +41 −12 (also at work there: scout 4ae0bd)`; what is
         not known is said behind it.
         """
-        said = self._sum if self.files else "" if self.note else "nothing"
+        said = self.sum if self.files else "" if self.note else "nothing"
         if self.shared and self.files:
             said = f"shared directory: {said} ({self.shared})"
         return "; ".join(filter(None, (said, self.note)))
@@ -94,10 +94,11 @@ class Changes(Struct, frozen=True, rename="camel", omit_defaults=True):
     @property
     def brief(self) -> str:
         """`3 files +41 −12`, `files of a shared directory`"""
-        return "files of a shared directory" if self.shared else self._sum
+        return "files of a shared directory" if self.shared else self.sum
 
     @property
-    def _sum(self) -> str:
+    def sum(self) -> str:
+        """`3 files +41 −12`"""
         return " ".join(filter(None, (self._count, self._lines)))
 
     @property

@@ -1,16 +1,19 @@
-"""What the list of runs and the facts of one say of what runs changed."""
+"""What the list of runs and the detail of one say of what runs changed."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import re
 from time import monotonic
 
 import pytest
 from msgspec.structs import replace
-from subdeck.core.run.changes import ChangedFile, Changes, ChangesSource, FileStatus
+from subdeck.core.run.changes import ChangedFile, Changes, ChangesSource, CheckResult, FileStatus
 from subdeck.core.run.model import RunStatus, Usage
-from subdeck.tui.detail.facts import facts_rows
+from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.tui.changes.screen import ChangesScreen
+from subdeck.tui.detail.changed import changed_rows
 from subdeck.tui.detail.page import plain_text
+from subdeck.tui.detail.screen import RunDetailScreen
 from subdeck.tui.runs.filter import Flags, parse_filter
 from subdeck.tui.runs.order import Sort, sort_key
 
@@ -63,15 +66,47 @@ def test_sort() -> None:
     assert sort_key([much], RunStatus.COMPLETED, Sort.CHANGES) < sort_key([little], RunStatus.COMPLETED, Sort.CHANGES)
 
 
-def test_facts() -> None:
-    """The files stand there with their lines, and why one has none; so does who else was there."""
+def test_detail() -> None:
+    """Each file stands there with its lines, or why they are not counted; so does who else was there, and the check."""
     run = a_run(1, "completed", changes=SOME)
-    now = datetime.now(UTC)
-    rows = facts_rows(run, run.meta, None, None, now, 100, changes=replace(SOME, shared="also at work there: x"))
-    text = plain_text(rows)
-    assert "changed         shared directory: 2 files +12 −3 (also at work there: x)" in text
-    assert "src/auth.py  +12 −3" in text
-    assert "new.bin  added, binary" in text
+    check = CheckResult("tests", 2, 14.0, "2 failed")
+    changes = replace(SOME, shared="also at work there: x", files=5)
+    text = plain_text(changed_rows(run, changes, check, 60))
+    assert text.startswith("Changed  5 files +12 −3\nshared directory: also at work there: x")
+    assert re.search(r"^  src/auth.py +\+12 +−3$", text, re.MULTILINE)
+    assert re.search(r"^  new.bin +added, binary$", text, re.MULTILINE)
+    assert "and 3 more" in text
+    assert "tests ✗ exit code 2 after 0:14\n2 failed" in text
+    assert max(map(len, text.splitlines())) <= 60
+
+
+@pytest.mark.parametrize(
+    ("run", "changes", "said"),
+    [
+        (a_run(1, "completed"), None, "It is not known what this run changed."),
+        (a_run(1), None, "Nothing is known yet."),
+        (a_run(1), Changes(files=1, added=7), "Changed so far  1 file +7 −0"),
+        (a_run(1, "completed"), Changes(), "Changed  nothing"),
+        (a_run(1, "completed"), Changes(note="git took too long"), "Changed\ngit took too long"),
+    ],
+)
+def test_detail_says_what_is_not_known(run: RunSnapshot, changes: Changes | None, said: str) -> None:
+    """Nothing is claimed of a run that nobody could look at."""
+    assert plain_text(changed_rows(run, changes, None, 60)).startswith(said)
+
+
+async def test_detail_opens_the_differences() -> None:
+    """The tab leads to the view of the changes, and back."""
+    async with opened(FakeEngine(a_run(1, "completed", changes=SOME)), (80, 24)) as deck:
+        await deck.press("i")
+        await deck.until(lambda: isinstance(deck.app.screen, RunDetailScreen), "the detail screen")
+        await deck.press("8")
+        await deck.until_text("Changed  2 files +12 −3")
+        assert " 1 Transcript 2 Answer 3 Prompt 4 Facts 5 Usage 6 Files 7 Events[8 Changes]" in deck.screen_text
+        await deck.press("enter")
+        await deck.until(lambda: isinstance(deck.app.screen, ChangesScreen), "the changes")
+        await deck.press("escape")
+        await deck.until(lambda: isinstance(deck.app.screen, RunDetailScreen), "the detail screen again")
 
 
 async def test_the_column_is_live() -> None:

@@ -57,7 +57,7 @@ async def test_every_screen(engine: Engine, size: tuple[int, int]) -> None:
             for keys in ("O", "G", "g", "t", "O", "t", "t"):
                 await look(deck, keys)
             await look(deck, "i", until="esc close")
-            for tab in "1234567":
+            for tab in "12345678":
                 await look(deck, tab)
                 for _ in range(3):
                     await look(deck, "pagedown")
@@ -112,7 +112,7 @@ async def test_broken_runs(project_dir: Path) -> None:
         await look(deck, "2", "g")
         for _ in range(4):
             await look(deck, "i", until="esc close")
-            for tab in "1234567":
+            for tab in "12345678":
                 await look(deck, tab)
             await look(deck, "escape", "j")
         await look(deck, "asterisk", "d", until="Delete")

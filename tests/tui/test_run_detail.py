@@ -89,7 +89,7 @@ async def test_why_a_run_is_not_done(going: Scene) -> None:
 
 
 async def test_keys_go_through_the_tabs(over: Scene) -> None:
-    """1 to 7 open the tabs, left and right and tab go round, escape goes back to the deck."""
+    """1 to 8 open the tabs, left and right and tab go round, escape goes back to the deck."""
     async with opened(over.engine, (80, 24)) as deck:
         screen = await detail_of(deck)
         assert "[2 Answer]" in deck.screen_text
@@ -97,9 +97,9 @@ async def test_keys_go_through_the_tabs(over: Scene) -> None:
             await tab(deck, screen, str(number), name) if name is not Tab.ANSWER else await deck.press("2")
             assert f"[{number} {name.capitalize()}]" in deck.screen_text
         await tab(deck, screen, "right", Tab.TRANSCRIPT)
-        await tab(deck, screen, "left", Tab.EVENTS)
+        await tab(deck, screen, "left", Tab.CHANGES)
         await tab(deck, screen, "tab", Tab.TRANSCRIPT)
-        await tab(deck, screen, "shift+tab", Tab.EVENTS)
+        await tab(deck, screen, "shift+tab", Tab.CHANGES)
         await deck.pilot.click("TabBar", offset=(3, 0))
         await deck.until(lambda: screen._tab is Tab.TRANSCRIPT, "the clicked tab")
         await deck.press("escape")
@@ -359,7 +359,7 @@ async def test_hostile_texts(project_dir: Path, text: str) -> None:
     async with opened(scene.engine, (80, 24)) as deck:
         screen = await detail_of(deck)
         assert raw_controls(deck) == []
-        for key, name in zip("1234567", Tab, strict=True):
+        for key, name in zip("12345678", Tab, strict=True):
             await tab(deck, screen, key, name) if name is not screen._tab else None
             assert raw_controls(deck) == []
         assert deck.app.is_running

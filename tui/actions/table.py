@@ -80,6 +80,7 @@ _TABS = {
     "usage": "Tokens and cost of each message.",
     "files": "The files of the run.",
     "events": "The last events, as they stand in the file.",
+    "changes": "What it changed, who else was at work there, and what its check said.",
 }
 
 
@@ -244,7 +245,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("detail_attach", at(DETAIL, "a"), "attach", needs=needs_terminal, footer=5, name_here=_attach_name,
            do="screen.act('attach')", help="Attach to the run's tmux pane, or show its transcript full screen."),
     Action("open_shown", at(DETAIL, "enter"), "open", do="screen.open_shown", footer=3,
-           help="Open what is shown: the transcript on the deck, a file in your pager."),
+           help="Open what is shown: the transcript on the deck, a file in your pager, the changes."),
     Action("copy_shown", at(DETAIL, "y"), "copy", do="screen.copy_shown", footer=4,
            help="Copy what the tab shows, or the path of the highlighted file."),
     *(_move(where, (DETAIL,), "screen.move", "detail_") for where in _MOVES),

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from ...core.delegation.report import model_name
 from ...core.run.artifacts import RunnerFacts
-from ...core.run.changes import ChangedFile, Changes, FileStatus
+from ...core.run.changes import Changes
 from ...core.run.describe import (
     NOTHING,
     check_words,
@@ -33,8 +33,6 @@ from .page import Row, heading, joined, note
 
 LABEL = 16
 """Cells of the left column."""
-MOST_FILES = 30
-"""Changed files that are named."""
 VALUE = 2000
 """Characters of one value."""
 
@@ -203,17 +201,6 @@ def _changes(changes: Changes | None) -> Facts:
     if changes is None:
         return
     yield "changed", changes.words
-    shown = changes.named[:MOST_FILES]
-    more = changes.files - len(shown)
-    lines = [_file_line(file) for file in shown] + ([f"and {more:,} more"] if more > 0 else [])
-    yield "changed files", "\n".join(lines)
-
-
-def _file_line(file: ChangedFile) -> str:
-    lines = "" if file.added is None or file.removed is None else f"+{file.added} −{file.removed}"
-    status = "" if file.status is FileStatus.MODIFIED else str(file.status)
-    said = ", ".join(filter(None, (status, f"from {file.old_path}" if file.old_path else "", file.note)))
-    return "  ".join(filter(None, (one_line(file.path, 300), lines, said)))
 
 
 def _problems(run: RunSnapshot, result: RunResult | None, unreadable: int) -> Facts:

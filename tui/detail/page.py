@@ -32,6 +32,7 @@ class Tab(StrEnum):
     USAGE = "usage"
     FILES = "files"
     EVENTS = "events"
+    CHANGES = "changes"
 
 
 class FileRow(Struct, frozen=True):

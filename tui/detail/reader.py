@@ -20,6 +20,7 @@ from ...core.run.snapshot import RunSnapshot
 from ...core.system.directory import opened
 from ...core.system.files import open_regular
 from ...core.text.plain import plain
+from .changed import changed_rows
 from .facts import facts_rows, usage_rows
 from .page import FileRow, Page, Row, Tab, heading, joined, markdown_rows, note, plain_text, text_rows
 
@@ -71,6 +72,8 @@ class DetailReader:
                 page = Page(files=list_files(self._run_dir))
             case Tab.EVENTS:
                 page = self._tail(paths.EVENTS, width, "There are no events yet.")
+            case Tab.CHANGES:
+                page = self._changes_page(run, width)
         return why, page
 
     def _answer_page(self, run: RunSnapshot, width: int) -> Page:
@@ -133,6 +136,11 @@ class DetailReader:
         if usage.read():
             return Page([note(f"reading… {usage.progress:.0%} of the events")], more=True)
         rows = usage_rows(usage.newest, usage.total, usage.messages, width)
+        return Page(rows, copy=plain_text(rows))
+
+    def _changes_page(self, run: RunSnapshot, width: int) -> Page:
+        result = artifacts.read_result(self._run_dir) if run.has_ended else None
+        rows = changed_rows(run, self._changes(run), result.check if result else None, width)
         return Page(rows, copy=plain_text(rows))
 
     def _tail(self, name: str, width: int, nothing: str) -> Page:

@@ -1,4 +1,4 @@
-"""The screen of one run: why it is not done, and tabs for its transcript, answer, prompt, facts, usage and files."""
+"""The screen of one run: why it is not done, and tabs for what is known of it."""
 
 from __future__ import annotations
 
@@ -58,19 +58,22 @@ class TabBar(Widget):
         self.refresh()
 
     def render(self) -> Content:
-        return Content.assemble(*[(self._label(tab), "bold" if tab is self._tab else "$text-muted") for tab in Tab])
+        styles = ["bold" if tab is self._tab else "$text-muted" for tab in Tab]
+        return Content.assemble(*zip(self._labels(), styles, strict=True))
 
     async def on_click(self, event: Click) -> None:
         end = 0
-        for tab in Tab:
-            end += cells(self._label(tab))
+        for tab, label in zip(Tab, self._labels(), strict=True):
+            end += cells(label)
             if event.x < end:
                 await self.run_action(f"screen.show_tab('{tab}')")
                 return
 
-    def _label(self, tab: Tab) -> str:
-        label = f"{self._keys.get(tab, '')} {tab.value.capitalize()}".strip()
-        return f"[{label}]" if tab is self._tab else f" {label} "
+    def _labels(self) -> list[str]:
+        """Return what is drawn of each tab; where there is little room, a blank between two of them in place of two."""
+        named = {tab: f"{self._keys.get(tab, '')} {tab.value.capitalize()}" for tab in Tab}
+        edge = "" if sum(cells(name) + 2 for name in named.values()) > self.size.width else " "
+        return [f"[{name}]" if tab is self._tab else f" {name}{edge}" for tab, name in named.items()]
 
 
 class FileList(RowList, can_focus=False):
@@ -268,6 +271,9 @@ class RunDetailScreen(ModalScreen[bool]):
     def action_open_shown(self) -> None:
         if self._tab is Tab.TRANSCRIPT:
             self.dismiss(True)
+            return
+        if self._tab is Tab.CHANGES:
+            self._act(self, "changes")
             return
         file = self.query_one(FileList).file if self._tab is Tab.FILES else None
         path = file.path if file else self._page.path

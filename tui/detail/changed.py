@@ -1,0 +1,69 @@
+"""What a run changed, as rows: where, which files, who else was there, and what the check of it said; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...core.run.changes import ChangedFile, Changes, CheckResult, FileStatus
+from ...core.run.describe import check_words
+from ...core.run.model import RunMeta
+from ...core.run.snapshot import RunSnapshot
+from ...core.text.plain import one_line
+from ..text.cells import cells, fit
+from ..text.format import short_path
+from .page import Row, heading, joined, note, text_rows
+
+COUNT = 8
+"""Cells of what came and of what went."""
+NOTE = 300
+"""Characters of what is said beside a file."""
+
+
+def changed_rows(run: RunSnapshot, changes: Changes | None, check: CheckResult | None, width: int) -> list[Row]:
+    """Lay out what a run changed; a run that goes on, what it has changed so far."""
+    blocks = (_changes(run, changes, width), _place(run.meta, width), _check(run, check, width))
+    return joined(block for block in blocks if block)
+
+
+def _changes(run: RunSnapshot, changes: Changes | None, width: int) -> list[Row]:
+    if changes is None:
+        return [note("It is not known what this run changed." if run.has_ended else "Nothing is known yet.")]
+    said = changes.sum if changes.files else "" if changes.note else "nothing"
+    remarks = (f"shared directory: {changes.shared}" if changes.shared else "", changes.note)
+    head = heading("Changed" if run.has_ended else "Changed so far", said)
+    return [
+        head,
+        *(row for remark in remarks if remark for row in text_rows(remark, width, "warning")),
+        *_files(changes, width),
+    ]
+
+
+def _said(file: ChangedFile) -> str:
+    status = "" if file.status is FileStatus.MODIFIED else str(file.status)
+    origin = f"from {one_line(file.old_path, NOTE)}" if file.old_path else ""
+    return ", ".join(filter(None, (status, origin, one_line(file.note, NOTE))))
+
+
+def _files(changes: Changes, width: int) -> Iterator[Row]:
+    said = [_said(file) for file in changes.named]
+    beside = min(max((cells(text) for text in said), default=0), width // 3)
+    for file, text in zip(changes.named, said, strict=True):
+        counts = ("", "") if file.added is None or file.removed is None else (f"+{file.added}", f"−{file.removed}")
+        figures = "".join(fit(count, COUNT, right=True) for count in counts)
+        name = fit(one_line(file.path, NOTE), max(8, width - 2 * COUNT - beside - 4))
+        yield ((f"  {name}", ""), (figures, ""), (f"  {fit(text, beside)}".rstrip(), "muted"))
+    if (more := changes.files - len(changes.named)) > 0:
+        yield note(f"  and {more:,} more")
+
+
+def _place(meta: RunMeta, width: int) -> list[Row]:
+    if meta.worktree is None:
+        return [heading("Where", short_path(meta.cwd))]
+    said = f"{meta.worktree.words}\nof {short_path(meta.worktree.origin)}"
+    return [heading("Where", "a worktree of its own"), *text_rows(said, width)]
+
+
+def _check(run: RunSnapshot, check: CheckResult | None, width: int) -> list[Row]:
+    if check is None:
+        return [heading("Check", f"{one_line(run.meta.check, NOTE)} is at work")] if run.checking else []
+    return [heading("Check"), *text_rows(check_words(check), width), *text_rows(check.output, width, "muted")]
