@@ -17,6 +17,8 @@ STEPS = frozenset({
 """Audit events of Python; files that are opened for writing count as well."""
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 MOST = 400
+IS_WHOLE = bool(os.environ.get("SUBDECK_EVERY_STEP"))
+"""Whether every step is tried, as `make soak` does; else a sample of them."""
 
 T = TypeVar("T")
 
@@ -38,9 +40,9 @@ def kill_at(step: int) -> None:
 def deaths(prepare: Callable[[], T], act: Callable[[T], object], *, every: int = 1) -> Iterator[T]:
     """Yield what was prepared after a process that acts on it was killed at its first step, at its second, and so on.
 
-    The last one was not killed any more. With `every` only each n-th step is tried.
+    The last one was not killed any more. With `every` only each n-th step is tried, but by `make soak`.
     """
-    for step in count(1, every):
+    for step in count(1, 1 if IS_WHOLE else every):
         assert step < MOST, "it never comes to its end"
         prepared = prepare()
         pid = os.fork()
