@@ -63,6 +63,8 @@ class Engine:
         self._work: Work | None = None
         self._day_book: DayBook | None = None
         """What was spent today, as it was read last."""
+        self._stood: tuple[Settings, Standing] | None = None
+        """What came of that, and by which settings."""
         self._launched_by = LaunchedBy(session, kind)
         self._looks_by = None if readonly else kind
         """Who signs the results of lost runs; None finishes none."""
@@ -143,11 +145,12 @@ class Engine:
         from .budget.allowance import standing
         from .budget.ledger import DayBook, local_day
 
-        day = local_day()
+        day, settings = local_day(), self.settings
         if self._day_book is None or self._day_book.day != day:
-            self._day_book = DayBook(day)
-        self._day_book.look()
-        return standing(self._day_book, self.project.root, self.settings)
+            self._day_book, self._stood = DayBook(day), None
+        if self._day_book.look() or self._stood is None or self._stood[0] is not settings:
+            self._stood = settings, standing(self._day_book, self.project.root, settings)
+        return self._stood[1]
 
     def launch(self, requests: Sequence[RunRequest], *, background: bool) -> tuple[RunSnapshot, ...]:
         """Start runs, one for each request; several are a group, of which `max_parallel` run at a time.

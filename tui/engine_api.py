@@ -1,6 +1,6 @@
 """What the app asks of an engine: `core.engine.Engine` answers it, and so does the engine of the tests.
 
-Everything but `project`, `cwd`, `settings` and `standing` may block, and is called in a thread.
+Everything but `project`, `cwd` and `settings` may block, and is called in a thread.
 """
 
 from __future__ import annotations

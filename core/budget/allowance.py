@@ -18,6 +18,9 @@ from .ledger import DayBook, Entry, Locked, Sum, append, local_day
 NEAR = 0.8
 """The share of a budget from which on it is nearly used up."""
 _ROUNDING = 1e-9
+_TODAY, _PROJECT = "today", "this project"
+BUDGETS = {_TODAY: "the day's budget", _PROJECT: "the project's budget for today"}
+"""The parts of a standing, and what limits them."""
 
 
 class Level(StrEnum):
@@ -45,6 +48,10 @@ class Spent(Struct, frozen=True, rename="camel"):
         return Level.OVER if self.spent >= self.budget else Level.NEAR
 
     @property
+    def is_used_up(self) -> bool:
+        return self.level is Level.OVER
+
+    @property
     def figures(self) -> str:
         """`$6.12 of $20.00`, `at least $6.12`."""
         of = "" if self.budget is None else f" of {dollars(self.budget)}"
@@ -66,7 +73,7 @@ class Standing(Struct, frozen=True):
     @property
     def parts(self) -> tuple[tuple[str, Spent], ...]:
         """Those that are limited, each with what it is about."""
-        both = (("today", self.today), ("this project", self.project))
+        both = ((_TODAY, self.today), (_PROJECT, self.project))
         return tuple((name, spent) for name, spent in both if spent.budget is not None)
 
     @property
@@ -152,10 +159,9 @@ def _refusal(name: str, spent: Spent, wanted: float) -> BudgetExceeded:
         figures += f", {dollars(spent.held)} reserved by runs at work"
     if wanted:
         figures += f", and this may spend {dollars(wanted)}"
-    whose = "the day's budget" if name == "today" else "the project's budget for today"
-    key = "day_budget" if name == "today" else "project_budget"
+    key = "day_budget" if name == _TODAY else "project_budget"
     return BudgetExceeded(
-        f"{whose} leaves no room: {figures}",
+        f"{BUDGETS[name]} leaves no room: {figures}",
         where="budget",
         hint=f"raise {key} in {paths.user_settings_file()}, or allow it once with --over-budget",
         brief_hint="launch again to allow it once",

@@ -91,22 +91,23 @@ class DayBook:
         self._seen = -1
 
     def look(self) -> bool:
-        """Take in what was added; return whether that was anything. A file that cannot be read adds nothing."""
+        """Take in what was added; return whether anything has changed. A file that cannot be read adds nothing."""
         try:
             status = os.stat(day_file(self.day))
         except OSError:
             return False
-        if status.st_ino != self._inode or status.st_size < self._tail.offset:
+        is_another = status.st_ino != self._inode or status.st_size < self._tail.offset
+        if is_another:
             self.entries.clear()
             self._inode, self._tail = status.st_ino, LineTail(day_file(self.day))
-        if status.st_size == self._seen:
+        if status.st_size == self._seen and not is_another:
             return False
         self._seen, before = status.st_size, self._tail.offset
         for line in self._tail.lines():
             with suppress(*UNDECODABLE):
                 entry = _decoded(line)
                 self.entries[entry.run] = entry
-        return self._tail.offset > before
+        return is_another or self._tail.offset > before
 
     def sum(self, project: str | None = None) -> Sum:
         """Add up all runs, or those of a project."""

@@ -179,3 +179,16 @@ def test_the_words(spent: float, unpriced: int, words: str, level: Level) -> Non
     """What is not known is said, and what is near or over."""
     stands = Spent(spent, 0.0, 20.0, unpriced)
     assert (words, level) == (stands.words, stands.level)
+
+
+def test_a_look_without_news_adds_nothing_up(project_dir: Path) -> None:
+    """Who looks again and again gets the same as before, until the file or the settings are others."""
+    engine = open_engine(project_dir, day_budget=1.0)
+    append(local_day(), [Entry("r", str(project_dir), spent=0.25)])
+    before = engine.standing()
+    assert engine.standing() is before
+    append(local_day(), [Entry("r", str(project_dir), spent=0.5)])
+    assert (now := engine.standing()) and "today $0.50 of $1.00" == now.words
+    os.replace(day_file(local_day()), f"{day_file(local_day())}.old")
+    append(local_day(), [Entry("r", str(project_dir), spent=0.75)])
+    assert (now := engine.standing()) and "today $0.75 of $1.00" == now.words

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from subdeck.core.budget.allowance import Spent, Standing
 from subdeck.core.paths import now_iso
 from subdeck.core.run.describe import activity
 from subdeck.core.run.model import RunReason, Usage
@@ -119,12 +118,3 @@ async def test_the_header_says_what_it_totals() -> None:
     async with opened(FakeEngine(before, today)) as deck:
         await deck.until_text("today 3.0k tok $0.31")
         assert str(deck.main._header.tooltip) == ("Today's runs: 3.0k tok $0.31\nAll runs: 12k tok $2.31\n$ shows more")
-
-
-@pytest.mark.parametrize(("spent", "words"), [(6.12, "today $6.12 of $20.00"), (21.0, "$21.00 of $20.00, used up")])
-async def test_the_header_says_what_was_spent_of_the_budget(spent: float, words: str) -> None:
-    """With a budget of the day it takes the place of the sums, with a word where little is left."""
-    engine = FakeEngine(a_run(1, "completed", meta_created_at=now_iso(), usage=Usage(input=3000, cost=0.31)))
-    engine.spent_today = Standing("", Spent(spent, 0.0, 20.0, 0), Spent(1.0, 0.0, None, 0))
-    async with opened(engine) as deck:
-        await deck.until_text(words)

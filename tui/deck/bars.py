@@ -48,7 +48,10 @@ class DeckHeader(Widget):
     """Whether the project's directory is gone."""
     _agent = reactive("")
     _runs = reactive("")
-    _spent = reactive("")
+    _used = reactive("")
+    """What today's runs used."""
+    _of_budget = reactive("")
+    """What was spent of the day's budget."""
     _level = reactive("")
     """How much is left of the day's budget."""
     _needs = reactive("")
@@ -66,18 +69,12 @@ class DeckHeader(Widget):
         self._short_agent = one_line(f"{agent.name} {agent.version or ''}" if agent else "no agent", 40)
         self._agent = one_line(agent.label if agent else f"no agent: {problem}", 100)
 
-    def show_figures(
-        self, counts: Counts, today: Totals, whole: Totals, costs_key: str, standing: Standing | None = None
-    ) -> None:
-        """Say what runs and what today's runs used, or what was spent of the day's budget; the tooltip says what all
-        did, and which key shows more.
-        """
+    def show_figures(self, counts: Counts, today: Totals, whole: Totals, costs_key: str) -> None:
+        """Say what runs and what today's runs used; the tooltip says what all did, and which key shows more."""
         queued = f", {counts.queued} queued" if counts.queued else ""
         self._runs = f"{counts.running - counts.queued} running{queued}"
         spent = _spent(today)
-        of_budget = standing.words if standing else ""
-        self._spent = of_budget or (f"today {spent}" if spent else "")
-        self._level = str(standing.level) if standing else ""
+        self._used = f"today {spent}" if spent else ""
         words = (
             f"Today's runs: {spent or NOTHING}",
             f"All runs: {_spent(whole) or NOTHING}",
@@ -88,9 +85,18 @@ class DeckHeader(Widget):
             self._told = told
             self.tooltip = Content(told)
 
+    def show_spending(self, standing: Standing | None) -> None:
+        """Say what was spent of the day's budget, in place of what today's runs used."""
+        self._of_budget = standing.words if standing else ""
+        self._level = str(standing.level) if standing else ""
+
     def show_needs(self, needs: Mapping[Need, int]) -> None:
         """Say how many runs need a person, and what for."""
         self._needs = " · ".join(f"{needs[need]} {need.word}" for need in Need if needs.get(need))
+
+    @property
+    def _spent(self) -> str:
+        return self._of_budget or self._used
 
     def render(self) -> Content:
         width = self.content_size.width

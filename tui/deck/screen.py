@@ -25,6 +25,7 @@ from ..feed.messages import (
     PresetsRead,
     ProjectWent,
     RunsChanged,
+    SpendingRead,
     TranscriptRead,
     UnseenFound,
 )
@@ -50,6 +51,7 @@ from ..widgets.prompt_line import PromptLine
 from .bars import DeckHeader, StatusBar
 from .panes import Panes, SingleRunMode
 from .undo import Undo, clean_up_at_start
+from .used_up import UsedUp
 
 if TYPE_CHECKING:
     from ..compare.screen import CompareScreen
@@ -124,6 +126,7 @@ class MainScreen(LeanScreen):
         self._title = WindowTitle(self, engine)
         self._header = DeckHeader(engine.project.root, readonly=readonly)
         self._status = StatusBar()
+        self._used_up = UsedUp()
 
     def _bind_own(self, panes: Mapping[KeyContext, Widget]) -> None:
         """Bind the keys of the operator's own commands, each in its pane."""
@@ -267,8 +270,7 @@ class MainScreen(LeanScreen):
         self._look_for_silence()
         self.runs.mark_seen(looked_at)
         store = self.run_store
-        standing = self.bridge.engine.standing()
-        self._header.show_figures(update.counts, store.today, store.whole, key_of("costs", self.actions), standing)
+        self._header.show_figures(update.counts, store.today, store.whole, key_of("costs", self.actions))
         self._header.note = self._single_run.note(key_of("back", self.actions))
         self._status.background = update.background
         self._title.show(update.counts)
@@ -296,6 +298,12 @@ class MainScreen(LeanScreen):
     @on(AgentChosen)
     def show_agent(self, message: AgentChosen) -> None:
         self._header.show_agent(message.agent, message.problem)
+
+    @on(SpendingRead)
+    def show_spending(self, message: SpendingRead) -> None:
+        self._header.show_spending(message.standing)
+        if words := self._used_up.look(message.standing, self.counts.running):
+            self._toasts.warn(words)
 
     @on(TranscriptRead)
     def show_transcript(self, message: TranscriptRead) -> None:

@@ -21,6 +21,7 @@ from ..terminal.textual_internals import write_to_terminal
 
 SECONDS = 6.0
 """How long one stays."""
+SECONDS_OF_WARNING = 12.0
 SECONDS_IN_SIGHT = 3.0
 """The same for a run whose transcript shows its end too."""
 GATHER_S = 0.2
@@ -80,6 +81,18 @@ class Toasts:
             return
         app = cast(Any, self._node.app)  # whose toasts have a kind
         app.notify(text, severity="warning", timeout=SECONDS, markup=False, kind=REQUESTS)
+
+    def warn(self, text: str) -> None:
+        """Say at once what an operator who looks elsewhere wants to know."""
+        if self._settings.bell:
+            self._node.app.bell()
+        if self._settings.desktop != "off":
+            sequence = through_tmux(notification(self._settings.desktop, "subdeck", text))
+            write_to_terminal(self._node, sequence)
+        if self._settings.toasts:
+            self._node.notify(text, severity="warning", timeout=SECONDS_OF_WARNING, markup=False)
+        else:
+            self._notices.add(text, "warning")
 
     def _alert(self, runs: Sequence[RunSnapshot]) -> None:
         """Ring, and tell the desktop, that these have ended or ask something."""

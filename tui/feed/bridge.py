@@ -19,10 +19,20 @@ from ...core.system.log import log_fault
 from ...core.text.plain import plain
 from ..terminal.process import freeze_once
 from .lines import View
-from .messages import AgentChosen, EngineFailed, PresetsRead, ProjectWent, RunsChanged, TranscriptRead, UnseenFound
+from .messages import (
+    AgentChosen,
+    EngineFailed,
+    PresetsRead,
+    ProjectWent,
+    RunsChanged,
+    SpendingRead,
+    TranscriptRead,
+    UnseenFound,
+)
 from .reader import RunReader
 
 if TYPE_CHECKING:
+    from ...core.budget.allowance import Standing
     from ...core.project.follower import Update
     from ...core.run.snapshot import RunSnapshot
     from ...core.system.line_file import LineFile
@@ -38,6 +48,8 @@ PER_RUN_S = 1 / 1200
 SLOWEST_S = 1 / 8
 PER_TILE_S = 1 / 28
 """Seconds between two frames for each tile that changes: drawn anew, every row of it is another one."""
+SPENDING_S = 3.0
+"""Seconds between two looks at what was spent, by runs of whatever project."""
 RECENTLY_S = 0.5
 """The runs that nobody looks at come all at once, a few times a second: frames in between are not to be faster."""
 
@@ -124,6 +136,9 @@ class Bridge(Widget):
         self._waiting = False
         """True while a timer will take what is pending."""
         self._project_is_here = False
+        self._standing: Standing | None = None
+        """What was spent today when it was last looked at."""
+        self._spending_due_at = 0.0
         self._reader: RunReader | None = None
         self._tiles: dict[str, RunReader] = {}
         """Of the runs that are read along beside the shown one; replaced as a whole."""
@@ -169,6 +184,7 @@ class Bridge(Widget):
             if any(run.run_id in unseen for run in update.ended):
                 update = structs.replace(update, ended=tuple(run for run in update.ended if run.run_id not in unseen))
             self._look_for_project()
+            self._look_at_spending()
             self._read_tiles(update)
             if update.is_quiet:
                 continue
@@ -192,6 +208,19 @@ class Bridge(Widget):
         if is_here != self._project_is_here:
             self._project_is_here = is_here
             self.post_message(ProjectWent(is_here))
+
+    def _look_at_spending(self) -> None:
+        """Tell what was spent where that has changed."""
+        if (now := time.monotonic()) < self._spending_due_at:
+            return
+        self._spending_due_at = now + SPENDING_S
+        try:
+            standing = self.engine.standing()
+        except (SubdeckError, OSError):
+            return  # what was known is still shown
+        if standing != self._standing:
+            self._standing = standing
+            self.post_message(SpendingRead(standing))
 
     def _read_presets(self) -> None:
         try:

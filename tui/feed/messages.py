@@ -11,6 +11,7 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from ...core.agents.choice import AgentChoice
+    from ...core.budget.allowance import Standing
     from ...core.presets.catalog import PresetCatalog
     from ...core.project.follower import Update
     from ...core.run.snapshot import RunSnapshot
@@ -39,6 +40,14 @@ class AgentChosen(Message):
         self.agent = agent
         self.problem = problem
         """Why there is none."""
+
+
+class SpendingRead(Message):
+    """What was spent today of what may be; None where no budget says how much that is."""
+
+    def __init__(self, standing: Standing | None) -> None:
+        super().__init__()
+        self.standing = standing
 
 
 class UnseenFound(Message):
