@@ -20,6 +20,7 @@ from tests import isolation
 from tests.fake_llm import FakeLLM
 
 from . import shop
+from .changes import changes
 from .compare import compare
 from .day import day, write
 from .talk import talk
@@ -55,6 +56,7 @@ def main() -> int:
             asyncio.run(day(busy, picture))
             asyncio.run(talk(picture))
             asyncio.run(compare(picture))
+            asyncio.run(changes(project, picture))
     finally:
         isolation.end_tmux_servers(root)
         left = isolation.end_left_overs(marker)

@@ -54,6 +54,7 @@ SECRET = os.environ.get("SHOP_SECRET", "")
 PRESETS = {
     "repo-scout": ("Fast repo exploration", "model: local/qwen3-coder\ntools: read, grep, find, ls"),
     "reviewer": ("Reviews one change with evidence", "model: local/devstral"),
+    "fixer": ("Mends what a review found", "model: local/codestral"),
     "docs-writer": ("Writes guides for users", "model: hosted/mistral-large"),
     "offline-scout": ("Searches without a model", "agent: offline\ntools: read, grep, find, ls"),
 }
@@ -73,6 +74,25 @@ REVIEWS = ("review src/auth.py", "review src/tokens.py", "review src/orders.py")
 QUEUED = "review src/settings.py"
 SOUND = "Sound: decode checks the signature before it reads the claims. src/tokens.py:5 lacks a test for an empty key."
 
+FIX = "refuse tokens that are empty, and test that"
+MENDED = (
+    "    return claims_of(token, key",
+    """\
+    if not token.strip():
+        raise Unauthorized("empty token")
+    return claims_of(token.strip(), key""",
+)
+TEST = """import pytest
+
+from src.tokens import Unauthorized, decode
+
+
+@pytest.mark.parametrize("token", ["", " "])
+def test_empty_tokens_are_refused(token):
+    with pytest.raises(Unauthorized):
+        decode(token)
+"""
+
 
 def write(home: Path) -> Path:
     """Write the project and the presets below a home directory; return the project's root."""
@@ -91,6 +111,10 @@ def write(home: Path) -> Path:
 
 def _read(path: str) -> dict[str, Any]:
     return {"name": "read", "arguments": {"path": path}}
+
+
+def _edit(path: str, old: str, new: str) -> dict[str, Any]:
+    return {"name": "edit", "arguments": {"path": path, "edits": [{"oldText": old, "newText": new}]}}
 
 
 def _turn(said: str, *calls: dict[str, Any], tokens: int = 2100, **more: Any) -> dict[str, Any]:
@@ -119,6 +143,18 @@ SCENARIO: dict[str, Any] = {
                 {"steps": [{"hang": True}]},
             ]
         },
+        "codestral": {
+            "index_by": "conversation",
+            "turns": [
+                _turn(
+                    "A token of blanks reaches the signature; I refuse it before.",
+                    _edit("src/tokens.py", *MENDED),
+                    _edit("src/auth.py", '.removeprefix("Bearer ")', '.removeprefix("Bearer").strip()'),
+                    {"name": "write", "arguments": {"path": "tests/test_tokens.py", "content": TEST}},
+                ),
+                _turn("Empty tokens are refused in src/tokens.py; tests/test_tokens.py shows it."),
+            ],
+        },
         "mistral-large": {
             "turns": [{"status": 401, "body": {"error": {"message": "Incorrect API key provided: sk-…f3a"}}}]
         },
@@ -130,6 +166,6 @@ def providers(base_url: str) -> dict[str, Any]:
     """Return pi's models.json: two providers, both of them the scripted server."""
     server = {"baseUrl": base_url, "api": "openai-completions", "apiKey": "sk-none"}
     cost = {"input": 1.2, "output": 4.8, "cacheRead": 0, "cacheWrite": 0}
-    local = [{"id": "qwen3-coder", "cost": cost}, {"id": "devstral", "cost": cost}]
+    local = [{"id": "qwen3-coder", "cost": cost}, {"id": "devstral", "cost": cost}, {"id": "codestral", "cost": cost}]
     hosted = [{"id": "mistral-large", "cost": cost}]
     return {"providers": {"local": {**server, "models": local}, "hosted": {**server, "models": hosted}}}
