@@ -11,12 +11,12 @@ import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.engine import Engine
 from subdeck.core.errors import LaunchError, PresetError, SubdeckError, UnknownRun
-from subdeck.core.run.model import PresetSource, RunMeta, RunRequest, Tools
+from subdeck.core.run.model import Limits, PresetSource, RunMeta, RunRequest, Tools
 from subdeck.core.run.outcome import INSTRUCTION
 from subdeck.tui.launch.form import LaunchForm, Reuse
 from subdeck.tui.launch.memory import LastValues, change_memory
 from subdeck.tui.launch.screen import LaunchScreen
-from subdeck.tui.launch.values import LaunchValues, asked_tools
+from subdeck.tui.launch.values import LaunchValues, asked_tools, request_again
 from subdeck.tui.presets.draft import PROJECT, USER
 from subdeck.tui.widgets.form import Choice
 from textual.widgets import Input, TextArea
@@ -81,6 +81,16 @@ async def test_rerun_with_edits() -> None:
             "runner": "tmux",
         }
         assert engine.launched == [RunRequest(**expected, agent="offline", rerun=run.run_id)]
+
+
+async def test_a_rerun_keeps_its_budget() -> None:
+    """What was asked for that run and is not usual is in the fields, and asked for again; at once, too."""
+    run = a_run(1, "completed", meta_limits=Limits(timeout=60, budget=0.5, max_tokens=2_000_000))
+    assert (0.5, 2_000_000) == (request_again(run).budget, request_again(run).max_tokens)
+    async with opened(FakeEngine(run)) as deck:
+        dialog = await dialog_of(deck, "R")
+        assert ("0.5", "2000000") == (dialog._fields.values.budget, dialog._fields.values.max_tokens)
+        assert (0.5, 2_000_000) == (request_of(dialog).budget, request_of(dialog).max_tokens)
 
 
 async def test_rerun_of_an_ad_hoc_run_with_edits() -> None:

@@ -11,7 +11,7 @@ import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import AgentUnavailable, ModelError, RunnerUnavailable, UsageError
 from subdeck.core.launch.model_choices import ModelChoice
-from subdeck.core.run.model import RunRequest, WorktreeFrom
+from subdeck.core.run.model import Limits, RunRequest, WorktreeFrom
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.actions import ACTIONS, ActionContext, KeyContext
 from subdeck.tui.actions.model import READONLY
@@ -52,6 +52,42 @@ async def dialog_on(deck: Deck, key: str = "n") -> LaunchScreen:
 
 def problem_of(dialog: LaunchScreen, field: str) -> str:
     return dialog.query_one(f"#{field}-problem", Problem).text
+
+
+# --- budget ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_budget_is_asked_for_where_it_is_written() -> None:
+    """Without a word the usual one holds, which stands where something could be written."""
+    engine = FakeEngine()
+    engine.settings = Settings(limits=Limits(budget=2.5))
+    async with opened(engine) as deck:
+        dialog = await dialog_of(deck, "n")
+        assert "$2.50" == dialog.query_one("#budget", Input).placeholder
+        assert (None, None) == (request_of(dialog).budget, request_of(dialog).max_tokens)
+        dialog._fields.task_area.text = "t"
+        dialog.query_one("#budget", Input).value = "$0.40"
+        dialog.query_one("#max-tokens", Input).value = "200,000"
+        await deck.press("ctrl+s")
+        await deck.until(lambda: engine.launched, "the launch")
+    assert [(0.4, 200_000)] == [(asked.budget, asked.max_tokens) for asked in engine.launched]
+
+
+@pytest.mark.parametrize(
+    ("written", "dollars", "tokens", "wrong"),
+    [
+        ({}, None, None, []),
+        ({"budget": "$1,200.5", "max_tokens": "2_000"}, 1200.5, 2000, []),
+        ({"budget": "0", "max_tokens": "0"}, 0, 0, ["budget", "max-tokens"]),
+        ({"budget": "$", "max_tokens": "_"}, 0, 0, ["budget", "max-tokens"]),
+        ({"budget": ".", "max_tokens": " "}, 0, None, ["budget"]),
+    ],
+)
+def test_amounts_as_they_are_written(written: Any, dollars: float | None, tokens: int | None, wrong: list[str]) -> None:
+    """What is no amount above nothing is said beside its field."""
+    values = LaunchValues(task="t", **written)
+    assert (dollars, tokens) == (values.dollars, values.tokens)
+    assert wrong == [problem.where for problem in LaunchForm(None, Settings(), "/p").problems(values)]
 
 
 # --- where -------------------------------------------------------------------------------------------------------
@@ -146,10 +182,10 @@ async def test_enter_goes_on_and_launches_nothing() -> None:
         model.focus()
         await deck.until(lambda: model.has_focus, "the focus")
         order: list[str | None] = []
-        for _ in range(5):
+        for _ in range(7):
             order.append(dialog.focused.id if dialog.focused else None)
             await deck.press("enter")
-        assert order == ["model", "cwd", "runner", "copies", "worktree"]
+        assert order == ["model", "cwd", "runner", "copies", "worktree", "budget", "max-tokens"]
         assert dialog.focused is dialog.query_one("#go")
         assert (engine.launched, dialog.query_one("#runner", Choice).value) == ([], "process")
 

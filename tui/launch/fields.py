@@ -15,6 +15,7 @@ from textual.widgets import Button, Input, Static, TextArea
 
 from ...core.errors import ModelError, RunnerUnavailable, SubdeckError
 from ...core.run.model import RunnerKind, WorktreeFrom
+from ...core.run.prices import dollars
 from ...core.text.plain import one_line, plain
 from ..presets.draft import PROJECT, USER
 from ..text.format import format_error
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 REST = "other"
 """The foot of the dialog, for problems that are about no field."""
-FIELDS = ("task", "model", "cwd", "runner", "copies", "worktree", "check", "tools", "save")
+FIELDS = ("task", "model", "cwd", "runner", "copies", "worktree", "check", "budget", "max-tokens", "tools", "save")
 """Those beside which a problem can be said; most are the `where` of their errors."""
 WORKTREES = {"none": WorktreeFrom.NONE, "of the files": WorktreeFrom.FILES, "of HEAD": WorktreeFrom.HEAD}
 WORKTREE_WORDS = {begins: words for words, begins in WORKTREES.items()}
@@ -86,6 +87,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
         if form.checks:
             chosen = Choice((NO_CHECK, *form.checks), first.check or NO_CHECK, name="check")
             yield Field("Check", chosen, name="check")
+        yield from self._budget(first)
         with Horizontal(classes="field", id="last"):
             yield Note(name="last-note", classes="muted")
             yield Button("use the defaults", id="defaults", compact=True)
@@ -101,6 +103,18 @@ class LaunchFields(VerticalScroll, can_focus=False):
             yield Fact("Context", "context-refusal", form.context_refusal or "")
         yield Note(name="notes")
         yield Problem(name=f"{REST}-problem")
+
+    def _budget(self, first: LaunchValues) -> Iterator[Widget]:
+        """Ask what may be spent; the other limits are only said."""
+        usual = self.form.usual_limits
+        most = "no limit" if usual.budget is None else dollars(usual.budget)
+        tokens = "no limit" if usual.max_tokens is None else f"{usual.max_tokens:,}"
+        amount = Input(first.budget, id="budget", compact=True, restrict=r"\$?[0-9,]*\.?[0-9]*", placeholder=most)
+        count = Input(first.max_tokens, id="max-tokens", compact=True, restrict=r"[0-9_,]*", placeholder=tokens)
+        amount.max_length = count.max_length = 14
+        label = Static("dollars   Tokens", classes="muted", id="tokens-label")
+        yield Field("Budget", amount, label, count, name="budget")
+        yield Problem(name="max-tokens-problem")
 
     def _adhoc(self, first: LaunchValues) -> Iterator[Widget]:
         hint = "e.g. read, grep, find, ls; none; empty: the agent's own"
@@ -146,6 +160,8 @@ class LaunchFields(VerticalScroll, can_focus=False):
             previous=self._written("previous") != AS_WRITTEN,
             worktree=WORKTREES.get(self._written("worktree"), WorktreeFrom.NONE),
             check="" if (check := self._written("check")) == NO_CHECK else check,
+            budget=self._written("budget"),
+            max_tokens=self._written("max-tokens"),
             save_as=save_as,
         )
 

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from ...core.errors import UsageError
-from ...core.run.model import RunRequest
+from ...core.run.model import Limits, RunRequest, effective_limits
 from ...core.run.outcome import INSTRUCTION
 from ...core.text.plain import one_line, plain
 from ..text.format import short_path
 from .memory import ADHOC, LastValues
-from .values import COPIES, PREVIOUS, LaunchValues, asked_model, asked_tools, tool_names, worktree_of
+from .values import COPIES, PREVIOUS, LaunchValues, asked_model, asked_tools, tool_names, worktree_of, written_amount
 
 if TYPE_CHECKING:
     from ...core.config.settings import Settings
     from ...core.launch.model_choices import ModelChoice
     from ...core.presets.catalog import Preset
+    from ...core.run.model import RunMeta
     from ...core.run.snapshot import RunSnapshot
 
 
@@ -78,6 +79,8 @@ class LaunchForm:
         """The only one that is known here; empty where there is another, or where one is named."""
         self._usual_runner = (preset.runner if preset else None) or settings.runner
         self._usual_check = (preset.check if preset else None) or ""
+        self.usual_limits, _ = effective_limits(preset.limits if preset else Limits(), settings.limits)
+        """Those that hold where nothing is written."""
         self._usual_worktree = (preset.worktree if preset else None) or settings.worktree
         self.first = self._first()
         """What is in the fields before anything is remembered or typed."""
@@ -103,9 +106,15 @@ class LaunchForm:
             runner=meta.runner,
             worktree=worktree_of(meta),
             check=one_line(meta.check, 64),
+            budget=self._other_than_usual(meta, "budget"),
+            max_tokens=self._other_than_usual(meta, "max_tokens"),
             tools=asked_tools(meta) if self.preset is None else "",
             previous=not again or PREVIOUS not in task,
         )
+
+    def _other_than_usual(self, meta: RunMeta, name: str) -> str:
+        limit = getattr(meta.limits, name)
+        return "" if limit == getattr(self.usual_limits, name) else written_amount(limit)
 
     # --- what it is about ----------------------------------------------------------------------------------------
 
@@ -307,6 +316,8 @@ class LaunchForm:
             check=None if values.check == self._usual_check else values.check,
             tools=tool_names(values.tools) if self.preset is None else None,
             prompt=self._prompt if values.prompt == self.first.prompt else values.prompt,
+            budget=values.dollars,
+            max_tokens=values.tokens,
         )
         if self._run is None:
             return request
@@ -348,6 +359,10 @@ class LaunchForm:
             wrong = "only one, because this preset is sticky: its runs share one conversation"
         if wrong:
             problems.append(UsageError(f"Copies: {wrong}", where="copies"))
+        if values.dollars == 0:
+            problems.append(UsageError("Budget: enter dollars above 0, as 0.50", where="budget"))
+        if values.tokens == 0:
+            problems.append(UsageError("Tokens: enter a number above 0", where="max-tokens"))
         return tuple(problems)
 
     def _cwd(self, written: str) -> str | None:

@@ -49,7 +49,28 @@ class LaunchValues(Struct, frozen=True, kw_only=True):
     """What it begins with."""
     check: str = ""
     """Name of the one that is run at the end; empty for none."""
+    budget: str = ""
+    """Dollars; empty for those of preset and settings, and so with the tokens."""
+    max_tokens: str = ""
     save_as: SaveAs | None = None
+
+    @property
+    def dollars(self) -> float | None:
+        """What may be spent; None where nothing is written, 0 for what is no amount."""
+        if not self.budget.strip():
+            return None
+        written = self.budget.strip().removeprefix("$").replace(",", "")
+        is_amount = written.replace(".", "", 1).isdecimal() and written.isascii() and len(written) < 16
+        return float(written) if is_amount else 0.0
+
+    @property
+    def tokens(self) -> int | None:
+        """How many may be used; None where nothing is written, 0 for what is no number."""
+        if not self.max_tokens.strip():
+            return None
+        written = self.max_tokens.strip().replace(",", "").replace("_", "")
+        is_number = written.isdecimal() and written.isascii() and len(written) < 16
+        return int(written) if is_number else 0
 
     @property
     def count(self) -> int:
@@ -81,7 +102,14 @@ def request_again(run: RunSnapshot) -> RunRequest:
         tools=meta.tools.resolved if adhoc else None,
         rerun=meta.run_id,
         check=meta.check,
+        budget=meta.limits.budget,
+        max_tokens=meta.limits.max_tokens,
     )
+
+
+def written_amount(amount: float | None) -> str:
+    """Return dollars or tokens as they are written into a field; empty for none."""
+    return "" if amount is None else f"{amount:.15g}"
 
 
 def worktree_of(meta: RunMeta) -> WorktreeFrom:
