@@ -149,16 +149,24 @@ async def test_difference_of_two() -> None:
         await deck.until(lambda: isinstance(deck.app.screen, PickScreen), "the question")
         await deck.press("down", "enter")
         await deck.until_text("1+ two")
-        assert "Difference from fixer 1 to fixer 3" in deck.screen_text and "a note" in deck.screen_text
-        assert "\x1b" not in deck.screen_text
+        assert f"Difference from fixer {run_id(1)[-6:]} to fixer {run_id(3)[-6:]}" in deck.screen_text
+        assert "a note" in deck.screen_text and "\x1b" not in deck.screen_text
+        assert "apply" not in deck.screen_text and "next hunk" in deck.screen_text
+        for key, said in (("a", "This is between two runs"), ("space", "There is nothing to apply here")):
+            await deck.press(key)
+            assert said in deck.toasts[-1]
+        assert [] == engine.work.asked
+        await deck.press("]", "y")
+        assert "+two" in deck.app.clipboard
         await deck.press("escape")
         await deck.until(lambda: deck.app.screen is screen, "the comparison")
         await deck.press("d")
         await deck.until(lambda: isinstance(deck.app.screen, PickScreen), "the question")
         await deck.press("enter")
-        await deck.until(lambda: deck.toasts, "the word")
-        assert "worked outside git" in deck.toasts[-1]
-        assert deck.app.screen is screen
+        await deck.until_text("fixer 2 worked outside git")
+        assert "reading" not in deck.screen_text
+        await deck.press("escape")
+        await deck.until(lambda: deck.app.screen is screen, "the comparison again")
 
 
 @pytest.mark.parametrize("width", [20, 40, 78, 118, 198])

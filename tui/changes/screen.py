@@ -107,6 +107,8 @@ class ChangesScreen(LeanScreen):
         self._act = act
         self._actions = actions
         self.shown: ChangesRead | None = None
+        self._failed = False
+        """Whether nothing could be read so far."""
         self._reading = Repeater(bridge, self._read_again)
         self._is_colouring = False
 
@@ -146,6 +148,8 @@ class ChangesScreen(LeanScreen):
             read = await self._bridge.call(self._read)
         except (SubdeckError, OSError) as error:
             if self.is_mounted and self.shown is None:
+                self._failed = True
+                self._show_head()
                 self._remark((format_error(error),))
             return
         if self.is_mounted:
@@ -187,7 +191,7 @@ class ChangesScreen(LeanScreen):
     def _show_head(self) -> None:
         read = self.shown
         width = max(20, self.size.width - 2)
-        what = "reading…" if read is None else read.words
+        what = read.words if read else "" if self._failed else "reading…"
         if read is not None and self._goes_on():
             what += " so far"
         self.query_one("#changes-head", Static).update(two_sided(Content(self._title()), Content(what), width))
@@ -291,6 +295,9 @@ class ChangesScreen(LeanScreen):
         """Mark the hunk under the cursor, or take the mark away, and go to the next one."""
         document, view = self.document, self.view
         if document is None or view.cursor >= len(document.rows):
+            return
+        if all(action.id != "mark_hunk" for action in self._actions):
+            self.say("There is nothing to apply here, so hunks are not marked.")
             return
         row = document.rows[view.cursor]
         if row.hunk < 0:

@@ -118,7 +118,7 @@ def handlers(deck: MainScreen) -> Handlers:
         "back": around.go_back,
         "palette": palette.open,
         "tiles": tiles.open,
-        "compare": CompareCommands(deck, detail).open,
+        "compare": CompareCommands(deck, detail, changes).open,
         "watch": tiles.watch,
         "help": around.show_help,
         "messages": around.list_messages,

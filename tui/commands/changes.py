@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from ..changes.screen import ChangesScreen
     from .taking import TakingCommands
 
+_OF_ONE_RUN = frozenset({
+    "apply_changes", "apply_file", "mark_hunk", "apply_hunks", "merge_changes", "pick_changes", "commit_changes",
+    "keep_changes", "discard_changes", "edit_change",
+})  # fmt: skip
+"""Actions that mean nothing between two runs."""
 HINT = "Your shell runs it with the patch as stdin: delta, diffstat, git apply --check"
 
 
@@ -65,6 +70,41 @@ class ChangesCommands(Commands):
         )
         self.app.push_screen(screen)
 
+    def show_difference(self, run: RunSnapshot, other: RunSnapshot) -> None:
+        """Show what would make of the files that one run has left those that another has."""
+        from ..changes.screen import ChangesScreen
+        from ..compare.difference import read_difference
+
+        engine, actions = self._bridge.engine, [each for each in self._deck.actions if each.id not in _OF_ONE_RUN]
+        names = f"{name_of(run)} to {name_of(other)}"
+        context = replace(self._deck.action_context, run=None, marked=0, place=KeyContext.CHANGES)
+
+        def act(screen: ChangesScreen, action_id: str) -> None:
+            does: dict[str, Callable[[], object]] = {
+                "help_on_changes": lambda: self.app.push_screen(HelpScreen(actions, context)),
+                "copy_hunk": lambda: self._copy_hunk(screen),
+                "pipe_changes": lambda: self._ask_command(screen, f"the difference from {names}"),
+                "page_changes": lambda: self.spawn(self._page, screen),
+            }
+            action = next((action for action in actions if action.id == action_id), None)
+            if action and (obstacle := action.refusal(context)):
+                self._deck.refuse(action, said(obstacle, actions))
+            elif action_id in does:
+                does[action_id]()
+            else:
+                self._say("This is between two runs: open the changes of one of them (c on the deck) for that.")
+
+        self.app.push_screen(
+            ChangesScreen(
+                self._bridge,
+                lambda: f"Difference from {names}",
+                lambda: read_difference(engine, run, other),
+                lambda: False,
+                act,
+                actions,
+            )
+        )
+
     def _act(self, screen: ChangesScreen, action_id: str, run: RunSnapshot) -> None:
         """Do what a key in the changes asks for."""
         deck, taking = self._deck, self._taking
@@ -88,8 +128,8 @@ class ChangesCommands(Commands):
             "help_on_changes": lambda: self.app.push_screen(HelpScreen(deck.actions, context)),
             "copy_hunk": lambda: self._copy_hunk(screen),
             "edit_change": lambda: self.spawn(self._edit, screen, run),
-            "pipe_changes": lambda: self._ask_command(screen, run),
-            "page_changes": lambda: self.spawn(self._page, screen, run),
+            "pipe_changes": lambda: self._ask_command(screen, f"the changes of {name_of(run)}"),
+            "page_changes": lambda: self.spawn(self._page, screen),
         }
         does[action_id]()
 
@@ -139,33 +179,31 @@ class ChangesCommands(Commands):
         elif problem := edit_file(self.app, path, line=line):
             self._say(problem, error=True)
 
-    def _ask_command(self, screen: ChangesScreen, run: RunSnapshot) -> None:
-        title = f"Pipe the changes of {name_of(run)} to a command"
-
+    def _ask_command(self, screen: ChangesScreen, what: str) -> None:
         async def take(command: str) -> bool:
             self._command = command
             if command.strip():
-                self.spawn(self._pipe, screen, run, command)
+                self.spawn(self._pipe, screen, command)
             return True
 
-        self.app.push_screen(AskScreen(self._bridge, title, take, value=self._command, hint=HINT))
+        self.app.push_screen(AskScreen(self._bridge, f"Pipe {what} to a command", take, value=self._command, hint=HINT))
 
-    async def _pipe(self, screen: ChangesScreen, run: RunSnapshot, command: str) -> None:
+    async def _pipe(self, screen: ChangesScreen, command: str) -> None:
         cwd = self._bridge.engine.cwd
-        await self._lend(screen, run, lambda path: pipe_file(self.app, path, command, cwd=cwd))
+        await self._lend(screen, lambda path: pipe_file(self.app, path, command, cwd=cwd))
 
-    async def _page(self, screen: ChangesScreen, run: RunSnapshot) -> None:
+    async def _page(self, screen: ChangesScreen) -> None:
         pager = self._bridge.engine.settings.diff_pager
-        await self._lend(screen, run, lambda path: page_with(self.app, pager, path))
+        await self._lend(screen, lambda path: page_with(self.app, pager, path))
 
-    async def _lend(self, screen: ChangesScreen, run: RunSnapshot, show: Callable[[str], str]) -> None:
+    async def _lend(self, screen: ChangesScreen, show: Callable[[str], str]) -> None:
         """Write the patch into a file, and have a program show that in this terminal."""
         read = screen.shown
         if read is None or not read.content:
             self._say("There is no patch.")
             return
         with tempfile.TemporaryDirectory(prefix="subdeck-", ignore_cleanup_errors=True) as directory:
-            path = os.path.join(directory, f"{run.meta.short_id}.patch")
+            path = os.path.join(directory, "changes.patch")
             await self._bridge.call(_write, path, read.content)
             if problem := show(path):
                 self._say(problem, error=True)

@@ -15,13 +15,15 @@ from .taking import TakingCommands
 if TYPE_CHECKING:
     from ...core.run.snapshot import RunSnapshot
     from ..compare.screen import CompareScreen
+    from .changes import ChangesCommands
     from .detail import DetailCommands
 
 
 class CompareCommands(Commands):
-    def __init__(self, deck: MainScreen, detail: DetailCommands) -> None:
+    def __init__(self, deck: MainScreen, detail: DetailCommands, changes: ChangesCommands) -> None:
         super().__init__(deck)
         self._detail = detail
+        self._changes = changes
         self._taking = TakingCommands(deck)
         self._screen: CompareScreen | None = None
 
@@ -85,23 +87,8 @@ class CompareCommands(Commands):
         run = screen.run
         others = [other for other in screen.runs if other.run_id != run.run_id]
         other = others[0] if len(others) == 1 else await self._other(run, others, screen.run_ids)
-        if other is None:
-            return
-        found = await self._bridge.call(self._bridge.engine.work.difference, run, other)
-        from ..changes.screen import ChangesScreen
-        from ..compare.difference import changes_read
-
-        title = f"Difference from {found.run} to {found.other}"
-        self.app.push_screen(
-            ChangesScreen(
-                self._bridge,
-                lambda: title,
-                lambda: changes_read(found),
-                lambda: False,
-                lambda _screen, _action: self._say("This is between two runs: the changes of one are opened from it."),
-                self._deck.actions,
-            )
-        )
+        if other is not None:
+            self._changes.show_difference(run, other)
 
     async def _other(self, run: RunSnapshot, others: list[RunSnapshot], run_ids: tuple[str, ...]) -> RunSnapshot | None:
         from ..dialogs.pick import PickScreen

@@ -11,10 +11,12 @@ from ..changes.document import Document
 from ..changes.reading import ChangesRead
 
 if TYPE_CHECKING:
-    from ...core.work.comparing import Difference
+    from ...core.run.snapshot import RunSnapshot
+    from ..engine_api import EngineApi
 
 
-def changes_read(found: Difference) -> ChangesRead:
-    """Return a difference with what a person should know of it."""
+def read_difference(engine: EngineApi, run: RunSnapshot, other: RunSnapshot) -> ChangesRead:
+    """Read what differs, with what a person should know of it; git is asked. Raises SubdeckError and OSError."""
+    found = engine.work.difference(run, other)
     notes = "; ".join(filter(None, (found.changes.note, *found.notes)))
     return ChangesRead(found.patch, Document(read_patch(found.patch)), replace(found.changes, note=notes))
