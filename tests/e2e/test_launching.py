@@ -97,7 +97,7 @@ def test_an_ad_hoc_run_becomes_a_preset_and_is_run_again(open_app: OpenApp, shop
     app.type("look around")
     app.press("Tab")
     write(app, "Model", "fake/test")
-    app.press("Enter", "Enter", "Enter", "Enter", "Enter")
+    app.press(*["Enter"] * 7)
     write(app, "Tools", "read, ls")
     app.press("Enter")
     write(app, "Prompt", "Be brief.")
