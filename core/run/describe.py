@@ -225,13 +225,15 @@ def latest(run: RunSnapshot) -> str:
 
 
 def elapsed(run: RunSnapshot, now: datetime) -> str:
-    """How long a run took or has taken; a queued one, how long it waits."""
+    """How long a run took or has taken, without what is done after its child; a queued one, how long it waits."""
     end = run.end
     if end and end.duration_ms is not None:  # as of most in a long list
         return clock(end.duration_ms / 1000)
     match run.state:
         case Ended() as end:
             return _between(moment(end.started_at or ""), moment(end.ended_at))
+        case Running(started_at=started_at, checking=Checking(since=since)):
+            return _between(moment(started_at), moment(since) or now)
         case Running(started_at=started_at):
             return _between(moment(started_at), now)
         case Queued():

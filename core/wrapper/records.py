@@ -224,10 +224,6 @@ class WritingFile:
         files.remove(self._path)
 
 
-_UNCUT = (RunStarted, Message, Request, Decision, Interrupted, TakenOver, HandedBack, Check)
-"""Events that no cap leaves out."""
-
-
 class Records:
     """All growing files of one run, written together."""
 

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from subdeck.core.run import describe
 from subdeck.core.run.describe import NO_MODEL
 from subdeck.core.run.model import RunReason
-from subdeck.core.run.snapshot import Counts
+from subdeck.core.run.snapshot import Checking, Counts
 from subdeck.tui.text import format as present
 from subdeck.tui.text.cells import fit, wrap
 
@@ -80,6 +80,14 @@ def test_elapsed_of_a_running_run_goes_on() -> None:
     assert describe.elapsed(a_run(0), START + timedelta(seconds=67)) == "1:07"
     assert describe.elapsed(a_run(0, "completed"), datetime.now(UTC)) == "0:31"
     assert describe.elapsed(a_run(0, started_at="garbage"), datetime.now(UTC)) == "–"
+
+
+def test_a_check_takes_no_time_of_the_run() -> None:
+    """While a check is at work a run has taken as long as it will have when that has ended; it never grows shorter."""
+    since = (START + timedelta(seconds=31)).isoformat()
+    run = a_run(0, checking=Checking("tests", since))
+    assert describe.elapsed(run, START + timedelta(seconds=67)) == "0:31"
+    assert describe.elapsed(a_run(0, checking=Checking("tests", "")), START + timedelta(seconds=67)) == "1:07"
 
 
 @pytest.mark.parametrize(
