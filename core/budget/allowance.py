@@ -13,7 +13,7 @@ from ..config.settings import Settings
 from ..errors import BudgetExceeded, LaunchError, UsageError
 from ..run.model import RunMeta
 from ..run.prices import dollars
-from .ledger import DayBook, Entry, Locked, Sum, append, local_day
+from .ledger import DayBook, Entry, Locked, Sum, append, local_day, this_launcher
 
 NEAR = 0.8
 """The share of a budget from which on it is nearly used up."""
@@ -112,9 +112,10 @@ def reserve(project: str, metas: Sequence[RunMeta], settings: Settings, *, over_
     if over_budget and paths.is_child():
         raise UsageError("a child agent cannot go over the budget", where="over budget", hint="ask the operator")
     budgets = {meta.run_id: meta.limits.budget for meta in metas if meta.limits.budget}
-    entries = [Entry(run, project, paths.now_iso(), reserved=budget) for run, budget in budgets.items()]
-    day = local_day()
+    now, day = paths.now_iso(), local_day()
     try:
+        launcher = this_launcher() if budgets else None
+        entries = [Entry(run, project, now, reserved=most, launcher=launcher) for run, most in budgets.items()]
         with Locked():
             if not over_budget:
                 _check(DayBook(day), project, sum(entry.reserved for entry in entries), settings)

@@ -22,15 +22,37 @@ from ..run.describe import moment
 from ..run.events import UsageReported
 from ..run.fold import add_usage
 from ..run.model import LARGEST, Cost, Usage, Whole
-from ..system import files
+from ..system import files, processes
 from ..system.line_file import LineTail
 from ..text.decoding import UNDECODABLE, decoder
 
 LOCK_PATIENCE_S = 10.0
 """How long a launcher waits for another one that reserves."""
-UNBORN_S = 60.0
-"""Seconds after which a reservation holds nothing without the directory of its run."""
+UNBORN_S = 600.0
+"""Seconds after which a reservation holds nothing without the directory of its run, whoever may be making that."""
 _LOCK = ".lock"
+
+
+class Launcher(Struct, frozen=True, rename="camel"):
+    """A process that launches."""
+
+    place: str
+    """Machine, boot and pid namespace in which `pid` is its."""
+    pid: Whole
+    started: Whole
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether that is proven."""
+        return self.place == _place() and not processes.is_alive(self.pid, self.started)
+
+
+def this_launcher() -> Launcher:
+    return Launcher(_place(), os.getpid(), processes.start_time(os.getpid()) or 0)
+
+
+def _place() -> str:
+    return " ".join((processes.host(), processes.boot_id(), processes.pid_namespace()))
 
 
 class Entry(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -48,6 +70,8 @@ class Entry(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """Tokens of them whose price nobody knows."""
     over: bool = False
     """Whether the run has ended, and nothing is reserved any more."""
+    launcher: Launcher | None = None
+    """Who reserves, before there is a run."""
 
     @property
     def held(self) -> float:
@@ -135,8 +159,25 @@ def _is_dead(entry: Entry) -> bool:
     run_dir = paths.Project(entry.project).run_dir(entry.run)
     if os.path.exists(os.path.join(run_dir, paths.RESULT)):
         return True
+    if os.path.isdir(run_dir):
+        return _is_free(os.path.join(run_dir, paths.LOCK))
     at = moment(entry.at)
-    return not os.path.isdir(run_dir) and (at is None or time.time() - at.timestamp() > UNBORN_S)
+    is_old = at is None or time.time() - at.timestamp() > UNBORN_S
+    return is_old or (entry.launcher is not None and entry.launcher.is_gone)
+
+
+def _is_free(path: str) -> bool:
+    """Return whether nobody holds the lock of a run: no launcher, and no wrapper."""
+    try:
+        lock = files.open_file(path, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return files.try_lock(lock)
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
 
 
 def append(day: str, entries: Sequence[Entry]) -> None:

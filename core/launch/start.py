@@ -76,11 +76,11 @@ def launch(
         from ..budget.allowance import reserve
 
         reserve(project.root, metas, settings, over_budget=over_budget)
-    _prepare(project)
-    remove_old_slots(project)
-    remove_unborn(project)
     created: list[_Launching] = []
     try:
+        _prepare(project)
+        remove_old_slots(project)
+        remove_unborn(project)
         planned = _with_worktrees(project, planned, settings)
         for run in planned:
             run = _with_sticky_session(run)

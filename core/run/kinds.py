@@ -150,7 +150,7 @@ class RunReason(OpenEnum):
     INTERRUPTED = "interrupted"
     """Its agent was interrupted, by nobody of ours."""
     BUDGET = "budget"
-    """It spent what its agent may spend."""
+    """It spent the dollars or used the tokens that it may."""
 
 
 _REASONS = {

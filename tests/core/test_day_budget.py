@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
+from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.budget import ledger
 from subdeck.core.budget.allowance import Level, Spent, budget_of, reserve
 from subdeck.core.budget.ledger import DayBook, Entry, RunBook, append, day_file, local_day
 from subdeck.core.config.settings import Settings
 from subdeck.core.engine import Engine
-from subdeck.core.errors import BudgetExceeded, UsageError
+from subdeck.core.errors import BudgetExceeded, LaunchError, UsageError
 from subdeck.core.run.events import UsageReported
 from subdeck.core.run.model import Limits
 
@@ -99,6 +102,63 @@ def test_a_reservation_of_no_run_holds_nothing(project_dir: Path) -> None:
     old = Entry(paths.new_run_id(), str(project_dir), "2026-01-01T00:00:00Z", reserved=1.0)
     append(local_day(), [old])
     reserve(str(project_dir), [make_meta(limits=Limits(budget=1.0))], Settings(day_budget=1.0), over_budget=False)
+
+
+KILLED_LAUNCHER = """
+import os, sys
+from subdeck.core.engine import Engine
+from subdeck.core.launch import start
+from subdeck.core.run.model import RunRequest
+
+def die(*_, **__):
+    os.kill(os.getpid(), 9)
+
+setattr(*{"before": (start.artifacts, "create_run"), "after": (start, "_start")}[sys.argv[2]], die)
+Engine.open(sys.argv[1]).launch([RunRequest(task="answer a", budget=1.0)], background=True)
+"""
+
+
+@pytest.mark.parametrize("killed", ["before", "after"])
+def test_a_launcher_is_killed_after_it_has_reserved(project_dir: Path, killed: str) -> None:
+    """What it held is free at once, by proof that it is gone: before there is a run, and before that has a wrapper."""
+    engine = open_engine(project_dir, day_budget=1.0)
+    done = subprocess.run([sys.executable, "-c", KILLED_LAUNCHER, str(project_dir), killed])
+    assert (-signal.SIGKILL, 1.0) == (done.returncode, today().sum().held)
+    reserve("/elsewhere", [make_meta(limits=Limits(budget=1.0))], engine.settings, over_budget=False)
+
+
+def test_a_launcher_that_lives_holds_what_it_reserved(project_dir: Path) -> None:
+    """As long as it may be making its run; so does one of whom nothing can be proven here."""
+    launcher, settings = ledger.this_launcher(), Settings(day_budget=1.0)
+    for holder in (launcher, replace(launcher, pid=1, place="elsewhere"), None):
+        entry = Entry(paths.new_run_id(), str(project_dir), paths.now_iso(), reserved=1.0, launcher=holder)
+        append(local_day(), [entry])
+        with pytest.raises(BudgetExceeded):
+            reserve(str(project_dir), [make_meta(limits=Limits(budget=1.0))], settings, over_budget=False)
+        append(local_day(), [replace(entry, over=True)])
+
+
+def test_a_run_at_work_holds_what_it_reserved(project_dir: Path) -> None:
+    """Its wrapper has the run's lock."""
+    engine = open_engine(project_dir, day_budget=1.0)
+    run = start(engine, "hang", budget=0.75)
+    with pytest.raises(BudgetExceeded, match=r"\$0\.75 reserved"):
+        reserve("/elsewhere", [make_meta(limits=Limits(budget=0.5))], engine.settings, over_budget=False)
+    engine.stop([run.run_id], force=True)
+    wait_for_end(engine, run.run_id)
+
+
+def test_a_disk_that_takes_no_run(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing stays reserved where nothing was begun."""
+    engine = open_engine(project_dir, limits={"budget": 1})
+
+    def fail(_: object) -> None:
+        raise LaunchError("no")
+
+    monkeypatch.setattr("subdeck.core.launch.start._prepare", fail)
+    with pytest.raises(LaunchError):
+        engine.launch([request("answer a")], background=True)
+    assert [0.0] == [entry.held for entry in today().entries.values()]
 
 
 def test_a_launch_beyond_the_day(project_dir: Path) -> None:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from ...core.errors import UsageError, nearest
 from ...core.run.describe import latest
-from ...core.run.model import RunStatus
+from ...core.run.model import STATUS_OF, RunStatus
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
 from . import bounds
@@ -186,6 +186,7 @@ _CHECKS: dict[str, Callable[[RunSnapshot], bool]] = {
     "none": lambda run: not run.meta.check,
 }
 _STATUSES = tuple(status.value for status in RunStatus)
+_REASONS = tuple(reason.value for reason in STATUS_OF)
 _CHANGED: dict[str, Test] = {
     "yes": lambda run, _: bool(run.changes and run.changes.files),
     "no": lambda run, _: bool(run.changes and not run.changes.files and not run.changes.note),
@@ -195,7 +196,7 @@ FILE = "file"
 """The key of a file that a run changed: a part of its path."""
 TEXT = "text"
 """The key of what stands anywhere in the files of a run."""
-KEYS = ("status", *_FIELDS, "is", "check", "changed", FILE, TEXT, *bounds.KEYS)
+KEYS = ("status", *_FIELDS, "is", "reason", "check", "changed", FILE, TEXT, *bounds.KEYS)
 _SHORT = {"s": "status"}
 
 
@@ -204,6 +205,8 @@ def _keyed_test(key: str, values: list[str]) -> tuple[Test | None, UsageError | 
     key = _SHORT.get(key, key)
     if key == "status":
         return _chosen(key, values, _STATUSES, lambda names: lambda run, _: run.status.value in names)
+    if key == "reason":
+        return _chosen(key, values, _REASONS, lambda names: lambda run, _: (run.reason or "") in names)
     if key == "is":
         return _chosen(key, values, tuple(_IS), lambda names: lambda run, flags: any(_IS[n](run, flags) for n in names))
     if key == "check":
