@@ -1,6 +1,7 @@
 """A child that goes on with its session file, as pi does; without `--mode` it is the program for people instead.
 
-That says into the conversation what is typed, a line at a time, and answers each with the same words, until `leave`.
+That says into the conversation what is typed, a line at a time, and answers each with the same words, until `leave`;
+`pay 0.5` is an answer that costs as much.
 """
 
 import json
@@ -31,5 +32,6 @@ for line in map(str.strip, sys.stdin):
         break
     say("user", line)
     if not line.endswith("?"):
-        say("assistant", f"You said: {line}", stopReason="stop", provider="fake", model="hand")
+        used = {"usage": {"input": 10, "cost": {"total": float(line[4:])}}} if line.startswith("pay ") else {}
+        say("assistant", f"You said: {line}", stopReason="stop", provider="fake", model="hand", **used)
     print("said", flush=True)

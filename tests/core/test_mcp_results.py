@@ -41,6 +41,14 @@ def test_a_cost_that_is_not_all_is_left_out(unpriced: int, cost: float | None) -
     assert (cost, 12) == (shown["usage"].get("cost"), shown["usage"]["input"] + shown["usage"]["output"])
 
 
+def test_an_end_by_the_budget_has_figures_and_the_answer_so_far(project: Path) -> None:
+    """The model learns why there is no more, and gets what there is."""
+    with Pipes(project) as client:
+        (row,) = called(client, "subagent", preset="scout", task="ask-for-more Half of it.\nhang", budget=0.4)["runs"]
+    assert ("aborted", "budget", "Half of it.") == (row["status"], row["reason"], row["answer"])
+    assert "it reached its budget: spent $0.50 of $0.40" == row["error"]
+
+
 def test_a_row_has_no_echo_and_no_paths(project: Path) -> None:
     """A result costs little more than its answer: it repeats neither the task nor where things are."""
     task = "touch begun\nanswer it is in a.py"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from subdeck.core.budget.ledger import DayBook, local_day
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
 from subdeck.core.run.events import HandedBack, Message, TakenOver
@@ -186,6 +187,25 @@ def test_going_on(engine: Engine, taken: Taken) -> None:
     ended = wait_for_end(engine, run.run_id)
     result = result_of(engine, ended)
     assert ("done", "Gone on.", 1) == (ended.reason, result.final_text, result.attempts)
+
+
+def test_what_is_spent_by_hand_counts(project_dir: Path, engine: Engine) -> None:
+    """It is gone for the child that goes on, and stands in the ledger of the day."""
+    write_preset(project_dir, "budget: 1.0")
+    run = begin(engine, LONG, "say Gone on.\nfinish")
+    program = Program(engine, run.run_id)
+    program.read_until("by hand")
+    program.say("pay 0.75")
+    program.leave()
+    waits(engine, run)
+    engine.reply(run.run_id, "", Verdict.REPLY, "go on")
+    ended = wait_for_end(engine, run.run_id)
+    result = result_of(engine, ended)
+    assert ("aborted", "budget", "You said: pay 0.75") == (ended.status, ended.reason, result.final_text)
+    assert ("it reached its budget: spent $1.25 of $1.00", 1.25) == (result.error_message, result.usage.cost)
+    today = DayBook(local_day())
+    today.look()
+    assert (1.25, 0.0) == (today.sum().spent, today.sum().held)
 
 
 def test_a_message_meanwhile(engine: Engine, taken: Taken) -> None:

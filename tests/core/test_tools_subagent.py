@@ -65,6 +65,15 @@ def test_the_parent_learns_what_was_changed(engine: Engine, project_dir: Path) -
     assert "**Changes:** 2 files +1 −1: a.py, b.py" in answer.text
 
 
+def test_an_end_by_the_budget_has_figures_and_the_answer_so_far(engine: Engine) -> None:
+    """A call may lower what is spent; where that was too little, the parent's model gets what there is."""
+    answer = call(engine, "subagent", task("ask-for-more Half of it.", "hang", budget=0.4))
+    figures = "aborted: budget: it reached its budget: spent $0.50 of $0.40"
+    assert answer.text.endswith(f"---\n\n{figures}\n\nPartial findings:\n\nHalf of it.")
+    (row,) = answer.structured["runs"]
+    assert ("aborted", "budget", True) == (row["status"], row["reason"], answer.is_error)
+
+
 def test_structured_has_no_timeline(engine: Engine) -> None:
     """What a client shows its model is the same without the timelines."""
     answer = call(engine, "subagent", task("answer ok"))
