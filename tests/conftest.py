@@ -33,33 +33,55 @@ hypothesis.settings.load_profile("subdeck")
 PI_PROGRAM = "node_modules/.bin/pi"
 SESSION_WORLD = pytest.StashKey[Path]()
 
-STARTS_PROCESSES = [
-    *("test_channels.py", "test_child_session.py", "test_cli_*.py", "test_context.py", "test_engine_*.py"),
-    *(
-        "test_finalization.py",
-        "test_follow.py",
-        "test_foreign.py",
-        "test_git_*.py",
-        "test_left_overs.py",
-        "test_liveness.py",
-        "test_mark.py",
-    ),
-    *(
-        "test_mcp.py",
-        "test_mcp_going.py",
-        "test_mcp_install.py",
-        "test_mcp_protocol.py",
-        "test_mcp_results.py",
-        "test_offline_agent*.py",
-        "test_planted.py",
-        "test_processes.py",
-        "test_recording*.py",
-        "test_replay.py",
-    ),
-    *("test_rights.py", "test_runners_process.py", "test_session.py"),
-    *("test_sticky.py", "test_tools_background.py", "test_tools_subagent.py", "test_wrapper_*.py", "test_wheel.py"),
-]
+STARTS_PROCESSES = (
+    "test_catalog.py",
+    "test_channels.py",
+    "test_check.py",
+    "test_child_session.py",
+    "test_cli_*.py",
+    "test_comparing.py",
+    "test_containment.py",
+    "test_context.py",
+    "test_conversation.py",
+    "test_day_budget.py",
+    "test_engine_*.py",
+    "test_finalization.py",
+    "test_follow.py",
+    "test_foreign.py",
+    "test_git_*.py",
+    "test_hold.py",
+    "test_keeping.py",
+    "test_left_overs.py",
+    "test_liveness.py",
+    "test_mark.py",
+    "test_mcp.py",
+    "test_mcp_going.py",
+    "test_mcp_install.py",
+    "test_mcp_protocol.py",
+    "test_mcp_results.py",
+    "test_merging.py",
+    "test_offline_agent*.py",
+    "test_planted.py",
+    "test_processes.py",
+    "test_queue_order.py",
+    "test_recording*.py",
+    "test_replay.py",
+    "test_rights.py",
+    "test_runners_process.py",
+    "test_session.py",
+    "test_standby.py",
+    "test_sticky.py",
+    "test_taking*.py",
+    "test_tools_background.py",
+    "test_tools_subagent.py",
+    "test_wheel.py",
+    "test_work_*.py",
+    "test_worktrees_of_runs.py",
+    "test_wrapper_*.py",
+)
 """Test modules whose tests take long, because they start runs and commands."""
+FUZZ = ("test_*_fuzz.py", "test_mutated_recordings.py", "test_hostile_streams.py")
+"""Test modules that give what reads foreign text thousands of damaged pieces."""
 QUICK = ("test_deck.py", "test_engine_groups.py")
 """Of the app and of the engine these are enough for a first look."""
 
@@ -95,6 +117,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             continue
         if any(item.path.match(pattern) for pattern in STARTS_PROCESSES):
             item.add_marker(pytest.mark.processes)
+        if any(item.path.match(pattern) for pattern in FUZZ):
+            item.add_marker(pytest.mark.fuzz)
         if "tui" in item.path.parts and inspect.iscoroutinefunction(getattr(item, "function", None)):
             item.add_marker(pytest.mark.app)
 

@@ -105,7 +105,7 @@ def messages(chance: random.Random) -> dict[str, Any]:
 def test_wrong_types(tmp_path: Path) -> None:
     chance = random.Random(1)
     talk = Talk(start(tmp_path, talk=True))
-    for _ in range(3000):
+    for _ in range(1000):
         written = json.dumps(messages(chance)).encode()
         talking = TalkingStream(talk)
         talking.feed(line(OPENED))
