@@ -130,7 +130,7 @@ def expire(project: paths.Project, before: str) -> None:
 
 def read(project: paths.Project) -> list[Act]:
     """Return what is on the stack, the last act last; a line that cannot be read is left out."""
-    return list(_parsed(files.content(_file(project))))
+    return list(_parsed(files.content(file_of(project))))
 
 
 def last(project: paths.Project, is_void: Callable[[Act], bool] = lambda act: False) -> Act | None:
@@ -143,7 +143,8 @@ def place(project: paths.Project, act_id: str) -> str:
     return os.path.join(paths.works_dir(project), "undo", act_id)
 
 
-def _file(project: paths.Project) -> str:
+def file_of(project: paths.Project) -> str:
+    """Return where the stack lies."""
     return os.path.join(paths.works_dir(project), "undo.jsonl")
 
 
@@ -168,6 +169,6 @@ def _changing(project: paths.Project) -> Generator[list[Act]]:
         acts = read(project)
         yield acts
         content = b"".join(msgspec.json.encode(act) + b"\n" for act in acts)
-        files.write_whole(_file(project), content, durable=True)
+        files.write_whole(file_of(project), content, durable=True)
     finally:
         os.close(turn)

@@ -10,7 +10,7 @@ from .. import paths
 from ..errors import RunBusy, SubdeckError
 from ..system import files
 from ..text.decoding import UNDECODABLE, fit
-from .acts import Act, ActKind, drop, last
+from .acts import Act, ActKind, drop, file_of, last
 
 
 class TakenBack(Struct, frozen=True):
@@ -41,12 +41,21 @@ def take_back(project: paths.Project, act: Act) -> TakenBack:
 
     Raises SubdeckError where that cannot be done, all of it or some; what is gone from the trash leaves the stack, too.
     """
-    back = _take_back(project, act)
+    back = _take_back_one(project, act)
     count = 1
     while act.part_of and (before := last(project)) and before.part_of == act.part_of:
-        _take_back(project, before)
+        _take_back_one(project, before)
         count += 1
     return back if count == 1 else TakenBack(f"took back {act.part_of}")
+
+
+def _take_back_one(project: paths.Project, act: Act) -> TakenBack:
+    try:
+        return _take_back(project, act)
+    except UNDECODABLE as error:
+        what = f"{act.title} cannot be taken back: what was noted for it is damaged, or of another version of subdeck"
+        hint = f'remove the line with "{act.id}" from that file to go on with what was done before it'
+        raise SubdeckError(what, where=file_of(project), hint=hint) from error
 
 
 def _take_back(project: paths.Project, act: Act) -> TakenBack:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from subdeck.core import paths
@@ -116,6 +117,17 @@ def test_what_only_a_newer_one_can_take_back(project: Project) -> None:
     assert act is not None
     with pytest.raises(SubdeckError, match="cannot take back transplant scout 4ae0bd"):
         take_back(project, act)
+    assert act == last_act(project)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ActKind if not acts.Act("1", kind, "", "").is_deletion])
+@pytest.mark.parametrize("data", [{}, {"commonDir": 5, "root": [], "before": None, "name": {}, "runId": 1}])
+def test_an_act_whose_data_are_damaged(project: Project, kind: ActKind, data: dict[str, Any]) -> None:
+    """It says what cannot be taken back and where that stands; nothing is done, and the act is still there."""
+    act = acts.record(project, kind, "reviewer 4ae0bd", data)
+    with pytest.raises(SubdeckError, match="reviewer 4ae0bd cannot be taken back") as caught:
+        take_back(project, act)
+    assert caught.value.where == acts.file_of(project) and act.id in caught.value.hint
     assert act == last_act(project)
 
 
