@@ -98,6 +98,8 @@ class Git:
         patience: float = PATIENCE_S,
     ) -> None:
         self.directory = directory
+        self.index = index or ""
+        """The file that it uses as index; empty for that of the repository."""
         self.patience = patience
         """Seconds that a command may take."""
         self._settings: Sequence[Setting] | None = settings if is_own else None

@@ -1,4 +1,4 @@
-"""What a run has changed, as trees that can be merged: from its worktree as it is now, else as it was recorded."""
+"""What a run has changed, as trees that can be merged: from its worktree, else as recorded, else from its patch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 from .. import paths
 from ..errors import SubdeckError
 from ..git.diff import changed_files
-from ..git.program import Git
+from ..git.program import Git, GitError
 from ..git.repository import Repository, find
 from ..git.snapshot import Skipped, Store
 from ..project.ownership import check_own
@@ -98,6 +98,8 @@ def root_of(project: paths.Project, run: RunSnapshot) -> str:
     recorded = read_recorded(paths.work_dir(project, run.run_id))
     if recorded is not None:
         return recorded.root
+    if _patch_of(project, run) and (repository := find(project.root)) is not None:
+        return repository.root
     raise SubdeckError(_unknown(run), where=run.run_id, hint=f"subdeck diff {run.meta.short_id} shows what is known")
 
 
@@ -149,6 +151,9 @@ def _of_worktree(run: RunSnapshot, directory: str, record: WorkRecord, store: St
 
 def _as_recorded(project: paths.Project, run: RunSnapshot, store: Store, target: Repository) -> Source:
     directory = paths.work_dir(project, run.run_id)
+    patch = _patch_of(project, run)
+    if patch and read_recorded(directory) is None:
+        return _of_patch(run, directory, store, target, patch)
     return _as_recorded_from(run, directory, store, target, None)
 
 
@@ -180,8 +185,7 @@ def _as_recorded_from(
     known = [tree for tree in (recorded.before, recorded.after) if tree]
     if os.path.isdir(kept.objects):
         bring(kept, usable(recorded.root), store, target, known)
-    if run.changes and run.changes.shared:
-        notes.append(f"others were at work in that directory: {one_line(run.changes.shared, 200)}")
+    notes += _others(run)
     return Source(
         run_id=run.run_id,
         words=words_of(run),
@@ -194,6 +198,49 @@ def _as_recorded_from(
         is_running=not run.has_ended,
         notes=tuple(notes),
     )
+
+
+def _patch_of(project: paths.Project, run: RunSnapshot) -> bytes:
+    """Return the patch among the files of a run that has ended; empty where there is none."""
+    return files.content(os.path.join(project.run_dir(run.run_id), paths.CHANGES_PATCH)) if run.has_ended else b""
+
+
+def _of_patch(run: RunSnapshot, directory: str, store: Store, target: Repository, patch: bytes) -> Source:
+    """Make trees of what a patch names, as far as the repository has the files that it was made from: what was recorded
+    beside it is gone, or was left on another machine.
+    """
+    words = words_of(run)
+    with store.scratch(target) as scratch:
+        began = f"{scratch.index}.began"
+        try:
+            if target.head:  # a file of which the mode alone has changed is looked up there
+                scratch.run("read-tree", target.head)
+            scratch.run("apply", f"--build-fake-ancestor={began}", input=patch)
+            files.rename(began, scratch.index)
+            before = os.fsdecode(scratch.run("write-tree")).strip()
+            scratch.run("apply", "--cached", "--whitespace=nowarn", input=patch)
+            after = os.fsdecode(scratch.run("write-tree")).strip()
+        except GitError as error:
+            what = f"only the patch of {words} is left, and this repository lacks files that it begins with"
+            hint = f"where they are: subdeck diff {run.meta.short_id} | git apply --reject"
+            raise SubdeckError(what, where=one_line(target.root), hint=hint) from error
+        finally:
+            files.remove(began)
+    return Source(
+        run_id=run.run_id,
+        words=words,
+        directory=directory,
+        root=target.root,
+        before=before,
+        after=after,
+        files=changed_files(store.git(target), before, after),
+        notes=("what was recorded of it is gone: this is its patch", *_others(run)),
+    )
+
+
+def _others(run: RunSnapshot) -> list[str]:
+    shared = run.changes.shared if run.changes else ""
+    return [f"others were at work in that directory: {one_line(shared, 200)}"] if shared else []
 
 
 def _left_out(skipped: tuple[Skipped, ...]) -> list[str]:

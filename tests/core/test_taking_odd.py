@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from subdeck.core import paths
 from subdeck.core.engine import Engine
+from subdeck.core.errors import SubdeckError
 from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.factories import open_engine
@@ -125,6 +128,60 @@ def test_it_comes_as_it_is_and_goes_again(engine: Engine, root: Path, change: Ca
     assert act is not None
     engine.take_back(act)
     assert before == facts(root)
+
+
+def lose_all_but_the_patch(engine: Engine, run: RunSnapshot, tree: Path) -> Path:
+    """Leave what a copy of the run directory has: neither worktree nor branch nor what was recorded beside them.
+    Return the patch.
+    """
+    git(tree, "add", "-A")
+    patch = subprocess.run(
+        ("git", "diff", "--cached", "--binary", "--full-index", "--no-renames"),
+        cwd=tree,
+        check=True,
+        capture_output=True,
+    ).stdout
+    place = Path(engine.project.run_dir(run.run_id), paths.CHANGES_PATCH)
+    place.write_bytes(patch)
+    git(Path(engine.project.root), "worktree", "remove", "--force", str(tree))
+    git(Path(engine.project.root), "branch", "-D", f"subdeck/scout-{run.meta.short_id}")
+    shutil.rmtree(paths.work_dir(engine.project, run.run_id))
+    return place
+
+
+@pytest.mark.parametrize("change", ODD, ids=lambda change: change.__name__)
+def test_a_run_of_which_only_the_patch_is_left(engine: Engine, root: Path, change: Callable[[Path], None]) -> None:
+    """It is applied beside what the user has changed, and taken back."""
+    (root / "sub").mkdir()
+    (root / "sub" / "x").write_text("x\n")
+    commit_all(root)
+    run, tree = in_worktree(engine)
+    change(tree)
+    wanted = facts(tree)
+    lose_all_but_the_patch(engine, run, tree)
+    (root / "mine.txt").write_text("mine\n")
+    before = facts(root)
+    plan = engine.work.plan_apply(run)
+    assert not plan.refusal, plan.refusal
+    assert "this is its patch" in " ".join(plan.notes)
+    engine.work.apply(plan)
+    assert {**wanted, "mine.txt": before["mine.txt"]} == facts(root)
+    act = engine.last_act()
+    assert act is not None
+    engine.take_back(act)
+    assert before == facts(root)
+
+
+def test_a_patch_for_other_files(engine: Engine, root: Path) -> None:
+    """Where the repository never had what a patch begins with, nothing is guessed; a person is told what to do."""
+    run, tree = in_worktree(engine)
+    (tree / "a.txt").write_text("changed\n")
+    patch = lose_all_but_the_patch(engine, run, tree)
+    blob = git(root, "rev-parse", "HEAD:a.txt")
+    patch.write_bytes(patch.read_bytes().replace(blob.encode(), b"1" * 40))
+    with pytest.raises(SubdeckError, match=f"only the patch of scout {run.meta.short_id} is left") as caught:
+        engine.work.plan_apply(run)
+    assert "git apply --reject" in caught.value.hint
 
 
 def test_nothing_is_written_through_a_link(engine: Engine, root: Path, tmp_path: Path) -> None:
