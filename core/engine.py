@@ -54,6 +54,10 @@ class Engine:
 
     def __init__(self, cwd: str, session: str, kind: LauncherKind, *, readonly: bool) -> None:
         self.project = trust.find_project(cwd)
+        if self.project.root.endswith("/tree"):  # as the worktrees of runs are called
+            from .work.worktrees import project_of
+
+            self.project = project_of(self.project)
         trust.check(self.project)
         self.cwd = cwd
         self._workspace: Workspace | None = None

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct, structs
 
-from .. import paths
+from .. import paths, trust
 from ..errors import SubdeckError
 from ..git import worktrees as in_git
 from ..git.program import GitError
@@ -54,6 +54,17 @@ class Worktree(Struct, frozen=True):
     @property
     def path(self) -> str:
         return tree_of(self.directory)
+
+
+def project_of(found: paths.Project) -> paths.Project:
+    """Return the project in which a worktree of ours was made, for its runs are kept there; any other one as it is."""
+    directory = os.path.dirname(found.root)
+    record = read_record(directory) if found.root == tree_of(directory) else None
+    if record is None:
+        return found
+    origin = trust.find_project(record.project)
+    theirs = os.path.realpath(paths.work_dir(origin, record.run_id))  # elsewhere anybody may have written a record
+    return origin if theirs == directory and origin.root == record.project else found
 
 
 def listed(project: paths.Project | None) -> Iterator[Worktree]:

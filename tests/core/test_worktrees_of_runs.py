@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -115,6 +116,24 @@ def test_its_place_below_the_root(repository: Path) -> None:
     assert str(repository / "lib") == run.meta.origin_cwd
     assert (Path(run.meta.cwd) / "c.py").exists()
     assert not (repository / "lib" / "c.py").exists()
+
+
+def test_runs_that_are_launched_there_are_kept_with_the_others(repository: Path, tmp_path: Path) -> None:
+    """Who runs subdeck in a worktree, a child agent or its operator, is in the project that it was made from: such runs
+    outlive the worktree, and stand in the list. What only looks like a worktree is a project of its own.
+    """
+    engine = open_engine(repository)
+    run = run_to_end(engine, "answer Done.", worktree=WorktreeFrom.FILES)
+    tree = Path(run.meta.cwd)
+    inside = Engine.open(str(tree / "lib"))
+    assert engine.project.root == inside.project.root
+    nested = run_to_end(inside, "save n.py n", "answer Done.", cwd=str(tree / "lib"))
+    assert str(tree / "lib") == nested.meta.cwd and (tree / "lib" / "n.py").exists()
+    assert {run.run_id, nested.run_id} == {one.run_id for one in engine.snapshots()}
+    assert not (tree / ".pi").exists()
+    copied = tmp_path / "copied" / run.run_id
+    shutil.copytree(tree.parent, copied, symlinks=True)
+    assert str(copied / "tree") == Engine.open(str(copied / "tree")).project.root
 
 
 def test_copies_of_one_task(repository: Path) -> None:
