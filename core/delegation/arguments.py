@@ -41,6 +41,8 @@ class TaskArguments(Struct, frozen=True, kw_only=True):
     budget: float | None = None
     """Dollars."""
     max_tokens: int | None = None
+    worktree: bool = False
+    """Whether the child gets a worktree of its own whatever preset and settings say."""
 
 
 def subagent_arguments(params: object, *, isolated: bool) -> tuple[bool, tuple[TaskArguments, ...]]:
@@ -109,7 +111,7 @@ def send_arguments(params: object) -> tuple[str, str, bool]:
 
 
 def _task_fields(*, isolated: bool) -> tuple[str, ...]:
-    return (*TEXTS, *AMOUNTS, *(("isolated",) if isolated else ()))
+    return (*TEXTS, *AMOUNTS, "worktree", *(("isolated",) if isolated else ()))
 
 
 def _mapping(params: object) -> dict[str, Any]:
@@ -156,6 +158,7 @@ def _task(arguments: Mapping[str, Any]) -> TaskArguments:
         isolated=arguments.get("isolated"),
         budget=arguments.get("budget"),
         max_tokens=None if (tokens := arguments.get("maxTokens")) is None else int(tokens),
+        worktree=arguments.get("worktree", False),
     )
 
 
@@ -180,8 +183,9 @@ def _wrong_values(arguments: Mapping[str, Any]) -> Iterator[ToolError]:
             kind = "whole number" if name == "maxTokens" else "number"
             hint = "give the most that the child may use, or leave it out"
             yield argument_error(f"{name} is no {kind} above 0", field=name, value=arguments[name], hint=hint)
-    if not isinstance(isolated := arguments.get("isolated", False), bool):
-        yield _not_boolean("isolated", isolated)
+    for name in ("worktree", "isolated"):
+        if not isinstance(value := arguments.get(name, False), bool):
+            yield _not_boolean(name, value)
 
 
 def _is_amount(value: object, *, whole: bool) -> bool:

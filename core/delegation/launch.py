@@ -15,7 +15,7 @@ from ..launch.model import known_roles
 from ..models.catalog import INHERIT, split_thinking
 from ..models.resolvers import installed_resolvers
 from ..presets.catalog import Preset
-from ..run.model import RunnerKind, RunRequest
+from ..run.model import RunnerKind, RunRequest, WorktreeFrom
 from ..run.snapshot import RunSnapshot
 from .arguments import TaskArguments
 from .parent import Parent, conversation_file
@@ -66,6 +66,7 @@ def _request(
         child_session=task.session_id,
         budget=task.budget,
         max_tokens=task.max_tokens,
+        worktree=WorktreeFrom.FILES if task.worktree else None,
         only_lowers=True,
     )
 

@@ -143,6 +143,9 @@ def result_text(run: RunSnapshot, result: RunResult) -> str:
         header += f"  \n**Tools:** {one_line(missed, LEFT_OUT_LENGTH)}"
     if result.changes is not None and (result.changes.files or result.changes.shared):
         header += f"  \n**Changes:** {one_line(_changes_line(result.changes), LEFT_OUT_LENGTH)}"
+    if run.meta.worktree and result.changes is not None and result.changes.files:
+        place = f"these are on branch {run.meta.worktree.branch}, in {run.meta.cwd}, and not in your files"
+        header += f"  \n**Worktree:** {one_line(place, LEFT_OUT_LENGTH)}"
     if result.check:
         header += f"  \n**Check:** {one_line(check_words(result.check), LEFT_OUT_LENGTH)}"
     return f"{header}\n\n---\n\n{_body(result)}{_check_output(result.check)}"

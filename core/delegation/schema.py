@@ -157,6 +157,11 @@ def _task_fields(models: Sequence[str], *, isolated: bool) -> Schema:
         "sessionId": {**_TEXT, "description": "Continue this child session of the same preset and cwd."},
         "budget": {"type": "number", "description": "Dollars at which the child is stopped; only lowers the limit."},
         "maxTokens": {**_NUMBER, "description": "The same in tokens."},
+        "worktree": {
+            "type": "boolean",
+            "description": "true: the child works on a copy of your files as they are now, in a git worktree and on a "
+            "branch of its own (default: as the preset says).",
+        },
     }
     if isolated:
         about = "true: the child does not see this conversation; false: it does."

@@ -21,6 +21,7 @@ from subdeck.core.run.model import LauncherKind
 
 from tests.core.conversing import CONVERSING, hand_over, parts, write_preset
 from tests.core.delegating import SESSION, Calling, call, parent_engine, running, task
+from tests.repositories import make_repository
 from tests.waiting import wait_until
 
 
@@ -63,6 +64,20 @@ def test_the_parent_learns_what_was_changed(engine: Engine, project_dir: Path) -
     assert (2, 1, 1, "tools") == tuple(changes[name] for name in ("files", "added", "removed", "source"))
     assert {"path": "b.py", "status": "modified", "added": 1, "removed": 1} == changes["named"][1]
     assert "**Changes:** 2 files +1 −1: a.py, b.py" in answer.text
+
+
+def test_a_worktree_of_its_own(project_dir: Path) -> None:
+    """A parent may ask for one: its files stay as they are, and it learns where those of the child are."""
+    make_repository(project_dir)
+    engine = parent_engine(project_dir)
+    answer = call(engine, "subagent", task("save a.txt theirs", "answer ok", worktree=True))
+    assert "one\ntwo\nthree\n" == (project_dir / "a.txt").read_text()
+    (run,) = engine.snapshots()
+    assert run.meta.worktree
+    assert f"**Worktree:** these are on branch {run.meta.worktree.branch}, in {run.meta.cwd}," in answer.text
+    assert "theirs" == (Path(run.meta.cwd) / "a.txt").read_text()
+    (error,) = call(engine, "subagent", task("answer ok", worktree="yes")).structured["errors"]
+    assert ("worktree", ["true", "false"]) == (error["field"], error["valid"])
 
 
 def test_an_end_by_the_budget_has_figures_and_the_answer_so_far(engine: Engine) -> None:
