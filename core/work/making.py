@@ -9,24 +9,28 @@ import time
 from collections.abc import Iterable
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from .. import paths
 from ..errors import SubdeckError
 from ..git import worktrees as in_git
+from ..git.merging import commit
+from ..git.program import GitError
 from ..git.repository import find
+from ..git.snapshot import Store
 from ..run.describe import size_text
 from ..system import files
 from ..system.log import log_fault
 from ..text.decoding import UNDECODABLE, decode
 from ..text.plain import one_line, plain
 from .copying import Copied, Copying
-from .record import WorkRecord, read_record, tree_of
+from .record import WorkRecord, read_record, tree_of, write_record
 
 FILE = "making.json"
 MAKING_S = 900.0
 """Seconds that all but the setup command may take."""
 SETUP_S = 600.0
+MESSAGE = "The files as they were when the setup command had run\n\nTaken by subdeck for the worktree of a run."
 MOST_SAID = 1_000
 """Characters of what a setup command wrote that stand in the message of its failure."""
 
@@ -74,6 +78,7 @@ def make(directory: str, log: str) -> Made:
         notes = _made(directory, record, making)
         if making.setup:
             notes.append(_set_up(_place(tree_of(directory), record), record, making, log))
+            notes.append(_begin_after_setup(directory, record))
     except SubdeckError as error:
         return Made(str(error))
     except OSError as error:
@@ -170,6 +175,28 @@ def _set_up(place: str, record: WorkRecord, making: Making, log: str) -> str:
         how = f"ended with code {code}" if code > 0 else f"was ended by signal {-code}"
         raise SubdeckError(f"the setup command {how}{_said(log)}", where=command)
     return f"the setup command has run: {command}, {time.monotonic() - began:.1f} s"
+
+
+def _begin_after_setup(directory: str, record: WorkRecord) -> str:
+    """Have the run begin with what the setup command has left, so that nobody takes that for the run's work."""
+    store = os.path.join(directory, "setup")
+    try:
+        repository = find(tree_of(directory))
+        if repository is None or repository.trouble or repository.branch != record.branch:
+            return "what the setup command has changed counts as the run's"
+        tree = Store(store).take(repository, into_repository=True).tree
+        changed = repository.git.lines("diff-tree", "-r", "-z", "--name-only", "--no-renames", record.base, tree)
+        if not changed:
+            return ""
+        base = commit(repository.git, tree, [record.head] if record.head else [], MESSAGE)
+        write_record(directory, structs.replace(record, base=base))
+        repository.git.run("reset", "-q", "--mixed", base)
+    except GitError as error:
+        return f"what the setup command has changed counts as the run's: {one_line(error.what, 200)}"
+    finally:
+        files.remove_tree(store)
+    count = "1 file" if len(changed) == 1 else f"{len(changed):,} files"
+    return f"the setup command has changed {count}: the run begins with them"
 
 
 def _end_of(descriptor: int) -> str:

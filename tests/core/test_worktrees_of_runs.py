@@ -197,6 +197,27 @@ def test_a_setup_command(repository: Path) -> None:
     assert left == remains(engine)
 
 
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_what_a_setup_command_changes_is_not_the_runs(repository: Path, is_clean: bool) -> None:
+    """The run begins with it; applied and merged is what the child did, and nothing of the setup."""
+    if is_clean:
+        git(repository, "stash", "-q", "-u")
+    engine = open_engine(repository, worktree_setup=["sh", "-c", "echo locked >> a.py; echo made > made.txt"])
+    run = run_to_end(engine, "save more.py x\\n", "answer Done.", worktree=WorktreeFrom.FILES)
+    tree = Path(run.meta.cwd)
+    assert (tree / "a.py").read_text().endswith("locked\n") and (tree / "made.txt").exists()
+    changes = result_of(engine, run).changes
+    assert changes
+    assert ["more.py"] == [file.path for file in changes.named]
+    assert "?? more.py" == git(tree, "status", "--porcelain")
+    said = " ".join(event.text for event in events_of(engine, run) if isinstance(event, Notice))
+    assert "the setup command has changed 2 files: the run begins with them" in said
+    before = (repository / "a.py").read_text()
+    engine.work.apply(engine.work.plan_apply(run))
+    assert before == (repository / "a.py").read_text()
+    assert (repository / "more.py").exists() and not (repository / "made.txt").exists()
+
+
 @pytest.mark.parametrize("force", [False, True])
 def test_a_stop_while_it_is_prepared(repository: Path, tmp_path: Path, force: bool) -> None:
     """A run says that its worktree is being prepared, and can be stopped then: nothing is left of it."""
