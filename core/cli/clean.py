@@ -14,7 +14,7 @@ from ..engine import Engine
 from ..errors import UsageError
 from ..paths import user_settings_file
 from ..project import trash
-from ..run.describe import runs_word, size_text
+from ..run.describe import discarded_words, runs_word, size_text
 from ..text.plain import one_line
 from ..work import keeping
 from .options import Days, Number, json_option
@@ -89,6 +89,7 @@ def clean(
                 "purge": purge,
                 "all": {"runs": len(stock.runs), "bytes": stock.size},
                 "worktrees": {"count": stock.worktrees, "bytes": stock.worktrees_size},
+                "discarded": {"count": stock.discarded, "bytes": stock.discarded_size},
                 "trash": {"runs": len(stock.trash), "bytes": stock.trash_size},
                 "going": {"runs": selection.run_ids, "bytes": selection.size, "untold": selection.unreported},
                 "unfinished": selection.unfinished,
@@ -115,6 +116,8 @@ def _summary(stock: trash.Stock, selection: trash.Selection, purge: bool, at_ris
     if stock.worktrees:
         count = f"{stock.worktrees} worktree{'s' if stock.worktrees > 1 else ''}"
         lines.append(f"in that: {count}, {size_text(stock.worktrees_size)} (subdeck worktrees lists them)")
+    if discarded := discarded_words(stock.discarded, stock.discarded_size):
+        lines.append(discarded)
     if selection.foreign:
         lines.append(
             f"kept: {runs_word(selection.foreign)} that your subdeck did not make; subdeck rm RUN deletes them"

@@ -9,9 +9,10 @@ import click
 
 from ..engine import Engine
 from ..errors import SubdeckError, UnknownRun, UsageError
-from ..run.describe import size_text
+from ..run.describe import discarded_words, size_text
 from ..text.plain import one_line
 from ..work import worktrees as kept
+from ..work.acts import discarded_sizes
 from ..work.mending import mend
 from ..work.worktrees import RunState, Worktree
 from .options import json_option
@@ -60,6 +61,9 @@ def worktrees(refs: tuple[str, ...], everywhere: bool, repair: bool, remove: boo
             say(f"{worktree.run_id[-6:]} removed, with the branch {one_line(worktree.record.branch, 60)}")
         return
     _show(found)
+    sizes = discarded_sizes(engine.project)
+    if discarded := discarded_words(len(sizes), sum(sizes)):
+        say(discarded)
     if left := kept.left_in_repository(engine.project):
         say(f"git knows {len(left)} of ours that are not there any more; git worktree prune makes it forget them")
 

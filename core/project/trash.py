@@ -146,6 +146,10 @@ class Stock(Struct, frozen=True):
     """How many there are, those of runs that are gone included."""
     worktrees_size: int = 0
     """Bytes that they take, in the sizes of their runs already."""
+    discarded: int = 0
+    """Worktrees that were discarded, and are kept for a day to be brought back."""
+    discarded_size: int = 0
+    """Bytes that these take."""
 
     @property
     def size(self) -> int:

@@ -372,6 +372,14 @@ def runs_word(count: int) -> str:
     return "1 run" if count == 1 else f"{count} runs"
 
 
+def discarded_words(count: int, size: int) -> str:
+    """`2 discarded worktrees, 12 MB, are kept for undo until a day has passed`; empty where there are none."""
+    if not count:
+        return ""
+    what = "1 discarded worktree" if count == 1 else f"{count} discarded worktrees"
+    return f"{what}, {size_text(size)}, {'is' if count == 1 else 'are'} kept for undo until a day has passed"
+
+
 def background_counts(counts: Counts) -> str:
     """`bg: 2 running (1 waiting) / 5 total`, the status line of parent agents and of the app."""
     waiting = f" ({counts.waiting} {WAITS})" if counts.waiting else ""

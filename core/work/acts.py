@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from .. import paths
+from ..project.trash import size_of
 from ..run.kinds import OpenEnum
 from ..system import files
 from ..text.decoding import UNDECODABLE, decode
@@ -141,6 +142,12 @@ def last(project: paths.Project, is_void: Callable[[Act], bool] = lambda act: Fa
 def place(project: paths.Project, act_id: str) -> str:
     """Return the directory for what is kept for an act; it goes with the act, and is made by who needs it."""
     return os.path.join(paths.works_dir(project), "undo", act_id)
+
+
+def discarded_sizes(project: paths.Project) -> list[int]:
+    """Return the bytes that each worktree takes which was discarded, and can still be brought back."""
+    kept = [place(project, act.id) for act in read(project) if act.kind is ActKind.DISCARD]
+    return [size_of(directory) for directory in kept if os.path.isdir(directory)]
 
 
 def file_of(project: paths.Project) -> str:

@@ -104,6 +104,7 @@ def read_stock(project: paths.Project) -> Stock:
     stock = trash.read_stock(project)
     kept = {os.path.basename(directory): (directory, size_of(directory)) for directory in work_dirs(project)}
     trees = [size for directory, size in kept.values() if os.path.lexists(tree_of(directory))]
+    discarded = acts.discarded_sizes(project)
 
     def whole(run: Stored) -> Stored:
         return structs.replace(run, size=run.size + kept[run.run_id][1]) if run.run_id in kept else run
@@ -116,6 +117,8 @@ def read_stock(project: paths.Project) -> Stock:
         unmerged=frozenset(found.run_id for found in unmerged(project, ended)),
         worktrees=len(trees),
         worktrees_size=sum(trees),
+        discarded=len(discarded),
+        discarded_size=sum(discarded),
     )
 
 

@@ -15,6 +15,7 @@ from subdeck.core.work import acts, keeping, worktrees
 from subdeck.core.work.record import Taken, read_record, work_dirs, write_record
 from subdeck.core.work.standing import Stand
 
+from tests.core.command_line import subdeck
 from tests.factories import make_finished, make_meta, open_engine
 from tests.repositories import commit, git, make_repository, make_worktree, pinned
 
@@ -138,6 +139,24 @@ def test_the_size_of_a_worktree_counts(engine: Engine) -> None:
     assert frozenset() == stock.unmerged
     engine.delete([meta.run_id])
     assert keeping.read_stock(engine.project).trash_size < 3_000_000
+
+
+def test_what_was_discarded_is_counted_apart(engine: Engine) -> None:
+    """It still takes room until it cannot be brought back any more, and it is said where."""
+    meta, tree = make_worktree(engine.project)
+    (tree / "kept").write_bytes(b"x" * 3_000_000)
+    (run,) = engine.snapshots([meta.run_id])
+    engine.work.discard(engine.work.plan_discard(run))
+    stock = keeping.read_stock(engine.project)
+    assert (1, 0) == (stock.discarded, stock.worktrees) and stock.discarded_size > 3_000_000
+    said = "1 discarded worktree, 2.9 MB, is kept for undo until a day has passed"
+    root = Path(engine.project.root)
+    for words in (("worktrees",), ("clean", "--keep", "0", "--dry-run")):
+        assert said in subdeck(*words, cwd=root).out
+    act = engine.last_act()
+    assert act is not None
+    engine.take_back(act)
+    assert 0 == keeping.read_stock(engine.project).discarded
 
 
 def test_a_follow_up_keeps_the_worktree(engine: Engine) -> None:

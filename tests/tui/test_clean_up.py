@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.config.settings import Retention
 from subdeck.core.engine import Engine
@@ -362,6 +363,8 @@ def test_room_is_told_honestly() -> None:
     stock = Stock((run,), (trashed,))
     selection = choose(stock, Retention(days=30), now)
     assert now_line(stock) == "Now: 1 run, 5.0 MB; in the trash: 1 run, 1.0 MB."
+    said = now_line(replace(stock, worktrees=2, worktrees_size=2048, discarded=1, discarded_size=1024))
+    assert "In that: 2 worktrees, 2.0 KB. Beside it, 1 discarded worktree, 1.0 KB, is kept for undo" in said
     assert room_line(stock, selection, now, purge=True) == "Frees 5.0 MB at once. These runs cannot be restored."
     said = room_line(stock, selection, now, purge=False)
     assert said.startswith("Frees nothing now, and 5.0 MB in 24 h")

@@ -20,7 +20,7 @@ from ...core.config.settings import Retention
 from ...core.errors import UsageError
 from ...core.project.trash import DAY, KEPT, Selection, Stock, Stored, choose
 from ...core.run import artifacts
-from ...core.run.describe import runs_word, size_text
+from ...core.run.describe import discarded_words, runs_word, size_text
 from ...core.text.plain import one_line
 from ...core.work.keeping import read_stock
 from ..actions import KeyContext, bindings
@@ -222,10 +222,11 @@ def read_rule(fields: dict[str, str]) -> Retention:
 def now_line(stock: Stock) -> str:
     trash = f"{runs_word(len(stock.trash))}, {size_text(stock.trash_size)}"
     line = f"Now: {runs_word(len(stock.runs))}, {size_text(stock.size)}; in the trash: {trash}."
-    if not stock.worktrees:
-        return line
-    count = "1 worktree" if stock.worktrees == 1 else f"{stock.worktrees} worktrees"
-    return f"{line} In that: {count}, {size_text(stock.worktrees_size)}."
+    if stock.worktrees:
+        count = "1 worktree" if stock.worktrees == 1 else f"{stock.worktrees} worktrees"
+        line = f"{line} In that: {count}, {size_text(stock.worktrees_size)}."
+    discarded = discarded_words(stock.discarded, stock.discarded_size)
+    return f"{line} Beside it, {discarded}." if discarded else line
 
 
 def taken_line(selection: Selection) -> str:
