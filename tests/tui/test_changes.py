@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from subdeck.core.errors import SubdeckError
 from subdeck.core.run.changes import ChangedFile, Changes, ChangesSource, FileStatus
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.changes.screen import ChangedFiles, ChangesScreen
+from subdeck.tui.commands import changes as commands
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_run
@@ -250,3 +252,60 @@ async def test_undo_and_help_are_there() -> None:
         await deck.until(lambda: "There is nothing to undo." in deck.toasts, "the refusal")
         await deck.press("?")
         await deck.until_text("Write the marked hunks into your working tree")
+
+
+RUN = a_run(1, "completed", changes=CHANGES)
+
+
+@pytest.mark.parametrize(
+    ("keys", "asked"),
+    [
+        (("a",), ("apply", RUN.run_id, None, None, False, "")),
+        (("A",), ("apply", RUN.run_id, ["src/auth.py"], None, False, "")),
+        (("}", "A"), ("apply", RUN.run_id, ["new.txt", "old.txt"], None, False, "")),
+        (("]", "]", "p"), ("apply", RUN.run_id, (), {"src/auth.py": [2]}, False, CHANGES.tree)),
+        (("]", "space", "space", "p"), ("apply", RUN.run_id, (), {"src/auth.py": [1, 2]}, False, CHANGES.tree)),
+        (("m",), ("merge", RUN.run_id, False)),
+        (("M",), ("merge", RUN.run_id, True)),
+        (("C",), ("commit", RUN.run_id)),
+        (("x",), ("discard", RUN.run_id)),
+    ],
+)
+async def test_what_the_keys_take_over(keys: tuple[str, ...], asked: tuple[object, ...]) -> None:
+    """All of it, the file or the hunks under the cursor: the plan is asked for just that, and shown before anything."""
+    engine = an_engine(RUN)
+    engine.work.plans[str(asked[0])] = SubdeckError("this cannot be done here")
+    async with shown(engine) as deck:
+        await deck.press(*keys)
+        await deck.until_text("this cannot be done here")
+        assert [asked] == engine.work.asked and [] == engine.work.done
+
+
+async def test_looking_at_it_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The editor opens the file at the line under the cursor, the pager and a command get the whole patch."""
+    opened_at: list[tuple[str, int]] = []
+    lent: list[tuple[str, bytes]] = []
+
+    def lend(_app: object, path: str, command: str, cwd: str = "") -> str:
+        lent.append((command, Path(path).read_bytes()))
+        return ""
+
+    monkeypatch.setattr(commands, "edit_file", lambda _, path, line: opened_at.append((path, line)))
+    monkeypatch.setattr(commands, "pipe_file", lend)
+    monkeypatch.setattr(commands, "page_with", lambda app, pager, path: lend(app, path, "pager"))
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "auth.py").touch()
+    run = a_run(1, "completed", changes=CHANGES, meta_cwd=str(tmp_path))
+    async with shown(an_engine(run)) as deck:
+        await deck.press("]", "]", "o")
+        await deck.until(lambda: bool(opened_at), "the editor")
+        assert [(str(tmp_path / "src" / "auth.py"), 41)] == opened_at
+        await deck.press("}", "o")
+        await deck.until(lambda: any("There is no file new.txt" in toast for toast in deck.toasts), "the refusal")
+        await deck.press("|")
+        await deck.until_text("Pipe the changes of")
+        await deck.type("diffstat")
+        await deck.press("enter")
+        await deck.until(lambda: lent == [("diffstat", PATCH.encode())], "the command")
+        await deck.press("v")
+        await deck.until(lambda: lent[1:] == [("pager", PATCH.encode())], "the pager")
