@@ -18,6 +18,7 @@ from subdeck.core import paths
 from subdeck.core.engine import Engine
 from subdeck.core.errors import RunnerUnavailable, SubdeckError
 from subdeck.core.run import artifacts
+from subdeck.core.run.model import WorktreeFrom
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.runners.tmux import attach_command, find_pane, session_name, window_name
 
@@ -39,6 +40,7 @@ from tests.factories import (
     wait_until_gone,
     write_runner,
 )
+from tests.repositories import make_repository
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.tmux
@@ -76,6 +78,17 @@ def test_same_files_and_events(engine: Engine) -> None:
     assert set(engine.artifacts(other.run_id)) == set(engine.artifacts(one.run_id))
     read = [(run_dir(engine, run) / "stdout.log").read_bytes() for run in (one, other)]
     assert read[0] == read[1]
+
+
+def test_in_a_worktree(project_dir: Path) -> None:
+    """The pane's run works in a worktree as a plain one does, and its pane says that it was made."""
+    engine = open_engine(make_repository(project_dir), runner="tmux", tmux={"socket": SOCKET})
+    run = run_to_end(engine, "save a.txt theirs", "answer Done.", worktree=WorktreeFrom.FILES)
+    assert "completed" == run.status
+    assert ("theirs", "one\ntwo\nthree\n") == tuple(
+        (Path(place) / "a.txt").read_text() for place in (run.meta.cwd, project_dir)
+    )
+    wait_until(lambda: "its worktree is ready" in screen(engine, run), "the words in the pane")
 
 
 def test_the_pane_shows_the_transcript_and_stays(engine: Engine) -> None:

@@ -1,0 +1,46 @@
+"""The real pi in a worktree of its own: it works there and nowhere else, and what it did is taken over."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.factories import result_of
+from tests.repositories import git, make_repository
+
+from .real_pi import EITHER_PI, RealPi, called, real_pi, said, texts
+
+pytestmark = [pytest.mark.pi, EITHER_PI]
+
+
+@pytest.fixture
+def pi(project_dir: Path, home: Path, pi_executable: str) -> Iterator[RealPi]:
+    with real_pi(make_repository(project_dir), home, pi_executable) as ready:
+        yield ready
+
+
+def test_it_edits_a_copy_which_is_applied(pi: RealPi) -> None:
+    """Its tools and its shell work in the worktree; its conversation is kept outside of it, and goes on there."""
+    edit = {"path": "a.txt", "edits": [{"oldText": "two", "newText": "zwei"}]}
+    pi.preset("worktree: true")
+    pi.script(called(("edit", edit), ("bash", {"command": "pwd > where.txt"})), said("Done."), said("Still here."))
+    (pi.project / "mine.txt").write_text("mine\n")
+    run = pi.run("Translate.")
+    assert "completed" == run.status, result_of(pi.engine, run)
+    assert run.meta.worktree
+    tree = Path(run.meta.cwd)
+    assert f"{os.path.realpath(tree)}\n" == (tree / "where.txt").read_text()
+    assert ("one\nzwei\nthree\n", "mine\n") == ((tree / "a.txt").read_text(), (tree / "mine.txt").read_text())
+    assert "?? mine.txt" == git(pi.project, "status", "--porcelain")
+    changes = result_of(pi.engine, run).changes
+    assert changes and ["a.txt", "where.txt"] == [file.path for file in changes.named]
+
+    onward = pi.run("Go on.", child_session=result_of(pi.engine, run).child_session_id, follow_up=run.run_id)
+    assert str(tree) == onward.meta.cwd
+    assert ["Translate.", "Go on."] == texts(pi.requests[-1])
+
+    pi.engine.work.apply(pi.engine.work.plan_apply(run, ["a.txt"]))
+    assert " M a.txt\n?? mine.txt" == git(pi.project, "status", "--porcelain")
