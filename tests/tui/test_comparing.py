@@ -154,10 +154,10 @@ async def test_difference_of_two() -> None:
         assert "apply" not in deck.screen_text and "next hunk" in deck.screen_text
         for key, said in (("a", "This is between two runs"), ("space", "There is nothing to apply here")):
             await deck.press(key)
-            assert said in deck.toasts[-1]
+            await deck.until(lambda said=said: any(said in toast for toast in deck.toasts), said)
         assert [] == engine.work.asked
         await deck.press("]", "y")
-        assert "+two" in deck.app.clipboard
+        await deck.until(lambda: "+two" in deck.app.clipboard, "the copied hunk")
         await deck.press("escape")
         await deck.until(lambda: deck.app.screen is screen, "the comparison")
         await deck.press("d")
