@@ -63,6 +63,16 @@ def merge(scene: Scene) -> Callable[[], object]:
     return lambda: scene.engine.work.merge(plan)
 
 
+def pick(scene: Scene) -> Callable[[], object]:
+    plan = scene.engine.work.plan_merge(scene.run, pick=True)
+    return lambda: scene.engine.work.merge(plan)
+
+
+def keep(scene: Scene) -> Callable[[], object]:
+    commit_work(scene)()
+    return lambda: scene.engine.work.keep(scene.run, "kept/by-me")
+
+
 def commit_work(scene: Scene) -> Callable[[], object]:
     plan = scene.engine.work.plan_commit(scene.run)
     return lambda: scene.engine.work.commit(plan)
@@ -77,7 +87,7 @@ EVERY = 7
 """Of so many steps one is died at: each costs a repository."""
 
 
-@pytest.mark.parametrize("plan", [apply, merge, commit_work, discard], ids=lambda plan: plan.__name__)
+@pytest.mark.parametrize("plan", [apply, merge, pick, commit_work, keep, discard], ids=lambda plan: plan.__name__)
 def test_killed_on_the_way(project_dir: Path, plan: Callable[[Scene], Callable[[], object]]) -> None:
     """Killed anywhere, what stands on the stack is taken back, and all is as it was; then it can be done again."""
     (Path(os.environ["HOME"]) / ".gitconfig").write_text("[user]\nname = Me\nemail = me@example.org\n")
