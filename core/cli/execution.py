@@ -10,7 +10,7 @@ from ..config.yaml_tree import read_text
 from ..engine import Engine
 from ..errors import ContentError, SubdeckError, UsageError
 from ..project.registry import count
-from ..run.model import RunRequest, RunStatus, WorktreeFrom
+from ..run.model import Limits, RunRequest, RunStatus, WorktreeFrom
 from ..run.snapshot import RunSnapshot
 from ..run.tool_policy import parse_tools
 from ..text.plain import one_line
@@ -186,5 +186,10 @@ def _save(engine: Engine, name: str, request: RunRequest) -> None:
     from ..presets.write import save_preset
 
     description = one_line(request.description) or one_line(request.task, DESCRIPTION_LENGTH)
-    path = save_preset(engine.project.home, name, description, request.model, request.tools, request.prompt)
+    path = save_preset(
+        *(engine.project.home, name, description, request.model, request.tools, request.prompt),
+        worktree=request.worktree,
+        check=request.check,
+        limits=Limits(budget=request.budget, max_tokens=request.max_tokens),
+    )
     note(f"saved as {one_line(path)}")

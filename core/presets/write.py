@@ -16,7 +16,7 @@ from ..config.yaml_tree import SIZE_LIMIT, read_text
 from ..errors import ContentError, ModelError, PresetError
 from ..models.catalog import check_text
 from ..models.resolvers import RolesResolver, ask, installed_resolvers
-from ..run.model import PresetSource
+from ..run.model import Limits, PresetSource, WorktreeFrom
 from ..run.tool_policy import checked_tools
 from ..system import files
 from ..text.plain import one_line
@@ -25,14 +25,25 @@ from .file import NAME_LIMIT, SUFFIX, Preset, check_name, parse_preset, read_pre
 from .places import BUNDLED, preset_files
 from .text import frontmatter_span, read_preset_text, without_blank_ends
 
+_WORKTREE: dict[WorktreeFrom, bool] = {WorktreeFrom.FILES: True, WorktreeFrom.NONE: False}
+"""How the field is usually written."""
 STEM_LIMIT = 200
 """Bytes of a file name; file systems take 255, with what stands around it for a moment."""
 
 
 def save_preset(
-    directory: str, name: str, description: str, model: str | None, tools: Sequence[str] | None, prompt: str
+    directory: str,
+    name: str,
+    description: str,
+    model: str | None,
+    tools: Sequence[str] | None,
+    prompt: str,
+    *,
+    worktree: WorktreeFrom | None = None,
+    check: str | None = None,
+    limits: Limits | None = None,
 ) -> str:
-    """Write a preset as `place_preset` does; blank `model` and None `tools` are left out.
+    """Write a preset as `place_preset` does; a blank `model` and what is None are left out.
 
     Raises PresetError, and UsageError for what cannot be the name of a tool.
     """
@@ -46,6 +57,9 @@ def save_preset(
         model=model or None,
         tools=checked,
         prompt=without_blank_ends(prompt.replace("\r\n", "\n")),
+        worktree=worktree,
+        check=check,
+        limits=limits or Limits(),
         source=PresetSource.PROJECT,
         path="",
     )
@@ -91,7 +105,11 @@ def _checked_text(preset: Preset) -> str:
         "model": preset.model,
         "thinking": preset.thinking,
         "context_files": preset.context_files,
+        "worktree": None if preset.worktree is None else _WORKTREE.get(preset.worktree, str(preset.worktree)),
+        "check": preset.check,
         "max_turns": preset.limits.max_turns,
+        "budget": preset.limits.budget,
+        "max_tokens": preset.limits.max_tokens,
         "talk": preset.talk,
         "permissions": {name: list(rules) for name, rules in structs.asdict(preset.permissions).items() if rules}
         or None,

@@ -9,7 +9,7 @@ import pytest
 from subdeck.core.errors import PresetError, UsageError
 from subdeck.core.presets.file import Preset, read_preset
 from subdeck.core.presets.write import save_preset
-from subdeck.core.run.model import PresetSource
+from subdeck.core.run.model import Limits, PresetSource, WorktreeFrom
 
 
 def saved(path: str) -> Preset:
@@ -38,6 +38,16 @@ def test_model_and_tools_come_back(tmp_path: Path, tools: tuple[str, ...] | None
     read = saved(save_preset(str(tmp_path), "x", "d", model, tools, "p"))
 
     assert (model or None, tools) == (read.model, read.tools)
+
+
+@pytest.mark.parametrize("worktree", [None, *WorktreeFrom])
+def test_what_was_chosen_for_a_run_comes_back(tmp_path: Path, worktree: WorktreeFrom | None) -> None:
+    """Worktree, check and budgets; what was not chosen stays with the settings."""
+    limits = Limits(budget=0.5, max_tokens=2_000_000)
+    path = save_preset(str(tmp_path), "x", "d", None, None, "p", worktree=worktree, check="tests", limits=limits)
+    assert (worktree, "tests", limits) == ((read := saved(path)).worktree, read.check, read.limits)
+    plain = Path(save_preset(str(tmp_path), "y", "d", None, None, "p")).read_text()
+    assert not any(name in plain for name in ("worktree", "check", "budget", "max_tokens"))
 
 
 @pytest.mark.parametrize(

@@ -223,19 +223,22 @@ async def fill_in(deck: Deck, name: str, where: str = PROJECT, description: str 
 
 @pytest.mark.parametrize("where", [PROJECT, USER])
 async def test_an_ad_hoc_run_is_saved_and_launched_as_its_preset(project_dir: Path, where: str) -> None:
-    """The file has model, tools and prompt; the run is one of that preset."""
+    """The file has model, tools, prompt and budget; the run is one of that preset."""
     engine = an_engine(project_dir)
     place = project_dir / ".pi/subagents" if where == PROJECT else Path(os.environ["PI_CODING_AGENT_DIR"], "subagents")
     launched: list[RunRequest] = []
     engine.launch = lambda requests, *, background: launched.extend(requests) or (a_run(1),)  # type: ignore
     async with opened(engine, (80, 24)) as deck:  # type: ignore[arg-type]
-        await fill_in(deck, "worker", where)
+        dialog = await fill_in(deck, "worker", where)
+        dialog.query_one("#budget", Input).value = "0.50"
         await deck.press("ctrl+s")
         await deck.until(lambda: launched, "the launch")
-        assert launched == [RunRequest(task="find it", preset="worker", model="fake/test")]
+        assert launched == [RunRequest(task="find it", preset="worker", model="fake/test", budget=0.5)]
         await deck.until(lambda: any("Saved the preset worker as" in toast for toast in deck.toasts), "the toast")
     saved = (place / "worker.md").read_text()
-    assert "name: worker\ndescription: Works.\nmodel: fake/test\ntools: [read, grep]\n---\nBe brief." in saved
+    assert (
+        "name: worker\ndescription: Works.\nmodel: fake/test\nbudget: 0.5\ntools: [read, grep]\n---\nBe brief." in saved
+    )
 
 
 async def test_a_preset_is_saved_where_it_is_looked_for(project_dir: Path) -> None:

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from ...core.errors import PresetError, SubdeckError
 from ...core.launch.preview import tools_words
 from ...core.run.describe import limits_words, permissions_words, runs_word
-from ...core.run.model import WorktreeFrom
+from ...core.run.model import Limits, RunRequest, WorktreeFrom
 from ...core.text.plain import one_line
 from ..presets.draft import preset_dir
 from ..text.format import short_path
-from .values import LaunchValues, SaveAs, tool_names
+from .values import LaunchValues, SaveAs
 
 if TYPE_CHECKING:
     from ...core.launch.model_choices import ModelChoice
@@ -153,7 +153,8 @@ def launch(
         if name != saved:
             if problems := engine.check(request):
                 raise problems[0]
-            note = f"Saved the preset {one_line(name, 40)} as {short_path(_save(engine, values.save_as, values))}"
+            path = _save(engine, values.save_as, request, values.model)
+            note = f"Saved the preset {one_line(name, 40)} as {short_path(path)}"
         request = replace(request, preset=name, tools=None, prompt="")
     request = replace(request, over_budget=over_budget)
     try:
@@ -197,12 +198,17 @@ def _check_name(engine: EngineApi, save_as: SaveAs) -> None:
         )
 
 
-def _save(engine: EngineApi, save_as: SaveAs, values: LaunchValues) -> str:
+def _save(engine: EngineApi, save_as: SaveAs, request: RunRequest, model: str) -> str:
     from ...core.presets.write import save_preset
 
     _check_name(engine, save_as)
-    directory, tools = preset_dir(engine, save_as.where), tool_names(values.tools)
+    directory = preset_dir(engine, save_as.where)
     try:
-        return save_preset(directory, save_as.name, save_as.description, values.model, tools, values.prompt)
+        return save_preset(
+            *(directory, save_as.name, save_as.description, model, request.tools, request.prompt),
+            worktree=request.worktree,
+            check=request.check,
+            limits=Limits(budget=request.budget, max_tokens=request.max_tokens),
+        )
     except PresetError as error:
         raise PresetError(error.what, where=SAVE_FIELDS, hint=error.hint) from error
