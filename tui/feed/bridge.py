@@ -43,9 +43,9 @@ P = ParamSpec("P")
 
 FRAME_S = 1 / 40
 """Seconds between two frames at the least."""
-PER_RUN_S = 1 / 1200
+PER_RUN_S = 1 / 800
 """Seconds more for each run that changes."""
-SLOWEST_S = 1 / 8
+SLOWEST_S = 1 / 6
 PER_TILE_S = 1 / 28
 """Seconds between two frames for each tile that changes: drawn anew, every row of it is another one."""
 SPENDING_S = 3.0
