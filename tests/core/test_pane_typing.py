@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ class Pane:
         self.asked = asked
         self.run = run
         self._own = own
+        self._shown = ""
         self.foot = Foot(str(run.directory), pane(own), lambda: self.asked, terminal=own)
 
     def type(self, text: str) -> list[tuple[str, str, Verdict | None]]:
@@ -46,12 +48,16 @@ class Pane:
         assert {BY} >= {entry.by for entry in sent}
         return [(entry.kind, entry.text, entry.verdict) for entry in sent]
 
-    def shown(self) -> str:
+    def wait_for(self, end: str) -> None:
+        """Wait until what was shown ends with this; the kernel brings it from one end of a terminal to the other."""
         os.set_blocking(self.keyboard, False)
-        try:
-            return os.read(self.keyboard, 65536).decode()
-        except BlockingIOError:
-            return ""
+
+        def is_shown() -> bool:
+            with suppress(BlockingIOError):
+                self._shown += os.read(self.keyboard, 65536).decode()
+            return self._shown.endswith(end)
+
+        wait_until(is_shown, f"{end!r} on the terminal")
 
     def close(self) -> None:
         os.close(self.keyboard)
@@ -84,11 +90,10 @@ def test_the_transcript_goes_on_above_it(open_pane: Callable[..., Pane]) -> None
     """What is shown meanwhile stands above the line, of which a narrow pane shows the end."""
     pane = open_pane()
     pane.type("half a li")
-    pane.shown()
     pane.foot.show(b"It works.\n")
-    assert "\r\x1b[KIt works.\r\n› half a li" == pane.shown()
+    pane.wait_for("half a li\r\x1b[KIt works.\r\n› half a li")
     pane.type("x" * 200 + "end")
-    assert pane.shown().endswith("xend")
+    pane.wait_for("xend")
 
 
 def test_a_paste(open_pane: Callable[..., Pane]) -> None:
@@ -124,7 +129,7 @@ def test_a_run_that_takes_nothing_more(open_pane: Callable[..., Pane]) -> None:
     pane = open_pane()
     pane.run.inbox.close()
     pane.type("too late\r")
-    wait_until(lambda: "[not sent: the run takes nothing more]\r\n› too late" in pane.shown(), "the refusal")
+    pane.wait_for("[not sent: the run takes nothing more]\r\n› too late\r\x1b[K› too late")
 
 
 @pytest.fixture
