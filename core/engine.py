@@ -383,7 +383,7 @@ class Engine:
         """
         from .project.ownership import check_own
         from .project.talk import not_by_hand
-        from .takeover import command
+        from .takeover import command, request_by_hand
 
         if paths.is_child():
             raise SubdeckError("a child agent takes over no runs", where=run_id, hint="leave that to the operator")
@@ -392,7 +392,7 @@ class Engine:
         if refusal := not_by_hand(run):
             raise refusal
         if run.has_ended:
-            (run,) = self.launch([_by_hand(self.meta(run_id), run.child_session_id)], background=True)
+            (run,) = self.launch([request_by_hand(self.meta(run_id), run.child_session_id)], background=True)
         return command(self.project.run_dir(run.run_id), self._name)
 
     def requests(self) -> tuple[RunSnapshot, ...]:
@@ -475,10 +475,11 @@ class Engine:
             _check_schema(meta)
         facts = artifacts.read_runner(run_dir)
         if facts is None or facts.tmux is None:
+            where = "on another machine" if meta and meta.runner == "hosts" else "as a plain process"
             raise SubdeckError(
                 f"run {run_id[-6:]} has no tmux pane",
                 where=run_id,
-                hint=f"it runs as a plain process; follow it with subdeck logs -f {run_id[-6:]}",
+                hint=f"it runs {where}; follow it with subdeck logs -f {run_id[-6:]}",
             )
         from .project.liveness import is_here
         from .runners.tmux import attach_command
@@ -500,12 +501,25 @@ class Engine:
         runs = self.snapshots(unreported) if unreported else ()
         return tuple(run for run in runs if run.has_ended and not run.is_left_alone)
 
+    def give_up(self, run_id: str) -> None:
+        """End a run on a host that does not come back, by the operator's word. Raises SubdeckError for one that is in
+        reach, or has ended.
+        """
+        from .project.given_up import give_up
+
+        if paths.is_child():
+            raise SubdeckError("a child agent gives up no runs", where=run_id, hint="leave that to the operator")
+        give_up(self.project, self._standing(run_id))
+
     def delete(self, run_ids: Iterable[str]) -> tuple[str, ...]:
         """Move finished runs to the trash; return their ids. Raises RunBusy for one of ours that has not ended."""
+        from .project.given_up import not_heard
         from .work.keeping import delete
 
         wanted = tuple(run_ids)
         for run in self.snapshots(wanted):
+            if run.is_out_of_reach and not run.foreign:
+                raise not_heard(run)
             if not (run.has_ended or run.elsewhere or run.foreign):
                 raise RunBusy(f"run {run.meta.short_id} is {run.status}", where=run.run_id, hint="stop it first")
         return delete(self.project, wanted)
@@ -577,20 +591,3 @@ def _check_schema(meta: RunMeta) -> None:
             where=meta.run_id,
             hint="subdeck rm can move it to the trash",
         )
-
-
-def _by_hand(meta: RunMeta, session: str | None) -> RunRequest:
-    """Return what goes on with the conversation of a run, as that was set up."""
-    is_adhoc = not meta.preset
-    return RunRequest(
-        task="Go on by hand.",
-        preset=meta.preset or None,
-        model=meta.resolved_model or None,
-        cwd=meta.cwd,
-        agent=meta.agent,
-        tools=meta.tools.resolved if is_adhoc else None,
-        prompt=(meta.system_prompt or "") if is_adhoc else "",
-        child_session=session,
-        follow_up=meta.run_id,
-        by_hand=True,
-    )

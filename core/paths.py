@@ -26,6 +26,14 @@ FAULT_WORDS = "[subdeck] its wrapper failed with "
 RUNNER = "runner.json"
 CHILDREN = ".children"
 """What the wrapper had as children, a line `PID START_TIME` each; only where no control group tells that."""
+PERMIT = "host.json"
+"""The one spool in which a run of another machine may start."""
+PLACE = "place.json"
+"""Where a run of another machine is, as the relay knows it."""
+CODE = "code.json"
+"""Says of a run on another machine which files it takes along; what is acted on is kept outside of the checkout."""
+LATE_RESULT = "late-result.json"
+"""What a host told of a run's end after it had been given up."""
 EVENTS = "events.jsonl"
 TRANSCRIPT = "transcript.log"
 STDOUT = "stdout.log"
@@ -73,7 +81,19 @@ def prompt_name(attempt: int) -> str:
 class Project:
     """The directory an engine is opened on; nothing in it exists before the first launch or saved preset."""
 
-    __slots__ = ("active", "home", "root", "runs", "sessions", "settings_file", "slots", "trash")
+    __slots__ = (
+        "active",
+        "home",
+        "hosts_file",
+        "relay_lock",
+        "relay_log",
+        "root",
+        "runs",
+        "sessions",
+        "settings_file",
+        "slots",
+        "trash",
+    )
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -85,6 +105,11 @@ class Project:
         self.sessions = f"{self.home}/sessions"
         self.trash = f"{self.home}/trash"
         self.settings_file = f"{self.home}/config.yaml"
+        self.relay_lock = f"{self.runs}/.relay"
+        """Held by the relay, which sees to runs on other machines."""
+        self.relay_log = f"{self.runs}/.relay.log"
+        self.hosts_file = f"{self.runs}/.hosts.json"
+        """What the relay knows of the hosts."""
 
     def run_dir(self, run_id: str) -> str:
         return f"{self.runs}/{run_id}"
@@ -178,6 +203,11 @@ def has_settings(project: Project) -> bool:
 def state_file(*names: str) -> str:
     """Return the path of what is remembered from one start to the next; it may not be there."""
     return os.path.join(_own_dir("XDG_STATE_HOME", ".local/state"), *names)
+
+
+def spool_dir() -> str:
+    """Return where this machine keeps the runs of other machines, if nothing else is named; homes may be shared."""
+    return state_file(f"spool-{os.uname().nodename}")
 
 
 def key_file() -> str:

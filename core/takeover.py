@@ -24,7 +24,7 @@ from .project.ownership import check_own
 from .project.talk import wake
 from .run.events import EventTail, Message
 from .run.inbox import EntryKind, InboxClosed, put
-from .run.model import MessageState
+from .run.model import MessageState, RunMeta, RunRequest
 from .system import files, processes
 from .text.decoding import UNDECODABLE, decode
 from .text.plain import one_line
@@ -53,6 +53,23 @@ class Invitation(Struct, frozen=True):
 def command(run_dir: str, by: str) -> tuple[str, ...]:
     """Return the words by which this is run in another terminal."""
     return (sys.executable, "-P", "-E", "-m", __name__, run_dir, by)
+
+
+def request_by_hand(meta: RunMeta, session: str | None) -> RunRequest:
+    """Return what goes on with the conversation of a run, as that was set up."""
+    is_adhoc = not meta.preset
+    return RunRequest(
+        task="Go on by hand.",
+        preset=meta.preset or None,
+        model=meta.resolved_model or None,
+        cwd=meta.cwd,
+        agent=meta.agent,
+        tools=meta.tools.resolved if is_adhoc else None,
+        prompt=(meta.system_prompt or "") if is_adhoc else "",
+        child_session=session,
+        follow_up=meta.run_id,
+        by_hand=True,
+    )
 
 
 def take_over(run_dir: str, by: str) -> int:

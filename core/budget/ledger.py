@@ -159,6 +159,8 @@ def _is_dead(entry: Entry) -> bool:
     run_dir = paths.Project(entry.project).run_dir(entry.run)
     if os.path.exists(os.path.join(run_dir, paths.RESULT)):
         return True
+    if os.path.lexists(os.path.join(run_dir, paths.PERMIT)):
+        return False  # it may go on on its host, although nobody vouches for it
     if os.path.isdir(run_dir):
         return _is_free(os.path.join(run_dir, paths.LOCK))
     at = moment(entry.at)

@@ -21,6 +21,7 @@ from ..run.describe import (
     moment,
     still_running,
     undelivered_words,
+    whereabouts,
 )
 from ..run.events import EventTail, ToolCall, decode_event
 from ..run.fold import Fold, OpenCalls
@@ -98,6 +99,8 @@ def _foreign(run: RunSnapshot, evidence: Evidence) -> list[str]:
 def _elsewhere(run: RunSnapshot, evidence: Evidence, now: datetime) -> list[str]:
     if run.unwritable:
         return [f"{run.status} when last seen", f"{run.unwritable}: its end cannot be written", _age(run, now)]
+    if where := whereabouts(run):
+        return ["unknown", where, f"{run.status} when last seen", _age(run, now), _requested(evidence.stop)]
     where = f"another machine ({one_line(evidence.elsewhere, 60)})" if evidence.elsewhere else "another machine"
     return [f"{run.status} when last seen", f"{where} holds it: its processes are not seen here", _age(run, now)]
 
@@ -106,15 +109,16 @@ def _parts(run: RunSnapshot, evidence: Evidence, now: datetime) -> list[str]:
     took = elapsed(run, now)
     match run.state:
         case Queued() as queued:
-            return [f"queued {took}", _queue(queued), _processes(evidence), _requested(evidence.stop)]
+            waits = whereabouts(run) or _queue(queued)
+            return [f"queued {took}", waits, _processes(evidence), _requested(evidence.stop)]
         case Running() as running:
             tries = f" (try {running.attempt})" if running.attempt > 1 else ""
             checking = checking_words(running.checking, now) if running.checking else ""
             doing = checking or _talking(run, running, now) or _waiting(running, evidence)
-            parts = [f"running {took}{tries}", _processes(evidence), _age(run, now), _requested(evidence.stop), doing]
-            return [*parts, _unsent(running.undelivered)]
+            parts = [f"running {took}{tries}", whereabouts(run), _processes(evidence), _age(run, now)]
+            return [*parts, _requested(evidence.stop), doing, _unsent(running.undelivered)]
         case Ended() as end:
-            return _ended(end, took, evidence.result)
+            return [*_ended(end, took, evidence.result), _at_end(run, end)]
 
 
 def _ended(end: Ended, took: str, result: RunResult | None) -> list[str]:
@@ -132,6 +136,12 @@ def _ended(end: Ended, took: str, result: RunResult | None) -> list[str]:
     return parts
 
 
+def _at_end(run: RunSnapshot, end: Ended) -> str:
+    """Say where a run of another machine was."""
+    where = whereabouts(run)
+    return where if end.late or not where else f"on {where}"
+
+
 def _reason(end: Ended) -> str:
     words = REASONS[end.reason]
     message = "" if end.status is RunStatus.COMPLETED else one_line(end.message, MESSAGE)
@@ -146,6 +156,8 @@ def _queue(queued: Queued) -> str:
             return "waits for its child session, which another run is using"
         case WaitsFor.WORKTREE:
             return "its worktree is being made"
+        case WaitsFor.HOST:
+            return "waits for a host"
         case _ if queued.held:
             return "the operator holds the queue that it waits in"
         case WaitsFor.SLOT:

@@ -163,7 +163,7 @@ class Follower:
         elif now - self._proved >= PROOF:
             self._proved = now
             new = (name for name in self._registry.active_names() if name not in self._registry)
-            doubtful.update(self._registry.unwatched_ids, new)
+            doubtful.update(self._registry.unwatched_ids, self._registry.lost_on_hosts, new)
         if doubtful:
             touched |= self._registry.look(doubtful, prove=True)
         listed = _modified(self._project.runs)

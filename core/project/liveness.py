@@ -17,6 +17,7 @@ from ..run.artifacts import RunnerFacts
 from ..run.model import StopReason, StopRequest, newer_schema
 from ..run.snapshot import RunSnapshot
 from ..runners import standby
+from ..runners.hosts import see_to_relay
 from ..system import files, processes
 from ..system.line_file import MOST_HELD
 from .left_overs import LeftOvers
@@ -51,12 +52,15 @@ class Proof(Enum):
     """There is no such run directory."""
 
 
-def reconcile(project: paths.Project, run_id: str, *, by: str | None, patience: float = FINISHING_S) -> Proof:
+def reconcile(
+    project: paths.Project, run_id: str, *, by: str | None, patience: float = FINISHING_S, is_sole: bool = False
+) -> Proof:
     """Find out whether somebody is responsible for a run; where nobody is, end what it left running and finish it.
 
     The result is signed with `by`; with None nothing is ended or written. Takes microseconds as a rule; up to
     `patience` seconds while another process does the same, and up to 11 s to end what is left running. Of a foreign run
-    not even the lock is tried.
+    not even the lock is tried. `is_sole` says that no other machine or container is at work in the project: its caller
+    has a lock on all of it, so a run of another boot or pid namespace whose lock is free is one of the past.
     """
     run_dir = project.run_dir(run_id)
     if os.path.exists(f"{run_dir}/{paths.RESULT}"):
@@ -80,29 +84,34 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None, patience: 
         if _has_wrapper(run_id, run_dir):
             return Proof.ALIVE  # this is not the lock that it holds
         facts = artifacts.read_runner(run_dir, certain=True)
-        is_ours = facts is None or is_here(facts)
-        if by is None or not (is_ours or _is_of_earlier_boot(facts, run_dir)) or artifacts.is_newer(run_dir):
+        # One with a permit may be on its host, whatever became of the record here.
+        is_ours = is_here(facts) if facts else not os.path.lexists(f"{run_dir}/{paths.PERMIT}")
+        is_of_past = _is_of_earlier_boot(facts, run_dir) or (is_sole and files.is_local(run_dir))
+        if by is None or not (is_ours or is_of_past) or artifacts.is_newer(run_dir):
             return Proof.UNKNOWN
         if files.unwritable(run_dir):
             return Proof.UNKNOWN  # nothing is ended whose end could not be written
-        return _finish(project, run_id, by, facts, lock, is_of_this_boot=is_ours)
+        return _finish(project, run_id, by, facts, lock)
     except OSError:
         return _unknown_or_gone(run_dir)
     finally:
         os.close(lock)
 
 
-def _finish(
-    project: paths.Project, run_id: str, by: str, facts: RunnerFacts | None, lock: int, *, is_of_this_boot: bool
-) -> Proof:
+def _finish(project: paths.Project, run_id: str, by: str, facts: RunnerFacts | None, lock: int) -> Proof:
     """End what a run left running and write its end, unless somebody else does that with another lock by now.
 
     Raises OSError.
     """
     run_dir = project.run_dir(run_id)
-    remains = Remains(project, run_id, facts, is_of_this_boot=is_of_this_boot)
-    # Of an earlier boot nothing is left, and its pids are others' by now.
-    not_ended = LeftOvers(run_id, run_dir, facts, remains.fold.child).end() if is_of_this_boot else ()
+    went = "" if facts is None or is_here(facts) else _what_went(facts)
+    remains = Remains(project, run_id, facts, went=went)
+    if not went:
+        not_ended = LeftOvers(run_id, run_dir, facts, remains.fold.child).end()
+    elif facts and facts.boot_id == processes.boot_id():
+        not_ended = LeftOvers(run_id, run_dir, None, None).end()  # by its mark, as far as it can be seen from here
+    else:
+        not_ended = ()  # of an earlier boot nothing is left, and its pids are others' by now
     if _is_finished(run_dir):
         return Proof.FINISHED
     if _is_replaced(lock, run_dir):
@@ -168,6 +177,14 @@ def _is_of_earlier_boot(facts: RunnerFacts | None, run_dir: str) -> bool:
     )
 
 
+def _what_went(facts: RunnerFacts) -> str:
+    """Say what the processes of a run have gone with that was not of this boot and pid namespace."""
+    if facts.boot_id == processes.boot_id():
+        return "the container that it ran in has gone"
+    is_known = facts.host == processes.host() and facts.machine_id == processes.machine_id()
+    return "this machine was restarted while it ran" if is_known else "the machine that it ran on has gone"
+
+
 def is_here(facts: RunnerFacts) -> bool:
     """Return whether the pids in `facts` are those of this machine, this boot and this pid namespace."""
     ours = (processes.host(), processes.boot_id(), processes.pid_namespace())
@@ -177,8 +194,8 @@ def is_here(facts: RunnerFacts) -> bool:
 def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: str, reason: StopReason) -> None:
     """Write `stop.json` and signal the wrapper; one that has not come up yet finds the request when it does.
 
-    A request is never made weaker by a later one. Raises SubdeckError for a run that is foreign, or that another
-    machine or boot holds.
+    A request is never made weaker by a later one. The host of a run gets it from the relay, at once or when it is back
+    in reach. Raises SubdeckError for a run that is foreign, or that another machine or boot holds.
     """
     check_own(project, run.run_id)
     if run.newer_schema:
@@ -189,7 +206,7 @@ def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: st
         )
     if run.unwritable:
         raise SubdeckError(f"the request to stop could not be written: {run.unwritable}", where=run.run_id)
-    if run.elsewhere:
+    if run.elsewhere and not run.is_remote:
         raise SubdeckError(
             f"run {run.meta.short_id} is held by another machine, boot or pid namespace",
             where=run.run_id,
@@ -203,6 +220,9 @@ def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: st
             artifacts.write_stop(run_dir, request)
         except OSError as error:
             raise SubdeckError(f"the request to stop could not be written: {error.strerror}", where=run_dir) from error
+    if run.is_remote:
+        see_to_relay(project)
+        return
     try:
         wrappers = living_wrappers(run.run_id, run_dir)
     except OSError:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from .. import paths
 from ..run import artifacts
 from ..run.mark import Verifier
-from ..run.model import SCHEMA_VERSION, RunMeta, RunResult, RunStatus
+from ..run.model import SCHEMA_VERSION, RunMeta, RunnerKind, RunReason, RunResult, RunStatus
 from ..run.snapshot import Counts, Ended, RunSnapshot
 from ..system import files
 from ..system.directory import Directory, opened
@@ -25,10 +25,13 @@ from .queue_order import read_state
 
 if TYPE_CHECKING:
     from ..run.open_run import OpenRun
+    from ..run.place import Place
     from .liveness import WrapperWatch
 
 MESSAGE_LENGTH = 300
 """Characters of the one line that says how a run ended."""
+_OUT_OF_REACH = "out of reach"
+"""The key of a tally for runs on hosts that nothing was heard of lately; they are counted by their status, too."""
 
 
 class Registry:
@@ -51,11 +54,13 @@ class Registry:
         self._open: dict[str, OpenRun] = {}
         self._siblings: dict[str, OpenRun | None] = {}
         """Other runs that may stand in front of ours in a queue; None once they do not any more."""
+        self._lost_on_hosts: set[str] = set()
+        """Ended runs of which a host may still tell another end."""
         self._changed: set[str] = set()
         self._verifier = Verifier()
         """Of the look that is going on."""
-        self._tally: Counter[RunStatus | None] = Counter()
-        self._background_tally: Counter[RunStatus | None] = Counter()
+        self._tally: Counter[RunStatus | str | None] = Counter()
+        self._background_tally: Counter[RunStatus | str | None] = Counter()
 
     @property
     def counts(self) -> Counts:
@@ -76,9 +81,20 @@ class Registry:
         return {run_id for run_id, run in self._open.items() if run.has_grown()}
 
     @property
+    def lost_on_hosts(self) -> frozenset[str]:
+        """Runs that were given up, and whose hosts have not told yet how they ended; a look finds out."""
+        return frozenset(self._lost_on_hosts)
+
+    @property
     def unwatched_ids(self) -> set[str]:
-        """Of the open runs, those whose wrapper is not known to be alive."""
-        return {run_id for run_id in self._open if self._wrappers is None or run_id not in self._wrappers}
+        """Of the open runs, those whose wrapper is not known to be alive, nor the relay that vouches for them."""
+        unwatched = {run_id for run_id in self._open if self._wrappers is None or run_id not in self._wrappers}
+        placed = {run_id for run_id in unwatched if self._open[run_id].is_well_placed}
+        if not placed:
+            return unwatched
+        from ..runners.hosts import has_relay
+
+        return unwatched - placed if has_relay(self._project) else unwatched
 
     def take_dead_ids(self) -> set[str]:
         """Return the open runs whose wrappers have died since the last call."""
@@ -125,6 +141,7 @@ class Registry:
         gone = self._snapshots.keys() - set(names)
         for run_id in gone:
             self._tally_up(self._snapshots.pop(run_id), -1)
+            self._lost_on_hosts.discard(run_id)
             self._close(run_id)
         return gone
 
@@ -132,7 +149,7 @@ class Registry:
         run = self._open.get(run_id)
         if run is None:
             known = self._snapshots.get(run_id)
-            if known is not None and not known.foreign:
+            if known is not None and not known.foreign and run_id not in self._lost_on_hosts:
                 return  # it has ended; a foreign one may have been adopted since
             finished = self._finished(runs, run_id)
             if finished is not None:
@@ -140,7 +157,7 @@ class Registry:
             else:
                 self._prove(run_id, None)
             return
-        if prove:
+        if prove or run.has_moved():
             self._prove(run_id, run)
         elif run.drain():
             self._show(run)
@@ -150,6 +167,7 @@ class Registry:
     def _prove(self, run_id: str, run: OpenRun | None) -> None:
         """Look at a run that had no result a moment ago, with proof of life."""
         from ..run.open_run import OpenRun
+        from ..runners.hosts import see_to_relay
         from .liveness import FINISHING_S, GLANCE_S, Proof, WrapperWatch, reconcile
 
         run_dir = self._project.run_dir(run_id)
@@ -179,10 +197,15 @@ class Registry:
         if self._looks_again and proof is Proof.ALIVE:
             self._wrappers = self._wrappers or WrapperWatch()
             self._wrappers.add(run_id, run_dir)
-        before = (run.is_elsewhere, run.is_foreign, run.unwritable)
+        before = (run.is_elsewhere, run.is_foreign, run.unwritable, run.stop_waits)
         run.is_elsewhere, run.is_foreign = proof is Proof.UNKNOWN, proof is Proof.FOREIGN
         run.unwritable = unreadable or (files.unwritable(run_dir) if run.is_elsewhere else "")
-        if run.drain() or is_new or (run.is_elsewhere, run.is_foreign, run.unwritable) != before:
+        if run.is_remote:
+            run.is_vouched_for = proof is Proof.ALIVE
+            if self._looks_again and self._by is not None and proof is Proof.UNKNOWN:
+                see_to_relay(self._project)  # nobody vouches for it; that may be for want of a relay
+            _settle_remote(run, run_dir)
+        if run.drain() or is_new or (run.is_elsewhere, run.is_foreign, run.unwritable, run.stop_waits) != before:
             self._show(run)
 
     def _finished(self, runs: Directory | None, run_id: str) -> tuple[RunMeta, RunResult, bool] | None:
@@ -206,7 +229,12 @@ class Registry:
 
     def _finish(self, meta: RunMeta, result: RunResult, is_own: bool) -> None:
         self._close(meta.run_id)
-        self._put(finished_snapshot(_without_prompt(meta), result, foreign=not is_own))
+        place, late = None, None
+        if meta.runner is RunnerKind.HOSTS:
+            place, late = _of_host(self._project.run_dir(meta.run_id), result)
+            is_open = result.reason is RunReason.LOST and late is None
+            (self._lost_on_hosts.add if is_open else self._lost_on_hosts.discard)(meta.run_id)
+        self._put(finished_snapshot(_without_prompt(meta), result, foreign=not is_own, place=place, late=late))
 
     def _close(self, run_id: str) -> None:
         if self._open:
@@ -258,7 +286,8 @@ class Registry:
         for run_id in artifacts.run_ids(self._project.active):
             if run_id not in self._only and run_id not in self._siblings:
                 meta, is_own = artifacts.read_owned_meta(self._project.run_dir(run_id), self._verifier)
-                self._siblings[run_id] = OpenRun(self._project, meta) if meta and is_own else None
+                is_in_turn = meta is not None and is_own and meta.runner is not RunnerKind.HOSTS
+                self._siblings[run_id] = OpenRun(self._project, meta) if meta and is_in_turn else None
         for run_id, sibling in self._siblings.items():
             if sibling is not None:
                 sibling.drain()
@@ -275,8 +304,39 @@ def _age(run: RunSnapshot) -> tuple[str, str, str]:
     return (meta.run_id[:15], meta.created_at, meta.run_id)
 
 
-def finished_snapshot(meta: RunMeta, result: RunResult, *, foreign: bool = False) -> RunSnapshot:
-    """Draw a finished run from its two files alone; its events are not read."""
+def _settle_remote(run: OpenRun, run_dir: str) -> None:
+    """Say of an open run of another machine whether it is out of reach, and whether a wish to stop it waits there.
+
+    One without a permit has not started anywhere, whoever vouches for it.
+    """
+    from ..run.place import has_permit
+
+    if run.is_elsewhere and not run.unwritable and not has_permit(run_dir):
+        run.is_elsewhere = False
+    run.stop_waits = run.is_elsewhere and os.path.lexists(f"{run_dir}/{paths.STOP}")
+
+
+def _of_host(run_dir: str, result: RunResult) -> tuple[Place | None, RunStatus | None]:
+    """Return where a run of another machine was, and how it ended there where its host told that only after it had been
+    given up.
+    """
+    from ..run.place import read_place
+
+    late = artifacts.read_late_result(run_dir) if result.reason is RunReason.LOST else None
+    return read_place(run_dir), late and late.status
+
+
+def finished_snapshot(
+    meta: RunMeta,
+    result: RunResult,
+    *,
+    foreign: bool = False,
+    place: Place | None = None,
+    late: RunStatus | None = None,
+) -> RunSnapshot:
+    """Draw a finished run from its two files alone; its events are not read. `place` and `late` are for one of another
+    machine.
+    """
     said = result.error_message or result.final_text or ""
     newest = max(meta.schema_version, result.schema_version)
     return RunSnapshot(
@@ -295,7 +355,10 @@ def finished_snapshot(meta: RunMeta, result: RunResult, *, foreign: bool = False
             asks=result.status is RunStatus.COMPLETED and ends_with_question(result.final_text or ""),
             changes=result.changes,
             check=result.check,
+            branch=result.branch,
+            late=late,
         ),
+        place=place,
         told_session=result.child_session_id,
         usage=result.usage,
         last_event_at=result.ended_at,
@@ -323,34 +386,40 @@ def _if_there(path: str) -> AbstractContextManager[Directory | None]:
 
 def count(snapshots: Iterable[RunSnapshot]) -> Counts:
     """Count runs by their status, without those that are foreign."""
-    tally: Counter[RunStatus | None] = Counter()
+    tally: Counter[RunStatus | str | None] = Counter()
     for snapshot in snapshots:
         _add(snapshot, +1, tally)
     return _counts(tally)
 
 
-def _add(snapshot: RunSnapshot, step: int, *tallies: Counter[RunStatus | None]) -> None:
-    """Count a run under its status, and one that waits for a person under None, too; a foreign one not at all."""
+def _add(snapshot: RunSnapshot, step: int, *tallies: Counter[RunStatus | str | None]) -> None:
+    """Count a run under its status, one that waits for a person under None, too, and one that is out of reach under
+    `_OUT_OF_REACH`; a foreign one not at all.
+    """
     if snapshot.foreign:
         return
     status = snapshot.status
     is_waiting = status is RunStatus.RUNNING and snapshot.is_waiting
+    is_out_of_reach = snapshot.elsewhere and snapshot.is_out_of_reach
     for tally in tallies:
         tally[status] += step
         if is_waiting:
             tally[None] += step
+        if is_out_of_reach:
+            tally[_OUT_OF_REACH] += step
 
 
-def _counts(tally: Counter[RunStatus | None]) -> Counts:
+def _counts(tally: Counter[RunStatus | str | None]) -> Counts:
     queued = tally[RunStatus.QUEUED]
     return Counts(
         running=tally[RunStatus.RUNNING] + queued,
         completed=tally[RunStatus.COMPLETED],
         failed=tally[RunStatus.FAILED],
         aborted=tally[RunStatus.ABORTED],
-        total=tally.total() - tally[None],
+        total=tally.total() - tally[None] - tally[_OUT_OF_REACH],
         queued=queued,
         waiting=tally[None],
+        out_of_reach=tally[_OUT_OF_REACH],
     )
 
 

@@ -48,15 +48,13 @@ _PASSING = (
 class Remains:
     """All records of one run, read while its lock is held, so that nobody adds to them."""
 
-    def __init__(
-        self, project: paths.Project, run_id: str, runner: RunnerFacts | None, *, is_of_this_boot: bool = True
-    ) -> None:
-        """Read them; raises OSError."""
+    def __init__(self, project: paths.Project, run_id: str, runner: RunnerFacts | None, *, went: str = "") -> None:
+        """Read them; raises OSError. `went` says what all its processes have gone with, where that is known."""
         self._project = project
         self._run_id = run_id
         self._run_dir = project.run_dir(run_id)
         self._runner = runner
-        self._is_of_this_boot = is_of_this_boot
+        self._went = went
         self._meta = artifacts.read_meta(self._run_dir, certain=True)
         self._stop = artifacts.read_stop(self._run_dir, certain=True)
         self._prepared = artifacts.read_prepared(self._run_dir, certain=True)
@@ -101,7 +99,7 @@ class Remains:
         and to say it twice changes nothing.
         """
         budget = (self._meta and self._meta.limits.budget) or 0.0
-        if not (self._paid or budget) or self._meta is None:
+        if not (self._paid or budget) or self._meta is None or self._meta.is_in_spool:
             return
         from ..budget.ledger import RunBook
 
@@ -225,8 +223,8 @@ class Remains:
         if self._fault:
             reason = RunReason.LOST if fold.child else RunReason.START_FAILED
             return reason, f"its wrapper failed with {self._fault}"
-        if not self._is_of_this_boot:
-            return RunReason.LOST, "this machine was restarted while it ran"
+        if self._went:
+            return RunReason.LOST, self._went
         if self._runner is None and files.exists(self._path(paths.RUNNER)):
             return RunReason.LOST, f"{artifacts.fault_of(self._run_dir, paths.RUNNER)}, and nobody holds the run"
         if self._runner is None and not fold.last_seq:

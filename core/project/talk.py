@@ -15,6 +15,7 @@ from ..run.events import Decision, Event, EventTail, Interrupted, Message, Reque
 from ..run.inbox import LONGEST_TEXT, EntryKind, InboxClosed, put
 from ..run.model import MessageState, RequestKind, Verdict, newer_schema
 from ..run.snapshot import Queued, Running, RunSnapshot
+from ..runners.hosts import see_to_relay
 from ..system import processes
 from ..text.plain import one_line
 from .liveness import living_wrappers
@@ -193,7 +194,7 @@ def refused(run: RunSnapshot) -> SubdeckError | None:
         )
     if run.unwritable:
         return SubdeckError(f"what is said to {name} could not be written: {run.unwritable}", where=where)
-    if run.elsewhere:
+    if run.elsewhere and not run.is_remote:
         hint = "speak to it where it was started"
         return SubdeckError(f"{name} is held by another machine, boot or pid namespace", where=where, hint=hint)
     if run.meta.talk is None:
@@ -244,7 +245,10 @@ def _put(
     except OSError as error:
         what = f"it could not be left for run {run.meta.short_id}: {error.strerror}"
         raise SubdeckError(what, where=run_dir) from error
-    wake(run.run_id, run_dir)
+    if run.is_remote:
+        see_to_relay(project)
+    else:
+        wake(run.run_id, run_dir)
     return Sent(run.run_id, entry.id, kind, read_from)
 
 

@@ -99,6 +99,8 @@ _KINDS: dict[str, type[Struct]] = {
     paths.STOP: StopRequest,
 }
 
+GIVEN_UP_BY = "operator"
+"""Who signs the result of a run that was given up."""
 RESERVE = ".result.reserved"
 """Space kept back by the wrapper, so that a full disk leaves room for the result."""
 _RESERVED_BYTES = 64 * 1024
@@ -161,6 +163,11 @@ def read_record(run_dir: str, name: str, *, certain: bool = False) -> bytes:
 def read_result(run_dir: str, *, certain: bool = False) -> RunResult | None:
     """Read `result.json` likewise; one whose status or reason nobody knows, or that is no end, is broken."""
     return _result(run_dir, read_record(run_dir, paths.RESULT, certain=certain))
+
+
+def read_late_result(run_dir: str) -> RunResult | None:
+    """Read how a run ended by the word of its host, which came after it had been given up."""
+    return _result(run_dir, read_record(run_dir, paths.LATE_RESULT))
 
 
 def read_finished(runs: Directory, run_id: str, verifier: Verifier) -> tuple[RunMeta, RunResult, bool] | None:

@@ -28,6 +28,8 @@ GLYPHS: dict[RunStatus, str] = {
 _STATES = {status: f"{glyph} {status}" for status, glyph in GLYPHS.items()}
 ELSEWHERE_GLYPH = "?"
 """For a run that another machine holds: its status is only the last one written."""
+OUT_OF_REACH = "unknown"
+"""The word for a run on a host that nothing was heard of lately."""
 
 SILENT = "silent"
 SILENT_GLYPH = "◐"
@@ -45,12 +47,15 @@ WAITING = {
     WaitsFor.SLOT: "Waiting for a free slot",
     WaitsFor.SESSION: "Waiting for the child session",
     WaitsFor.WORKTREE: "Preparing the worktree",
+    WaitsFor.HOST: "Waiting for a host",
 }
 """What a queued run does, by what it waits for."""
 
 BROKEN_OFF = "[the text breaks off here]"
 """Stands below what was being written when its run was ended."""
 
+HOST_NAME, HOST_WHY = 64, 200
+"""Characters of the name of a host, and of why a run waits for one."""
 CHECK_NAME = 40
 """Characters of the name of a check."""
 NOTHING = "–"
@@ -80,7 +85,48 @@ def state(run: RunSnapshot, *, silent: bool = False) -> str:
 def _word(run: RunSnapshot) -> str:
     if run.foreign:
         return FOREIGN
-    return NEWER if run.newer_schema else run.status
+    if run.newer_schema:
+        return NEWER
+    return OUT_OF_REACH if run.is_out_of_reach else run.status
+
+
+def standing(run: RunSnapshot) -> str:
+    """Return `running · h07`, `queued · waits for a host (12 ahead)` or `unknown · h07 not heard since 14:02`; of a run
+    of this machine the word alone.
+    """
+    return " · ".join(filter(None, (_word(run), whereabouts(run))))
+
+
+def whereabouts(run: RunSnapshot) -> str:
+    """Return where a run of another machine is, or what it waits for to get there; empty for a run of this one."""
+    if not run.is_remote or run.is_left_alone:
+        return ""
+    if run.is_out_of_reach:
+        host = _host(run)
+        return f"stops when {host} is back" if run.stop_waits else f"{host} not heard {_since(run)}"
+    if isinstance(run.state, Queued) and run.state.waits_for is WaitsFor.HOST:
+        why = one_line(run.place.why, HOST_WHY) if run.place else ""
+        return why or f"waits for a host{f' ({run.state.ahead} ahead)' if run.state.ahead else ''}"
+    if run.end and run.end.late:
+        return f"finished later on {_host(run)}: {run.end.late}"
+    return one_line(run.place.host, HOST_NAME) if run.place else ""
+
+
+def _host(run: RunSnapshot) -> str:
+    return one_line(run.host, HOST_NAME) or "its host"
+
+
+def _since(run: RunSnapshot) -> str:
+    """Say since when nothing was heard of its host: `since 14:02`, of another day with the date."""
+    place = run.place
+    known = (place.heard_at or place.since if place else "", run.last_event_at or "")
+    heard = [at for at in map(moment, known) if at]
+    if not heard:
+        return "of lately"
+    here = max(heard).astimezone()
+    return (
+        f"since {here:%H:%M}" if here.date() == datetime.now().astimezone().date() else f"since {here:%Y-%m-%d %H:%M}"
+    )
 
 
 def doing(run: RunSnapshot, limit: int = 400) -> str:
@@ -104,23 +150,34 @@ def _doing(run: RunSnapshot, limit: int) -> str:
     if run.unwritable:
         return f"{run.unwritable}: only what was written is known"
     if run.elsewhere:
-        return "held by another machine: only its files are seen here"
+        return whereabouts(run) or "held by another machine: only its files are seen here"
     match run.state:
+        case Ended(late=RunStatus()) as end:
+            return one_line(f"{whereabouts(run)} · {_how_it_ended(end, limit)}", limit)
         case Ended() as end:
             return _how_it_ended(end, limit)
         case Running() as running if special := _special(run, running, limit):
             now = special
         case Running() as running:
             now = one_line(running.sentence, limit) or one_line(running.activity, limit) or "starting"
-        case Queued(waits_for=WaitsFor.WORKTREE):
-            now = "preparing the worktree"
-        case Queued(held=True, ahead=ahead):
-            now = f"queue held, {f'{ahead} ahead' if ahead else 'next'}"
-        case Queued(ahead=0):
-            now = "queued, next"
-        case Queued(ahead=ahead):
-            now = f"queued, {ahead} ahead"
+        case Queued() as queued:
+            now = _queued(run, queued)
     return f"{run.fault} · {now}" if run.fault else now
+
+
+def _queued(run: RunSnapshot, queued: Queued) -> str:
+    """Say what a run waits for that has not started."""
+    match queued:
+        case Queued(waits_for=WaitsFor.HOST):
+            return whereabouts(run) or WAITING[WaitsFor.HOST].lower()
+        case Queued(waits_for=WaitsFor.WORKTREE):
+            return "preparing the worktree"
+        case Queued(held=True, ahead=ahead):
+            return f"queue held, {f'{ahead} ahead' if ahead else 'next'}"
+        case Queued(ahead=0):
+            return "queued, next"
+        case Queued(ahead=ahead):
+            return f"queued, {ahead} ahead"
 
 
 def _special(run: RunSnapshot, running: Running, limit: int) -> str:
@@ -210,7 +267,11 @@ def _cut(message: str, limit: int) -> str:
 
 def activity(run: RunSnapshot) -> str:
     """Return what a run does now or waits for, in words; empty for one that has ended."""
+    if run.is_out_of_reach:
+        return whereabouts(run)
     match run.state:
+        case Queued(waits_for=WaitsFor.HOST):
+            return whereabouts(run) or WAITING[WaitsFor.HOST]
         case Queued(waits_for=waits_for):
             return WAITING.get(waits_for, "Waiting") if waits_for else ""
         case Running() as running:
@@ -383,7 +444,12 @@ def discarded_words(count: int, size: int) -> str:
 def background_counts(counts: Counts) -> str:
     """`bg: 2 running (1 waiting) / 5 total`, the status line of parent agents and of the app."""
     waiting = f" ({counts.waiting} {WAITS})" if counts.waiting else ""
-    return f"bg: {counts.running} running{waiting} / {counts.total} total"
+    return f"bg: {counts.running} running{waiting} / {counts.total} total{_out_of_reach(counts)}"
+
+
+def _out_of_reach(counts: Counts) -> str:
+    """` · 3 out of reach`; empty for none."""
+    return f" · {counts.out_of_reach} out of reach" if counts.out_of_reach else ""
 
 
 def counted(counts: Counts, silent: int = 0) -> str:
@@ -393,4 +459,6 @@ def counted(counts: Counts, silent: int = 0) -> str:
     running = f"{counts.running} running" + (f" ({parts})" if parts else "")
     named = [running] if counts.running else []
     named += [f"{count} {word}" for word in ("completed", "failed", "aborted") if (count := getattr(counts, word))]
-    return f"{runs_word(counts.total)}: {', '.join(named)}" if named else runs_word(counts.total)
+    return (f"{runs_word(counts.total)}: {', '.join(named)}" if named else runs_word(counts.total)) + _out_of_reach(
+        counts
+    )

@@ -27,7 +27,10 @@ MOST_ENTRIES = 1000
 """Entries that are looked at in one go, the oldest ones."""
 _LARGEST = 8 * LONGEST_TEXT
 """Bytes of a file: a text whose every byte is escaped."""
-_NAME = r"\d{20}-[0-9a-f]{12}\.json"
+_ENTRY_ID = r"[0-9a-f]{12}"
+_NAME = rf"\d{{20}}-{_ENTRY_ID}\.json"
+_PASSED = ".passed"
+"""The ids of what came from another machine, a line each: it is sent again until that is certain."""
 
 
 class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -66,6 +69,29 @@ def put(
     entry = Entry(
         id=os.urandom(6).hex(), kind=kind, by=by, at=paths.now_iso(), text=text, request=request, verdict=verdict
     )
+    _leave(run_dir, entry)
+    return entry
+
+
+def pass_on(run_dir: str, entry: Entry) -> bool:
+    """Leave what was sent from another machine, with this user's mark here; False where that was done before.
+
+    Raises as `put` does, and ValueError for an entry without an id like ours.
+    """
+    if not re.fullmatch(_ENTRY_ID, entry.id):
+        raise ValueError("its id is none of an entry")
+    passed = os.path.join(run_dir, _PASSED)
+    if entry.id in files.content(passed).decode("ascii", "replace").split():
+        return False
+    if any(name.endswith(f"-{entry.id}.json") for name in files.names(os.path.join(run_dir, paths.INBOX))):
+        return False
+    _leave(run_dir, entry)
+    with open(passed, "ab", opener=files.open_private) as file:
+        file.write(f"{entry.id}\n".encode())
+    return True
+
+
+def _leave(run_dir: str, entry: Entry) -> None:
     name = f"{time.time_ns():020d}-{entry.id}.json"
     # It is written outside: where the inbox is closed meanwhile, its name leads nowhere any more.
     beside = os.path.join(run_dir, f".inbox.{entry.id}")
@@ -77,7 +103,6 @@ def put(
         raise InboxClosed from None
     finally:
         files.remove(beside)
-    return entry
 
 
 class Inbox:

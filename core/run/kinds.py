@@ -53,6 +53,8 @@ class RunnerKind(OpenEnum):
     PROCESS = "process"
     TMUX = "tmux"
     """A pane that a person can attach to."""
+    HOSTS = "hosts"
+    """Another machine, as a plain process there."""
 
 
 class WorktreeFrom(OpenEnum):
@@ -109,6 +111,8 @@ class WaitsFor(OpenEnum):
     """The child session, with which another run is at work."""
     WORKTREE = "worktree"
     """Nothing any more: its worktree is being made."""
+    HOST = "host"
+    """A place on another machine."""
 
 
 class RunStatus(OpenEnum):
@@ -151,13 +155,15 @@ class RunReason(OpenEnum):
     """Its agent was interrupted, by nobody of ours."""
     BUDGET = "budget"
     """It spent the dollars or used the tokens that it may."""
+    LEASE = "lease"
+    """Its host was not heard of for so long that nobody could have stopped it any more."""
 
 
 _REASONS = {
     RunStatus.COMPLETED: "done truncated finalized",
     RunStatus.FAILED: "model_error empty_answer agent_exit agent_missing start_failed finalize_error finalize_missing "
     "lost",
-    RunStatus.ABORTED: "stopped killed cancelled signal timeout max_turns stalled interrupted budget",
+    RunStatus.ABORTED: "stopped killed cancelled signal timeout max_turns stalled interrupted budget lease",
 }
 STATUS_OF = {RunReason(word): status for status, words in _REASONS.items() for word in words.split()}
 

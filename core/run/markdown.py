@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from ..text.plain import one_line, plain
-from .describe import clock, cost_words, moment, state, tokens, unreadable_lines
+from .describe import clock, cost_words, moment, state, tokens, unreadable_lines, whereabouts
 from .edits import diff_of, diff_text
 from .events import (
     AssistantText,
@@ -108,8 +108,10 @@ def _facts(run: RunSnapshot, result: RunResult | None) -> Iterator[tuple[str, st
     yield "model", (result and result.resolved_model) or meta.resolved_model
     yield "agent", f"{meta.agent}, runner {meta.runner}"
     yield "where", meta.cwd
+    yield "host", whereabouts(run)
     if meta.worktree:
         yield "worktree of", meta.worktree.origin
+    yield "branch", one_line(run.branch, 100)
     yield "status", f"{state(run)}, {end.reason}" if end else state(run)
     yield "error", (result and result.error_message) or ""
     yield "launched", meta.created_at

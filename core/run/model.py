@@ -91,6 +91,10 @@ class RunRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     budget: Cost | None = None
     """Dollars, in place of the preset's; None leaves it to preset and settings."""
     max_tokens: Whole | None = None
+    host: str | None = None
+    """The host to run on, by its name; None for any."""
+    needs: dict[str, Cost] | None = None
+    """What the host has to have, as `gpu: 1`; None leaves it to the preset."""
     only_lowers: bool = False
     """Whether `budget` and `max_tokens` count only where they are below the preset's, as for a parent agent."""
     over_budget: bool = False
@@ -283,6 +287,10 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     """Where it works apart from its project's files; None where it works in them."""
     check: str = ""
     """Name of the operator's check that runs when its child has ended; empty for none."""
+    host: str = ""
+    """The host that it has to run on; empty for any, and for a run of this machine."""
+    needs: dict[str, Cost] = {}
+    """What its host has to have, as `gpu: 1`; each taken from what the host has for as long as the run lasts."""
     prices: tuple[Price, ...] = ()
     """What its tokens cost where the agent tells no price, by the user's table; only what may match its model."""
 
@@ -290,6 +298,11 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     def origin_cwd(self) -> str:
         """Where it was launched: its directory, or the one of which its worktree has a copy."""
         return self.worktree.origin if self.worktree else self.cwd
+
+    @property
+    def is_in_spool(self) -> bool:
+        """Whether this is the record on a host: the machine that launched it tells its ledger what is spent."""
+        return bool(self.host) and self.runner == RunnerKind.PROCESS
 
     @property
     def kind(self) -> str:
@@ -391,6 +404,11 @@ class RunResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """None where nobody looked: the run never started, or an earlier version wrote this."""
     check: CheckResult | None = None
     """None where none was wanted, or where the run ended before."""
+    snapshot: str = ""
+    """Of a run that took its files to another machine: the commit that its branch begins with, the files as they were
+    at its launch; empty for any other, and where it is not known what it changed."""
+    branch: str = ""
+    """With what it changed there, in the repository that it was launched in; empty where it changed nothing."""
 
 
 def effective_limits(preset: Limits, settings: Limits) -> tuple[Limits, tuple[str, ...]]:

@@ -11,7 +11,8 @@ from .artifacts import ActivityRecord, decode_activity
 from .describe import moment, unreadable_lines
 from .events import EventTail, HandedBack, TakenOver
 from .fold import Fold
-from .model import RunMeta, WaitsFor
+from .model import RunMeta, RunnerKind, WaitsFor
+from .place import Place, PlaceReader, PlaceState
 from .silence import Pulse
 from .snapshot import Checking, Queued, Running, RunSnapshot
 
@@ -30,7 +31,13 @@ class OpenRun:
         self.is_elsewhere = False
         self.unwritable = ""
         self.is_foreign = False
-        self._tail = EventTail(os.path.join(project.run_dir(meta.run_id), EVENTS), held=True)
+        self.stop_waits = False
+        self.is_vouched_for = False
+        """Of a run of another machine: whether its relay did when it was proven last."""
+        self._run_dir = project.run_dir(meta.run_id)
+        self._place: PlaceReader | None = None
+        """Of a run of another machine, from the first look on."""
+        self._tail = EventTail(os.path.join(self._run_dir, EVENTS), held=True)
         self._activity_file = HeldFile(os.path.join(project.active, meta.run_id))
         self._activity_bytes = b""
         self._activity = ActivityRecord()
@@ -49,7 +56,34 @@ class OpenRun:
         if is_new:
             # What is read first may be old; later on it is read soon after it was written, whatever the clock says.
             self._heard_at = time.monotonic() - (self._age() if self._heard_at is None else 0.0)
-        return is_new
+        return self._read_place() or is_new
+
+    def _read_place(self) -> bool:
+        """Read where a run of another machine is; return whether that is another place than before."""
+        if not self.is_remote:
+            return False
+        self._place = self._place or PlaceReader(self._run_dir)
+        return self._place.read()
+
+    def has_moved(self) -> bool:
+        """Tell whether the relay has written anew where a run of another machine is."""
+        return self._place is not None and self._place.has_changed()
+
+    @property
+    def is_well_placed(self) -> bool:
+        """Whether a relay that lives would say it if the run had got a host, or its host had got out of reach."""
+        if self.place is None:
+            return False
+        return self.place.is_waiting or (self.is_vouched_for and self.place.state is PlaceState.PLACED)
+
+    @property
+    def is_remote(self) -> bool:
+        return self.meta.runner is RunnerKind.HOSTS
+
+    @property
+    def place(self) -> Place | None:
+        """Where it is by the word of the relay, as of the last look; None where that is not known."""
+        return self._place.place if self._place else None
 
     def _age(self) -> float:
         """Seconds since the run wrote something, by the wall clock."""
@@ -60,8 +94,8 @@ class OpenRun:
         return max(0.0, time.time() - max(times)) if any(times) else 0.0
 
     def has_grown(self) -> bool:
-        """Tell whether there are events to read; a sweep asks this of every run."""
-        return self._tail.has_grown()
+        """Tell whether there are events to read, or it is in another place; a sweep asks this of every run."""
+        return self._tail.has_grown() or self.has_moved()
 
     @property
     def may_have_ended(self) -> bool:
@@ -78,10 +112,11 @@ class OpenRun:
 
     @property
     def stands_in_queue(self) -> bool:
-        """Whether it is queued and its place counts; a foreign one gets no place among ours, and one whose worktree is
-        being made has its slot.
+        """Whether it is queued and its place counts; a foreign one gets no place among ours, one whose worktree is
+        being made has its slot, and those of other machines have a queue of their own, which the relay numbers.
         """
-        return self.is_queued and not self.is_foreign and self.fold.waits_for is not WaitsFor.WORKTREE
+        has_turn = self.is_queued and not (self.is_foreign or self.is_remote)
+        return has_turn and self.fold.waits_for is not WaitsFor.WORKTREE
 
     def snapshot(self, ahead: int = 0, *, held: bool = False) -> RunSnapshot:
         """Return the run as it was last drained; `ahead` is how many go first while it is queued, and `held` whether
@@ -89,7 +124,7 @@ class OpenRun:
         """
         fold = self.fold
         if fold.started_at is None:
-            state = Queued(fold.waits_for, ahead, held)
+            state = self._before_host() or Queued(fold.waits_for, ahead, held)
         else:
             sentence = self._activity.sentence if self._activity.seq >= fold.last_seq else ""
             checking = Checking(fold.checking.name, fold.checking.ts) if fold.checking else None
@@ -116,6 +151,8 @@ class OpenRun:
             state=state,
             elsewhere=self.is_elsewhere,
             unwritable=self.unwritable,
+            place=self.place,
+            stop_waits=self.stop_waits,
             foreign=self.is_foreign,
             newer_schema=self.meta.schema_version if self.meta.is_newer else None,
             told_session=fold.session.id if fold.session else None,
@@ -125,6 +162,15 @@ class OpenRun:
             fault=fault,
             warnings=(*warnings, fault) if fault else warnings,
         )
+
+    def _before_host(self) -> Queued | None:
+        """Return the state of a run that is to be on a host and is on none yet; None for any other."""
+        if not self.is_remote:
+            return None
+        place = self.place
+        if place is not None and place.state is not PlaceState.WAITS:
+            return None
+        return Queued(WaitsFor.HOST, place.ahead if place else 0)
 
     def _read_activity(self) -> bool:
         """Read the activity file; return whether it says something else than before."""

@@ -183,6 +183,7 @@ REASONS: dict[RunReason, str] = {
     RunReason.STALLED: "it was silent longer than its stall limit",
     RunReason.INTERRUPTED: "its agent was interrupted",
     RunReason.BUDGET: "it reached its budget",
+    RunReason.LEASE: "its lease was over",
 }
 """How a run ended, in words for a person."""
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from .changes import Changes, CheckResult
-from .model import STATUS_OF, RunMeta, RunReason, RunStatus, Usage, WaitsFor
+from .model import STATUS_OF, RunMeta, RunnerKind, RunReason, RunStatus, Usage, WaitsFor
 
 if TYPE_CHECKING:
     from .events import Request
+    from .place import Place
 
 
-class Counts(Struct, frozen=True):
+class Counts(Struct, frozen=True, rename={"out_of_reach": "outOfReach"}):
     """How many runs; `queued` and `waiting` are contained in `running`, so that the other four add up to `total`."""
 
     running: int = 0
@@ -24,6 +25,8 @@ class Counts(Struct, frozen=True):
     queued: int = 0
     waiting: int = 0
     """For a reply to what their children ask."""
+    out_of_reach: int = 0
+    """On hosts that nothing was heard of lately; contained in `running`, too."""
 
 
 class Queued(Struct, frozen=True):
@@ -94,6 +97,10 @@ class Ended(Struct, frozen=True, kw_only=True):
     """What was changed while it was at work; None where nobody looked."""
     check: CheckResult | None = None
     """What its check said; None where none was wanted."""
+    branch: str = ""
+    """Where what it changed on another machine is; empty for none, also where it worked here."""
+    late: RunStatus | None = None
+    """How it ended by the word of its host, which came after it had been given up; None for none."""
 
     @property
     def status(self) -> RunStatus:
@@ -115,6 +122,10 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
     """The schema of a record that a newer subdeck wrote: the run is shown and can be deleted, and that is all."""
     fault: str = ""
     """Which records of an unfinished run cannot be read, in words; it is among the warnings, too."""
+    place: Place | None = None
+    """Where a run of another machine is; None for a run of this one, and as long as no relay has taken it up."""
+    stop_waits: bool = False
+    """Whether it was asked to stop, and its host is out of reach and may not know."""
     told_session: str | None = None
     """The id of its conversation as the agent told it; None where that is the one of the meta."""
     usage: Usage = Usage()
@@ -131,6 +142,25 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
     def child_session_id(self) -> str | None:
         """The id of its conversation, as far as it is known yet."""
         return self.told_session or self.meta.child_session_id
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it runs on another machine of this operator's."""
+        return self.meta.runner == RunnerKind.HOSTS
+
+    @property
+    def host(self) -> str:
+        """The host that it is on or, before that, has to be on; empty where that is open, and for any other run."""
+        if not self.is_remote:
+            return ""
+        return (self.place.host if self.place else "") or self.meta.host
+
+    @property
+    def is_out_of_reach(self) -> bool:
+        """Whether it is on a host that nothing was heard of lately."""
+        if not (self.elsewhere and self.is_remote) or self.has_ended:
+            return False
+        return self.place is None or not self.place.is_waiting
 
     @property
     def is_left_alone(self) -> bool:
@@ -175,6 +205,8 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
             return why
         if self.has_ended:
             return "" if self.child_session_id else "it kept no conversation"
+        if self.is_remote:
+            return "it is on another machine; it can be taken over when it has ended"
         if self.elsewhere:
             return "another machine holds it"
         if self.meta.talk is None:
@@ -188,7 +220,9 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
     @property
     def can_talk(self) -> bool:
         """Whether something can be said to it: its child listens, or it has none now and begins with what was said."""
-        if self.has_ended or self.elsewhere or self.is_left_alone or self.meta.talk is None or self.checking:
+        if self.has_ended or self.is_left_alone or self.meta.talk is None or self.checking:
+            return False
+        if self.elsewhere and not self.is_remote:  # for one on a host it is kept until that is back
             return False
         has_no_child = isinstance(self.state, Queued) or (
             isinstance(self.state, Running) and (self.state.taken_over or self.state.handed_back)
@@ -212,6 +246,11 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
     def changes(self) -> Changes | None:
         """What was changed while it was at work; None as long as it has not ended, and where nobody looked."""
         return self.state.changes if isinstance(self.state, Ended) else None
+
+    @property
+    def branch(self) -> str:
+        """The branch with what it changed on another machine; empty for none."""
+        return self.state.branch if isinstance(self.state, Ended) else ""
 
     @property
     def check(self) -> CheckResult | None:

@@ -470,3 +470,43 @@ def test_a_directory_in_the_place_of_a_record(project: Project, name: str) -> No
     (directory / name).unlink(missing_ok=True)
     (directory / name).mkdir()
     assert Proof.FINISHED is reconcile(project, run_id, by="test")
+
+
+@pytest.mark.parametrize(
+    ("others", "went"),
+    [
+        ({"pid_namespace": "pid:[1]"}, "the container that it ran in has gone"),
+        ({"pid_namespace": "pid:[1]", "host": "another"}, "the container that it ran in has gone"),
+        ({"boot_id": "earlier", "machine_id": ""}, "the machine that it ran on has gone"),
+        ({"boot_id": "earlier", "machine_id": "our id"}, "this machine was restarted while it ran"),
+    ],
+    ids=["container", "container of another name", "unknown machine", "restart"],
+)
+def test_a_run_of_the_past_where_nobody_else_is(
+    project: Project, monkeypatch: pytest.MonkeyPatch, others: dict[str, str], went: str
+) -> None:
+    """Who has the whole project to himself finishes the runs of a container or boot that has gone; where the locks of
+    other machines may not be seen nobody does. What bears another one's pid is left alone.
+    """
+    monkeypatch.setattr(processes, "machine_id", lambda: "our id")
+    pid = sleeper()
+    began = processes.start_time(pid)
+    run_id, directory = abandoned(project, runner=facts(**{"pid": pid, "pid_started": began, **others}))
+    monkeypatch.setattr(files, "is_local", lambda path: False)
+    assert Proof.UNKNOWN is reconcile(project, run_id, by="host", is_sole=True)
+    monkeypatch.setattr(files, "is_local", lambda path: True)
+    if went != "this machine was restarted while it ran":
+        assert Proof.UNKNOWN is reconcile(project, run_id, by="host")
+    assert Proof.FINISHED is reconcile(project, run_id, by="host", is_sole=True)
+    result = artifacts.read_result(str(directory))
+    assert result is not None
+    assert (went, "host") == (result.error_message, result.written_by)
+    assert lives(pid)
+
+
+def test_what_a_container_left_is_ended(project: Project) -> None:
+    """What bears the mark of a run whose container has gone is ended with it, as far as it is seen."""
+    run_id, _ = abandoned(project, runner=facts(pid_namespace="pid:[1]"))
+    pid = sleeper(**{processes.RUN_MARK: run_id})
+    assert Proof.FINISHED is reconcile(project, run_id, by="host", is_sole=True)
+    wait_until_gone(pid)

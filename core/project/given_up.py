@@ -1,0 +1,93 @@
+"""Giving up a run on a host that does not come back: its operator writes the end, and what the host tells later is kept
+beside it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from msgspec.structs import replace
+
+from .. import paths
+from ..errors import RunBusy, SubdeckError
+from ..run import artifacts
+from ..run.artifacts import GIVEN_UP_BY
+from ..run.describe import OUT_OF_REACH, whereabouts
+from ..run.events import EventTail
+from ..run.fold import Fold
+from ..run.model import STATUS_OF, RunReason, RunResult
+from ..run.place import Permit, give_permit
+from ..run.snapshot import RunSnapshot
+from ..system import files
+from .ownership import check_own, ring
+
+
+def refused(run: RunSnapshot) -> SubdeckError | None:
+    """Say why a run cannot be given up; None where it can."""
+    name, stop = f"run {run.meta.short_id}", f"subdeck stop {run.meta.short_id} ends it"
+    if run.has_ended:
+        return RunBusy(f"{name} has ended ({run.reason}): there is nothing to give up", where=run.run_id)
+    if not run.is_remote:
+        return SubdeckError(f"{name} is on no host: only what is out of reach is given up", where=run.run_id, hint=stop)
+    if run.is_left_alone or run.unwritable:
+        return SubdeckError(f"{name} cannot be given up here: {run.unwritable or OUT_OF_REACH}", where=run.run_id)
+    if not run.elsewhere and run.place is not None and not run.place.is_waiting:
+        return RunBusy(f"{name} is in reach, on {run.host}", where=run.run_id, hint=stop, brief_hint="stop it")
+    return None
+
+
+def not_heard(run: RunSnapshot) -> RunBusy:
+    """Say why a run cannot be deleted whose host is out of reach."""
+    return RunBusy(
+        f"run {run.meta.short_id} may still be at work on {run.host or 'its host'}, which is out of reach",
+        where=run.run_id,
+        hint=f"subdeck hosts give-up {run.meta.short_id} ends it here",
+        brief_hint="give it up first",
+    )
+
+
+def give_up(project: paths.Project, run: RunSnapshot) -> None:
+    """Write that a run is lost by its operator's word. Raises SubdeckError where it is in reach, or has ended.
+
+    One that has no host yet is kept from ever getting one, and ends as stopped.
+    """
+    check_own(project, run.run_id)
+    if refusal := refused(run):
+        raise refusal
+    run_dir = project.run_dir(run.run_id)
+    try:
+        permit = give_permit(run_dir, Permit(spool="", host="", at=paths.now_iso()))
+        is_placed = bool(permit.spool or not permit.at)
+        reason = RunReason.LOST if is_placed else RunReason.STOPPED
+        where = whereabouts(replace(run, elsewhere=True, stop_waits=False))
+        message = f"given up; {where}, may still run" if is_placed else "given up before it was placed"
+        if not artifacts.write_result(run_dir, _result(run, run_dir, reason, message)):
+            raise RunBusy(f"run {run.meta.short_id} has just ended", where=run.run_id)
+    except OSError as error:
+        what = f"run {run.meta.short_id} could not be given up: {error.strerror}"
+        raise SubdeckError(what, where=run_dir, hint="check disk space and rights") from error
+    files.remove(os.path.join(project.active, run.run_id))
+    files.remove(os.path.join(run_dir, paths.ENVIRONMENT))
+    ring(project)
+
+
+def _result(run: RunSnapshot, run_dir: str, reason: RunReason, message: str) -> RunResult:
+    """Put together what is known of a run; nothing is added to its records, to which its host may still add."""
+    fold = Fold()
+    for event in EventTail(os.path.join(run_dir, paths.EVENTS)).read():
+        fold.apply(event)
+    return RunResult(
+        run_id=run.run_id,
+        status=STATUS_OF[reason],
+        reason=reason,
+        written_by=GIVEN_UP_BY,
+        error_message=message,
+        final_text=fold.final_text,
+        partial=fold.partial,
+        attempts=fold.attempt,
+        resolved_model=fold.model or run.meta.resolved_model,
+        child_session_id=run.child_session_id,
+        usage=fold.usage,
+        started_at=fold.started_at,
+        ended_at=paths.now_iso(),
+    )

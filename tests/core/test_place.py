@@ -1,0 +1,325 @@
+"""Where runs of other machines are, as every reader of their files sees it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+from subdeck.core import paths
+from subdeck.core.delegation.results import run_fields
+from subdeck.core.engine import Engine
+from subdeck.core.project.diagnosis import Evidence, explain
+from subdeck.core.project.registry import Registry, count
+from subdeck.core.run import artifacts, describe, place
+from subdeck.core.run.artifacts import RunnerFacts
+from subdeck.core.run.events import RunStarted, encode_event
+from subdeck.core.run.markdown import run_markdown
+from subdeck.core.run.model import RunMeta, RunnerKind, RunReason, RunStatus, StopReason, StopRequest, WaitsFor
+from subdeck.core.run.place import Permit, Place, PlaceState, give_permit, write_place
+from subdeck.core.run.snapshot import Queued, RunSnapshot
+from subdeck.core.system import files
+
+from tests.core.command_line import Done, subdeck
+from tests.factories import (
+    ahead_of,
+    make_finished,
+    make_meta,
+    make_result,
+    make_run,
+    make_snapshot,
+    open_engine,
+    write_runner,
+)
+
+TODAY = datetime.now().astimezone().replace(hour=14, minute=2, second=0, microsecond=0)
+ON_H07 = Place(PlaceState.PLACED, host="h07", since=paths.now_iso())
+GONE = Place(PlaceState.OUT_OF_REACH, host="h07", heard_at=TODAY.isoformat())
+PERMIT = Permit(spool="5" * 32, host="h07", at=paths.now_iso())
+PLACE_HOLDER = RunnerFacts(kind=RunnerKind.HOSTS, pid=1, pid_started=None, host="", boot_id="", pid_namespace="")
+STARTED = RunStarted(seq=1, ts=paths.now_iso(), pid=1, child_pid=1, attempt=1, max_attempts=1)
+
+
+@pytest.fixture
+def engine(project_dir: Path) -> Engine:
+    return open_engine(project_dir)
+
+
+def remote(**fields: Any) -> RunMeta:
+    return make_meta(runner=RunnerKind.HOSTS, **fields)
+
+
+def remote_run(
+    engine: Engine, at: Place | None = None, *, permit: bool = True, started: bool = False, **fields: Any
+) -> tuple[str, int]:
+    """Make an unfinished run of another machine as its launcher and the relay leave it; return its id and the
+    descriptor that holds its lock, as the relay does while the host is heard.
+    """
+    meta, lock = make_run(engine.project, remote(**fields))
+    run_dir = engine.project.run_dir(meta.run_id)
+    write_runner(run_dir, PLACE_HOLDER)
+    if permit:
+        give_permit(run_dir, PERMIT)
+    if at:
+        write_place(run_dir, at)
+    if started:
+        Path(run_dir, paths.EVENTS).write_bytes(encode_event(STARTED))
+    return meta.run_id, lock
+
+
+def output(engine: Engine, *words: str) -> Done:
+    return subdeck(*words, cwd=Path(engine.project.root))
+
+
+def seen(engine: Engine, run_id: str) -> RunSnapshot:
+    (run,) = engine.snapshots((run_id,))
+    return run
+
+
+@pytest.mark.parametrize(
+    ("status", "fields", "words"),
+    [
+        ("queued", {"waits_for": WaitsFor.HOST, "ahead": 12}, "queued · waits for a host (12 ahead)"),
+        ("queued", {"waits_for": WaitsFor.HOST}, "queued · waits for a host"),
+        (
+            "queued",
+            {"waits_for": WaitsFor.HOST, "ahead": 3, "place": Place(PlaceState.WAITS, why="no host has gpu")},
+            "queued · no host has gpu",
+        ),
+        ("running", {"place": ON_H07}, "running · h07"),
+        ("running", {"place": GONE, "elsewhere": True}, "unknown · h07 not heard since 14:02"),
+        ("queued", {"place": GONE, "elsewhere": True}, "unknown · h07 not heard since 14:02"),
+        ("running", {"place": GONE, "elsewhere": True, "stop_waits": True}, "unknown · stops when h07 is back"),
+        ("completed", {"place": ON_H07}, "completed · h07"),
+        ("failed", {"place": ON_H07, "late": RunStatus.COMPLETED}, "failed · finished later on h07: completed"),
+    ],
+)
+def test_words(status: str, fields: dict[str, Any], words: str) -> None:
+    """A run of another machine is put into the same words everywhere: how it stands, and where."""
+    assert words == describe.standing(make_snapshot(remote(), status, **fields))
+
+
+def test_words_of_another_day() -> None:
+    """A host that was last heard of on another day is named with the date."""
+    heard = TODAY - timedelta(days=3)
+    run = make_snapshot(remote(), "running", elsewhere=True, place=replace(GONE, heard_at=heard.isoformat()))
+    assert describe.whereabouts(run) == f"h07 not heard since {heard:%Y-%m-%d} 14:02"
+
+
+def test_last_word_of_a_host() -> None:
+    """What its run wrote last was heard of its host, too, also after the relay had said where it is."""
+    run = make_snapshot(
+        remote(), "running", elsewhere=True, place=GONE, last_event_at=f"{TODAY:%Y-%m-%d}T14:30:00{TODAY:%z}"
+    )
+    assert describe.whereabouts(run) == "h07 not heard since 14:30"
+
+
+def test_parents_are_told_the_host() -> None:
+    """A parent agent learns on which host its run is; of a run of this machine nothing is said."""
+    there = run_fields(make_snapshot(remote(), "running", place=ON_H07))
+    assert there["host"] == "h07"
+    assert "host" not in run_fields(make_snapshot(make_meta(), "running"))
+
+
+def test_run_of_this_machine_has_no_whereabouts() -> None:
+    """What is said of a run of this machine stays as it is, also where another machine holds it."""
+    held = make_snapshot(make_meta(), "running", elsewhere=True)
+    assert ["", "running", "? running"] == [describe.whereabouts(held), describe.standing(held), describe.state(held)]
+
+
+def test_foreign_text_of_a_place_is_made_plain() -> None:
+    """What a host calls itself, and why there is none, can neither move the cursor nor fill the screen."""
+    waits = Queued(WaitsFor.HOST)
+    hostile = Place(PlaceState.WAITS, why="no\x1b[2J\nhost" + "x" * 5000)
+    named = make_snapshot(remote(), "running", place=Place(PlaceState.PLACED, host="h\x1b]0;x\x07" + "7" * 5000))
+    run = make_snapshot(remote(), "queued", waits_for=waits.waits_for, place=hostile)
+    for words in (describe.whereabouts(run), describe.standing(named), describe.doing(run)):
+        assert words.isprintable()
+        assert len(words) < 300
+
+
+def test_waits_for_a_host(engine: Engine) -> None:
+    """A run without a permit has started nowhere: it is queued with the relay's number, whoever holds its lock."""
+    run_id, lock = remote_run(engine, Place(PlaceState.WAITS, ahead=12), permit=False)
+    held = seen(engine, run_id)
+    os.close(lock)
+    assert held == seen(engine, run_id)
+    assert (Queued(WaitsFor.HOST, 12), False) == (held.state, held.elsewhere)
+    assert describe.doing(held) == "waits for a host (12 ahead)"
+
+
+def test_no_relay_has_taken_it_up(engine: Engine) -> None:
+    """Before a relay has written anything of a run it waits for a host."""
+    run_id, lock = remote_run(engine, permit=False)
+    os.close(lock)
+    assert (Queued(WaitsFor.HOST), None) == (seen(engine, run_id).state, seen(engine, run_id).place)
+
+
+def test_vouched_for_or_out_of_reach(engine: Engine) -> None:
+    """With a permit the lock decides: held, it is running on its host; free, it is unknown and never lost."""
+    run_id, lock = remote_run(engine, ON_H07, started=True)
+    vouched = seen(engine, run_id)
+    os.close(lock)
+    alone = seen(engine, run_id)
+    assert [("running · h07", False), ("unknown", True)] == [
+        (describe.standing(vouched), vouched.elsewhere),
+        (describe.standing(alone).partition(" · ")[0], alone.elsewhere),
+    ]
+    assert not os.path.exists(f"{engine.project.run_dir(run_id)}/{paths.RESULT}")
+
+
+def test_out_of_reach_is_counted(engine: Engine) -> None:
+    """Runs that are out of reach are counted among the running ones, and once more by themselves."""
+    _, one = remote_run(engine, ON_H07, started=True)
+    _, other = remote_run(engine, GONE)
+    os.close(other)
+    make_finished(engine.project)
+    runs = engine.snapshots()
+    counts = count(runs)
+    assert (3, 2, 1, 1, 1) == (counts.total, counts.running, counts.queued, counts.completed, counts.out_of_reach)
+    assert describe.counted(counts) == "3 runs: 2 running (1 queued), 1 completed · 1 out of reach"
+    assert msgspec.to_builtins(counts)["outOfReach"] == 1
+    os.close(one)
+
+
+def test_stop_waits_for_the_host(engine: Engine) -> None:
+    """A run that was asked to stop while its host was out of reach says that it stops when that is back."""
+    run_id, lock = remote_run(engine, GONE, started=True)
+    os.close(lock)
+    assert describe.whereabouts(seen(engine, run_id)) == "h07 not heard since 14:02"
+    request = StopRequest(by="operator", force=False, at=paths.now_iso(), reason=StopReason.STOPPED)
+    artifacts.write_stop(engine.project.run_dir(run_id), request)
+    assert describe.whereabouts(seen(engine, run_id)) == "stops when h07 is back"
+
+
+def test_change_of_place_is_seen(engine: Engine) -> None:
+    """Who follows runs sees that one was placed, though nothing else was written of it."""
+    run_id, lock = remote_run(engine, Place(PlaceState.WAITS, ahead=1), permit=False)
+    registry = Registry(engine.project, by=None)
+    registry.look((run_id,), prove=True)
+    assert registry.grown_ids == set()
+    write_place(engine.project.run_dir(run_id), ON_H07)
+    assert registry.grown_ids == {run_id}
+    assert registry.look((run_id,)) == {run_id}
+    run = registry.get(run_id)
+    assert run
+    assert (ON_H07, Queued()) == (run.place, run.state)
+    assert registry.grown_ids == set()
+    os.close(lock)
+
+
+def test_hosts_have_a_queue_of_their_own(engine: Engine) -> None:
+    """A run that waits for a host is not ahead of one that waits for a slot of this machine, nor behind it."""
+    _, there = remote_run(engine, Place(PlaceState.WAITS, ahead=7), permit=False, max_running=1)
+    here, lock = make_run(engine.project, make_meta(max_running=1))
+    assert ahead_of(seen(engine, here.run_id)) == 0
+    assert [0, 7] == sorted(ahead_of(run) or 0 for run in engine.snapshots())
+    os.close(there)
+    os.close(lock)
+
+
+def test_broken_place(engine: Engine) -> None:
+    """A place that cannot be read is as none: the run is shown all the same."""
+    run_id, lock = remote_run(engine, ON_H07, started=True)
+    Path(engine.project.run_dir(run_id), paths.PLACE).write_bytes(b'{"state": 3')
+    assert describe.standing(seen(engine, run_id)) == "running"
+    os.close(lock)
+
+
+def test_finished_runs_of_this_machine_look_for_no_place(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long list of finished runs of this machine costs what it did: nothing is read of hosts."""
+    for _ in range(3):
+        make_finished(engine.project)
+    asked: list[str] = []
+    monkeypatch.setattr(place, "read_place", asked.append)
+    assert len(engine.snapshots()) == 3
+    assert asked == []
+
+
+def test_finished_elsewhere(engine: Engine) -> None:
+    """An ended run says on which host it ran."""
+    meta = make_finished(engine.project, remote())
+    write_place(engine.project.run_dir(meta.run_id), ON_H07)
+    run = seen(engine, meta.run_id)
+    assert ("completed · h07", "h07") == (describe.standing(run), run.host)
+    assert " · on h07" in explain(run, Evidence(), datetime.now(UTC))
+
+
+def test_late_result(engine: Engine) -> None:
+    """A run that was given up tells what its host says of its end later, also to who has seen it as lost."""
+    meta = make_finished(engine.project, remote(), reason=RunReason.LOST, written_by="operator", final_text=None)
+    write_place(engine.project.run_dir(meta.run_id), GONE)
+    registry = Registry(engine.project, by=None)
+    registry.look((meta.run_id,))
+    assert registry.lost_on_hosts == {meta.run_id}
+    late = Path(engine.project.run_dir(meta.run_id), paths.LATE_RESULT)
+    late.write_bytes(msgspec.json.encode(make_result(meta.run_id)))
+    assert registry.look(registry.lost_on_hosts) == {meta.run_id}
+    run = registry.get(meta.run_id)
+    assert run
+    assert ("failed · finished later on h07: completed", frozenset[str]()) == (
+        describe.standing(run),
+        registry.lost_on_hosts,
+    )
+    assert describe.doing(run).startswith("finished later on h07: completed · lost")
+
+
+def test_list_has_hosts_only_where_one_is_listed(engine: Engine) -> None:
+    """The list of runs has a column of hosts where a run of another machine is listed, and is as before elsewhere."""
+    local = make_finished(engine.project)
+    assert "h07" not in output(engine, "status").out
+    before = output(engine, "status", local.short_id).out.splitlines()[0]
+    run_id, lock = remote_run(engine, ON_H07, started=True)
+    first, *_ = output(engine, "status").out.splitlines()
+    assert ["● running", run_id[-6:], "ad hoc", "answer ok", "h07"] == re.split(r"\s{2,}", first)[:5]
+    assert before == output(engine, "status", local.short_id).out.splitlines()[0]
+    os.close(lock)
+
+
+def test_status_as_json(engine: Engine) -> None:
+    """Programs get the host and the place of a run, and none of both of a run of this machine."""
+    run_id, lock = remote_run(engine, GONE)
+    os.close(lock)
+    local = make_finished(engine.project)
+    there, here = (output(engine, "status", name, "--json").document["runs"][0] for name in (run_id, local.run_id))
+    assert ("h07", "out_of_reach", True) == (there["host"], there["place"]["state"], there["unknown"])
+    assert "h07 not heard since 14:02" in there["why"]
+    assert ("", None, None) == (here["host"], here["place"], here["late"])
+
+
+def test_markdown_and_logs_name_the_host(engine: Engine) -> None:
+    """The document of a run says where it ran, and so do its logs on stderr."""
+    run_id, lock = remote_run(engine, ON_H07, started=True)
+    document = "".join(run_markdown(seen(engine, run_id), engine.events(run_id), None))
+    assert "- host: h07\n" in document
+    assert "running · h07" in output(engine, "logs", run_id).err
+    os.close(lock)
+
+
+def test_runs_that_a_relay_vouches_for_are_not_proven_again(engine: Engine) -> None:
+    """While their relay lives it says where its runs are: only what it has said anew, or cannot reach, is proven."""
+    placed, lock = remote_run(engine, ON_H07, started=True)
+    gone, other_lock = remote_run(engine, GONE, started=True)
+    waits, third_lock = remote_run(engine, Place(PlaceState.WAITS), permit=False)
+    registry = Registry(engine.project, by=None)
+    registry.look((placed, gone, waits), prove=True)
+    assert registry.unwatched_ids == {placed, gone, waits}
+    relay = files.open_lock(engine.project.relay_lock)
+    fcntl.flock(relay, fcntl.LOCK_EX)
+    assert registry.unwatched_ids == {gone}
+    write_place(engine.project.run_dir(placed), GONE)
+    write_place(engine.project.run_dir(waits), ON_H07)
+    os.close(lock)
+    assert registry.look(registry.grown_ids) == {placed, waits}
+    run = registry.get(placed)
+    assert run
+    assert (True, "h07 not heard since 14:02") == (run.elsewhere, describe.activity(run))
+    assert placed in registry.unwatched_ids
+    for descriptor in (relay, other_lock, third_lock):
+        os.close(descriptor)
