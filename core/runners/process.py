@@ -1,10 +1,10 @@
-"""How the wrapper of a run is started: as a plain process in a session of its own, or in a window of tmux."""
+"""How the wrapper of a run is started: as a process in a session of its own, in a window of tmux, or on a host."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -70,14 +70,26 @@ def usable_runner(name: str) -> RunnerKind:
     return runner
 
 
-def start_wrapper(call: WrapperCall, tmux_socket: str) -> HasGone:
-    """Start the wrapper as the run's meta says. Raises LaunchError, or SubdeckError where tmux cannot be run."""
+def start_wrapper(call: WrapperCall, tmux_socket: str, host_env: Sequence[str] = ()) -> HasGone:
+    """Start the wrapper as the run's meta says; on a host with those variables of the launcher that `host_env` names.
+
+    Raises LaunchError, or SubdeckError where tmux cannot be run.
+    """
     if call.meta.runner == RunnerKind.TMUX:
         return _start_in_tmux(call, tmux_socket)
-    _started[:] = [has_gone for has_gone in _started if not has_gone()]
+    if call.meta.runner == RunnerKind.HOSTS:
+        from .hosts import start  # which runs of this machine do without
+
+        return start(call.project, call.run_dir, call.environment, call.arguments, host_env)
+    reap()
     has_gone = _hand_to_standby(call) or _start_process(call)
     _started.append(has_gone)
     return has_gone
+
+
+def reap() -> None:
+    """Take note of the wrappers of this process that have ended: until then the kernel keeps each."""
+    _started[:] = [has_gone for has_gone in _started if not has_gone()]
 
 
 def _hand_to_standby(call: WrapperCall) -> HasGone | None:

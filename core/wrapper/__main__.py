@@ -1,9 +1,9 @@
 """The wrapper of one run: hold it, say who holds it, wait in its queue; then load the rest and supervise the child.
 
 `python -P -E -m subdeck.core.wrapper RUN_DIR ACTIVE_FILE [--slots LIMIT DIRECTORY]… [--session FILE] [--tmux SOCKET
-SESSION WINDOW]
-[--check COMMAND] [--no-group]`. Two hundred of these may wait in a queue, so nothing here loads json, msgspec or
-subprocess: what is written while waiting is put together by hand from values that need no escaping.
+SESSION WINDOW] [--check COMMAND] [--lease FILE AGENT_S OPERATOR_S] [--no-group]`. Two hundred of these may wait in a
+queue, so nothing here loads json, msgspec or subprocess: what is written while waiting is put together by hand from
+values that need no escaping.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ..agent_kinds import KINDS, USUAL
 from ..runners import standby
 from ..system import files, processes
 from .hold import RunHold
+from .lease import Lease
 from .queue import (
     LOOK_AGAIN_S,
     Queue,
@@ -43,9 +44,10 @@ def main(arguments: list[str]) -> int:
             return 0
     run_dir, activity_file, *options = arguments
     may_group = NO_GROUP not in options
-    reservations, tmux, check = _read_options([option for option in options if option != NO_GROUP], run_dir)
+    reservations, tmux, check, lease = _read_options([option for option in options if option != NO_GROUP], run_dir)
     runner, hold = RunnerFile(run_dir, tmux), RunHold(run_dir)
     signals = watch_signals(os.path.join(run_dir, paths.STOP), runner.try_again, hold.renew)
+    signals.lease = lease
     held: list[int] = []
     leave: Callable[[], None] = held.clear
     is_faulty = False
@@ -153,13 +155,13 @@ def _load(*parts: str) -> Callable[..., None]:
     return supervise
 
 
-def _read_options(options: list[str], run_dir: str) -> tuple[list[Reservation], tuple[str, ...], str]:
+def _read_options(options: list[str], run_dir: str) -> tuple[list[Reservation], tuple[str, ...], str, Lease | None]:
     """Return the reservations in the order in which they are taken, a child session first, so that nobody waits for one
-    while it holds a slot; where the pane is; and what the check is, in JSON.
+    while it holds a slot; where the pane is; what the check is, in JSON; and the lease.
     """
     reservations: list[Reservation] = []
     tmux: tuple[str, ...] = ()
-    check = ""
+    check, lease = "", None
     while options:
         option = options.pop(0)
         if option == "--slots":
@@ -171,9 +173,11 @@ def _read_options(options: list[str], run_dir: str) -> tuple[list[Reservation], 
             tmux = (options.pop(0), options.pop(0), options.pop(0))
         elif option == "--check":
             check = options.pop(0)
+        elif option == "--lease":
+            lease = Lease(options.pop(0), float(options.pop(0)), float(options.pop(0)))
         else:
             raise SystemExit(f"unknown option of the wrapper: {option}")
-    return reservations, tmux, check
+    return reservations, tmux, check, lease
 
 
 def _take_over_sessions(reservations: list[Reservation], queue: Queue, signals: Signals) -> None:

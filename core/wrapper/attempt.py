@@ -93,7 +93,7 @@ class Attempt:
         self._told = told
         self._told_id: str | None = None
         self._escalation = StopEscalation(meta.grace_seconds)
-        self._watchdog = Watchdog(meta.limits, began)
+        self._watchdog = Watchdog(meta.limits, began, signals.lease)
         self._stop: StopRequest | None = None
         self._signal: str | None = None
         self._limit: RunReason | None = None
@@ -151,6 +151,9 @@ class Attempt:
         if self._meta.limits.is_overspent(self._used):
             self._limit = RunReason.BUDGET
             return self._outcome(is_final=False)
+        if self._signals.is_lease_over:
+            self._limit = RunReason.LEASE
+            return self._outcome(is_final=False)
         try:
             child = self._start()
         except _StoppedBefore:
@@ -204,6 +207,8 @@ class Attempt:
         )
 
     def _figures(self) -> str:
+        if self._limit is RunReason.LEASE and self._signals.lease:
+            return self._signals.lease.words
         if self._limit is not RunReason.BUDGET:
             return ""
         return self._meta.limits.spent_words(added(self._used, self.facts.usage))

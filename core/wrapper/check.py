@@ -194,6 +194,8 @@ class _Check:
             self._escalation.force(time.monotonic())
         elif request or not os.path.exists(self._run_dir):
             self._stop("the run was stopped while it ran")
+        elif self._signals.is_lease_over:
+            self._stop("the lease of the run was over while it ran")
         elif len(self._signals.caught) > self._caught:
             name = signal.Signals(self._signals.caught[-1]).name
             self._stop(f"the wrapper got {name} while it ran")

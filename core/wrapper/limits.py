@@ -6,6 +6,7 @@ from enum import Enum
 
 from ..run.model import Limits, RunReason, Usage
 from ..system.ending import PERSISTENCE_S
+from .lease import Lease
 
 LAST_WORDS_S = 1.0
 """How long a child that has spent its budget with what may be its last message gets to finish by itself."""
@@ -14,8 +15,10 @@ LAST_WORDS_S = 1.0
 class Watchdog:
     """Given every byte and every turn, it returns the limit that was exceeded."""
 
-    def __init__(self, limits: Limits, now: float) -> None:
+    def __init__(self, limits: Limits, now: float, lease: Lease | None = None) -> None:
+        """`lease` is looked at by others, each second."""
         self._limits = limits
+        self._lease = lease
         self._started = now
         self.last_heard = now
         self._tools = 0
@@ -60,6 +63,8 @@ class Watchdog:
         asks for another.
         """
         limits = self._limits
+        if self._lease and self._lease.is_over:  # also where it waits for a person: none is there
+            return RunReason.LEASE
         if limits.max_turns is not None and used.turns >= limits.max_turns and wants_turn:
             return RunReason.MAX_TURNS
         if limits.is_overspent(used):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from ..project.queue_order import QueueState, read_state
 from ..system.files import lock, make_private_directory, open_file, open_lock, remove, try_lock
+from .lease import Lease
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Signals:
     def __init__(self, stop_file: str, *each_second: Callable[[], None]) -> None:
         self._stop_file = stop_file
         self._each_second = each_second
+        self.lease: Lease | None = None
+        """Of a run on a host; that it is over ends the waiting, too."""
         self.caught: list[int] = []
         self.waiting = False
 
@@ -58,8 +61,14 @@ class Signals:
         """Look for a request whose writer could not signal this process; it also wakes up who polls."""
         for call in self._each_second:
             call()
-        if self.waiting and os.path.exists(self._stop_file):
+        if self.lease:
+            self.lease.look()
+        if self.waiting and (self.is_lease_over or os.path.exists(self._stop_file)):
             self._break_off()
+
+    @property
+    def is_lease_over(self) -> bool:
+        return self.lease is not None and self.lease.is_over
 
     def look_each_second(self) -> None:
         signal.signal(signal.SIGALRM, self.look)

@@ -35,6 +35,8 @@ class Spending:
     def take(self, event: UsageReported) -> UsageReported:
         """Count what was used, and return it with its price by the user's table where the agent has told none."""
         event = self._priced(event)
+        if self._meta.is_in_spool:
+            return event
         now = time.monotonic()
         if self._book is None:
             self._book = self._opened()
@@ -46,7 +48,7 @@ class Spending:
 
     def settle(self) -> None:
         """Write what was spent in all; what was reserved beyond that is free again."""
-        if self._book is None and self._meta.limits.budget is not None:
+        if self._book is None and self._meta.limits.budget is not None and not self._meta.is_in_spool:
             self._book = self._opened()
         if self._book is not None:
             self._write(is_over=True)

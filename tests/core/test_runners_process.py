@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -132,7 +133,7 @@ def test_a_second_wrapper_leaves_again(project_dir: Path) -> None:
 def test_a_run_that_has_a_wrapper_has_not_failed_to_start(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the word that a run was started gets lost, the run is followed as it is."""
 
-    def start_and_fail(call: WrapperCall, tmux_socket: str) -> HasGone:
+    def start_and_fail(call: WrapperCall, tmux_socket: str, host_env: Sequence[str]) -> HasGone:
         start_wrapper(call, tmux_socket)
         wait_until(lambda: artifacts.read_runner(call.run_dir), "the wrapper to hold its run")
         raise LaunchError("the client died")

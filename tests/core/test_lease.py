@@ -1,0 +1,161 @@
+"""The lease of a run on a host: kept by what the host's agent writes, over where nobody is heard of any more."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from subdeck.core.run.model import Limits, RunReason, Usage
+from subdeck.core.runners import process
+from subdeck.core.system import files
+from subdeck.core.wrapper import lease as leases
+from subdeck.core.wrapper.lease import Lease
+from subdeck.core.wrapper.limits import Watchdog
+
+from tests.factories import end_of, open_engine, result_of, start, wait_for_end
+
+NOW = 10_000.0
+
+
+class Clocks:
+    """Both clocks that a lease goes by."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.boot, self.awake = NOW, 50.0
+        monkeypatch.setattr(leases, "now", lambda: self.boot)
+        monkeypatch.setattr(leases.time, "monotonic", lambda: self.awake)
+
+    def pass_(self, seconds: float, *, asleep: bool = False) -> None:
+        self.boot += seconds
+        self.awake += 0 if asleep else seconds
+
+
+@pytest.fixture
+def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
+    return Clocks(monkeypatch)
+
+
+def looked(lease: Lease, clocks: Clocks, seconds: float) -> str:
+    """Let time pass, with a look each second; return what the lease says then."""
+    for _ in range(int(seconds)):
+        clocks.pass_(1)
+        lease.look()
+    return lease.words
+
+
+def test_a_lease_that_is_renewed(tmp_path: Path, clocks: Clocks) -> None:
+    """It lasts as long as both are heard of in time."""
+    path = tmp_path / "lease"
+    lease = Lease(str(path), 15, 60)
+    for _ in range(20):
+        path.write_text(f"{clocks.boot} {clocks.boot}\n")
+        assert "" == looked(lease, clocks, 14)
+
+
+@pytest.mark.parametrize(
+    ("agent", "operator", "words"),
+    [
+        (90, 0, "there was no agent on its host for 90 s, so nobody could have stopped it"),
+        (900, 0, "there was no agent on its host for 15 min, so nobody could have stopped it"),
+        (0, 7200, "nobody asked its host for it for 2 h"),
+    ],
+)
+def test_who_was_not_heard_of(tmp_path: Path, clocks: Clocks, agent: float, operator: float, words: str) -> None:
+    """It is over a little after its time, says who was not heard of, and stays over."""
+    path = tmp_path / "lease"
+    path.write_text(f"{NOW} {NOW}\n")
+    lease = Lease(str(path), agent, operator)
+    assert "" == looked(lease, clocks, max(agent, operator) + leases.CERTAIN_S)
+    assert words == looked(lease, clocks, 1)
+    path.write_text(f"{clocks.boot} {clocks.boot}\n")
+    assert words == looked(lease, clocks, 10)
+
+
+def test_never(tmp_path: Path, clocks: Clocks) -> None:
+    """Zero is for ever."""
+    assert "" == looked(Lease(str(tmp_path / "lease"), 0, 0), clocks, 5000)
+
+
+def test_a_machine_that_slept(tmp_path: Path, clocks: Clocks) -> None:
+    """A wrapper that wakes before the agent gives it time to say that it is there."""
+    path = tmp_path / "lease"
+    path.write_text(f"{NOW} {NOW}\n")
+    lease = Lease(str(path), 900, 0)
+    clocks.pass_(8 * 3600, asleep=True)
+    assert "" == looked(lease, clocks, 3)
+    path.write_text(f"{clocks.boot} {NOW}\n")
+    assert "" == looked(lease, clocks, 600)
+
+
+@pytest.mark.parametrize("content", ["", "torn", "1", "1 2 3", "nan nan", "inf inf", "9e99 9e99", "-5 -5"])
+def test_a_lease_that_cannot_be_read(tmp_path: Path, clocks: Clocks, content: str) -> None:
+    """What is no lease renews none, nor ends one at once; the time counts from the start."""
+    path = tmp_path / "lease"
+    if content:
+        path.write_text(content)
+    lease = Lease(str(path), 60, 60)
+    assert "" == looked(lease, clocks, 60)
+    looked(lease, clocks, 100)
+    assert lease.is_over
+
+
+def test_it_ends_a_run_that_waits_for_a_person(tmp_path: Path, clocks: Clocks) -> None:
+    """It is a limit that does not stand still: nobody is there who could reply."""
+    lease = Lease(str(tmp_path / "lease"), 10, 0)
+    watchdog = Watchdog(Limits(), 0.0, lease)
+    watchdog.pause(1.0)
+    assert watchdog.exceeded(2.0, Usage(), False) is None
+    looked(lease, clocks, 20)
+    assert RunReason.LEASE is watchdog.exceeded(3.0, Usage(), False)
+
+
+def lease_runs(monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
+    """Give the wrappers that are started from now on further options."""
+    begin = process._start_process
+
+    def with_options(call: process.WrapperCall) -> process.HasGone:
+        from msgspec.structs import replace
+
+        return begin(replace(call, arguments=(*call.arguments, *options)))
+
+    monkeypatch.setattr(process, "_start_process", with_options)
+
+
+def stale(tmp_path: Path) -> str:
+    path = tmp_path / "lease"
+    path.write_text("0 0\n")
+    return str(path)
+
+
+def test_a_run_ends_softly(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child whose host nobody hears of any more is ended, and the result says why; what it wrote is kept."""
+    lease_runs(monkeypatch, "--lease", stale(tmp_path), "1", "0")
+    engine = open_engine(project_dir)
+    run = wait_for_end(engine, start(engine, "say So far.", "hang").run_id)
+    assert ("aborted", "lease") == (run.status, run.reason)
+    assert end_of(run).message.startswith("its lease was over: there was no agent on its host for 1 s")
+    result = result_of(engine, run)
+    assert ("SIGTERM", "So far.") == (result.signal, result.final_text)
+
+
+def test_a_run_in_the_queue_ends_too(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that waits for a slot ends without a child."""
+    slots = tmp_path / "slots"
+    files.make_private_directory(str(slots))
+    taken = files.open_lock(str(slots / "0"))
+    files.lock(taken)
+    lease_runs(monkeypatch, "--slots", "1", str(slots), "--lease", stale(tmp_path), "1", "0")
+    engine = open_engine(project_dir)
+    run = wait_for_end(engine, start(engine, f"touch {tmp_path}/begun", "answer 1").run_id)
+    os.close(taken)
+    assert ("aborted", "lease", None) == (run.status, run.reason, end_of(run).started_at)
+    assert not (tmp_path / "begun").exists()
+
+
+def test_a_lease_that_lasts_ends_nothing(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run with a lease that is renewed ends by itself."""
+    lease_runs(monkeypatch, "--lease", stale(tmp_path), "3600", "0")
+    engine = open_engine(project_dir)
+    run = wait_for_end(engine, start(engine, "linger 2", "answer 1").run_id)
+    assert ("completed", "done") == (run.status, run.reason)
