@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ..agent_kinds import KINDS
 from ..errors import ContentError, SettingsError, nearest
 from ..paths import Project, user_settings_file
-from .settings import PresetDir, ProjectMay, Setting, Settings
+from .settings import HostsSettings, PresetDir, ProjectMay, Setting, Settings
 from .values import is_blank, read_value, unexpected, without_none
 from .yaml_tree import Fields, Node, Text, parse_mapping, read_text
 
@@ -185,6 +185,12 @@ def _built(values: Mapping[str, Any], notices: tuple[str, ...]) -> Settings:
         members = {key.partition(".")[2]: value for key, value in values.items() if key.startswith(f"{section}.")}
         tops[section] = struct(**members)
     return Settings(**tops, notices=notices)
+
+
+def user_hosts() -> HostsSettings:
+    """Return what the user's own file says of hosts, whatever project this is. Raises SettingsError."""
+    entries = _read_file(user_settings_file())
+    return _built({key: entry.value for key, entry in entries.items() if key.startswith("hosts.")}, ()).hosts
 
 
 # --- the example -----------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from msgspec.structs import astuple
 
 from ..agent_kinds import KINDS
 from ..run.model import Limits, LogCaps, Permissions, RunnerKind, WorktreeFrom
+from .host_values import HostName, Lease, LongTime, SchedulerAddress, SshHost, TlsFiles
 from .values import (
     Begins,
     Count,
@@ -164,6 +165,86 @@ class PermissionSettings(Permissions, frozen=True):
     deny: Annotated[
         Rules, Setting("What they may not do, whatever is allowed.", "['bash(sudo *)', edit(.git/**)]", _ADDS)
     ] = ()
+
+
+class HostsSettings(Struct, frozen=True):
+    """Of runs on other machines; `core.hosts` reads them."""
+
+    scheduler: Annotated[
+        SchedulerAddress | None,
+        Setting("The scheduler of a dask cluster on whose hosts runs with runner hosts run.", "tls://head:8786"),
+    ] = None
+    tls: Annotated[
+        TlsFiles,
+        Spelling('"ca:", "cert:" and "key:" below it', dict),
+        Setting(
+            "Certificates for it, as subdeck hosts keys makes them; relative to this file.",
+            "{ca: hosts/ca.pem, cert: hosts/me.pem, key: hosts/me.key}",
+        ),
+    ] = TlsFiles()
+    ssh: Annotated[
+        tuple[SshHost, ...],
+        Spelling("a list like [me@h1, me@h2]", tuple),
+        Setting("Hosts that are reached by ssh alone, each with subdeck installed.", "[me@h1, me@h2]"),
+    ] = ()
+    ssh_slots: Annotated[
+        Count, Setting("How many runs each of these runs at the same time, where it does not say.")
+    ] = 4
+    env: Annotated[
+        tuple[Variable, ...],
+        Spelling("a list of variables like [ANTHROPIC_API_KEY]", tuple),
+        Setting("The variables of your environment that runs on hosts get; no others travel.", "[ANTHROPIC_API_KEY]"),
+    ] = ()
+    code: Annotated[
+        Literal["path", "git"],
+        Setting(
+            "Which files a run on a host works with: path (the same directory, on a shared file system) or git (a"
+            " snapshot of the project, sent there; what comes of it comes back as a branch).",
+            "",
+            _OVERRIDES,
+        ),
+    ] = "path"
+    sparse: Annotated[
+        Texts,
+        Setting(
+            "With git: the directories of the project that a host gets; all where none is named.",
+            "[src, docs]",
+            _OVERRIDES,
+        ),
+    ] = ()
+    lease: Annotated[
+        Lease,
+        Spelling('lines of the form "agent: 15m" and "operator: 24h", or never,', dict),
+        Setting(
+            "How long a run goes on when nothing is heard any more: of the agent on its host, which could stop it; and"
+            " of you.",
+            "{agent: 15m, operator: 24h}",
+        ),
+    ] = Lease()
+    reach: Annotated[
+        Duration,
+        Setting("After how long without a word a host counts as out of reach; its runs then as unknown.", "15s"),
+    ] = 15.0
+    keep: Annotated[LongTime, Setting("How long hosts keep what they have delivered.", "7d")] = 7 * 24 * 3600.0
+    max_running: Annotated[
+        Count | None, Setting("How many runs of the project run on hosts at the same time.", "16", _LOWERS)
+    ] = None
+    relay_secrets: Annotated[
+        Switch,
+        Setting(
+            "Whether prompts and variables may travel through the scheduler where a host cannot be reached directly."
+        ),
+    ] = False
+    attach: Annotated[
+        dict[HostName, SshHost],
+        Spelling('lines of the form "host: me@address"', dict),
+        Setting("How ssh reaches a host of the cluster, for looking at it.", "{h1: me@h1}"),
+    ] = {}
+
+    @property
+    def is_set(self) -> bool:
+        """Whether there is any host to run on."""
+        return bool(self.scheduler or self.ssh)
 
 
 class Inheritance(Struct, frozen=True):
@@ -378,6 +459,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         Switch, Setting('Whether the tools have the argument "isolated", for a parent to decide that.')
     ] = False
     inheritance: Inheritance = Inheritance()
+    hosts: HostsSettings = HostsSettings()
     logs: Logs = Logs()
     theme: Annotated[
         Words | None,
@@ -390,8 +472,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     columns: Annotated[
         Texts,
         Setting(
-            "The columns of the app's list of runs, in their order: state, preset, task, now, age, elapsed, tokens,"
-            " cost, changes, agent, model, id. Where there is little room, those that matter least are left out.",
+            "The columns of the app's list of runs, in their order: state, preset, task, now, host, age, elapsed,"
+            " tokens, cost, changes, agent, model, id. Where there is little room, those that matter least are left"
+            " out.",
             "[state, task, now, age, model, cost]",
         ),
     ] = ()

@@ -226,7 +226,7 @@ def test_a_file_of_another_editor(project: Project, user_file: Path) -> None:
         ("limits:\n  timeout: 0\n", 2, "limits.timeout: a number of seconds above 0", ""),
         ("limits: 3\n", 1, "limits: keys below it (timeout, max_turns, stall, budget, max_tokens) was expected", ""),
         ("logs: {stdout_mb: 0}\n", 1, "logs.stdout_mb: a number of megabytes above 0", ""),
-        ("runner: screen\n", 1, 'runner: process or tmux was expected, found "screen"', ""),
+        ("runner: screen\n", 1, 'runner: process, tmux or hosts was expected, found "screen"', ""),
         ("tmux: {socket: '#(touch x)'}\n", 1, "tmux.socket: a name of letters, digits, _ and -", ""),
         ("tmux: {socket: ../x}\n", 1, 'found "../x"', ""),
         ("theme: {a: b}\n", 1, "theme: a text was expected, found keys below it", ""),

@@ -1,0 +1,170 @@
+"""The kinds of values that the settings of hosts have.
+
+Annotations are evaluated here, as in `settings`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from ..errors import UsageError
+from ..run.model import MOST_SECONDS
+from ..text.decoding import UNDECODABLE, fit
+from ..text.plain import one_line
+from .values import Spelling
+
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 24 * 3600}
+
+
+def _seconds(text: str) -> float:
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([smhd]?)", text.strip())
+    if found is None:
+        raise ValueError
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def _lease(text: str) -> float:
+    return 0.0 if text.strip().lower() == "never" else _seconds(text)
+
+
+_ADDRESS = r"^(tls|tcp)://[^/\s:]+:[0-9]{1,5}$|^(tls|tcp)://\[[0-9a-fA-F:]+\]:[0-9]{1,5}$"
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text is an address of a scheduler, as the settings take it."""
+    return re.search(_ADDRESS, text) is not None and "\n" not in text
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Return host and port of an address; the host of `tls://[::1]:8786` is `::1`."""
+    host, _, port = address.partition("://")[2].rpartition(":")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def is_loopback(address: str) -> bool:
+    """Return whether an address like `tcp://127.0.0.1:8786` is one of this machine alone."""
+    host, _ = split_address(address)
+    return host in ("localhost", "::1") or re.fullmatch(r"127(\.[0-9]{1,3}){3}", host) is not None
+
+
+SchedulerAddress = Annotated[
+    str,
+    Meta(pattern=_ADDRESS),
+    Spelling("an address like tls://head:8786", str.strip),
+]
+SshHost = Annotated[
+    str,
+    Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@:%-]*$"),
+    Spelling("a host as ssh takes it, like me@h1", str.strip),
+]
+"""Never an option of ssh: it does not begin with a hyphen."""
+HostName = Annotated[
+    str,
+    Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"),
+    Spelling("the name of a host", str.strip),
+]
+MOST_LABELS, MOST_NEEDED = 32, 1e9
+SLOTS = "subdeck"
+"""What carriers call a slot: no label has that name."""
+
+
+def _amount(text: str) -> float:
+    return float(text)
+
+
+LabelName = Annotated[
+    str,
+    Meta(pattern=rf"^(?!{SLOTS}$)[A-Za-z0-9_][A-Za-z0-9_.-]{{0,63}}$"),
+    Spelling("the name of a label like gpu", str.strip),
+]
+Needed = Annotated[
+    float, Meta(gt=0, le=MOST_NEEDED), Spelling(f"a number above 0, at most {MOST_NEEDED:,.0f},", _amount)
+]
+Needs = Annotated[
+    Annotated[dict[LabelName, Needed], Meta(max_length=MOST_LABELS)],
+    Spelling(
+        'lines of the form "label: number", as {gpu: 1},',
+        dict,
+        {"type": "object", "additionalProperties": {"type": "number", "exclusiveMinimum": 0}},
+    ),
+]
+"""What a host has to have, each by the name of a label."""
+
+
+def checked_host(name: str) -> str:
+    """Return the name of a host, empty for any. Raises UsageError for what is none."""
+    if name.strip() and not _fits(name.strip(), HostName):
+        hint = "subdeck hosts lists them; a name has letters, digits, _, . and -"
+        raise UsageError(f'"{one_line(name, 60)}" is not the name of a host', where="host", hint=hint)
+    return name.strip()
+
+
+def checked_needs(needs: Mapping[str, float]) -> dict[str, float]:
+    """Return what a host has to have. Raises UsageError for names and numbers that no label has."""
+    if len(needs) > MOST_LABELS:
+        hint = f"at most {MOST_LABELS} are looked at"
+        raise UsageError(f"{len(needs)} needs are too many", where="needs", hint=hint)
+    for name, amount in needs.items():
+        if not (_fits(name, LabelName) and _fits(amount, Needed)):
+            what = f'"{one_line(name, 60)}={amount:g}" is nothing that a host can have'
+            raise UsageError(what, where="needs", hint="write it as gpu=1: a label, and a number above 0")
+    return dict(needs)
+
+
+def _fits(value: object, kind: Any) -> bool:
+    try:
+        fit(value, kind)
+    except UNDECODABLE:
+        return False
+    return True
+
+
+def read_needs(texts: Iterable[str]) -> dict[str, float]:
+    """Read `gpu=1`; `gpu` alone asks for one. Raises UsageError."""
+    needs: dict[str, float] = {}
+    for text in texts:
+        name, _, amount = text.partition("=")
+        try:
+            number = float(amount.strip() or "1")
+        except ValueError:
+            what = f'"{one_line(text, 60)}" has no number behind the ='
+            raise UsageError(what, where="needs", hint="write it as gpu=1") from None
+        if name.strip() in needs:
+            raise UsageError(f'"{one_line(name.strip(), 60)}" is needed twice', where="needs", hint="name it once")
+        needs[name.strip()] = number
+    return checked_needs(needs)
+
+
+def needs_words(needs: Mapping[str, float]) -> str:
+    """`gpu 1, mem 32`; empty for nothing."""
+    return ", ".join(f"{one_line(name, 64)} {amount:g}" for name, amount in needs.items())
+
+
+LongTime = Annotated[
+    float,
+    Meta(gt=0, le=MOST_SECONDS),
+    Spelling(f"a time like 90s, 10m, 2h or 7d, at most {MOST_SECONDS / 86400:.0f}d,", _seconds),
+]
+"""Seconds; `90s`, `10m`, `2h`, `7d`."""
+LeaseTime = Annotated[float, Meta(ge=0, le=MOST_SECONDS), Spelling("a time like 15m, 24h or 7d, or never", _lease)]
+"""Seconds; 0 for a lease that never ends."""
+KeyFile = Annotated[str, Meta(min_length=1), Spelling("a file")]
+
+
+class Lease(Struct, frozen=True):
+    agent: LeaseTime = 15 * 60.0
+    operator: LeaseTime = 24 * 3600.0
+
+
+class TlsFiles(Struct, frozen=True):
+    """Paths, relative to the directory of the user's settings file."""
+
+    ca: KeyFile = ""
+    cert: KeyFile = ""
+    key: KeyFile = ""
+
+    @property
+    def is_complete(self) -> bool:
+        return bool(self.ca and self.cert and self.key)
