@@ -1,0 +1,198 @@
+"""Which files of a run the operator gets, and which pieces of them he lacks."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from .. import paths
+from ..run.model import RunResult
+from ..system.directory import Directory, RefusedError, opened
+from ..text.decoding import UNDECODABLE, decode
+from .protocol import MOST_MESSAGE, Bell, Chunk, End, Have
+
+GROWING = (paths.STDERR, paths.STDOUT, paths.TRANSCRIPT, paths.EVENTS)
+"""Mirrored while they grow; events last, so that what they speak of is there."""
+AT_END = (paths.CHILD_SESSION, paths.CHANGES_PATCH, paths.CHECK_LOG, paths.SETUP_LOG)
+"""Mirrored with the result, and so are the prompts of later attempts."""
+MOST_BYTES = 1024 * 1024 * 1024
+"""Of a mirrored file; the rest of a longer one stays where it is."""
+_LATER_PROMPT = r"prompt-[1-9][0-9]{0,3}\.md"
+_LARGEST_RESULT = MOST_MESSAGE // 2
+_LARGEST_BELL = 16384
+_CUT_AT = 1_000_000
+"""Characters of the answer that are left of a result which no message could hold."""
+
+
+def is_mirrored(name: str) -> bool:
+    """Return whether a host may tell the operator what is in a file of that name."""
+    return name in GROWING or name in AT_END or re.fullmatch(_LATER_PROMPT, name) is not None
+
+
+class Lacking(Struct, frozen=True):
+    """What the operator lacks, as far as it fits one answer."""
+
+    chunks: tuple[Chunk, ...] = ()
+    bells: tuple[Bell, ...] = ()
+    ends: tuple[End, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.chunks or self.bells or self.ends)
+
+
+class _Run(Struct, frozen=True):
+    """A run of which there may be news."""
+
+    result: bytes
+    """Empty as long as it has none."""
+    pieces: tuple[tuple[str, int, int], ...]
+    """Of each file that is longer here: its name, from where on, and how many bytes."""
+    bell: bytes | None
+    """Where it was rung."""
+
+    @property
+    def wanted(self) -> int:
+        return sum(size for _, _, size in self.pieces)
+
+
+def lacking(project: paths.Project, have: Mapping[str, Have], budget: int) -> Lacking:
+    """Return the next pieces of runs of which the operator has that much: `budget` bytes at most, fairly shared.
+
+    The end of a run comes with the last of its pieces, never before.
+    """
+    try:
+        runs = opened(project.runs)
+    except OSError:
+        return Lacking()
+    with runs:
+        found = {run_id: run for run_id, has in have.items() if (run := _look(project, runs, run_id, has))}
+        given = shares({run_id: run.wanted for run_id, run in found.items()}, budget)
+        chunks: list[Chunk] = []
+        ends: list[End] = []
+        for run_id, run in found.items():
+            pieces, is_whole = _read(runs, run_id, run, given[run_id])
+            chunks += pieces
+            if run.result and is_whole and (not ends or budget > 0):
+                ends.append(End(run_id, _fitting(run.result)))
+                budget -= len(run.result)
+    bells = tuple(Bell(run_id, run.bell) for run_id, run in found.items() if run.bell is not None and not run.result)
+    return Lacking(tuple(chunks), bells, tuple(ends))
+
+
+def shares(wanted: Mapping[str, int], budget: int) -> dict[str, int]:
+    """Share a number of bytes: who wants little gets it, the others the same each."""
+    given: dict[str, int] = {}
+    asking = len(wanted)
+    for run_id, size in sorted(wanted.items(), key=lambda one: one[1]):
+        given[run_id] = min(size, budget // asking)
+        budget -= given[run_id]
+        asking -= 1
+    return given
+
+
+def _look(project: paths.Project, runs: Directory, run_id: str, has: Have) -> _Run | None:
+    try:
+        directory = runs.inside(run_id)
+    except OSError:
+        return None
+    with directory:  # not held until it is read: there may be more runs than files that may be open
+        result = _record(directory, paths.RESULT)  # first: what was written before it is complete
+        names = (*GROWING, *AT_END, *_later_prompts(directory)) if result else GROWING
+        pieces = tuple((name, offset, size) for name in names for offset, size in _more(directory, name, has))
+    bell = None if result else _bell(project, run_id, has)
+    return _Run(result, pieces, bell) if result or pieces or bell is not None else None
+
+
+def _more(directory: Directory, name: str, has: Have) -> list[tuple[int, int]]:
+    try:
+        status = directory.status(name)
+    except OSError:
+        return []
+    offset = has.sizes.get(name, 0)
+    size = min(status.st_size, MOST_BYTES) - offset
+    return [(offset, size)] if stat.S_ISREG(status.st_mode) and size > 0 else []
+
+
+def _later_prompts(directory: Directory) -> list[str]:
+    try:
+        return sorted(name for name in directory.names() if re.fullmatch(_LATER_PROMPT, name))
+    except OSError:
+        return []
+
+
+def _bell(project: paths.Project, run_id: str, has: Have) -> bytes | None:
+    try:
+        with opened(project.active) as active:
+            content = active.read(run_id)
+    except OSError:
+        return None
+    return content if content != has.bell and len(content) <= _LARGEST_BELL else None
+
+
+def _read(runs: Directory, run_id: str, run: _Run, most: int) -> tuple[list[Chunk], bool]:
+    """Read as many bytes of the pieces in their order; return whether that was all there is to be had."""
+    if not run.pieces:
+        return [], True
+    try:
+        with runs.inside(run_id) as directory:
+            return _read_from(directory, run_id, run, most)
+    except OSError:
+        return [], False
+
+
+def _read_from(directory: Directory, run_id: str, run: _Run, most: int) -> tuple[list[Chunk], bool]:
+    chunks: list[Chunk] = []
+    for name, offset, size in run.pieces:
+        if most <= 0:
+            return chunks, False
+        try:
+            content = _part(directory, name, offset, min(size, most))
+        except (FileNotFoundError, PermissionError, RefusedError):
+            continue  # taken away, or made something that nobody reads: nothing more will come of it
+        except OSError:
+            return chunks, False
+        if content:
+            chunks.append(Chunk(run_id, name, offset, content))
+        most -= len(content)
+        if 0 < len(content) < size:
+            return chunks, False
+    return chunks, True
+
+
+def _part(directory: Directory, name: str, offset: int, size: int) -> bytes:
+    descriptor = directory.open(name, os.O_RDONLY)
+    try:
+        return os.pread(descriptor, size, offset)
+    finally:
+        os.close(descriptor)
+
+
+def _record(directory: Directory, name: str) -> bytes:
+    try:
+        return directory.read(name)
+    except OSError:
+        return b""
+
+
+def _fitting(result: bytes) -> bytes:
+    """Return a result as it is; of one that is too large for a message the beginning of its answer."""
+    if len(result) <= _LARGEST_RESULT:
+        return result
+    try:
+        whole = decode(result, RunResult)
+    except UNDECODABLE:
+        return result[:_LARGEST_RESULT]
+    note = f"the answer was cut to {_CUT_AT:,} characters on its way"
+    cut = replace(
+        whole,
+        final_text=whole.final_text and whole.final_text[:_CUT_AT],
+        finalized=None,
+        artifact_errors=(*whole.artifact_errors, note),
+    )
+    return msgspec.json.encode(cut)

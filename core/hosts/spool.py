@@ -1,0 +1,317 @@
+"""Where a host keeps the runs of its operators: a directory that one agent has to itself, and in it a project for each
+relay. Whatever is started there is an ordinary run of that project, and goes on without the agent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import time
+
+import msgspec
+from msgspec import Struct
+
+from .. import paths
+from ..errors import SubdeckError
+from ..run import artifacts
+from ..run.kinds import Period
+from ..system import files
+from ..system.directory import Directory, opened
+from ..text.decoding import UNDECODABLE, decode
+
+LOOK_S = 1.0
+"""Between two looks at all runs, however quiet their bells are."""
+UNBORN_S = 60.0
+"""How long a relay has time to ask again for a run whose agent was killed over its start."""
+_ID = "id"
+_LOCK = ".lock"
+_SLOTS = ".slots"
+_DONE = "done"
+_LEASE = "lease"
+_TERMS = "terms.json"
+_STOP_THE_OTHER = "stop that agent, or give this one another directory"
+
+
+class SpoolBusy(SubdeckError):
+    """Another agent has the spool."""
+
+
+class Terms(Struct, frozen=True, omit_defaults=True):
+    """What an operator said last about all his runs, in seconds; 0 for never."""
+
+    operator: Period = 0.0
+    """How long they go on unheard of."""
+    keep: Period = 7 * 24 * 3600.0
+    """How long what was delivered is kept."""
+
+
+def now() -> float:
+    """Return the seconds since the boot, with those in which the machine slept."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class SpoolRoot:
+    """The directory, locked for as long as it is open."""
+
+    def __init__(self, path: str) -> None:
+        """Make it where it is missing. Raises SpoolBusy where another agent has it, SubdeckError."""
+        self.path = os.path.abspath(path)
+        self.slots = os.path.join(self.path, _SLOTS, "host")
+        """Lock files that the runs of all relays share."""
+        self._lock = -1
+        try:
+            files.make_private_directory(self.path)
+            status = os.stat(self.path)
+            if not paths.is_own(status.st_uid) or status.st_mode & 0o022:
+                raise SubdeckError(
+                    "others may write to the spool", where=self.path, hint="use a directory of your own (chmod 700)"
+                )
+            self._lock = files.open_lock(os.path.join(self.path, _LOCK))
+            if not files.try_lock(self._lock):
+                raise SpoolBusy("another agent has this spool", where=self.path, hint=_STOP_THE_OTHER)
+            self.id = self._read_id()
+        except OSError as error:
+            self.close()
+            what = f"the spool cannot be used: {error.strerror}"
+            raise SubdeckError(what, where=self.path, hint="check disk space and rights") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def relays(self) -> list[str]:
+        """Return the ids of the relays that have runs there, or had."""
+        return [name for name in files.names(self.path) if is_relay(name)]
+
+    def close(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def _read_id(self) -> str:
+        """Return the id that permits name, made with the spool. Raises OSError, SubdeckError for one that is broken."""
+        path = os.path.join(self.path, _ID)
+        try:
+            files.write_new(path, os.urandom(16).hex().encode(), durable=True)
+        except FileExistsError:
+            pass
+        found = files.read(path).decode("ascii", "replace").strip()
+        if not re.fullmatch(r"[0-9a-f]{32}", found):
+            raise SubdeckError(
+                "the id of the spool is broken", where=path, hint="restore it, or take another directory"
+            )
+        return found
+
+
+def is_relay(name: str) -> bool:
+    """Return whether a name is a relay's; nothing else becomes a path of a spool."""
+    return re.fullmatch(r"[0-9a-f]{12}", name) is not None
+
+
+def has_begun(run_dir: str) -> bool:
+    """Return whether a wrapper has taken a run, or it has ended without."""
+    return any(os.path.lexists(f"{run_dir}/{name}") for name in (paths.TAKEN, paths.RUNNER, paths.RESULT))
+
+
+class Spool:
+    """The runs of one relay, and what has become of them since somebody looked. Used in one event loop."""
+
+    def __init__(self, root: SpoolRoot, relay: str) -> None:
+        if not is_relay(relay):
+            raise ValueError("a relay's id is 12 hex digits")
+        self.relay = relay
+        place = os.path.join(root.path, relay)
+        self.project = paths.Project(place)
+        self.lease = os.path.join(place, _LEASE)
+        self.done = os.path.join(place, _DONE)
+        self._terms_file = os.path.join(place, _TERMS)
+        self.terms = self._read_terms()
+        self.heard = self._heard_before()
+        """When the operator was heard of last, by `now`."""
+        self.known: set[str] = set()
+        """All runs that have begun there, and are not acknowledged."""
+        self.open: set[str] = set()
+        """Those without a result."""
+        self.turn = 0
+        """Grows with each piece of news."""
+        self._changed: dict[str, int] = {}
+        """In which turn there was news of an open run last."""
+        self._waiting: set[asyncio.Event] = set()
+        self._ends: dict[str, asyncio.Event] = {}
+        self._bells: dict[str, tuple[int, int]] = {}
+        self._unborn: dict[str, float] = {}
+        """Since when a directory is known that no wrapper has taken."""
+        self._active: Directory | None = None
+        self._looked = 0.0
+        self.look()
+
+    def make(self) -> None:
+        """Make what a run needs there. Raises OSError."""
+        for directory in (self.project.runs, self.project.active, self.done):
+            files.make_private_directory(directory)
+
+    # --- news ---
+
+    def look(self) -> None:
+        """Find out which runs there are, and which of them have ended; whoever waits is told.
+
+        One of which an agent that was killed has made the directory only is none: its relay asks for it again. Where
+        nobody does, and no wrapper comes, it is one that will be found lost.
+        """
+        self._looked = time.monotonic()
+        self._active = None
+        there = set(artifacts.run_ids(self.project.runs))
+        unborn = {run_id for run_id in there - self.known if not has_begun(self.project.run_dir(run_id))}
+        self._unborn = {run_id: self._unborn.get(run_id, self._looked) for run_id in unborn}
+        late = {run_id for run_id, since in self._unborn.items() if self._looked - since > UNBORN_S}
+        for run_id in there - self.known - unborn | late:
+            self.add(run_id)
+        for run_id in self.known - there:
+            self.forget(run_id)
+        self._settle()
+
+    def sweep(self) -> None:
+        """Take in which bells were rung, came or went since the last time; look at all runs now and then."""
+        if time.monotonic() - self._looked > LOOK_S:
+            self.look()
+        if not self.open:
+            return
+        bells = self._read_bells()
+        changed = {run_id for run_id, bell in bells.items() if self._bells.get(run_id) != bell}
+        has_gone = bool(self._bells.keys() - bells.keys())
+        self._bells = bells
+        if has_gone:
+            self._settle()
+        if changed:
+            self.ring(*(changed & self.open))
+
+    def ring(self, *run_ids: str) -> None:
+        """Wake whoever waits for news: of these runs, or of something else."""
+        self.turn += 1
+        self._changed.update(dict.fromkeys(run_ids, self.turn))
+        for waiting in self._waiting:
+            waiting.set()
+
+    def changed_since(self, turn: int) -> set[str]:
+        """Return the runs of which there was news after that turn."""
+        return {run_id for run_id, changed in self._changed.items() if changed > turn}
+
+    async def news(self, turn: int, timeout: float) -> None:
+        """Wait until there is news after that turn, at most so many seconds."""
+        event = asyncio.Event()
+        self._waiting.add(event)
+        try:
+            if self.turn == turn:
+                await asyncio.wait_for(event.wait(), timeout)
+        except TimeoutError:
+            return
+        finally:
+            self._waiting.discard(event)
+
+    async def over(self, run_id: str) -> None:
+        """Wait until a run has ended, or is not there any more."""
+        if run_id in self.open:
+            await self._ends.setdefault(run_id, asyncio.Event()).wait()
+
+    def add(self, run_id: str) -> None:
+        """Know of a run that is there."""
+        if run_id not in self.known:
+            self.known.add(run_id)
+            self.open.add(run_id)
+            self.ring(run_id)
+
+    def forget(self, run_id: str) -> None:
+        """Know no more of a run, which was acknowledged or taken away."""
+        self.known.discard(run_id)
+        self._changed.pop(run_id, None)
+        self._end(run_id)
+
+    def _settle(self) -> None:
+        for run_id in [run_id for run_id in self.open if self.has_ended(run_id)]:
+            self._end(run_id)
+            self.ring(run_id)
+
+    def _end(self, run_id: str) -> None:
+        self.open.discard(run_id)
+        if event := self._ends.pop(run_id, None):
+            event.set()
+
+    def has_ended(self, run_id: str) -> bool:
+        return os.path.exists(f"{self.project.run_dir(run_id)}/{paths.RESULT}")
+
+    def has(self, run_id: str) -> bool:
+        """Return whether there is a run, be it one that may still begin."""
+        return run_id in self.known or run_id in self._unborn
+
+    def was_delivered(self, run_id: str) -> bool:
+        """Return whether the operator has had all of a run, and it is kept for a while only."""
+        return os.path.lexists(os.path.join(self.done, run_id))
+
+    def _read_bells(self) -> dict[str, tuple[int, int]]:
+        try:
+            if self._active is None:
+                self._active = opened(self.project.active)
+            entries = self._active.entries()
+        except OSError:
+            self._active = None
+            return {}
+        return {name: (status.st_mtime_ns, status.st_size) for name, status in entries if name in self.open}
+
+    # --- leases ---
+
+    def hear(self) -> None:
+        """Note that the operator was heard of just now."""
+        self.heard = now()
+
+    def left(self) -> float | None:
+        """Return the seconds that the operator's lease still lasts; None where it never ends."""
+        return max(0.0, self.terms.operator - (now() - self.heard)) if self.terms.operator else None
+
+    def renew(self) -> None:
+        """Say to the wrappers that there is an agent, and when the operator was heard of. Raises OSError."""
+        files.write_whole(self.lease, b"%.3f %.3f\n" % (now(), self.heard))
+
+    def keep_terms(self, terms: Terms) -> None:
+        """Remember what the operator wants of all his runs. Raises OSError."""
+        if terms != self.terms:
+            files.write_whole(self._terms_file, msgspec.json.encode(terms))
+            self.terms = terms
+
+    def _read_terms(self) -> Terms:
+        try:
+            return decode(files.read(self._terms_file), Terms)
+        except (OSError, *UNDECODABLE):
+            return Terms()
+
+    def _heard_before(self) -> float:
+        """Return when the operator was heard of before this agent came; after a restart of the machine just now."""
+        try:
+            heard = float(files.content(self.lease).split()[1])
+        except (IndexError, ValueError):
+            return now()
+        return heard if 0 <= heard <= now() else now()
+
+    # --- what was delivered ---
+
+    def deliver(self, run_id: str) -> None:
+        """Put a run aside of which the operator has all. Raises OSError."""
+        place = os.path.join(self.done, run_id)
+        files.make_private_directory(self.done)
+        if os.path.lexists(place):
+            files.remove_tree(place)
+        with opened(self.project.runs) as runs:
+            runs.touch(run_id)
+        files.rename(self.project.run_dir(run_id), place)
+
+    def purge(self) -> list[str]:
+        """Remove what was delivered longer ago than it is kept; return which runs those were."""
+        oldest = time.time() - self.terms.keep
+        try:
+            with opened(self.done) as done:
+                old = [name for name, status in done.entries() if paths.is_run_id(name) and status.st_mtime <= oldest]
+        except OSError:
+            return []
+        for name in old:
+            files.remove_tree(os.path.join(self.done, name))
+            files.remove_tree(paths.work_dir(self.project, name))  # what was recorded of the working tree
+        return old

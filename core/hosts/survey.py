@@ -1,0 +1,131 @@
+"""Asking all hosts once what they have to say of themselves, without a relay."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from ..config.settings import HostsSettings
+from ..errors import SubdeckError
+from ..text.plain import one_line
+from .carrier import NOT_YET, Carrier, Link, OutOfReach
+from .protocol import Answer, BadMessage, Examine, Examined, Verb, decode_answer, encode
+
+RELAY = "0" * 12
+"""What asks, in the place of a relay's id; it has no runs."""
+NO_EXTRA = 'subdeck is installed without what a cluster needs: pip install "subdeck[hosts]"'
+SETTLE_S = 0.3
+"""After the last host that came, whether or not there are more."""
+LOOK_S = 0.02
+
+
+class Surveyed(Struct, frozen=True, kw_only=True):
+    """What one host said."""
+
+    link: Link
+    carrier: str
+    """`dask` or `ssh`."""
+    examined: Examined | None = None
+    """None where it did not answer."""
+    fault: str = ""
+    """Why it did not."""
+    seconds: float = 0.0
+    """How long the answer took."""
+    clock_ahead: float = 0.0
+    """Seconds by which its clock goes before ours, give or take the time of the answer."""
+
+
+class Survey(Struct, frozen=True):
+    hosts: tuple[Surveyed, ...]
+    """By name."""
+    faults: tuple[str, ...] = ()
+    """Why there may be fewer than there should be."""
+
+
+def survey(settings: HostsSettings, asked: Examine, *, patience: float, answer_s: float = 10.0) -> Survey:
+    """Ask every host that is in force once; `patience` is how many seconds it may take until they are found."""
+    made, faults = carriers(settings)
+    found = asyncio.run(_survey(made, asked, patience, answer_s)) if made else Survey(())
+    return Survey(found.hosts, (*faults, *found.faults))
+
+
+def carriers(settings: HostsSettings) -> tuple[tuple[Carrier, ...], tuple[str, ...]]:
+    """Return what reaches the hosts of the settings, and why there may be less than they name."""
+    made: list[Carrier] = []
+    faults: list[str] = []
+    if settings.scheduler:
+        try:
+            from .dask.carrier import DaskCarrier  # with distributed, which ssh does without
+
+            made.append(DaskCarrier(settings, RELAY))
+        except ImportError:
+            faults.append(f"dask: {NO_EXTRA}")
+        except SubdeckError as error:
+            faults.append(f"dask: {error.advice}")
+    if settings.ssh:
+        from .ssh.carrier import SshCarrier
+
+        made.append(SshCarrier(settings, RELAY))
+    return tuple(made), tuple(faults)
+
+
+async def _survey(made: Sequence[Carrier], asked: Examine, patience: float, answer_s: float) -> Survey:
+    running = [asyncio.create_task(carrier.run()) for carrier in made]
+    try:
+        await _settled(made, patience)
+        asking = (_ask(carrier, link, asked, answer_s) for carrier in made for link in tuple(carrier.links.values()))
+        hosts = await asyncio.gather(*asking)
+        faults = tuple(f"{carrier.name}: {one_line(carrier.fault, 1000)}" for carrier in made if carrier.fault)
+        return Survey(tuple(sorted(hosts, key=lambda host: (host.link.name, host.link.key))), faults)
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+async def _settled(made: Sequence[Carrier], patience: float) -> None:
+    """Wait until each carrier has found its hosts, or said why not."""
+    deadline = time.monotonic() + patience
+    found, since = -1, time.monotonic()
+    while (now := time.monotonic()) < deadline:
+        if found != (found := sum(len(carrier.links) for carrier in made)):
+            since = now
+        if now - since >= SETTLE_S and all(_has_tried(carrier) for carrier in made):
+            return
+        await asyncio.sleep(LOOK_S)
+
+
+def _has_tried(carrier: Carrier) -> bool:
+    return bool(carrier.links or carrier.fault) and NOT_YET not in carrier.fault
+
+
+async def _ask(carrier: Carrier, link: Link, asked: Examine, timeout: float) -> Surveyed:
+    began, wall = time.monotonic(), time.time()
+    try:
+        answer = await carrier.call(link.key, Verb.EXAMINE, encode(asked), timeout)
+    except OutOfReach as error:
+        return Surveyed(link=link, carrier=carrier.name, fault=one_line(str(error), 500))
+    try:
+        examined = decode_answer(Verb.EXAMINE, answer)
+    except BadMessage as error:
+        return Surveyed(link=link, carrier=carrier.name, fault=_refusal(answer) or one_line(str(error), 500))
+    took = time.monotonic() - began
+    return Surveyed(
+        link=link,
+        carrier=carrier.name,
+        examined=examined,
+        seconds=took,
+        clock_ahead=examined.clock - (wall + took / 2) if examined.clock else 0.0,
+    )
+
+
+def _refusal(answer: bytes) -> str:
+    """Return why the agent did not answer; empty where it is no refusal."""
+    try:
+        said: Answer = decode_answer(Verb.HOLD, answer)
+    except BadMessage:
+        return ""
+    return one_line(said.why or said.said, 500)
