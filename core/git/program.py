@@ -46,6 +46,8 @@ COMING_S = 2.0
 """Seconds that a worktree which another git is just making may keep all others from looking at worktrees."""
 _COMING = re.compile(r"failed to read .*worktrees/[^/]+/commondir")
 """What git says then: it has made the file, and has not written it yet."""
+Given = bytes | IO[bytes] | None
+"""What a command reads on its stdin: all of it, or an open file."""
 _CHUNK = 1 << 16
 _MOST_SAID = 1 << 16
 """Bytes of stderr that are kept: the last ones."""
@@ -117,18 +119,18 @@ class Git:
             if value
         }
 
-    def run(self, *arguments: str | bytes, input: bytes | None = None) -> bytes:  # noqa: A002 - as subprocess has it
+    def run(self, *arguments: str | bytes, input: Given = None) -> bytes:  # noqa: A002 - as subprocess has it
         """Return what a command writes. Raises GitError where it fails."""
         answer = self.ask(*arguments, input=input)
         if answer.code:
             raise failure(arguments, answer, self.directory)
         return answer.output
 
-    def lines(self, *arguments: str | bytes, input: bytes | None = None) -> list[bytes]:  # noqa: A002
+    def lines(self, *arguments: str | bytes, input: Given = None) -> list[bytes]:  # noqa: A002
         """Return what a command writes that ends each line with a null byte (`-z`). Raises GitError."""
         return [line for line in self.run(*arguments, input=input).split(b"\0") if line]
 
-    def ask(self, *arguments: str | bytes, input: bytes | None = None) -> Answer:  # noqa: A002
+    def ask(self, *arguments: str | bytes, input: Given = None) -> Answer:  # noqa: A002
         """Return how a command ended and what it wrote. Raises GitError where it cannot be run, or takes too long."""
         deadline = time.monotonic() + COMING_S
         while True:
@@ -142,7 +144,7 @@ class Git:
         self,
         take: Callable[[bytes], object],
         *arguments: str | bytes,
-        input: bytes | None = None,  # noqa: A002
+        input: Given = None,  # noqa: A002
     ) -> tuple[int, str]:
         """Hand on what a command writes as it comes, until `take` returns False; return its code and what it says.
 
@@ -167,7 +169,7 @@ class Git:
         take: Callable[[bytes], object],
         arguments: Sequence[str | bytes],
         settings: Sequence[Setting],
-        given: bytes | None,
+        given: Given,
     ) -> tuple[int, str]:
         argv = [program(), "--no-pager", *arguments]
         environment = self._environment(settings)
@@ -296,10 +298,14 @@ def _name(arguments: Sequence[str | bytes]) -> str:
 
 
 @contextmanager
-def _as_file(content: bytes | None) -> Generator[int | IO[bytes]]:
-    """Give what a command reads: a file in memory, which nobody has to feed."""
+def _as_file(content: Given) -> Generator[int | IO[bytes]]:
+    """Give what a command reads: a file from its beginning, or one in memory, which nobody has to feed."""
     if not content:
         yield subprocess.DEVNULL
+        return
+    if not isinstance(content, bytes):
+        os.lseek(content.fileno(), 0, os.SEEK_SET)  # `seek` of a file with a buffer may leave that where it is
+        yield content
         return
     with open(os.memfd_create("stdin"), "w+b") as file:
         file.write(content)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import stat
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
@@ -104,6 +106,19 @@ def create_branches(repository: Repository, commits: Mapping[str, str]) -> None:
 def remove(repository: Repository, path: str) -> None:
     """Remove a worktree with all that is in it, also where its directory has gone already. Raises GitError."""
     Git(repository.root or repository.git_dir).run("worktree", "remove", "--force", "--force", "--", path)
+
+
+def remove_files(path: str) -> None:
+    """Remove what is there, also where what is in it may not be written to. Raises OSError."""
+    if not os.path.lexists(path):
+        return
+    files.remove_tree(path)
+    if os.path.lexists(path):
+        for place, names, _ in os.walk(path):
+            for directory in (place, *(os.path.join(place, name) for name in names)):
+                if stat.S_ISDIR(os.lstat(directory).st_mode):
+                    os.chmod(directory, 0o700)
+        shutil.rmtree(path)
 
 
 def listed(repository: Repository) -> tuple[Worktree, ...]:

@@ -72,6 +72,9 @@ class Kept(Struct, frozen=True, rename="camel"):
 def plan_commit(project: paths.Project, run: RunSnapshot) -> CommitPlan:
     """Say what committing on the branch of a run would do. Raises SubdeckError where it cannot be done, and OSError."""
     directory, record, made = _worktree(project, run)
+    if record.away:
+        what = f"all that {words_of(run)} has left is committed on its branch {one_line(record.branch, 80)}"
+        raise SubdeckError(what, where=record.root)
     check_identity(made)
     tip = branch_tip(made, record.branch)
     changed = made.git.lines("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
@@ -96,6 +99,10 @@ def _worktree(project: paths.Project, run: RunSnapshot) -> tuple[str, WorkRecord
         raise SubdeckError(f"{words_of(run)} has no worktree of its own", where=run.run_id, hint="commit with git")
     if not run.has_ended:
         raise SubdeckError(f"{words_of(run)} is still running", where=run.run_id, hint="wait for its end, or stop it")
+    if record.away:
+        if not record.branch:
+            raise SubdeckError(f"{words_of(run)} changed nothing", where=run.run_id)
+        return directory, record, usable(record.root)
     tree = tree_of(directory)
     if not os.path.isdir(tree):
         raise SubdeckError("its worktree is gone", where=tree, hint="subdeck worktrees says how it stands")
@@ -168,11 +175,13 @@ def keep(project: paths.Project, run: RunSnapshot, name: str = "") -> Act:
         what = f"branches that begin with {OURS} go with their worktrees"
         raise SubdeckError(what, where=one_line(name, 80), hint="choose another name")
     check_branch(name)
-    if made.git.lines("status", "--porcelain", "-z"):
+    if not record.away and made.git.lines("status", "--porcelain", "-z"):
         raise SubdeckError(
             f"not all of its work is committed: {words_of(run)}", where=made.root, hint="commit it first"
         )
     tip = branch_tip(made, record.branch)
+    if not tip:
+        raise SubdeckError(f"its branch {one_line(record.branch, 80)} is gone", where=record.root)
     if branch_tip(made, name):
         raise SubdeckError(f"there is a branch {one_line(name, 80)} already", where=record.root)
     data = Kept(record.root, name, tip, TakenBefore.of(directory, record))

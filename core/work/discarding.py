@@ -61,11 +61,15 @@ def plan_discard(project: paths.Project, run: RunSnapshot) -> DiscardPlan:
     if not run.has_ended:
         raise SubdeckError(f"{words_of(run)} is still running", where=run.run_id, hint="stop it first")
     worktree = of_run(project, run.run_id)
+    if record.away and not record.branch:
+        raise SubdeckError(f"{words_of(run)} changed nothing", where=run.run_id)
     if worktree is None:
         raise SubdeckError(f"the worktree of {words_of(run)} is gone already", where=run.run_id)
     standing = worktree.standing
     branch = one_line(record.branch, 80)
-    words = [f"Removes the worktree of {words_of(run)} and its branch {branch}: {standing.words}."]
+    there = f"what {words_of(run)} did on {one_line(record.away, 64)},"
+    tree = there if record.away else f"the worktree of {words_of(run)} and"
+    words = [f"Removes {tree} its branch {branch}: {standing.words}."]
     if not standing.is_safe:
         words.append("That work is nowhere else.")
     if standing.trouble:
@@ -112,7 +116,8 @@ def _packed(worktree: Worktree) -> bytes:
     record, tip = worktree.record, worktree.standing.tip
     wanted = [record.base, *([tip] if tip else []), *([f"^{record.head}"] if record.head else [])]
     git = Git(record.common_dir)
-    head = os.fsdecode(files.content(os.path.join(worktree.standing.admin, "HEAD"))).strip()
+    admin = worktree.standing.admin
+    head = os.fsdecode(files.content(os.path.join(admin, "HEAD"))).strip() if admin else ""
     if len(head) == len(record.base) and not head.startswith("ref:"):
         wanted.insert(0, head)  # commits that are on no branch
     return git.run("pack-objects", "--revs", "--stdout", "--quiet", input="".join(f"{w}\n" for w in wanted).encode())

@@ -24,7 +24,7 @@ from ..run.model import PresetSource
 from ..system import files
 from ..system.log import log_fault
 from ..text.plain import one_line
-from . import acts, presence
+from . import acts, away, presence
 from .acts import ActKind, expire
 from .record import tree_of, work_dirs
 from .worktrees import RunState, Worktree, of_run, remove, sharing, state_of
@@ -189,8 +189,9 @@ def sweep(project: paths.Project) -> None:
             _let_go(project, run_id, for_good=False)
     works = paths.works_dir(project)
     for name in files.names(works):
-        if name.startswith(BASE) and _is_old(base := os.path.join(works, name)):
+        if name.startswith((BASE, away.PACKS)) and _is_old(base := os.path.join(works, name)):
             files.remove_tree(base)
+    away.sweep(project)
     try:
         acts.tidy(project)
         presence.sweep()
@@ -222,6 +223,8 @@ def _let_go(project: paths.Project, run_id: str, *, for_good: bool) -> None:
     """
     directory = paths.work_dir(project, run_id)
     is_gone = state_of(project, run_id) is RunState.LOST
+    if is_gone:
+        away.let_go(project, run_id)
     try:
         worktree = of_run(project, run_id)
         if worktree is not None:

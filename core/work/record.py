@@ -59,6 +59,8 @@ class WorkRecord(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     """None as long as nothing, or not all of it, was taken over or discarded."""
     taken_tree: str = ""
     """The id of the tree that this is about: what was changed later is not taken."""
+    away: str = ""
+    """The host that it worked on; its worktree was never here, and its branch is empty where nothing was changed."""
     removed_at: str = ""
     """When worktree and branch were removed; empty as long as they are there."""
 

@@ -111,7 +111,8 @@ def finish(meta: RunMeta, run_dir: str, root: str) -> Changes:
         write_recorded(directory, replace(recorded, after=snapshot.tree))
         written = Written(meta.cwd, os.path.join(run_dir, paths.EVENTS))
         written.read(is_over=True)
-        changes = replace(changes, shared=shared_words(recorded, changes, written))
+        if not files.exists(os.path.join(run_dir, paths.CODE)):  # else it had a tree of a host to itself
+            changes = replace(changes, shared=shared_words(recorded, changes, written))
         _tidy(directory, run_dir, changes)
         return changes
     except (SubdeckError, OSError) as error:

@@ -115,7 +115,7 @@ def _unknown(run: RunSnapshot) -> str:
 
 def _of_worktree(run: RunSnapshot, directory: str, record: WorkRecord, store: Store, target: Repository) -> Source:
     tree = tree_of(directory)
-    tip = branch_tip(target, record.branch)
+    tip = branch_tip(target, record.branch) if record.branch else ""
     notes: list[str] = []
     if os.path.isdir(tree):
         made = usable(tree)
@@ -129,7 +129,10 @@ def _of_worktree(run: RunSnapshot, directory: str, record: WorkRecord, store: St
         notes += _left_out(snapshot.skipped)
     elif tip:
         after = tip
-        notes.append("its worktree is gone: this is what is committed on its branch")
+        if not record.away:
+            notes.append("its worktree is gone: this is what is committed on its branch")
+    elif record.away and not record.branch:
+        after = record.base
     else:
         return _as_recorded_from(run, directory, store, target, record)
     git = store.git(target)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import stat
 from collections.abc import Iterator
 
 from msgspec import Struct, structs
@@ -78,7 +76,7 @@ def listed(project: paths.Project | None) -> Iterator[Worktree]:
 
 def describe(directory: str, record: WorkRecord) -> Worktree | None:
     """Describe one; None where it was removed already."""
-    if record.removed_at and not _remains(directory):
+    if (record.removed_at or (record.away and not record.branch)) and not _remains(directory):
         return None
     run = state_of(paths.Project(record.project), record.run_id)
     return Worktree(directory, record, run, look(directory, record), size_of(directory))
@@ -124,7 +122,7 @@ def remove(worktree: Worktree) -> None:
             forget(record, os.path.join(directory, MENDED))
             forget(record, worktree.path)
             in_git.delete_branch(repository_of(record), record.branch, standing.tip)
-        _remove_tree(os.path.join(directory, GONE))
+        in_git.remove_files(os.path.join(directory, GONE))
         records.write_record(directory, structs.replace(record, removed_at=paths.now_iso()))
     except (GitError, OSError) as error:
         why = error.what if isinstance(error, GitError) else error.strerror or str(error)
@@ -171,19 +169,6 @@ def _locked(directory: str, record: WorkRecord) -> int | None:
 
 def forget(record: WorkRecord, path: str) -> None:
     """Remove a worktree, and have the repository forget it. Raises GitError, OSError."""
-    _remove_tree(path)
+    in_git.remove_files(path)
     if admin_of(record.common_dir, path):
         in_git.remove(repository_of(record), path)
-
-
-def _remove_tree(path: str) -> None:
-    """Remove a directory, also where what is in it may not be written to. Raises OSError."""
-    if not os.path.lexists(path):
-        return
-    files.remove_tree(path)
-    if os.path.lexists(path):
-        for place, names, _ in os.walk(path):
-            for directory in (place, *(os.path.join(place, name) for name in names)):
-                if stat.S_ISDIR(os.lstat(directory).st_mode):
-                    os.chmod(directory, 0o700)
-        shutil.rmtree(path)

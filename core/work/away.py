@@ -1,0 +1,270 @@
+"""What a run on another machine begins with: a snapshot of the files as they are at its launch, kept in the repository.
+
+It is noted beside the work of runs, outside of any checkout. Index, branches and HEAD of the project stay as they are;
+references of ours keep what the run needs until it is back.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from .. import paths
+from ..errors import LaunchError, SubdeckError
+from ..git.cones import cone
+from ..git.merging import commit
+from ..git.packs import carrier_content, write_commit
+from ..git.program import GitError
+from ..git.repository import Repository, find
+from ..git.snapshot import Store
+from ..git.worktrees import fit
+from ..run.describe import size_text
+from ..run.model import RunMeta
+from ..system import files, processes
+from ..system.log import log_fault
+from ..text.decoding import UNDECODABLE, decode
+from ..text.plain import one_line
+from .base import BRANCHES, MOST_TOLD
+
+FILE = "away.json"
+OWN_REFS = "refs/subdeck/runs"
+"""One for each run that is away: what it begins with."""
+CARRIERS = "refs/subdeck/carriers"
+MOST_CARRIERS = 16
+"""Snapshots that are kept so that the next one travels as the difference."""
+OLD_S = 14 * 24 * 3600.0
+"""After this they are let go."""
+_SENT = "sent.json"
+PACKS = ".packs"
+"""What was packed for hosts, beside the work of the runs."""
+_PATH = "or share the files with the hosts (hosts: {code: path})"
+_WITHOUT_HEAD = "commit something first"
+
+
+class Away(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Of one run."""
+
+    run_id: str
+    project: str
+    root: str
+    """Of the working tree that it was launched in."""
+    common_dir: str
+    repository: str
+    """What hosts call the repository: 16 hex digits."""
+    tree: str
+    carrier: str
+    """The commit of the tree that travels."""
+    base: str
+    """The commit of the tree that the run's branch begins with, on `head`; or that one, where all was committed."""
+    head: str
+    branch: str
+    """What its branch is to be called."""
+    made_at: str
+    prefix: str = ""
+    """Where in the repository the run works."""
+    sparse: tuple[str, ...] = ()
+    """The directories that travel are all where none is named."""
+
+
+def read_away(directory: str) -> Away | None:
+    """Read what a run began with, from the directory of its work; None for one that takes no files along."""
+    try:
+        away = decode(files.read(os.path.join(directory, FILE)), Away)
+    except (OSError, *UNDECODABLE):
+        return None
+    return away if away.run_id == os.path.basename(directory) else None
+
+
+def repository_key(common_dir: str) -> str:
+    """Return what hosts call a repository of this user and machine."""
+    words = "\0".join((os.path.realpath(common_dir), processes.machine_id(), str(os.geteuid())))
+    return paths.hex_digest(os.fsencode(words), 16)
+
+
+class _Taken(Struct, frozen=True):
+    """What all runs begin with that are launched in one repository."""
+
+    repository: Repository
+    tree: str
+    carrier: str
+    base: str
+    told: tuple[str, ...]
+    """What does not travel, sentences."""
+
+
+def take(project: paths.Project, metas: Iterable[RunMeta], sparse: Sequence[str]) -> dict[str, RunMeta]:
+    """Take the files that runs take along, once for all of a repository; return the runs with what is told of that,
+    by id.
+
+    Raises LaunchError; what is left then `take_back` removes.
+    """
+    try:
+        cone(sparse)
+    except SubdeckError as error:
+        raise LaunchError(
+            error.what, where=f"hosts.sparse: {error.where}", hint="such as sparse: [src, docs]"
+        ) from error
+    taken: dict[str, _Taken] = {}
+    begun: dict[str, RunMeta] = {}
+    references: dict[str, tuple[Repository, list[str]]] = {}
+    try:
+        for meta in metas:
+            repository = usable(meta.cwd)
+            if repository.root not in taken:
+                taken[repository.root] = _taken(project, repository)
+            one = taken[repository.root]
+            _write(project, meta, one, repository.prefix, sparse)
+            lines = references.setdefault(repository.root, (repository, []))[1]
+            lines.append(f"update {OWN_REFS}/{meta.run_id} {one.base}\n")
+            begun[meta.run_id] = replace(meta, warnings=(*meta.warnings, *one.told))
+        for repository, lines in references.values():
+            repository.git.run("update-ref", "--stdin", input="".join(lines).encode())
+    except GitError as error:
+        raise LaunchError(f"the files cannot be sent to a host: {error.what}", where=error.where) from error
+    except OSError as error:
+        what = f"the files for a host cannot be kept: {error.strerror or error}"
+        raise LaunchError(what, where=str(error.filename or ""), hint="check disk space and rights") from error
+    return begun
+
+
+def usable(directory: str) -> Repository:
+    """Return the repository whose files a run takes along. Raises LaunchError where there are none that can travel."""
+    repository, where = find(directory), one_line(directory, 200)
+    if repository is None:
+        raise LaunchError("its files cannot be sent to a host: it is in no git repository", where=where, hint=_PATH)
+    if repository.trouble:
+        raise LaunchError(f"its files cannot be sent to a host: {repository.trouble}", where=where, hint=_PATH)
+    if repository.head is None:
+        what = "its files cannot be sent to a host: its repository has no commit yet"
+        raise LaunchError(what, where=where, hint=_WITHOUT_HEAD)
+    entries = repository.git.configured()
+    if any(entry.key == "extensions.partialclone" for entry in entries):
+        what = "its files cannot be sent to a host: its repository is a partial clone, which has not all of them"
+        raise LaunchError(what, where=where, hint=_PATH)
+    return repository
+
+
+def _taken(project: paths.Project, repository: Repository) -> _Taken:
+    works = paths.works_dir(project)
+    store = Store(os.path.join(works, f".base-{paths.project_key(repository.root)}"), aside=(paths.state_file("work"),))
+    snapshot = store.take(repository, into_repository=True)
+    head = snapshot.head
+    git = repository.git
+    carrier = write_commit(git, carrier_content(snapshot.tree))
+    if snapshot.tree == repository.tree:
+        base = head
+    else:
+        message = "The files as they were\n\nTaken by subdeck for runs on other machines that were launched then."
+        base = commit(git, snapshot.tree, [head], message)
+    _remember(works, repository, carrier)
+    told = [
+        f"{one.path} is not on the host: {one.why}{f' ({size_text(one.size)})' if one.size else ''}"
+        for one in snapshot.skipped[:MOST_TOLD]
+    ]
+    if len(snapshot.skipped) > MOST_TOLD:
+        told.append(f"{len(snapshot.skipped) - MOST_TOLD} more files are not on the host")
+    return _Taken(repository, snapshot.tree, carrier, base, (*told, *filter(None, (snapshot.note,)), *_odd(repository)))
+
+
+def _odd(repository: Repository) -> list[str]:
+    """Say what of a repository is not on a host as it is here."""
+    told: list[str] = []
+    if os.path.lexists(os.path.join(repository.root, ".gitmodules")):
+        told.append("its submodules are empty on the host")
+    if b"filter=" in files.content(os.path.join(repository.root, ".gitattributes")):
+        names = {e.key.split(".")[1] for e in repository.git.configured() if e.key.startswith("filter.")}
+        filters = f" ({one_line(', '.join(sorted(names)), 80)})" if names else ""
+        told.append(f"files that go through filters{filters} are on the host as git keeps them")
+    return told
+
+
+def _write(project: paths.Project, meta: RunMeta, taken: _Taken, prefix: str, sparse: Sequence[str]) -> None:
+    repository = taken.repository
+    directory = paths.work_dir(project, meta.run_id)
+    away = Away(
+        run_id=meta.run_id,
+        project=project.root,
+        root=repository.root,
+        common_dir=repository.common_dir,
+        repository=repository_key(repository.common_dir),
+        tree=taken.tree,
+        carrier=taken.carrier,
+        base=taken.base,
+        head=repository.head or "",
+        branch=f"{BRANCHES}/{fit(meta.preset or 'adhoc')}-{meta.short_id}",
+        made_at=meta.created_at,
+        prefix=prefix,
+        sparse=tuple(dict.fromkeys([*sparse, *([prefix] if sparse and prefix else [])])),
+    )
+    files.make_private_directory(directory)
+    files.write_whole(os.path.join(directory, FILE), msgspec.json.encode(away), durable=True)
+
+
+def _remember(works: str, repository: Repository, carrier: str) -> None:
+    """Keep a snapshot, and those before it, as what the next one can be told from. Raises GitError and OSError."""
+    known = carriers(works, repository.common_dir)
+    if known[:1] == (carrier,):
+        return
+    kept = tuple(dict.fromkeys([carrier, *known]))
+    lines = [f"update {CARRIERS}/{carrier} {carrier}\n"]
+    lines += [f"delete {CARRIERS}/{one}\n" for one in kept[MOST_CARRIERS:]]
+    repository.git.run("update-ref", "--stdin", input="".join(lines).encode())
+    files.write_whole(_sent_file(works, repository.common_dir), msgspec.json.encode(kept[:MOST_CARRIERS]))
+
+
+def carriers(works: str, common_dir: str) -> tuple[str, ...]:
+    """Return the snapshots of a repository that were taken last, the newest first; it may have lost them since."""
+    try:
+        return decode(files.read(_sent_file(works, common_dir)), tuple[str, ...])
+    except (OSError, *UNDECODABLE):
+        return ()
+
+
+def sweep(project: paths.Project) -> None:
+    """Let go the snapshots of a repository that nobody has sent for two weeks. Raises nothing."""
+    works = paths.works_dir(project)
+    for name in files.names(works):
+        path = os.path.join(works, name)
+        try:
+            if not name.endswith(f"-{_SENT}") or os.stat(path).st_mtime > time.time() - OLD_S:
+                continue
+            repository = find(project.root)
+            if repository is None or repository.trouble or _sent_file(works, repository.common_dir) != path:
+                continue
+            lines = [f"delete {CARRIERS}/{carrier}\n" for carrier in carriers(works, repository.common_dir)]
+            repository.git.run("update-ref", "--stdin", input="".join(lines).encode())
+            files.remove(path)
+        except (GitError, OSError) as error:
+            log_fault("letting go old snapshots", error)
+
+
+def _sent_file(works: str, common_dir: str) -> str:
+    return os.path.join(works, f".{repository_key(common_dir)}-{_SENT}")
+
+
+def take_back(project: paths.Project, run_ids: Iterable[str]) -> None:
+    """Remove what was kept for runs that never came to exist. Raises nothing."""
+    for run_id in run_ids:
+        let_go(project, run_id)
+        files.remove_tree(paths.work_dir(project, run_id))
+
+
+def let_go(project: paths.Project, run_id: str) -> None:
+    """Have the repository no longer keep what a run began with: it is back, or gone for good. Raises nothing."""
+    directory = paths.work_dir(project, run_id)
+    away = read_away(directory)
+    if away is None:
+        return
+    repository = find(away.root)
+    try:
+        if repository is not None and not repository.trouble and repository.common_dir == away.common_dir:
+            repository.git.run("update-ref", "-d", f"{OWN_REFS}/{run_id}")
+    except (SubdeckError, OSError) as error:
+        log_fault("letting go what a run on a host began with", error)
+        return
+    files.remove(os.path.join(directory, FILE))
