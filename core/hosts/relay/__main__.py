@@ -1,0 +1,75 @@
+"""`python -P -E -m subdeck.core.hosts.relay ROOT`: the relay of a project, unless it has one already."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+
+from ... import paths
+from ...system import files
+from ...system.log import log_fault
+from .journal import Journal
+from .means import MeansFinder
+from .relay import Relay, relay_id
+
+TRY_S = 0.5
+"""How long the lock is tried: somebody may just be looking whether it is free."""
+
+
+def main(root: str) -> None:
+    project = paths.Project(root)
+    try:
+        lock = files.open_lock(project.relay_lock)
+        if not _taken(lock):
+            return
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)  # for a person who looks
+    except OSError:
+        return  # there is no project, or nothing can be written there
+    os.umask(0o077)
+    journal = Journal(project.relay_log)
+    journal.note(f"the relay comes up, pid {os.getpid()}")
+    try:
+        asyncio.run(_serve(project, journal, lock))
+    except Exception as error:
+        journal.note(f"the relay fails: {type(error).__name__}: {error}")
+        log_fault("being the relay of a project", error)
+        sys.exit(1)
+    journal.note("the relay ends")
+
+
+async def _serve(project: paths.Project, journal: Journal, lock: int) -> None:
+    """Work until there is nothing to do, also for who came in the last moment; a signal to end is heeded."""
+    task = asyncio.current_task()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        if task is not None:
+            loop.add_signal_handler(number, task.cancel)
+    finder = MeansFinder(project, relay_id(project), journal)
+    try:
+        while True:
+            relay = Relay(project, finder, journal)
+            await relay.run()
+            # Whoever leaves a run looks at the lock after that: either they start another relay, or it is found here.
+            files.unlock(lock)
+            if not relay.has_work() or not _taken(lock):
+                return
+    except asyncio.CancelledError:
+        return
+
+
+def _taken(lock: int) -> bool:
+    """Take the lock of the relay. Raises OSError."""
+    deadline = time.monotonic() + TRY_S
+    while not files.try_lock(lock):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,71 @@
+"""Gives away the slots that are free: tells the carriers for which runs they are to get a ticket."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ... import paths
+from ...project.queue_order import read_state
+from ..carrier import Wish
+from .admission import NO_HOST, Asking, Placed, Ruling, admit
+from .means import Means
+from .remote import Remote
+from .roster import Roster
+
+
+class Desk:
+    def __init__(self, project: paths.Project, roster: Roster) -> None:
+        self._project = project
+        self._roster = roster
+        self._rulings: dict[str, Ruling] = {}
+
+    def ruling(self, run_id: str) -> Ruling:
+        """Return what was ruled on a run the last time."""
+        return self._rulings.get(run_id, Ruling())
+
+    def forget(self, run_id: str) -> None:
+        self._rulings.pop(run_id, None)
+
+    def admit(self, runs: Collection[Remote], means: Means) -> None:
+        """Rule on all runs that wait, and want a ticket for those that may go and for those that hold a slot."""
+        queue = read_state(self._project.slots)
+        turn = {run_id: number for number, run_id in enumerate(queue.order)}
+        waiting = [run for run in runs if run.permit is None]
+        waiting.sort(key=lambda run: (turn.get(run.id, len(turn)), *run.age))
+        asking, placed = [_asking(run) for run in waiting], self._placed(runs)
+        self._rulings = admit(
+            asking,
+            placed,
+            self._roster.rooms(),
+            self._roster.names,
+            why_none=next(iter(means.all_faults), "").partition(": ")[2] or NO_HOST,
+            max_running=means.settings.max_running,
+            held=queue.held,
+            before=self._rulings,
+        )
+        wishes = {run.run: (run.key, Wish(run.run, _plain(run.key), run.needs)) for run in placed if run.key}
+        for run in asking:
+            if key := self._rulings[run.run].key:
+                wishes[run.run] = (key, Wish(run.run, _plain(key) if run.host else "", run.needs))
+        for carrier in means.carriers:
+            carrier.want({run: wish for run, (key, wish) in wishes.items() if key.startswith(f"{carrier.name} ")})
+
+    def _placed(self, runs: Collection[Remote]) -> list[Placed]:
+        placed: list[Placed] = []
+        for run in runs:
+            if run.permit is not None:
+                host = self._roster.get(run.spool)
+                group = run.meta.group.id if run.meta.group else ""
+                placed.append(Placed(run.id, host.handle if host else "", group, run.meta.needs))
+        return placed
+
+
+def _asking(run: Remote) -> Asking:
+    meta = run.meta
+    group, most = (meta.group.id, meta.group.max_parallel) if meta.group else ("", None)
+    return Asking(run.id, group, most, meta.max_running, meta.host, meta.needs)
+
+
+def _plain(handle: str) -> str:
+    """Return what its carrier calls a host."""
+    return handle.partition(" ")[2]

@@ -1,0 +1,39 @@
+"""The log of a relay: a few lines for each thing that went otherwise than wanted, bounded, for a person."""
+
+from __future__ import annotations
+
+import os
+
+from ... import paths
+from ...system import files
+from ...text.plain import one_line
+
+MOST_BYTES = 256 * 1024
+"""Of the log; half of it is left when it has grown to that."""
+_LINE = 500
+"""Characters."""
+
+
+class Journal:
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._last = ""
+
+    def note(self, text: str) -> None:
+        """Add a line, but not the same one twice in a row. Raises nothing: a log that fails must not end a relay."""
+        line = one_line(text, _LINE)
+        if line == self._last:
+            return
+        self._last = line
+        try:
+            descriptor = files.open_private(self._path, os.O_RDWR | os.O_APPEND)
+            try:
+                os.write(descriptor, f"{paths.now_iso()} {os.getpid()} {line}\n".encode("utf-8", "replace"))
+                size = os.fstat(descriptor).st_size
+                newer = os.pread(descriptor, MOST_BYTES // 2, size - MOST_BYTES // 2) if size > MOST_BYTES else b""
+            finally:
+                os.close(descriptor)
+            if newer:
+                files.write_whole(self._path, newer.partition(b"\n")[2])
+        except OSError:
+            return

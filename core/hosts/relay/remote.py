@@ -1,0 +1,338 @@
+"""One run on another machine, as its operator has it: the permit, what has come of its files, who vouches for it."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import msgspec
+from msgspec.structs import replace
+
+from ... import paths
+from ...run import artifacts
+from ...run.artifacts import RunnerFacts
+from ...run.inbox import BEGINNING, Entry, EntryKind, Inbox
+from ...run.model import STATUS_OF, LogCaps, RunMeta, RunnerKind, RunReason, RunResult, Undelivered
+from ...run.outcome import stopped
+from ...run.place import Permit, Place, give_permit, read_permit, read_place, write_place
+from ...system import files
+from ...text.decoding import UNDECODABLE, decode, why
+from ...text.plain import one_line
+from ..mirror import AT_END, GROWING, MOST_BYTES, is_mirrored
+from ..protocol import Chunk, Have
+from .spending import Spending
+
+ENDED_BY = "relay"
+"""Who signs an end that no host has told."""
+INCOMING = ".incoming-"
+"""Begins the name of a file that comes at the end until all of it is there: one that was there before is another."""
+_BEYOND = 8 * 1024 * 1024
+"""Bytes by which a log may be longer than its cap: what belongs to the end of a run is written all the same."""
+_OTHER_CAP = 256 * 1024 * 1024
+"""Bytes of a file that comes at the end."""
+
+
+class Misfit(Exception):
+    """What a host sent is nothing that a run of ours can have."""
+
+
+class Remote:
+    """Every method that touches the disk raises OSError, unless it says otherwise."""
+
+    def __init__(self, project: paths.Project, run_id: str, meta: RunMeta) -> None:
+        self.id = run_id
+        self.meta = replace(meta, system_prompt=None, task="")
+        self.run_dir = project.run_dir(run_id)
+        self.bell_file = os.path.join(project.active, run_id)
+        self.permit: Permit | None = None
+        self.heard: float | None = None
+        """When its host last vouched for it, by `time.monotonic`; None before."""
+        self.heard_at = ""
+        self.trouble = ""
+        """What is wrong with it, in words."""
+        self.shown_at = 0.0
+        """When its place was written last although only its turn had changed."""
+        self.place: Place | None = read_place(self.run_dir)
+        self.is_given_up = False
+        """Whether it has a result that its operator wrote, and only what its host says of its end is waited for."""
+        self.is_ending = False
+        """Whether its last files are being written."""
+        self.stop_wanted = b""
+        """The request to stop, as it stands in its file."""
+        self.stop_told = b""
+        """The request to stop that its host has."""
+        self.inbox = Inbox(self.run_dir)
+        self.unsent: dict[str, Entry] = {}
+        """What was sent to it and its host has not got, by id, in its order."""
+        self._refused: dict[str, tuple[Entry, str]] = {}
+        """What its host did not take, and why; it stays in the inbox until the run ends."""
+        self._spending = Spending(project, meta)
+        self._lock: int | None = None
+        self._bell = b""
+        self._was_started = False
+        self._sizes: dict[str, int] = {}
+        self._cut: set[str] = set()
+        """Files of which no more is taken: they are longer than they may be."""
+
+    def open(self) -> None:
+        """Read what there is of it."""
+        self.permit = read_permit(self.run_dir)
+        self._was_started = not files.exists(os.path.join(self.run_dir, paths.ENVIRONMENT))
+        self._sizes = {}
+        for name in artifacts.present(self.run_dir):
+            if name in GROWING:
+                self._sizes[name] = os.lstat(os.path.join(self.run_dir, name)).st_size
+        for name in files.names(self.run_dir):
+            if name.startswith(INCOMING):
+                self._sizes[name.removeprefix(INCOMING)] = os.lstat(os.path.join(self.run_dir, name)).st_size
+
+    def look(self) -> None:
+        """Find out what is wanted of it: that it ends, or that it is told something."""
+        request = artifacts.read_stop(self.run_dir)
+        self.stop_wanted = msgspec.json.encode(request) if request else b""
+        self.unsent.update((entry.id, entry) for entry in self.inbox.take())
+
+    def hear(self) -> None:
+        """Note that its host vouches for it."""
+        self.heard, self.heard_at, self.trouble = time.monotonic(), paths.now_iso(), ""
+
+    @property
+    def age(self) -> tuple[str, int, str]:
+        """Compare by who was launched first."""
+        return (self.meta.created_at, self.meta.group.index if self.meta.group else 0, self.id)
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether it will start nowhere; a permit that cannot be read says nothing."""
+        return self.permit is not None and not self.permit.spool and bool(self.permit.at)
+
+    @property
+    def spool(self) -> str:
+        """The spool that it may start in; empty as long as there is none, and where there never will be."""
+        return self.permit.spool if self.permit else ""
+
+    @property
+    def was_started(self) -> bool:
+        """Whether its host has once told of it as of a run that has begun: what the launcher left for its start is gone
+        then. The host is never asked to start it again, for it would.
+        """
+        return self._was_started
+
+    def note_started(self) -> None:
+        if self._was_started:
+            return
+        files.remove(os.path.join(self.run_dir, paths.ENVIRONMENT))
+        self._was_started = True
+
+    def permit_to(self, spool: str, host: str) -> bool:
+        """Let it start in a spool and nowhere else, for ever; False where another one was permitted before.
+
+        With an empty spool it will start nowhere.
+        """
+        if self.permit is None:
+            self.permit = give_permit(self.run_dir, Permit(spool, host, paths.now_iso()))
+            if self.spool:
+                # A person who looks finds the host's name; nobody finds a process of this machine.
+                facts = RunnerFacts(RunnerKind.HOSTS, self.permit.host, boot_id="", pid_namespace="", pid=1)
+                files.write_whole(os.path.join(self.run_dir, paths.RUNNER), msgspec.json.encode(facts))
+        return self.permit.spool == spool
+
+    def vouch(self, is_certain: bool) -> None:
+        """Hold the run's lock, which is the proof of its life, or let it go."""
+        if self._lock is not None and (not is_certain or not self._is_locked_file()):
+            os.close(self._lock)
+            self._lock = None
+        if self._lock is None and is_certain:
+            lock = files.open_lock(os.path.join(self.run_dir, paths.LOCK))
+            try:
+                if files.try_lock(lock, shared=True):
+                    self._lock, lock = lock, -1
+            finally:
+                if lock >= 0:
+                    os.close(lock)  # a prober has it for a moment
+
+    @property
+    def is_vouched(self) -> bool:
+        return self._lock is not None
+
+    def _is_locked_file(self) -> bool:
+        """Return whether the lock that is held is still the run's."""
+        try:
+            return self._lock is not None and os.path.samestat(
+                os.lstat(os.path.join(self.run_dir, paths.LOCK)), os.fstat(self._lock)
+            )
+        except OSError:
+            return False
+
+    def have(self) -> Have:
+        """Say how much of it is here; all, of a file that is longer than it may be."""
+        return Have(self._sizes | dict.fromkeys(self._cut, MOST_BYTES), self._bell)
+
+    def take(self, chunk: Chunk) -> bool:
+        """Write what follows on what there is of a file; False for what does not. Raises Misfit for what no run has."""
+        name = chunk.file
+        if not is_mirrored(name):
+            raise Misfit(f"it sent a file {one_line(name, 64)}, which is none of a run")
+        size = self._sizes.get(name, 0)
+        if chunk.offset != size or name in self._cut:
+            return False
+        if size + len(chunk.content) > _cap(name, self.meta.log_caps):
+            self._cut.add(name)
+            raise Misfit(f"its {name} is longer than {_cap(name, self.meta.log_caps) >> 20} MB")
+        path = os.path.join(self.run_dir, name if name in GROWING else f"{INCOMING}{name}")
+        descriptor = files.open_private(path, os.O_WRONLY)
+        try:
+            written = 0
+            while written < len(chunk.content):
+                written += os.pwrite(descriptor, memoryview(chunk.content)[written:], size + written)
+        finally:
+            self._sizes[name] = os.fstat(descriptor).st_size
+            os.close(descriptor)
+        return True
+
+    def ring(self, content: bytes | None = None) -> None:
+        """Let those who follow the run know that there is something new; `content` is its record in `active/`."""
+        self._bell = self._bell if content is None else content
+        if self.is_given_up:
+            return
+        descriptor = files.open_private(self.bell_file, os.O_WRONLY)
+        try:
+            os.ftruncate(descriptor, len(self._bell))
+            os.pwrite(descriptor, self._bell, 0)
+        finally:
+            os.close(descriptor)
+
+    def tell_spending(self) -> None:
+        """Tell the ledger what it has spent so far, now and then."""
+        self._spending.look()
+
+    def refuse(self, entry_id: str, why: str) -> None:
+        """Note that its host does not take something, so that the end of the run says so."""
+        self._refused[entry_id] = (self.unsent.pop(entry_id), why)
+
+    def settle(self, entry_id: str) -> None:
+        """Take away what its host has got."""
+        self.unsent.pop(entry_id, None)
+        self.inbox.settle(entry_id)
+
+    def show(self, place: Place) -> bool:
+        """Write down where it is, if that is news; return whether it is more than how many go first."""
+        before = self.place
+        if before is not None and (before.state, before.host) == (place.state, place.host):
+            heard_at = before.heard_at if before.why == place.why else place.heard_at
+            place = replace(place, since=before.since, heard_at=heard_at)
+        if place == before:
+            return False
+        write_place(self.run_dir, place)
+        self.place = place
+        return before is None or (before.state, before.host, before.why) != (place.state, place.host, place.why)
+
+    def end(self, result: RunResult) -> None:
+        """Publish how it ended, once all that came of its files is on the disk; nobody vouches for it any more."""
+        self._settle_files()
+        self._spending.settle()
+        if self.is_given_up:
+            files.write_whole(os.path.join(self.run_dir, paths.LATE_RESULT), msgspec.json.encode(result), durable=True)
+            return
+        left_out = tuple(f"{name}: the rest was left on its host, it is too long" for name in sorted(self._cut))
+        result = replace(
+            result,
+            undelivered=(*result.undelivered, *self._late()),
+            artifact_errors=(*result.artifact_errors, *left_out),
+        )
+        artifacts.write_result(self.run_dir, result)
+        self.leave()
+
+    def cancel(self) -> bool:
+        """Publish that it was stopped before it could start anywhere; False where it has a permit by now."""
+        self.permit_to("", "")
+        if not self.is_cancelled:
+            return False
+        self.is_ending = True
+        try:
+            self._end_unplaced()
+        finally:
+            self.is_ending = False
+        return True
+
+    def _end_unplaced(self) -> None:
+        request = artifacts.read_stop(self.run_dir)
+        reason, by = stopped(request) if request else (RunReason.STOPPED, "stopped")
+        self.end(self.own_result(reason, f"{by} before it was placed"))
+
+    def own_result(self, reason: RunReason, message: str) -> RunResult:
+        """Return an end that the relay knows of by itself."""
+        return RunResult(
+            run_id=self.id,
+            status=STATUS_OF[reason],
+            reason=reason,
+            written_by=ENDED_BY,
+            error_message=message,
+            resolved_model=self.meta.resolved_model,
+            ended_at=paths.now_iso(),
+        )
+
+    def leave(self) -> None:
+        """Take away what is of use only until a run has ended, and let go of it. Raises nothing."""
+        files.remove(self.bell_file)
+        files.remove(os.path.join(self.run_dir, paths.ENVIRONMENT))
+        self.inbox.close()
+        self.inbox.discard()
+        self.vouch(False)
+
+    def _late(self) -> tuple[Undelivered, ...]:
+        """Let nothing more into the inbox; return the messages that never reached its host."""
+        self.unsent.update((entry.id, entry) for entry in self.inbox.close())
+        late = [(entry, "the run ended before its host had it") for entry in self.unsent.values()]
+        return tuple(
+            Undelivered(id=entry.id, text=one_line(entry.text, BEGINNING), by=entry.by, reason=one_line(why, 200))
+            for entry, why in (*self._refused.values(), *late)
+            if entry.kind == EntryKind.MESSAGE
+        )
+
+    def _settle_files(self) -> None:
+        """Put all that was mirrored on the disk, and what came at the end in its place."""
+        for name in self._sizes:
+            path = os.path.join(self.run_dir, name if name in GROWING else f"{INCOMING}{name}")
+            try:
+                descriptor = files.open_file(path, os.O_RDONLY)
+            except FileNotFoundError:
+                continue
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            if name not in GROWING:
+                files.rename(path, os.path.join(self.run_dir, name))
+        directory = files.open_directory(self.run_dir)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+
+def decode_result(run_id: str, content: bytes) -> RunResult:
+    """Read how a host says that a run ended. Raises Misfit where it says no end."""
+    try:
+        result = decode(content, RunResult)
+    except UNDECODABLE as error:
+        raise Misfit(f"the end that it told cannot be read: {why(error)}") from error
+    if result.status is not STATUS_OF.get(result.reason):
+        raise Misfit("the end that it told is none that a run has")
+    # Where the agent keeps a conversation on its host is no path of this machine.
+    return replace(result, run_id=run_id, conversation=None)
+
+
+def _cap(name: str, caps: LogCaps) -> int:
+    """Return how many bytes of a file are taken."""
+    of_logs = {
+        paths.STDOUT: caps.stdout,
+        paths.STDERR: caps.stderr,
+        paths.EVENTS: caps.events,
+        paths.TRANSCRIPT: caps.transcript,
+    }
+    return min(of_logs[name] + _BEYOND if name in of_logs else _OTHER_CAP, MOST_BYTES)
+
+
+ALL_OF_IT = Have(dict.fromkeys((*GROWING, *AT_END), MOST_BYTES))
+"""Says of a run whose files nobody wants any more that they are here."""

@@ -1,0 +1,149 @@
+"""The hosts that a relay has heard of: what they said last, and which of them can be asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from ... import paths
+from ...config.settings import HostsSettings
+from ...run.host_states import HostState, HostStates, read_host_states, write_host_states
+from ...text.plain import one_line
+from ..carrier import Carrier, Link
+from ..protocol import HostFacts, Pulled
+from .admission import Room
+
+WRITE_S = 1.0
+"""Least time between two writes of what is known of the hosts."""
+FORGET_S = 600.0
+"""After which a host that has left, and has no run of ours, is not told of any more."""
+BEAT_S = 10.0
+"""After which it is written although nothing changed but when each was heard of, and its load."""
+
+
+class Host:
+    """A host, by the spool that it has: under whatever key its carrier knows it now."""
+
+    def __init__(self, spool: str, name: str) -> None:
+        self.spool = spool
+        self.name = name
+        self.carrier: Carrier | None = None
+        self.key = ""
+        self.facts = HostFacts()
+        self.labels: Mapping[str, float] = {}
+        self.heard = 0.0
+        """By `time.monotonic`."""
+        self.heard_at = ""
+        self.known: frozenset[str] = frozenset()
+        """The runs of this relay that are there."""
+        self.ours = 0
+        """Of them, those that had no result when it was last heard of."""
+
+    @property
+    def handle(self) -> str:
+        """Name it among those of all carriers; empty where it cannot be asked."""
+        return f"{self.carrier.name} {self.key}" if self.can_be_asked and self.carrier else ""
+
+    def reached_by(self, settings: HostsSettings) -> str:
+        """Return how ssh reaches it for a person; empty where that is not known."""
+        return settings.attach.get(self.name, "") or (self.key if self.carrier and self.carrier.name == "ssh" else "")
+
+    @property
+    def can_be_asked(self) -> bool:
+        return self.carrier is not None and self.key in self.carrier.links
+
+
+class Roster:
+    def __init__(self, project: paths.Project) -> None:
+        earlier = read_host_states(project)
+        self._earlier = {host.name for host in earlier.hosts} if earlier else set[str]()
+        """The names that an earlier relay knew."""
+        self._hosts: dict[str, Host] = {}
+        """By their spools."""
+        self._written = HostStates(at="")
+        self._written_at = 0.0
+
+    def __iter__(self) -> Iterator[Host]:
+        return iter(self._hosts.values())
+
+    @property
+    def names(self) -> set[str]:
+        """The names of all hosts that were ever heard of, as far as that is known."""
+        return self._earlier | {host.name for host in self}
+
+    def get(self, spool: str) -> Host | None:
+        return self._hosts.get(spool)
+
+    def hear(self, carrier: Carrier, link: Link, pulled: Pulled, ours: int) -> Host:
+        """Take in what a host has answered; `ours` is how many open runs of ours it has."""
+        host = self._hosts.setdefault(pulled.spool, Host(pulled.spool, pulled.host))
+        host.name, host.carrier, host.key, host.facts = pulled.host, carrier, link.key, pulled.facts
+        host.labels = pulled.facts.labels or link.labels
+        host.heard, host.heard_at = time.monotonic(), paths.now_iso()
+        host.known, host.ours = frozenset(pulled.known), ours
+        return host
+
+    def rooms(self) -> list[Room]:
+        """Return the hosts that can be asked."""
+        return [
+            Room(host.handle, host.name, host.facts.slots, host.labels, max(0, host.facts.used - host.ours))
+            for host in self
+            if host.can_be_asked
+        ]
+
+    def _listed(self, runs: Mapping[str, int]) -> list[Host]:
+        """Return the hosts that anybody may still ask after."""
+        return [host for host in self if runs.get(host.spool) or time.monotonic() - host.heard < FORGET_S]
+
+    def write(
+        self, project: paths.Project, settings: HostsSettings, runs: Mapping[str, int], faults: Sequence[str]
+    ) -> None:
+        """Write down what is known of all hosts, where that is due; `runs` counts ours by spool. Raises OSError."""
+        now = time.monotonic()
+        if now - self._written_at < WRITE_S:
+            return
+        states = HostStates(
+            at=paths.now_iso(),
+            hosts=tuple(
+                sorted((_state(host, settings, runs.get(host.spool, 0)) for host in self._listed(runs)), key=_by_name)
+            ),
+            faults=tuple(one_line(fault, 300) for fault in faults if fault),
+        )
+        if now - self._written_at < BEAT_S and _lasting(states) == _lasting(self._written):
+            return
+        write_host_states(project, states)
+        self._written, self._written_at = states, now
+
+
+def _state(host: Host, settings: HostsSettings, runs: int) -> HostState:
+    facts = host.facts
+    return HostState(
+        name=host.name,
+        carrier=host.carrier.name if host.carrier else "",
+        in_reach=time.monotonic() - host.heard < settings.reach,
+        address=host.reached_by(settings),
+        heard_at=host.heard_at,
+        slots=facts.slots,
+        used=facts.used,
+        runs=runs,
+        load=facts.load,
+        cores=facts.cores,
+        memory_mb=facts.memory_mb,
+        labels=dict(facts.labels),
+        subdeck=one_line(facts.subdeck, 40),
+        python=one_line(facts.python, 40),
+        carrier_version=one_line(facts.carrier, 80),
+    )
+
+
+def _by_name(state: HostState) -> tuple[str, str]:
+    return (state.name, state.carrier)
+
+
+def _lasting(states: HostStates) -> HostStates:
+    """Return them without what changes all the time."""
+    return replace(
+        states, at="", hosts=tuple(replace(host, heard_at="", load=0.0, memory_mb=0) for host in states.hosts)
+    )

@@ -1,0 +1,337 @@
+"""What a host may say, and what comes of it: its files stay where they belong, and nothing it says ends the relay."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+from subdeck.core import paths
+from subdeck.core.config.settings import HostsSettings
+from subdeck.core.hosts.carrier import Carrier, Link, Wish
+from subdeck.core.hosts.protocol import (
+    PROTOCOL,
+    Answer,
+    Bell,
+    Chunk,
+    End,
+    HostFacts,
+    Pull,
+    Pulled,
+    Said,
+    Start,
+    Verb,
+    decode_asked,
+    encode,
+)
+from subdeck.core.hosts.relay.journal import MOST_BYTES, Journal
+from subdeck.core.hosts.relay.means import Means
+from subdeck.core.hosts.relay.relay import Relay, relay_id
+from subdeck.core.hosts.relay.remote import Remote
+from subdeck.core.paths import Project
+from subdeck.core.run import artifacts
+from subdeck.core.run.artifacts import RunnerFacts
+from subdeck.core.run.model import STATUS_OF, LogCaps, RunMeta, RunnerKind, RunReason, RunResult
+from subdeck.core.run.place import Permit, give_permit, read_permit, read_place
+from subdeck.core.system import files
+
+from tests.core.hosting import until
+from tests.factories import make_meta, make_run
+
+SPOOL, OTHER = "a" * 32, "b" * 32
+
+
+class Teller(Carrier):
+    """A host that says what a test lets it say."""
+
+    name = "test"
+
+    def __init__(self) -> None:
+        self.tells: list[bytes] = []
+        """What it answers to the next pulls; then it has nothing to say."""
+        self.says = Answer(Said.KNOWN)
+        self.known: tuple[str, ...] = ()
+        self.asked: list[Any] = []
+        self.pulled = 0
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+    @property
+    def links(self) -> Mapping[str, Link]:
+        return {"h1": Link("h1", "h1", 2)}
+
+    async def call(self, key: str, verb: Verb, message: bytes, timeout: float) -> bytes:
+        asked = decode_asked(verb, message)
+        if not isinstance(asked, Pull):
+            self.asked.append(asked)
+            return encode(self.says)
+        self.pulled += 1
+        await asyncio.sleep(0.01)
+        return self.tells.pop(0) if self.tells else encode(self.pulls())
+
+    def want(self, wishes: Mapping[str, Wish]) -> None: ...
+
+    def pulls(self, **others: Any) -> Pulled:
+        told = {"spool": SPOOL, "host": "h1", "facts": HostFacts(slots=2), "known": self.known}
+        return Pulled(**{**told, **others})
+
+    async def tell(self, **others: Any) -> None:
+        """Say something, and wait until it was taken in."""
+        self.tells.append(encode(self.pulls(**others)))
+        await self.heard()
+
+    async def heard(self) -> None:
+        await until(lambda: not self.tells, "it to be asked")
+        pulled = self.pulled
+        await until(lambda: self.pulled > pulled + 1, "it to be asked again")
+
+
+class Told:
+    """An open run that has a permit for the spool of the teller, or none."""
+
+    def __init__(self, project: Project, teller: Teller, *, permit: str = SPOOL, **meta: Any) -> None:
+        self.project, self.teller = project, teller
+        self.meta, lock = make_run(project, host_meta(**meta))
+        os.close(lock)
+        self.id = self.meta.run_id
+        self.dir = Path(project.run_dir(self.id))
+        runner = RunnerFacts(RunnerKind.HOSTS, "", "", "", pid=1)
+        files.write_whole(str(self.dir / paths.RUNNER), msgspec.json.encode(runner))
+        if permit:
+            give_permit(str(self.dir), Permit(permit, "h1", paths.now_iso()))
+        files.make_private_directory(project.active)
+        (Path(project.active) / self.id).touch()
+
+    def end(self, **others: Any) -> End:
+        asked = {"run_id": self.id, "reason": RunReason.DONE, "written_by": "wrapper", **others}
+        result = RunResult(**{"status": STATUS_OF.get(asked["reason"], RunReason.DONE), **asked})
+        return End(self.id, msgspec.json.encode(result))
+
+    @property
+    def result(self) -> RunResult | None:
+        return artifacts.read_result(str(self.dir))
+
+
+def host_meta(**others: Any) -> RunMeta:
+    return make_meta(**{"runner": RunnerKind.HOSTS, **others})
+
+
+@asynccontextmanager
+async def relay(project: Project, teller: Teller) -> AsyncIterator[Relay]:
+    means = Means(HostsSettings(reach=0.5), (teller,))
+    found = Relay(project, lambda: means, Journal(project.relay_log))
+    task = asyncio.get_running_loop().create_task(found.run())
+    try:
+        yield found
+        assert not task.done(), "the relay ended"
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.fixture
+def project(project_dir: Path) -> Project:
+    project = Project(str(project_dir))
+    os.makedirs(project.runs)
+    return project
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What failed is tried again at once."""
+    monkeypatch.setattr("subdeck.core.hosts.relay.relay.AGAIN_S", 0.05)
+
+
+@pytest.fixture
+def teller() -> Teller:
+    return Teller()
+
+
+def log(project: Project) -> str:
+    return files.content(project.relay_log).decode()
+
+
+async def test_only_files_of_a_run_are_taken(project: Project, teller: Teller) -> None:
+    """A host writes no record of ours, and nothing that no run has."""
+    run = Told(project, teller)
+    before = {path.name: path.read_bytes() for path in run.dir.iterdir() if path.is_file()}
+    async with relay(project, teller):
+        names = (paths.META, paths.RUNNER, paths.RESULT, paths.PROMPT, paths.PERMIT, paths.PLACE, paths.LOCK)
+        sizes = {name: len(before.get(name, b"")) for name in names}
+        await teller.tell(known=(run.id,), chunks=[Chunk(run.id, name, size, b"{}") for name, size in sizes.items()])
+        assert all(f"it sent a file {name}" in log(project) for name in names)
+    after = {path.name: path.read_bytes() for path in run.dir.iterdir() if path.is_file()}
+    assert before.items() <= {**after, paths.RUNNER: before[paths.RUNNER]}.items()
+    assert set() == after.keys() - before.keys() - {paths.PLACE}
+
+
+async def test_a_piece_is_taken_where_it_fits(project: Project, teller: Teller) -> None:
+    """What comes twice, or leaves a gap, changes nothing."""
+    run = Told(project, teller)
+    teller.known = (run.id,)
+    async with relay(project, teller):
+        pieces = ((0, b"one\n"), (0, b"two\n"), (9, b"three\n"), (4, b"two\n"), (4, b"TWO\n"), (8, b""))
+        await teller.tell(chunks=tuple(Chunk(run.id, paths.STDOUT, offset, piece) for offset, piece in pieces))
+        assert b"one\ntwo\n" == (run.dir / paths.STDOUT).read_bytes()
+
+
+async def test_a_host_speaks_for_its_own_runs(project: Project, teller: Teller) -> None:
+    """Of a run that another spool has the permit for, or none, it can say nothing."""
+    runs = [Told(project, teller, permit=permit) for permit in (OTHER, "")]
+    async with relay(project, teller):
+        ids = tuple(run.id for run in runs)
+        chunks = tuple(Chunk(run_id, paths.STDOUT, 0, b"one\n") for run_id in ids)
+        bells = tuple(Bell(run_id, b'{"seq":7}\n') for run_id in ids)
+        ends = tuple(run.end() for run in runs)
+        await teller.tell(known=ids, chunks=chunks, bells=bells, ends=ends)
+        for run in runs:
+            assert run.result is None
+            assert not (run.dir / paths.STDOUT).exists()
+            assert b'{"seq":7}\n' != files.content(os.path.join(project.active, run.id))
+
+
+async def test_a_log_is_bounded(project: Project, teller: Teller) -> None:
+    """No more is taken of it than its cap and what belongs to the end; the result says that the rest was left."""
+    run = Told(project, teller, log_caps=LogCaps(stdout=10))
+    teller.known = (run.id,)
+    async with relay(project, teller):
+        piece = b"x" * (5 * 1024 * 1024)
+        await teller.tell(chunks=(Chunk(run.id, paths.STDOUT, 0, piece),))
+        await teller.tell(chunks=(Chunk(run.id, paths.STDOUT, len(piece), piece),))
+        assert len(piece) == (run.dir / paths.STDOUT).stat().st_size
+        assert "its stdout.log is longer than 8 MB" in log(project)
+        await teller.tell(ends=(run.end(),))
+        result = await until(lambda: run.result, "its end")
+        assert ("stdout.log: the rest was left on its host, it is too long",) == result.artifact_errors
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "it is empty or cut off"),
+        (b'{"runId": 7}', "cannot be read"),
+        (msgspec.json.encode({"runId": "x", "status": "completed", "reason": "lost", "writtenBy": ""}), "is none"),
+        (msgspec.json.encode({"runId": "x", "status": "odd", "reason": "odd", "writtenBy": ""}), "is none"),
+    ],
+    ids=["nothing", "broken", "contradicts", "unknown"],
+)
+async def test_an_end_that_is_none(project: Project, teller: Teller, content: bytes, why: str) -> None:
+    """It is not believed, and the run says why; a later one that is in order is."""
+    run = Told(project, teller)
+    teller.known = (run.id,)
+    async with relay(project, teller):
+        await teller.tell(ends=(End(run.id, content),))
+        await until(lambda: why in log(project), "the log to say so")
+        assert run.result is None
+
+        async def better() -> bool:
+            await teller.tell(ends=(run.end(),))
+            return run.result is not None
+
+        deadline = asyncio.get_running_loop().time() + 20
+        while not await better():
+            assert asyncio.get_running_loop().time() < deadline
+
+
+async def test_an_end_names_no_path_of_this_machine(project: Project, teller: Teller) -> None:
+    """Where the agent keeps a conversation on its host is nothing that is opened here, and the run stays itself."""
+    run = Told(project, teller)
+    teller.known = (run.id,)
+    async with relay(project, teller):
+        await teller.tell(ends=(run.end(run_id="20200101-000000-abcdef", conversation="/etc/passwd"),))
+        result = await until(lambda: run.result, "its end")
+        assert (run.id, None) == (result.run_id, result.conversation)
+
+
+async def test_what_is_no_message_is_noted(project: Project, teller: Teller) -> None:
+    """Whatever a host answers, the relay goes on, and says in its log what was wrong."""
+    run = Told(project, teller, permit="")
+    async with relay(project, teller):
+        await until(lambda: read_place(str(run.dir)), "the run to be taken up")
+        for answer in (b"", b"\xc1", b"\x80", encode(Answer(Said.KNOWN)), b"x" * 100):
+            teller.tells.append(answer)
+            await teller.heard()
+        assert "no Pulled" in log(project)
+        teller.tells.append(encode(teller.pulls(protocol=PROTOCOL + 1)))
+        await until(lambda: "another version" in log(project), "the log to say so")
+
+
+async def test_an_offer_of_what_nobody_asked_for(project: Project, teller: Teller) -> None:
+    """A run gets its permit when a slot was asked for, and one that is no run gets nothing."""
+    run = Told(project, teller, permit="", needs={"gpu": 1.0})
+    async with relay(project, teller):
+        await until(lambda: read_place(str(run.dir)), "the run to be taken up")
+        await teller.tell(offers=(run.id, "20200101-000000-abcdef"))
+        assert read_permit(str(run.dir)) is None
+        assert not [asked for asked in teller.asked if isinstance(asked, Start)]
+
+
+async def test_a_host_that_refuses(project: Project, teller: Teller) -> None:
+    """The run ends with the host's words, made fit to be shown."""
+    run = Told(project, teller)
+    (run.dir / paths.ENVIRONMENT).write_bytes(b"{}")
+    teller.says = Answer(Said.REFUSED, "there is no \x1b[31m/work\nhere")
+    async with relay(project, teller):
+        result = await until(lambda: run.result, "its end")
+        assert (RunReason.START_FAILED, "relay") == (result.reason, result.written_by)
+        assert "h1 refused it: there is no /work here" == result.error_message
+
+
+async def test_a_run_that_its_host_forgot(project: Project, teller: Teller) -> None:
+    """It had begun, so it is not started again; nobody vouches for it, and it says why."""
+    run = Told(project, teller)
+    async with relay(project, teller):
+        await until(lambda: (place := read_place(str(run.dir))) and place.why, "what is wrong")
+        assert "h1 does not know it any more" == getattr(read_place(str(run.dir)), "why", "")
+        assert not [asked for asked in teller.asked if isinstance(asked, Start)]
+    assert run.result is None
+
+
+async def test_one_run_is_no_others_fault(project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever goes wrong with one, in ways that nobody expects, the others are seen to."""
+    runs = [Told(project, teller, permit="") for _ in range(3)]
+    look = Remote.look
+
+    def fail(remote: Remote) -> None:
+        if remote.id == runs[0].id:
+            raise ValueError("never seen before")
+        look(remote)
+
+    monkeypatch.setattr(Remote, "look", fail)
+    async with relay(project, teller):
+        await until(lambda: all(read_place(str(run.dir)) for run in runs[1:]), "the others to be taken up")
+        assert f"{runs[0].id}: never seen before" in log(project)
+
+
+async def test_another_host_with_the_same_spool(project: Project, teller: Teller) -> None:
+    """A copied spool gets no second start."""
+    run = Told(project, teller)
+    (run.dir / paths.ENVIRONMENT).write_bytes(b"{}")
+    async with relay(project, teller):
+        teller.pulls = lambda **others: replace(Teller.pulls(teller, **others), host="h2")  # type: ignore[method-assign]
+        await until(lambda: "its spool was on h1, and is on h2" in log(project), "the log to say so")
+
+
+def test_a_log_of_a_relay_stays_small(project: Project) -> None:
+    """The newest lines are kept, and the same line is not written twice in a row."""
+    journal = Journal(project.relay_log)
+    for number in range(3000):
+        journal.note(f"line {number} {'x' * 200}")
+        journal.note(f"line {number} {'x' * 200}")
+    lines = log(project).splitlines()
+    assert os.path.getsize(project.relay_log) <= MOST_BYTES + 1000
+    assert len(set(lines)) == len(lines)
+    assert "line 2999 " in lines[-1]
+
+
+def test_the_id_of_a_relay_is_the_projects(project: Project) -> None:
+    """Whoever starts it again, the hosts know it; another project has another."""
+    assert relay_id(project) == relay_id(Project(project.root))
+    assert relay_id(project) != relay_id(Project(f"{project.root}2"))
