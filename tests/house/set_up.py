@@ -73,8 +73,16 @@ RETRY_S = 24 * 3600
 NEW_PI_NODE = (22, 19)
 """What pi 1.x asks for."""
 
-TEST_TOOLS = {"tmux": ("tmux",), "ripgrep": ("rg",), "fd-find": ("fdfind", "fd")}
+TEST_TOOLS = {
+    "tmux": ("tmux",),
+    "ripgrep": ("rg",),
+    "fd-find": ("fdfind", "fd"),
+    "openssh-server": ("sshd", "/usr/sbin/sshd"),
+}
 """Debian package -> executables, any of which will do."""
+
+CLUSTER_TOOLS = {"iproute2": ("ip",)}
+"""The same, for the tests of machines in namespaces, which need root."""
 
 SCREENSHOT_TOOLS = {"librsvg2-bin": ("rsvg-convert",), "fontconfig": ("fc-list",)}
 
@@ -242,6 +250,16 @@ def try_to(install: Callable[[], None], place: Path) -> None:
         say(f"{error}\n  (going on without {place.name}: its tests are skipped)")
 
 
+def need_cluster_tools() -> None:
+    """Install what joins namespaces, where the tests can make them at all; elsewhere they are skipped."""
+    if os.geteuid() != 0:
+        return
+    try:
+        need_tools(CLUSTER_TOOLS, "Tests of many machines need")
+    except SetUpError as error:
+        say(f"{error}\n  (going on without: tests of many machines are skipped)")
+
+
 def need_mcp_clients() -> None:
     """Install foreign clients of MCP."""
     need_npm(MCP_CLIENTS, MCP_CLIENTS_HOME, "clients of MCP")
@@ -284,6 +302,7 @@ def set_up_app() -> None:
 
 def set_up_test() -> None:
     need_tools(TEST_TOOLS, "The tests need")
+    need_cluster_tools()
     install_project("[dev]")
     need_node()
     need_pi()
@@ -297,6 +316,7 @@ def set_up_test() -> None:
 def set_up_bench() -> None:
     """Install a wheel of this moment: an editable install adds 10 ms to every start."""
     need_tools({"tmux": ("tmux",)}, "The benchmarks need")
+    need_cluster_tools()
     install_project("[dev]")
     need_node()
     need_new_pi()
@@ -310,7 +330,7 @@ def set_up_bench() -> None:
     (wheel,) = wheels.glob("*.whl")
     if not (BENCH_VENV / "bin" / "python").exists():
         make_venv(BENCH_VENV)
-    pip(BENCH_VENV, f"{wheel}[acp]")
+    pip(BENCH_VENV, f"{wheel}[acp,hosts]")
     pip(BENCH_VENV, "--force-reinstall", "--no-deps", wheel)
 
 

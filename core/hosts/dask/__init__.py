@@ -1,0 +1,1 @@
+"""Hosts of a dask cluster: the one place that imports distributed."""

@@ -1,0 +1,275 @@
+"""The carrier of a dask cluster: which hosts there are, one message to one of them, a ticket for each run.
+
+Nothing of a run is kept in dask: connections, scheduler and workers may go at any time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from ...config.settings import HostsSettings
+from ...errors import SubdeckError
+from ...run.kinds import Cost
+from ...text.decoding import UNDECODABLE, fit
+from ...text.plain import one_line
+from ..carrier import Carrier, Link, OutOfReach, Wish
+from ..protocol import HostName, Verb
+from . import configuration
+from .security import client_security
+from .ticket import make_ticket
+
+configuration.apply()
+
+from distributed import Client, Future  # noqa: E402 - it reads the configuration when it is imported
+from distributed.core import send_recv  # noqa: E402 # pyright: ignore[reportUnknownVariableType]
+
+LOOK_S = 0.5
+"""Between two looks at the cluster."""
+CONNECT_S = 5.0
+"""How long the scheduler, or a worker, has to take a connection."""
+ANSWER_S = 10.0
+"""How long the scheduler has for an answer of its own."""
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 5.0
+"""Before it is tried to connect again."""
+AGAIN_S = 1.0
+"""Between two tickets for one run."""
+DIRECT_AGAIN_S = 15.0
+"""After how long it is tried again to reach a worker without the scheduler."""
+CLOSE_S = 3.0
+MOST_FAULTS = 3
+SECRETS = (Verb.START, Verb.MESSAGE, Verb.CODE, Verb.FETCH)
+"""What carries prompts, variables and files: through the scheduler only where the operator allows that."""
+
+
+class _Told(Struct, frozen=True):
+    """What the scheduler tells of a worker, as far as it is of use here."""
+
+    status: Annotated[str, Meta(max_length=64)] = ""
+    resources: dict[str, Cost] = {}
+    subdeck: _Card | None = None
+
+
+class _Card(Struct, frozen=True):
+    """What `preload` lets it tell."""
+
+    name: HostName
+
+
+@dataclass
+class _Ticket:
+    future: Future[Any]
+    wish: Wish
+    asked: float
+
+
+class DaskCarrier(Carrier):
+    name = "dask"
+
+    def __init__(self, settings: HostsSettings, relay: str) -> None:
+        """`relay` is the id under which agents know who asks."""
+        self._settings = settings
+        self._address = settings.scheduler or ""
+        self._relay = relay
+        self._client: Client | None = None
+        self._links: dict[str, Link] = {}
+        self._strangers: tuple[str, ...] = ()
+        """Workers without subdeck."""
+        self._indirect: dict[str, float] = {}
+        """Workers that are reached through the scheduler only, and until when that is taken for granted."""
+        self._fault = ""
+        self._wishes: Mapping[str, Wish] = {}
+        self._tickets: dict[str, _Ticket] = {}
+        self._asked = 0
+        self._function = make_ticket()
+
+    @property
+    def links(self) -> Mapping[str, Link]:
+        return self._links
+
+    @property
+    def fault(self) -> str:
+        if self._fault:
+            return self._fault
+        faults = [f"worker {one_line(address, 100)} has no subdeck" for address in self._strangers]
+        if not self._settings.relay_secrets:
+            faults += [_out_of_way(key) for key in self._indirect.keys() & self._links.keys()]
+        return "; ".join(faults[:MOST_FAULTS])
+
+    async def run(self) -> None:
+        wait = FIRST_WAIT_S
+        while True:
+            began = time.monotonic()
+            try:
+                await self._attend()
+            except SubdeckError as error:
+                self._fault = error.advice
+            except Exception as error:
+                self._fault = f"no answer from {self._address}: {_words(error)}"
+            finally:
+                await self._disconnect()
+            wait = FIRST_WAIT_S if time.monotonic() - began > 30 else min(wait * 2, LONGEST_WAIT_S)
+            await asyncio.sleep(wait)
+
+    async def call(self, key: str, verb: Verb, message: bytes, timeout: float) -> bytes:
+        client = self._client
+        if client is None or key not in self._links:
+            raise OutOfReach(self._fault or f"{one_line(key, 100)} is not in the cluster")
+        try:
+            async with asyncio.timeout(timeout):
+                answer = await self._ask(client, key, verb, message)
+        except OutOfReach:
+            raise
+        except Exception as error:  # what an odd peer answers may be raised as anything
+            raise OutOfReach(f"no answer from {one_line(key, 100)}: {_words(error)}") from error
+        if not isinstance(answer, bytes):
+            raise OutOfReach(f"worker {one_line(key, 100)} has no subdeck")
+        return answer
+
+    def want(self, wishes: Mapping[str, Wish]) -> None:
+        self._wishes = dict(wishes)
+        self._settle()
+
+    # --- the cluster --------------------------------------------------------------------------------------------------
+
+    async def _attend(self) -> None:
+        """Stay connected once, as long as that lasts."""
+        security = client_security(self._address, self._settings.tls)
+        client = Client(
+            self._address,
+            security=security,
+            asynchronous=True,
+            timeout=CONNECT_S,
+            name="subdeck",
+            set_as_default=False,
+            direct_to_workers=True,
+        )
+        self._client = client
+        async with asyncio.timeout(CONNECT_S + ANSWER_S):
+            await client
+        client.unsubscribe_topic("print")  # workers have nothing to print here
+        scheduler: Any = client.scheduler
+        stream: Any = client.scheduler_comm
+        while client.status == "running" and not stream.comm.closed():
+            async with asyncio.timeout(ANSWER_S):
+                told = await scheduler.identity(n_workers=-1)
+            self._take(told["workers"])
+            self._fault = ""
+            self._settle()
+            await asyncio.sleep(LOOK_S)
+        raise OSError("the connection broke")
+
+    async def _disconnect(self) -> None:
+        client, self._client = self._client, None
+        self._links, self._strangers = {}, ()
+        self._indirect.clear()
+        self._tickets.clear()
+        if client is None:
+            return
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await client._close(fast=True)  # pyright: ignore[reportPrivateUsage] - close() waits for its tasks
+        except Exception as error:
+            self._fault = self._fault or _words(error)
+
+    def _take(self, workers: Mapping[str, Any]) -> None:
+        links: dict[str, Link] = {}
+        strangers: list[str] = []
+        for address, fields in workers.items():
+            try:
+                told = fit(fields, _Told)
+            except UNDECODABLE:
+                told = _Told()
+            if told.subdeck is None:
+                strangers.append(address)
+            elif told.status == "running":
+                slots = max(1, int(told.resources.get("subdeck", 1)))
+                labels = {label: count for label, count in told.resources.items() if label != "subdeck"}
+                links[address] = Link(key=address, name=told.subdeck.name, slots=slots, labels=labels)
+        self._links, self._strangers = links, tuple(strangers)
+
+    async def _ask(self, client: Client, key: str, verb: Verb, message: bytes) -> object:
+        asked: dict[str, Any] = {"op": "subdeck", "verb": verb.value, "message": message}
+        only_directly = verb in SECRETS and not self._settings.relay_secrets
+        if only_directly or self._indirect.get(key, 0.0) < time.monotonic():
+            try:
+                comm = await client.rpc.connect(key, timeout=CONNECT_S)
+            except (OSError, TimeoutError):
+                self._indirect[key] = time.monotonic() + DIRECT_AGAIN_S
+            else:
+                self._indirect.pop(key, None)
+                try:
+                    return await send_recv(comm, **asked)
+                finally:
+                    client.rpc.reuse(key, comm)
+        if only_directly:
+            raise OutOfReach(_out_of_way(key))
+        scheduler: Any = client.scheduler
+        answers: dict[str, object] = await scheduler.broadcast(msg=asked, workers=[key])
+        return answers.get(key)
+
+    # --- the tickets --------------------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Ask for the tickets that are missing, and take back those that nobody wants any more."""
+        client = self._client
+        if client is None or client.status != "running":
+            return
+        for run in [run for run, ticket in self._tickets.items() if self._is_void(run, ticket)]:
+            self._tickets.pop(run).future.release()
+        now = time.monotonic()
+        for run, wish in self._wishes.items():
+            if not self._links or (wish.host and wish.host not in self._links):
+                continue
+            ticket = self._tickets.get(run)
+            if ticket is not None:
+                if ticket.future.status == "pending" or now - ticket.asked <= AGAIN_S:
+                    continue
+                ticket.future.release()
+            self._tickets[run] = _Ticket(self._submit(client, run, wish), wish, now)
+
+    def _is_void(self, run: str, ticket: _Ticket) -> bool:
+        wish = self._wishes.get(run)
+        if wish is None:
+            return True
+        bound = ticket.wish.host
+        return bool(bound) and (bound not in self._links or (bool(wish.host) and bound != wish.host))
+
+    def _submit(self, client: Client, run: str, wish: Wish) -> Future[Any]:
+        self._asked += 1
+        workers = [wish.host] if wish.host else list(self._links) if self._strangers else None
+        return client.submit(
+            self._function,
+            self._relay,
+            run,
+            key=f"subdeck-{run}-{os.getpid()}-{self._asked}",
+            resources={"subdeck": 1, **wish.needs},
+            retries=0,
+            pure=False,
+            workers=workers,
+            allow_other_workers=False,
+        )
+
+
+def _out_of_way(key: str) -> str:
+    way = "is reached through the scheduler at most, and hosts.relay_secrets does not let prompts go that way"
+    return f"{one_line(key, 100)} {way}"
+
+
+def _words(error: BaseException) -> str:
+    """Say in a clause what went wrong, for a person: the cause rather than what was made of it."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError):
+            return f"the certificates are not of one authority ({one_line(cause.reason or str(cause), 200)})"
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, TimeoutError) and not str(error):
+        return "it takes too long"
+    return one_line(str(error) or type(error).__name__, 300)

@@ -1,0 +1,99 @@
+"""The certificates of a cluster: one authority, and one certificate that it gave to all who belong to the cluster.
+
+dask asks no more of a certificate than its authority, so that several would keep nobody apart. The authority's own key
+is never written down: nobody can make another certificate, and who wants to shut somebody out makes all anew.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from ...config.host_values import TlsFiles
+from ...config.hosts_in_force import keys_in
+from ...errors import UsageError
+from ...system import files
+from ...text.plain import one_line
+
+YEARS = 10
+"""How long they are good for."""
+
+
+def make_keys(directory: str) -> TlsFiles:
+    """Write authority, certificate and key, each for this user alone; return their paths.
+
+    Raises UsageError where one of them is there already, OSError.
+    """
+    paths = keys_in(directory)
+    for path in (paths.ca, paths.cert, paths.key):
+        if os.path.lexists(path):
+            hint = "choose another directory; or remove it, and what was copied from it, where all is to be made anew"
+            raise UsageError("is there already, and is not overwritten", where=one_line(path, 500), hint=hint)
+    files.make_private_directory(directory)
+    for path, content in zip((paths.ca, paths.cert, paths.key), _made(), strict=True):
+        files.write_new(path, content, durable=True)
+    return paths
+
+
+def _made() -> tuple[bytes, bytes, bytes]:
+    """Return an authority's certificate, one that it gave, and the key to that; all as PEM."""
+    authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    authority, member = _name("subdeck hosts"), _name("subdeck host")
+    signs_certificates = _usage(key_cert_sign=True, crl_sign=True)
+    authority_certificate = (
+        _begun(authority, authority, authority_key)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(signs_certificates, critical=True)
+        .sign(authority_key, hashes.SHA256())
+    )
+    certificate = (
+        _begun(member, authority, key)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(digital_signature=True), critical=True)
+        .add_extension(
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False
+        )
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("subdeck")]), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return authority_certificate.public_bytes(pem), certificate.public_bytes(pem), secret
+
+
+def _begun(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))  # the clocks of hosts differ
+        .not_valid_after(now + timedelta(days=365 * YEARS))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+
+
+def _name(common: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _usage(*, digital_signature: bool = False, key_cert_sign: bool = False, crl_sign: bool = False) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=digital_signature,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=key_cert_sign,
+        crl_sign=crl_sign,
+        encipher_only=False,
+        decipher_only=False,
+    )

@@ -1,0 +1,92 @@
+"""What a worker of dask becomes a host by, with `--preload subdeck.core.hosts.dask.preload --resources subdeck=4`.
+
+The slots and the labels are the worker's resources. The name of this module is a part of the protocol: tickets find it
+by that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from importlib.metadata import version
+from typing import Any
+
+import click
+from msgspec import Struct
+
+from ... import paths
+from ...errors import SubdeckError
+from ...text.plain import one_line
+from .. import protocol
+from ..host_agent import HostAgent
+from ..protocol import Answer, Hold, Said, Verb
+from . import configuration
+
+SLOTS = "subdeck"
+"""The resource of dask that a slot is one of."""
+HANDLER = "subdeck"
+"""Both of the handler and of what the scheduler is told of a host."""
+
+
+class Serving(Struct):
+    """The agent of this process, and what renews its leases."""
+
+    agent: HostAgent
+    timer: asyncio.Task[None]
+
+
+_serving: list[Serving] = []
+"""At most one."""
+
+
+@click.command()
+@click.option("--spool", default="", help="Where the runs are kept.")
+@click.option("--host-name", default="", help="What the host is called.")
+async def dask_setup(worker: Any, spool: str, host_name: str) -> None:
+    """Make an agent and its handler. Ends the process where that fails: it would take tickets and hold no slots."""
+    resources: dict[str, float] = worker.state.total_resources
+    try:
+        agent = HostAgent(
+            spool or paths.spool_dir(),
+            slots=int(resources.get(SLOTS, 1)),
+            labels={label: count for label, count in resources.items() if label != SLOTS},
+            carrier=f"distributed {version('distributed')}",
+            name=host_name,
+        )
+    except (SubdeckError, OSError) as error:
+        sys.exit(f"subdeck: {one_line(str(error), 1000)}")
+    configuration.drop_variables()
+    _serving.append(Serving(agent, asyncio.create_task(agent.run())))
+    worker.handlers[HANDLER] = answer
+    worker.startup_information[HANDLER] = _told
+
+
+async def dask_teardown(_: Any) -> None:
+    """End the agent; runs go on."""
+    while _serving:
+        serving = _serving.pop()
+        serving.timer.cancel()
+        serving.agent.close()
+
+
+async def answer(verb: str, message: bytes) -> bytes:
+    """Answer what a relay asks: the handler."""
+    if not _serving:
+        return protocol.encode(Answer(Said.REFUSED, "the host's agent has ended"))
+    try:
+        asked = Verb(verb)
+    except ValueError:
+        return protocol.encode(Answer(Said.REFUSED, f"no verb is called {one_line(str(verb), 40)}"))
+    return await _serving[0].agent.answer(asked, bytes(message))
+
+
+async def hold(relay: str, run: str) -> str:
+    """Hold a slot for a run until it has ended; what tickets call. Returns a word of `Said`."""
+    said = protocol.decode_answer(Verb.HOLD, await answer(Verb.HOLD, protocol.encode(Hold(relay, run))))
+    return str(said.said)
+
+
+async def _told(_: Any) -> dict[str, object]:
+    """Return what the scheduler tells relays of this host."""
+    agent = _serving[0].agent
+    return {"name": agent.name, "spool": agent.spool_id}

@@ -1,0 +1,144 @@
+"""A cluster of this machine alone, to try runs on hosts: a scheduler and hosts with spools of their own, on loopback.
+
+It has certificates that are made for it and go with it: others on this machine could reach its ports.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator
+
+from ... import paths
+from ...config import hosts_in_force
+from ...config.host_values import TlsFiles, split_address
+from ...config.hosts_in_force import TryCluster
+from ...errors import RunnerUnavailable, SubdeckError
+from ...project.liveness import ask_to_stop
+from ...run import artifacts
+from ...run.model import StopReason
+from ...run.snapshot import Queued, RunSnapshot
+from ...system import files, processes
+from ..spool import is_relay
+from .certificates import make_keys
+from .keeper import Keeper
+from .scheduler import scheduler_program
+from .worker import Host
+
+UP_S = 60.0
+"""How long the scheduler gets to listen."""
+STOPPING_S, FETCHING_S = 15.0, 3.0
+"""How long the runs get to end, and their results to be fetched, when the cluster ends."""
+LOOK_S = 0.1
+
+
+def try_cluster(count: int, slots: int, *, say: Callable[[str], None], report: Callable[[str], None]) -> None:
+    """Keep a cluster of so many hosts until this process is told to end; runs on it are stopped then.
+
+    Raises RunnerUnavailable where one is kept already, or the scheduler does not come up; OSError.
+    """
+    if other := hosts_in_force.kept_cluster():
+        what = f"a cluster to try is there already, kept by process {other.pid}"
+        raise RunnerUnavailable(what, where=hosts_in_force.try_file(), hint="use that one, or end it with ctrl-C")
+    place = paths.state_file("hosts", "try")
+    keys = os.path.join(place, "keys")
+    files.remove_tree(keys)
+    certificates = make_keys(keys)
+    spools = [os.path.join(place, f"h{number}") for number in range(1, count + 1)]
+    address = f"tls://127.0.0.1:{_free_port()}"
+    try:
+        with Keeper(report) as keeper:
+            keeper.add(scheduler_program(address, certificates, os.path.join(place, "scheduler")))
+            if _comes_up(keeper, address, certificates):
+                return
+            for spool in spools:
+                name = os.path.basename(spool)
+                keeper.add(Host(address, certificates, slots, spool, name=name, listen="127.0.0.1").program)
+            own = os.getpid()
+            hosts_in_force.publish(
+                TryCluster(
+                    scheduler=address,
+                    ca=certificates.ca,
+                    cert=certificates.cert,
+                    key=certificates.key,
+                    pid=own,
+                    started=processes.start_time(own) or 0,
+                    boot_id=processes.boot_id(),
+                )
+            )
+            say(_next_steps(count, slots))
+            keeper.run()
+            _stop_runs(keeper, spools, report)
+    finally:
+        files.remove(hosts_in_force.try_file())
+        files.remove_tree(keys)
+
+
+def _comes_up(keeper: Keeper, address: str, certificates: TlsFiles) -> bool:
+    """Wait for the scheduler; return True where this process was told to end instead. Raises RunnerUnavailable."""
+    deadline = time.monotonic() + UP_S
+    while not _listens(address, certificates):
+        if keeper.run(LOOK_S):
+            return True
+        if time.monotonic() > deadline:
+            raise RunnerUnavailable("the scheduler did not come up", where=address, hint="see above what it says")
+    return False
+
+
+def _stop_runs(keeper: Keeper, spools: list[str], report: Callable[[str], None]) -> None:
+    """Stop all runs, and keep the hosts until their relay has fetched the ends; told to end once more, do not wait."""
+    going_on = list(_runs(spools, ended=False))
+    for project, run_id in going_on:
+        meta = artifacts.read_meta(project.run_dir(run_id)) or artifacts.unreadable_meta(project.run_dir(run_id))
+        run = RunSnapshot(meta=meta, state=Queued())
+        try:
+            ask_to_stop(project, run, force=False, by="hosts try", reason=StopReason.STOPPED)
+        except SubdeckError as error:
+            report(error.advice)
+    if going_on:
+        report(f"Stopping {len(going_on)} run{'s' * (len(going_on) > 1)} …")
+    for patience, ended in ((STOPPING_S, False), (FETCHING_S, True)):
+        deadline = time.monotonic() + patience
+        while any(_runs(spools, ended=ended)) and time.monotonic() < deadline:
+            if keeper.run(LOOK_S):
+                return
+
+
+def _runs(spools: list[str], *, ended: bool) -> Iterator[tuple[paths.Project, str]]:
+    """Yield the runs in spools: those that have ended and were not fetched yet, or those that go on."""
+    for spool in spools:
+        for name in filter(is_relay, files.names(spool)):
+            project = paths.Project(os.path.join(spool, name))
+            for run_id in artifacts.run_ids(project.runs):
+                if os.path.lexists(f"{project.run_dir(run_id)}/{paths.RESULT}") == ended:
+                    yield project, run_id
+
+
+def _next_steps(count: int, slots: int) -> str:
+    hosts = "one host" if count == 1 else f"{count} hosts"
+    return (
+        f"A cluster to try: {hosts} on this machine, {slots} runs each at the same time.\n"
+        "In another terminal:\n"
+        "  subdeck hosts                        the hosts\n"
+        '  subdeck run PRESET "TASK" --runner hosts\n'
+        "ctrl-C ends it, and stops what runs on it."
+    )
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _listens(address: str, certificates: TlsFiles) -> bool:
+    context = ssl.create_default_context(cafile=certificates.ca)
+    context.load_cert_chain(certificates.cert, certificates.key)
+    context.check_hostname = False  # dask's own rule: the authority decides
+    try:
+        with socket.create_connection(split_address(address), timeout=5.0) as plain, context.wrap_socket(plain):
+            return True
+    except OSError:
+        return False
