@@ -1,0 +1,94 @@
+"""Brings the relay's messages to the hosts of `hosts.ssh`, and has runs placed there by how many slots are free."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ...config.settings import HostsSettings
+from ..carrier import Carrier, Link, OutOfReach, Wish
+from ..protocol import Hold, Verb, encode
+from .line import HostLine
+from .placing import choose
+
+AGAIN_S = 1.0
+"""After so long a ticket that ended is asked for anew."""
+
+
+class SshCarrier(Carrier):
+    name = "ssh"
+
+    def __init__(self, settings: HostsSettings, relay: str) -> None:
+        """`relay` is what its relay calls itself: tickets name it."""
+        self._relay = relay
+        self._lines = {host: HostLine(host, settings.ssh_slots, self._wake) for host in dict.fromkeys(settings.ssh)}
+        self._wishes: Mapping[str, Wish] = {}
+        self._tickets: dict[str, tuple[Wish, str, asyncio.Task[None]]] = {}
+        """By run: what is wished, the key of the host, and what holds the slot there."""
+        self._news = asyncio.Event()
+
+    async def run(self) -> None:
+        lines = [asyncio.create_task(line.run()) for line in self._lines.values()]
+        try:
+            while True:
+                await self._news.wait()
+                self._news.clear()
+                self._place()
+        finally:
+            tasks = (*lines, *(task for _, _, task in self._tickets.values()))
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def links(self) -> Mapping[str, Link]:
+        return MappingProxyType({key: line.link for key, line in self._lines.items() if line.link})
+
+    @property
+    def fault(self) -> str:
+        return "; ".join(line.fault for line in self._lines.values() if line.fault)
+
+    async def call(self, key: str, verb: Verb, message: bytes, timeout: float) -> bytes:
+        return await self._line(key).ask(verb, message, timeout)
+
+    def want(self, wishes: Mapping[str, Wish]) -> None:
+        self._wishes = dict(wishes)
+        self._wake()
+
+    def _wake(self) -> None:
+        self._news.set()
+
+    def _line(self, key: str) -> HostLine:
+        line = self._lines.get(key)
+        if line is None:
+            raise OutOfReach(f"{key} is not among hosts.ssh")
+        return line
+
+    def _place(self) -> None:
+        """Take back what is not wished any more, and ask for what is."""
+        for run, (_, key, task) in list(self._tickets.items()):
+            wish = self._wishes.get(run)
+            if wish is not None and wish.host in ("", key):
+                self._tickets[run] = wish, key, task
+            else:
+                task.cancel()
+                del self._tickets[run]
+        held = [(wish, key) for wish, key, _ in self._tickets.values()]
+        # What is bound to a host goes first: most of it is there already.
+        for wish in sorted(self._wishes.values(), key=lambda wish: not wish.host):
+            if wish.run in self._tickets or (key := choose(wish, self.links, held)) is None:
+                continue
+            held.append((wish, key))
+            self._tickets[wish.run] = wish, key, asyncio.create_task(self._hold(wish.run, key))
+
+    async def _hold(self, run: str, key: str) -> None:
+        """Be a ticket: hold a slot of a host until the agent lets go of it."""
+        try:
+            await self._line(key).ask(Verb.HOLD, encode(Hold(self._relay, run)), None)
+        except OutOfReach:
+            pass  # the host gets another one when it is back
+        await asyncio.sleep(AGAIN_S)
+        if self._tickets.get(run, (None, "", None))[2] is asyncio.current_task():
+            del self._tickets[run]
+            self._wake()

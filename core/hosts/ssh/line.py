@@ -1,0 +1,185 @@
+"""The line to one host: ssh as a process of ours, made again and again for as long as it is wanted."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable
+from contextlib import suppress
+
+from ...system.log import log_fault
+from ...text.plain import one_line
+from ..carrier import NOT_YET, Link, OutOfReach
+from ..protocol import MOST_MESSAGE, PROTOCOL, Verb
+from .connection import AgentHello, CarrierHello, Connection, OtherProtocol
+from .frames import ANSWER, CANCEL, MAGIC, MOST_BANNER, BadFrame, Message
+from .program import command, why_ended
+
+GREETING_S = 45.0
+"""How long it may take until the agent speaks: ssh connects, and the agent may have to be started."""
+FIRST_WAIT_S = 0.5
+LONGEST_WAIT_S = 30.0
+HELD_S = 20.0
+"""A connection that held for so long was a good one: the next is made without much waiting."""
+ENDING_S = 2.0
+MOST_STDERR = 8192
+
+
+class HostLine:
+    """Keeps one host connected, and asks it."""
+
+    def __init__(self, host: str, slots: int, changed: Callable[[], None]) -> None:
+        """`slots` is for a host that does not say; `changed` is called when it comes or goes."""
+        self.host = host
+        self.link: Link | None = None
+        self.fault = f"{host}: {NOT_YET}"
+        """Why it cannot be asked, in words for a person; empty where it can."""
+        self._slots = slots
+        self._changed = changed
+        self._connection: Connection | None = None
+        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._last_id = 0
+
+    async def run(self) -> None:
+        """Keep connected until cancelled."""
+        wait = FIRST_WAIT_S
+        while True:
+            began = time.monotonic()
+            try:
+                fault = await self._connect_once()
+            except Exception as error:  # whatever it is, the next attempt may do better
+                log_fault(f"while connected with {self.host}", error)
+                fault = f"{self.host}: {one_line(str(error) or type(error).__name__, 200)}"
+            self._let_go(fault)
+            if time.monotonic() - began > HELD_S:
+                wait = FIRST_WAIT_S
+            await asyncio.sleep(wait * random.uniform(0.8, 1.2))  # noqa: S311 - keeps many from coming at once
+            wait = min(2 * wait, LONGEST_WAIT_S)
+
+    async def ask(self, verb: Verb, message: bytes, timeout: float | None) -> bytes:
+        """Ask the host, for at most `timeout` seconds. Raises OutOfReach."""
+        connection = self._connection
+        if connection is None:
+            raise OutOfReach(self.fault)
+        if len(message) > MOST_MESSAGE:
+            raise OutOfReach(f"{self.host}: a message of {len(message):,} bytes is too large")
+        self._last_id = number = self._last_id % (2**32 - 1) + 1
+        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        connection.send(Message(number, verb, message))
+        try:
+            async with asyncio.timeout(timeout):
+                return await answer
+        except TimeoutError as error:
+            raise OutOfReach(f"{self.host}: no answer within {timeout:g} s") from error
+        finally:
+            self._waiting.pop(number, None)
+            if answer.cancelled() and connection is self._connection:
+                connection.send(Message(number, CANCEL))
+
+    async def _connect_once(self) -> str:
+        """Connect, and stay so for as long as it goes well; return why it does not any more."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command(self.host), stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=MOST_BANNER, start_new_session=True
+            )
+        except OSError as error:
+            return f"ssh cannot be started: {error.strerror}"
+        said = bytearray()
+        stderr = asyncio.create_task(_keep_end(process, said))
+        try:
+            fault = await self._converse(process)
+        finally:
+            code = await _end(process)
+            await asyncio.wait((stderr,), timeout=ENDING_S)
+            stderr.cancel()
+        return fault or why_ended(self.host, code, bytes(said))
+
+    async def _converse(self, process: Process) -> str:
+        """Return why this side ended it; nothing where the other side did."""
+        assert process.stdin and process.stdout  # noqa: S101 - they are pipes
+        try:
+            async with asyncio.timeout(GREETING_S):
+                await process.stdout.readuntil(MAGIC)
+                connection = Connection(process.stdout, process.stdin)
+        except TimeoutError:
+            return f"{self.host}: no agent speaks there within {GREETING_S:g} s"
+        except asyncio.LimitOverrunError:
+            return f"{self.host}: its login writes more than {MOST_BANNER // 1024} kB, and no agent speaks"
+        except (asyncio.IncompleteReadError, OSError):
+            return ""
+        writing = asyncio.create_task(connection.write())
+        try:
+            hello = await connection.receive_hello(AgentHello)
+            connection.say_hello(CarrierHello(slots=self._slots))
+            self._join(connection, hello)
+            while True:
+                message = await connection.receive()
+                answer = self._waiting.get(message.id)
+                if message.word == ANSWER and answer is not None and not answer.done():
+                    answer.set_result(message.content)
+        except OtherProtocol as error:
+            return (
+                f"{self.host}: subdeck {one_line(error.subdeck, 40)} there speaks version {error.protocol} of the"
+                f" messages, this one version {PROTOCOL}; install the same version on both machines"
+            )
+        except BadFrame as error:
+            return f"{self.host}: what comes from there cannot be read ({one_line(str(error), 100)})"
+        except TimeoutError:
+            return f"{self.host}: no word from its agent"
+        except (OSError, EOFError):
+            return ""
+        finally:
+            writing.cancel()
+            with suppress(asyncio.CancelledError, OSError):
+                await writing
+
+    def _join(self, connection: Connection, hello: AgentHello) -> None:
+        self._connection = connection
+        self.link = Link(self.host, hello.host, hello.slots or self._slots, hello.labels)
+        self.fault = ""
+        self._changed()
+
+    def _let_go(self, fault: str) -> None:
+        was_there = self.link is not None
+        self._connection, self.link, self.fault = None, None, fault
+        for answer in list(self._waiting.values()):
+            if not answer.done():
+                answer.set_exception(OutOfReach(fault))
+        if was_there:
+            self._changed()
+
+
+async def _keep_end(process: Process, said: bytearray) -> None:
+    """Keep the end of what ssh and the agent say on stderr."""
+    assert process.stderr  # noqa: S101 - it is a pipe
+    while block := await process.stderr.read(4096):
+        said += block
+        del said[:-MOST_STDERR]
+
+
+async def _end(process: Process) -> int:
+    """End ssh, unless it has ended; return its exit code.
+
+    asyncio says that a process has ended once its pipes are closed, which others may have open, too.
+    """
+    assert process.stdin and process.stdout  # noqa: S101 - they are pipes
+    process.stdin.close()
+    dropping = asyncio.create_task(_drop(process.stdout))
+    try:
+        for end in (process.kill, lambda: None):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ENDING_S):
+                    return await process.wait()
+            with suppress(ProcessLookupError):
+                end()
+        return process.returncode if process.returncode is not None else -signal.SIGKILL
+    finally:
+        dropping.cancel()
+
+
+async def _drop(stream: asyncio.StreamReader) -> None:
+    while await stream.read(MOST_BANNER):
+        continue

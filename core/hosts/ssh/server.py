@@ -1,0 +1,156 @@
+"""The host's end: a process of its own that has a spool and answers all who come by ssh, until nothing is left to do.
+
+`python -P -E -m subdeck.core.hosts.ssh.server ROOT READY SLOTS [NAME=NUMBER …]`: READY is a descriptor that gets the
+reason where it cannot serve, and is closed once it does; SLOTS is 0 where nobody said how many.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+
+from ... import __version__
+from ...errors import SubdeckError
+from ..host_agent import HostAgent
+from ..protocol import PROTOCOL, Verb
+from . import spool_socket
+from .connection import AgentHello, CarrierHello, Connection, OtherProtocol
+from .frames import ANSWER, CANCEL, MOST_OPEN, BadFrame, Message
+
+IDLE_S = 600.0
+"""How long it goes on without a connection and without an open run."""
+LOOK_S = 5.0
+SLOTS = 4
+"""Until a carrier says how many."""
+_VERBS = frozenset(Verb)
+
+
+def version_line(version: str = __version__, protocol: int = PROTOCOL) -> bytes:
+    """Return what each connection begins with; who connects on this host reads it and does not pass it on."""
+    return f"subdeck {version} {protocol}\n".encode()
+
+
+class AgentServer:
+    """Answers carriers from one spool."""
+
+    def __init__(self, root: str, *, slots: int = 0, labels: Mapping[str, float] | None = None) -> None:
+        """With no `slots` it takes what a carrier says. Raises SpoolBusy, SubdeckError or OSError."""
+        self._agent = HostAgent(root, slots=slots or SLOTS, labels=labels or {}, carrier="ssh")
+        self._slots = slots
+        self._labels = dict(labels or {})
+        self._connections: set[asyncio.Task[None]] = set()
+        self._busy_at = time.monotonic()
+        try:
+            self._socket = spool_socket.listening(root)
+        except BaseException:
+            self._agent.close()
+            raise
+
+    async def run(self, *, idle_s: float = IDLE_S, look_s: float = LOOK_S) -> None:
+        """Answer until there was nothing to do for `idle_s` seconds, or until cancelled."""
+        timer = asyncio.create_task(self._agent.run())
+        server = await asyncio.start_unix_server(self._accept, sock=self._socket)
+        try:
+            while not timer.done() and not self._is_idle(idle_s):
+                await asyncio.wait((timer,), timeout=look_s)
+        finally:
+            server.close()
+            tasks = (timer, *self._connections)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._agent.close()
+        if not timer.cancelled() and (fault := timer.exception()):
+            raise fault
+
+    def _is_idle(self, idle_s: float) -> bool:
+        if self._connections or self._agent.has_open_runs:
+            self._busy_at = time.monotonic()
+        return time.monotonic() - self._busy_at > idle_s
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task  # noqa: S101 - the loop calls this as a task
+        self._connections.add(task)
+        try:
+            if spool_socket.is_own(writer.get_extra_info("socket")):
+                writer.write(version_line())
+                await self._serve(Connection(reader, writer))
+        except (OSError, EOFError):
+            pass  # it has gone
+        except (BadFrame, OtherProtocol) as error:
+            print(f"a connection was ended: {error}", file=sys.stderr, flush=True)
+        except asyncio.CancelledError:
+            pass  # by `run`, which ends; the task is nobody else's
+        finally:
+            self._connections.discard(task)
+            self._busy_at = time.monotonic()
+            writer.close()
+
+    async def _serve(self, connection: Connection) -> None:
+        """Answer a carrier until it goes. Raises what `Connection.receive` does, OtherProtocol."""
+        requests: dict[int, asyncio.Task[None]] = {}
+        sending = asyncio.create_task(connection.write())
+        try:
+            connection.say_hello(
+                AgentHello(subdeck=__version__, host=self._agent.name, slots=self._slots, labels=self._labels)
+            )
+            hello = await connection.receive_hello(CarrierHello)
+            if hello.slots and not self._slots:
+                self._agent.slots = hello.slots
+            while True:
+                message = await connection.receive()
+                if message.word == CANCEL:
+                    if message.id in requests:
+                        requests[message.id].cancel()
+                elif message.word not in _VERBS or message.id in requests or len(requests) >= MOST_OPEN:
+                    raise BadFrame("a request that cannot be answered")
+                else:
+                    request = asyncio.create_task(self._answer(connection, message))
+                    requests[message.id] = request
+                    request.add_done_callback(lambda _, number=message.id: requests.pop(number, None))
+        finally:
+            tasks = (sending, *requests.values())
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _answer(self, connection: Connection, request: Message) -> None:
+        answer = await self._agent.answer(Verb(request.word), request.content)
+        connection.send(Message(request.id, ANSWER, answer))
+
+
+def main() -> int:
+    """Serve the spool that is named in the arguments; return the exit code."""
+    root, ready, slots, *labels = sys.argv[1:]
+    try:
+        asyncio.run(_run(root, int(ready), int(slots), _labels(labels)))
+    except (SubdeckError, OSError) as error:
+        with suppress(OSError):  # it was ready
+            os.write(int(ready), str(error).encode())
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+async def _run(root: str, ready: int, slots: int, labels: Mapping[str, float]) -> None:
+    server = AgentServer(root, slots=slots, labels=labels)
+    os.close(ready)
+    serving = asyncio.current_task()
+    assert serving  # noqa: S101 - a coroutine of `asyncio.run`
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, serving.cancel)
+    with suppress(asyncio.CancelledError):
+        await server.run()
+
+
+def _labels(words: list[str]) -> dict[str, float]:
+    return {name: float(value) for name, _, value in (word.partition("=") for word in words)}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

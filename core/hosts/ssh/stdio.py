@@ -1,0 +1,166 @@
+"""`subdeck hosts agent`, which ssh starts: joins its stdin and stdout with the agent of the spool, and starts that."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from subprocess import DEVNULL, Popen
+
+from ... import __version__
+from ...errors import SubdeckError, UsageError
+from ...system import files, processes
+from ...text.plain import one_line
+from ..protocol import PROTOCOL
+from . import spool_socket
+from .frames import MAGIC
+
+START_S = 30.0
+"""How long an agent may take to listen, and one that is too old to end."""
+OTHER_S = 3.0
+"""How long another process may take that is just about to listen."""
+MOST_LINE = 200
+BLOCK = 64 * 1024
+LARGEST_LOG = 1024 * 1024
+_OF_THE_LOGIN = ("SSH_CLIENT", "SSH_CONNECTION", "SSH_ORIGINAL_COMMAND", "SSH_TTY")
+"""What tells of a connection that the agent outlives."""
+
+
+def join(root: str, *, slots: int = 0, labels: Mapping[str, float] | None = None) -> None:
+    """Pass everything on between stdin, stdout and the agent, until one of them ends. Raises SubdeckError, OSError."""
+    if not sys.stdin or not sys.stdout or sys.stdin.isatty():
+        raise UsageError(
+            "programs talk to it, through ssh",
+            where="subdeck hosts agent",
+            hint="name this machine below hosts: ssh: in the settings of the one that starts runs",
+        )
+    stdin, stdout = (fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3) for number in (0, 1))
+    os.dup2(2, 1)  # nothing but frames gets there
+    files.make_private_directory(root)
+    agent = _agent(root, slots, labels or {})
+    _write(stdout, MAGIC)
+    threading.Thread(target=_pass_in, args=(stdin, agent), daemon=True).start()
+    try:
+        while block := agent.recv(BLOCK):
+            _write(stdout, block)
+    except OSError:
+        return  # one of the two has gone, and that is the end of it
+
+
+def _pass_in(stdin: int, agent: socket.socket) -> None:
+    try:
+        while block := os.read(stdin, BLOCK):
+            agent.sendall(block)
+        agent.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        return  # the other thread sees that
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _agent(root: str, slots: int, labels: Mapping[str, float]) -> socket.socket:
+    """Connect with the agent of a spool: the one that lives, unless it is older than this program, or a new one."""
+    deadline = time.monotonic() + START_S
+    why = ""
+    while True:
+        try:
+            agent = spool_socket.connected(root)
+        except BlockingIOError as error:
+            raise SubdeckError(
+                "the agent there takes no connections",
+                where=root,
+                hint="end it there (pgrep -f hosts.ssh.server); its runs go on",
+            ) from error
+        if agent is not None:
+            if not _is_older(_version_line(agent)):
+                return agent
+            _end(agent, deadline)
+        if time.monotonic() > deadline:
+            raise SubdeckError(why or f"no agent listens after {START_S:g} s", where=root)
+        if why:
+            time.sleep(0.2)  # one that was started at the same time may be about to listen
+        fault = _start(root, slots, labels)
+        if fault and not why:
+            deadline = min(deadline, time.monotonic() + OTHER_S)
+        why = fault
+
+
+def _start(root: str, slots: int, labels: Mapping[str, float]) -> str:
+    """Start an agent that outlives this process; return why it does not serve, or nothing once it listens."""
+    log = os.path.join(root, spool_socket.LOG)
+    descriptor, writing = os.pipe()
+    words = (root, str(writing), str(slots), *(f"{name}={value:g}" for name, value in labels.items()))
+    environment = {name: value for name, value in os.environ.items() if name not in _OF_THE_LOGIN}
+    try:
+        with open(log, "ab", opener=files.open_private) as stderr:
+            if os.fstat(stderr.fileno()).st_size > LARGEST_LOG:
+                os.ftruncate(stderr.fileno(), 0)
+            Popen(
+                # -E: no PYTHON* variable of a user may change what supervises; -P: nor a module in a directory.
+                (sys.executable, "-P", "-E", "-m", "subdeck.core.hosts.ssh.server", *words),
+                stdin=DEVNULL,
+                stdout=stderr,
+                stderr=stderr,
+                cwd="/",
+                env=environment,
+                pass_fds=(writing,),
+                start_new_session=True,
+            )
+    finally:
+        os.close(writing)
+    with open(descriptor, "rb") as said:
+        ready, _, _ = select.select([said], [], [], START_S)
+        return said.read(4000).decode("utf-8", "replace") if ready else f"it does not listen after {START_S:g} s"
+
+
+def _version_line(agent: socket.socket) -> bytes:
+    """Read the line that a connection begins with. Raises SubdeckError where the agent does not answer."""
+    agent.settimeout(START_S)
+    line = b""
+    try:
+        while not line.endswith(b"\n") and len(line) < MOST_LINE:
+            byte = agent.recv(1)
+            if not byte:
+                break
+            line += byte
+    except TimeoutError as error:
+        pid = spool_socket.peer_pid(agent)
+        agent.close()
+        raise SubdeckError(
+            f"the agent there, process {pid}, does not answer", hint=f"end it there with kill -9 {pid}; its runs go on"
+        ) from error
+    agent.settimeout(None)
+    return line
+
+
+def _is_older(line: bytes) -> bool:
+    """Return whether an agent is of an earlier version than this program, or does not say."""
+    words = one_line(line.decode("ascii", "replace")).split()
+    if len(words) != 3 or not words[2].isdecimal():
+        return True
+    return (int(words[2]), _numbers(words[1])) < (PROTOCOL, _numbers(__version__))
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in version.split(".") if number.isdecimal()]
+
+
+def _end(agent: socket.socket, deadline: float) -> None:
+    """Have an agent end that is older than this program; its runs go on, and the next agent takes them over."""
+    pid = spool_socket.peer_pid(agent)
+    started = processes.start_time(pid)
+    agent.close()
+    if started is None or not processes.send(pid, signal.SIGTERM, started):
+        return
+    while processes.is_alive(pid, started) and time.monotonic() < deadline:
+        time.sleep(0.05)
