@@ -10,7 +10,7 @@ from ..config.yaml_tree import read_text
 from ..engine import Engine
 from ..errors import ContentError, SubdeckError, UsageError
 from ..project.registry import count
-from ..run.model import Limits, RunRequest, RunStatus, WorktreeFrom
+from ..run.model import Limits, RunnerKind, RunRequest, RunStatus, WorktreeFrom
 from ..run.snapshot import RunSnapshot
 from ..run.tool_policy import parse_tools
 from ..text.plain import one_line
@@ -107,6 +107,7 @@ def _read_request(
     tools: str | None = None,
     prompt: str | None = None,
     save_as: str | None = None,
+    needs: Sequence[str] = (),
     worktree: str | None = None,
     no_worktree: bool = False,
     **asked: Any,
@@ -130,6 +131,7 @@ def _read_request(
         preset=preset,
         tools=None if tools is None else parse_tools(tools),
         prompt=_read_prompt(prompt) if prompt else "",
+        needs=_needs(needs),
         worktree=_worktree(worktree, no_worktree=no_worktree),
         **asked,
     )
@@ -142,6 +144,15 @@ def _worktree(begins: str | None, *, no_worktree: bool) -> WorktreeFrom | None:
     if begins and no_worktree:
         raise UsageError("--worktree and --no-worktree contradict each other", where="--worktree", hint="keep one")
     return WorktreeFrom.NONE if no_worktree else WorktreeFrom(begins) if begins else None
+
+
+def _needs(texts: Sequence[str]) -> dict[str, float] | None:
+    """Return what the host has to have; None where nothing is said of it. Raises UsageError."""
+    if not texts:
+        return None
+    from ..config.host_values import read_needs
+
+    return read_needs(texts)
 
 
 def _preset_and_task(args: Sequence[str], *, no_preset: bool) -> tuple[str | None, str]:
@@ -188,6 +199,9 @@ def _save(engine: Engine, name: str, request: RunRequest) -> None:
     description = one_line(request.description) or one_line(request.task, DESCRIPTION_LENGTH)
     path = save_preset(
         *(engine.project.home, name, description, request.model, request.tools, request.prompt),
+        runner=RunnerKind.HOSTS if request.runner == RunnerKind.HOSTS else None,
+        host=request.host,
+        needs=request.needs,
         worktree=request.worktree,
         check=request.check,
         limits=Limits(budget=request.budget, max_tokens=request.max_tokens),

@@ -19,7 +19,14 @@ EPILOG = (
 _OPTIONS = (
     click.option("--model", metavar="M", help="Model as provider/id, instead of the preset's."),
     click.option("--cwd", metavar="DIR", help="Directory the child works in (default: the current one)."),
-    click.option("--runner", metavar="R", help="How the child runs: process or tmux."),
+    click.option("--runner", metavar="R", help="How the child runs: process, tmux or hosts."),
+    click.option("--host", metavar="NAME", help="With --runner hosts: the host to run on (default: any)."),
+    click.option(
+        *("--needs", "needs"),
+        metavar="LABEL=N",
+        multiple=True,
+        help="With --runner hosts: what the host has to have, as gpu=1; may be given several times.",
+    ),
     click.option("--agent", metavar="A", help=f"Which agent: auto, {', '.join(KINDS)}, or a name from the settings."),
     click.option("--previous", metavar="RUN", help="The run whose answer replaces {previous} in the task."),
     click.option(

@@ -12,7 +12,10 @@ from ..run.model import LARGEST
 from ..text.plain import one_line
 from .results import CallRejected, ToolError, argument_error
 
-TEXTS = ("preset", "task", "model", "cwd", "description", "sessionId")
+TEXTS = ("preset", "task", "model", "cwd", "description", "sessionId", "host")
+PLACES = ("host", "needs")
+"""Fields that are there only where the operator has hosts."""
+ANY_HOST = "any"
 
 AMOUNTS = ("budget", "maxTokens")
 """Limits that a call may only lower."""
@@ -43,17 +46,28 @@ class TaskArguments(Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     worktree: bool = False
     """Whether the child gets a worktree of its own whatever preset and settings say."""
+    host: str | None = None
+    """The host to run on, empty for any; None leaves the machine to preset and settings."""
+    needs: dict[str, float] | None = None
+    """What the host has to have."""
+
+    @property
+    def names_host(self) -> bool:
+        return self.host is not None or self.needs is not None
 
 
-def subagent_arguments(params: object, *, isolated: bool) -> tuple[bool, tuple[TaskArguments, ...]]:
-    """Return whether the call is parallel, and its tasks. `isolated` tells whether that field is shown to parents.
+def subagent_arguments(
+    params: object, *, isolated: bool, hosts: bool = False
+) -> tuple[bool, tuple[TaskArguments, ...]]:
+    """Return whether the call is parallel, and its tasks. `isolated` and `hosts` tell whether those fields are shown to
+    parents.
 
     Raises CallRejected.
     """
     arguments = _mapping(params)
     if "chain" in arguments:
         raise _rejected("chain is not supported", field="chain", value=arguments["chain"], hint=CHAIN_HINT)
-    single = _task_fields(isolated=isolated)
+    single = _task_fields(isolated=isolated, hosts=hosts)
     _reject_any(_unknown_names(arguments, (*single, "tasks")))
     named = [name for name in single if name in arguments]
     if "tasks" not in arguments:
@@ -70,13 +84,13 @@ def subagent_arguments(params: object, *, isolated: bool) -> tuple[bool, tuple[T
     return True, _tasks(arguments["tasks"], single)
 
 
-def background_arguments(params: object, *, isolated: bool) -> TaskArguments:
+def background_arguments(params: object, *, isolated: bool, hosts: bool = False) -> TaskArguments:
     """Return the one task of a background call. Raises CallRejected."""
     arguments = _mapping(params)
     for name, hint in (("tasks", "call background_agent once for each task"), ("chain", CHAIN_HINT)):
         if name in arguments:
             raise _rejected(f"background_agent takes no {name}", field=name, value=arguments[name], hint=hint)
-    _reject_any(_unknown_names(arguments, _task_fields(isolated=isolated)))
+    _reject_any(_unknown_names(arguments, _task_fields(isolated=isolated, hosts=hosts)))
     return _task(arguments)
 
 
@@ -110,8 +124,9 @@ def send_arguments(params: object) -> tuple[str, str, bool]:
     return run_id.strip(), message, interrupt
 
 
-def _task_fields(*, isolated: bool) -> tuple[str, ...]:
-    return (*TEXTS, *AMOUNTS, "worktree", *(("isolated",) if isolated else ()))
+def _task_fields(*, isolated: bool, hosts: bool) -> tuple[str, ...]:
+    texts = (name for name in TEXTS if hosts or name not in PLACES)
+    return (*texts, *AMOUNTS, "worktree", *(("needs",) if hosts else ()), *(("isolated",) if isolated else ()))
 
 
 def _mapping(params: object) -> dict[str, Any]:
@@ -159,7 +174,15 @@ def _task(arguments: Mapping[str, Any]) -> TaskArguments:
         budget=arguments.get("budget"),
         max_tokens=None if (tokens := arguments.get("maxTokens")) is None else int(tokens),
         worktree=arguments.get("worktree", False),
+        host=_host(texts["host"].strip()),
+        needs=arguments.get("needs"),
     )
+
+
+def _host(name: str) -> str | None:
+    if not name:
+        return None
+    return "" if name == ANY_HOST else name
 
 
 def _unknown_names(arguments: Mapping[str, Any], known: tuple[str, ...]) -> Iterator[ToolError]:
@@ -183,9 +206,18 @@ def _wrong_values(arguments: Mapping[str, Any]) -> Iterator[ToolError]:
             kind = "whole number" if name == "maxTokens" else "number"
             hint = "give the most that the child may use, or leave it out"
             yield argument_error(f"{name} is no {kind} above 0", field=name, value=arguments[name], hint=hint)
+    if "needs" in arguments and not _are_needs(arguments["needs"]):
+        hint = 'give numbers above 0 by label, as {"gpu": 1}'
+        yield argument_error("needs is no object of numbers", field="needs", value=arguments["needs"], hint=hint)
     for name in ("worktree", "isolated"):
         if not isinstance(value := arguments.get(name, False), bool):
             yield _not_boolean(name, value)
+
+
+def _are_needs(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        _is_amount(amount, whole=False) for amount in cast("dict[str, Any]", value).values()
+    )
 
 
 def _is_amount(value: object, *, whole: bool) -> bool:

@@ -35,7 +35,7 @@ from .results import (
     run_line,
     tool_error,
 )
-from .schema import BACKGROUND, NAMES, SEND, STATUS, SUBAGENT
+from .schema import BACKGROUND, NAMES, SEND, STATUS, SUBAGENT, names_hosts
 from .subagent import ProgressFailed, Report, subagent
 
 ROWS = 50
@@ -100,7 +100,8 @@ def _answer(
 
 def _background_agent(engine: Engine, params: object, parent: Parent) -> CallResult:
     """Start the run as a plain process and return at once. Raises CallRejected, SubdeckError."""
-    task = background_arguments(params, isolated=engine.read_settings().expose_isolated)
+    settings = engine.read_settings()
+    task = background_arguments(params, isolated=settings.expose_isolated, hosts=names_hosts(settings))
     launched = launch(engine, (task,), parent, background=True)
     if not launched:
         raise SubdeckError("the run was deleted as soon as it had been started", where=engine.project.runs)

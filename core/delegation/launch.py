@@ -56,7 +56,9 @@ def _request(
         model=model,
         written_model=written,
         cwd=task.cwd,
-        runner=RunnerKind.PROCESS if background else None,
+        runner=models.runner(task, background=background),
+        host=task.host,
+        needs=task.needs,
         description=task.description,
         parent_tools=parent.active_tools,
         parent_has=parent.all_tools,
@@ -99,6 +101,8 @@ def _request_error(error: SubdeckError, request: RunRequest, models: _Models) ->
         "cwd": ("cwd", request.cwd),
         "task": ("task", request.task),
         "session id": ("sessionId", request.child_session),
+        "host": ("host", request.host),
+        "needs": ("needs", ", ".join(request.needs or ())),
     }
     if where not in arguments:
         return tool_error(error)
@@ -146,6 +150,18 @@ class _Models:
         except AgentUnavailable:
             return False
         return has_whole_list(agent)
+
+    def runner(self, task: TaskArguments, *, background: bool) -> RunnerKind | None:
+        """Return the runner that the request shall name: a run in the background gets no pane, and one for which the
+        call names a host is on a host.
+        """
+        if task.names_host:
+            return RunnerKind.HOSTS
+        if not background:
+            return None
+        preset = self.preset(task.preset)
+        usual = (preset and preset.runner) or self._engine.settings.runner
+        return None if usual == RunnerKind.HOSTS else RunnerKind.PROCESS
 
     def preset(self, name: str | None) -> Preset | None:
         return self.presets.get(name or "")

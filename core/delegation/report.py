@@ -31,7 +31,9 @@ RECENT = 20
 DESCRIPTION_LENGTH = 80
 """Characters of the task that stand for a missing description."""
 
-LIMIT_REASONS = frozenset({RunReason.TIMEOUT, RunReason.MAX_TURNS, RunReason.STALLED, RunReason.BUDGET})
+LIMIT_REASONS = frozenset(
+    {RunReason.TIMEOUT, RunReason.MAX_TURNS, RunReason.STALLED, RunReason.BUDGET, RunReason.LEASE}
+)
 
 _CUT_OFF = "\n[…truncated…]"
 

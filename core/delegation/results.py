@@ -146,6 +146,9 @@ def result_text(run: RunSnapshot, result: RunResult) -> str:
     if run.meta.worktree and result.changes is not None and result.changes.files:
         place = f"these are on branch {run.meta.worktree.branch}, in {run.meta.cwd}, and not in your files"
         header += f"  \n**Worktree:** {one_line(place, LEFT_OUT_LENGTH)}"
+    if result.branch:
+        place = f"these are on branch {result.branch}, and not in your files"
+        header += f"  \n**Branch:** {one_line(place, LEFT_OUT_LENGTH)}"
     if result.check:
         header += f"  \n**Check:** {one_line(check_words(result.check), LEFT_OUT_LENGTH)}"
     return f"{header}\n\n---\n\n{_body(result)}{_check_output(result.check)}"
@@ -211,6 +214,7 @@ def run_fields(run: RunSnapshot) -> dict[str, Any]:
         "reason": run.reason.value if run.reason else None,
         "sessionId": run.child_session_id,
         "toolsLeftOut": one_line(left_out(meta.tools), LEFT_OUT_LENGTH) or None,
+        **({"host": one_line(run.host, 64) or None} if run.is_remote else {}),
     }
 
 
@@ -233,6 +237,8 @@ def end_fields(run: RunSnapshot, result: RunResult | None, *, limit: int | None 
     }
     if result.changes is not None:
         fields["changes"] = _brief_changes(result.changes)
+    if result.branch:
+        fields["branch"] = result.branch
     if result.partial:
         fields["partial"] = True
     if result.check is not None:

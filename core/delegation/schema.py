@@ -17,6 +17,7 @@ from ..presets.catalog import Preset
 from ..run.model import RunStatus
 from ..run.snapshot import Counts
 from ..text.plain import one_line, plain
+from .arguments import ANY_HOST
 
 Schema = dict[str, Any]
 
@@ -65,18 +66,29 @@ def tools_for(engine: Engine, models: Sequence[str] | None = None) -> tuple[Tool
     if not available:
         return ()
     isolated, announces_ends = settings.expose_isolated, models is not None
-    return specs(available, engine.presets().presets, isolated=isolated, announces_ends=announces_ends)
+    hosts = names_hosts(settings)
+    return specs(available, engine.presets().presets, isolated=isolated, announces_ends=announces_ends, hosts=hosts)
+
+
+def names_hosts(settings: Settings) -> bool:
+    """Return whether calls may name hosts: the operator has set some up."""
+    return settings.hosts.is_set
 
 
 def specs(
-    models: Sequence[str], presets: Sequence[Preset], *, isolated: bool, announces_ends: bool = True
+    models: Sequence[str],
+    presets: Sequence[Preset],
+    *,
+    isolated: bool,
+    announces_ends: bool = True,
+    hosts: bool = False,
 ) -> tuple[ToolSpec, ...]:
     """Build the four tools.
 
     `isolated`: the setting shows that field to parents. `announces_ends`: this kind of parent, one that announces its
-    models, is told when a background run ends.
+    models, is told when a background run ends. `hosts`: parents may name hosts.
     """
-    task = _task_fields(models, isolated=isolated)
+    task = _task_fields(models, isolated=isolated, hosts=hosts)
     single = _object(task, required=("preset", "task"))
     tasks = {
         "type": "array",
@@ -143,7 +155,7 @@ def _within(parts: Iterable[str], separator: str, limit: int) -> str:
     return separator.join([*kept, f"… and {dropped} more"] if dropped else kept)
 
 
-def _task_fields(models: Sequence[str], *, isolated: bool) -> Schema:
+def _task_fields(models: Sequence[str], *, isolated: bool, hosts: bool) -> Schema:
     fields: Schema = {
         "preset": {**_TEXT, "description": "Name of the preset that the child runs with."},
         "task": {**_TEXT, "description": "What the child should do, with all it needs to know."},
@@ -163,6 +175,16 @@ def _task_fields(models: Sequence[str], *, isolated: bool) -> Schema:
             "branch of its own (default: as the preset says).",
         },
     }
+    if hosts:
+        fields["host"] = {
+            **_TEXT,
+            "description": f"Run it on this host of the operator's, {ANY_HOST} for any (default: as the preset says).",
+        }
+        fields["needs"] = {
+            "type": "object",
+            "additionalProperties": {"type": "number", "exclusiveMinimum": 0},
+            "description": 'Run it on a host that has this, by label: {"gpu": 1}.',
+        }
     if isolated:
         about = "true: the child does not see this conversation; false: it does."
         fields["isolated"] = {"type": "boolean", "description": about}
@@ -191,7 +213,7 @@ def _lenient_field(name: str, field: Schema) -> Schema:
 _RUN: Schema = {
     "runId": _TEXT,
     **dict.fromkeys(("preset", "description", "resolvedModel"), _TEXT),
-    **dict.fromkeys(("reason", "sessionId", "toolsLeftOut"), _TEXT_OR_NULL),
+    **dict.fromkeys(("reason", "sessionId", "toolsLeftOut", "host"), _TEXT_OR_NULL),
     "status": {**_TEXT, "enum": [status.value for status in RunStatus]},
 }
 
@@ -200,6 +222,7 @@ _END: Schema = {
     "durationMs": _NUMBER_OR_NULL,
     "usage": {"type": "object"},
     "finalized": {"type": "object", "additionalProperties": _TEXT},
+    "branch": _TEXT,
     "partial": {"type": "boolean"},
     "check": {
         "type": "object",
@@ -221,8 +244,8 @@ _END: Schema = {
 
 _COUNTS: Schema = {
     "type": "object",
-    "properties": dict.fromkeys(Counts.__struct_fields__, _NUMBER),
-    "required": [name for name in Counts.__struct_fields__ if name not in ("queued", "waiting")],
+    "properties": dict.fromkeys(Counts.__struct_encode_fields__, _NUMBER),
+    "required": [name for name in Counts.__struct_encode_fields__ if name not in ("queued", "waiting", "outOfReach")],
 }
 
 _ERROR: Schema = {

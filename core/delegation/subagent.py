@@ -19,6 +19,7 @@ from .launch import launch
 from .parent import Parent
 from .report import LiveRun, preset_names
 from .results import CallResult, ToolProgress, end_fields, harmless, result_text, run_fields
+from .schema import names_hosts
 
 Report = Callable[[ToolProgress], None]
 
@@ -40,7 +41,8 @@ def subagent(engine: Engine, params: object, *, parent: Parent, progress: Report
 
     Raises CallRejected, SubdeckError, ProgressFailed.
     """
-    parallel, tasks = subagent_arguments(params, isolated=engine.read_settings().expose_isolated)
+    settings = engine.read_settings()
+    parallel, tasks = subagent_arguments(params, isolated=settings.expose_isolated, hosts=names_hosts(settings))
     runs = launch(engine, tasks, parent, background=False, parallel=parallel)
     run_ids = [run.run_id for run in runs]
     if not runs:

@@ -17,7 +17,7 @@ from ..paths import hex_digest
 from ..project.ownership import check_own, is_own, session_file
 from ..run import artifacts
 from ..run.events import EventTail, SessionTold
-from ..run.model import AgentSession
+from ..run.model import AgentSession, RunMeta, RunnerKind
 from ..system import files
 from ..text.plain import one_line
 
@@ -235,10 +235,7 @@ def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str, age
                 where="session id",
                 hint=f"wait for it (subdeck wait {name[-6:]}), or stop it",
             )
-        if bool(meta.agent_session) != (agent.naming is not Naming.FILE) or (
-            meta.agent_session and meta.agent != agent.agent
-        ):
-            raise _of_another(wanted, meta.agent, agent.agent)
+        _check_keeper(meta, wanted, agent)
         if session := (wanted if meta.agent_session else session_file(run_dir, meta)):
             found.append((meta.created_at, name, session))
     if not found and foreign:
@@ -246,6 +243,19 @@ def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str, age
     if not found:
         raise _unknown(wanted, preset, cwd)
     return max(found)[2]
+
+
+def _check_keeper(meta: RunMeta, wanted: str, agent: Keeper) -> None:
+    """Raise UsageError for the conversation of a run with which this agent cannot go on."""
+    is_other = meta.agent_session and meta.agent != agent.agent
+    if is_other or bool(meta.agent_session) != (agent.naming is not Naming.FILE):
+        raise _of_another(wanted, meta.agent, agent.agent)
+    if meta.agent_session and meta.runner == RunnerKind.HOSTS:
+        raise UsageError(
+            f"{one_line(meta.agent, 64)} keeps the child session {wanted} on the host of run {meta.short_id}",
+            where="session id",
+            hint="leave the id out to begin a new one",
+        )
 
 
 def directory_of(project: paths.Project, wanted: str, cwd: str) -> str:

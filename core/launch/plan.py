@@ -44,6 +44,7 @@ from ..text.plain import one_line
 from .child_session import OURS, ChildSession, Keeper, directory_of, own_session, sticky_session
 from .inherit import Inherited, inherit_from, prompt_with_context
 from .model import ResolvedModel, resolve_model, wanted_model
+from .placement import Placement, placement, refuse_conversation, refuse_worktree
 
 PREVIOUS = "{previous}"
 
@@ -54,6 +55,7 @@ _PARTS = (
     "worktree",
     "agent",
     "runner",
+    "placement",
     "model",
     "tools",
     "agent_warnings",
@@ -157,10 +159,18 @@ class Plan:
             idle_timeout=(preset and preset.idle_timeout) or settings.idle_timeout,
             by_hand=request.by_hand,
             check=self.check_name,
+            host=self.placement.host,
+            needs=dict(self.placement.needs),
             prices=self.prices,
             origin=Origin(rerun=request.rerun, follow_up=request.follow_up, previous=request.previous),
             worktree=worktree,
-            warnings=(*model.notices, *limit_warnings, *self.agent_warnings, *worktree_warnings),
+            warnings=(
+                *model.notices,
+                *limit_warnings,
+                *self.agent_warnings,
+                *worktree_warnings,
+                *self.placement.warnings,
+            ),
         )
         prompt = prompt_with_context(inherited, task) if inherited else task
         return PlannedRun(meta, prompt, session, agent.env, self.keeper, self.check)
@@ -229,6 +239,8 @@ class Plan:
             from ..work.base import host_of
 
             if host := host_of(self._workspace.project, self.cwd):
+                if self.runner is RunnerKind.HOSTS:
+                    refuse_worktree()
                 return host, ()
         preset = self.preset
         asked = self._request.worktree or (preset and preset.worktree)
@@ -236,6 +248,8 @@ class Plan:
         if wanted is WorktreeFrom.NONE:
             return None, ()
         try:
+            if self.runner is RunnerKind.HOSTS:
+                refuse_worktree()
             if preset and preset.sticky:
                 raise UsageError(
                     "the preset is sticky: its conversation goes with one directory, and each worktree is another",
@@ -269,6 +283,14 @@ class Plan:
     def runner(self) -> RunnerKind:
         preset = self.preset
         return usable_runner(self._request.runner or (preset and preset.runner) or self._settings.runner)
+
+    @cached_property
+    def placement(self) -> Placement:
+        """Where the run may be; raises UsageError for what cannot be had on another machine."""
+        settled = placement(self._request, self.preset, self.runner, self._settings)
+        if self.runner is RunnerKind.HOSTS and self._request.child_session:
+            refuse_conversation(self.agent.naming, self.agent.name)
+        return settled
 
     @cached_property
     def model(self) -> ResolvedModel:

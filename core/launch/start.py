@@ -15,7 +15,7 @@ from ..config.settings import Settings
 from ..errors import LaunchError, SubdeckError
 from ..run import artifacts
 from ..run.changes import CheckCommand
-from ..run.model import RunMeta, RunReason, RunResult, RunStatus
+from ..run.model import RunMeta, RunnerKind, RunReason, RunResult, RunStatus
 from ..runners import standby
 from ..runners.process import HasGone, WrapperCall, start_wrapper
 from ..system import files
@@ -82,6 +82,7 @@ def launch(
         remove_old_slots(project)
         remove_unborn(project)
         planned = _with_worktrees(project, planned, settings)
+        planned = _with_files(project, planned, settings)
         for run in planned:
             run = _with_sticky_session(run)
             run_id = run.meta.run_id
@@ -95,6 +96,7 @@ def launch(
                 _announce(run.meta, on_created)
             launching.lock = artifacts.create_run(project.runs, run.meta, run.prompt)
             _keep_session(run, launching.run_dir)
+            _note_files(project, run.meta, launching.run_dir)
         for launching in created:
             _start(project, launching, settings)
         standby.dismiss()  # none of these runs could use it, and no other will be launched soon
@@ -106,6 +108,7 @@ def launch(
         for launching in created:
             _take_back(launching)
         _take_back_worktrees(project, planned)
+        _take_back_files(project, planned)
         if has_budget:
             from ..budget.allowance import release
 
@@ -129,6 +132,43 @@ def _take_back_worktrees(project: paths.Project, planned: Sequence[PlannedRun]) 
     unborn = [run_id for run_id in names if not os.path.lexists(project.run_dir(run_id))]
     if unborn:
         from ..work.making import take_back
+
+        take_back(project, unborn)
+
+
+def _with_files(project: paths.Project, planned: Sequence[PlannedRun], settings: Settings) -> Sequence[PlannedRun]:
+    """Take the files that runs bring along to hosts, once for all; return the runs with what is told of that."""
+    going = [run.meta for run in planned if run.meta.runner is RunnerKind.HOSTS]
+    if not going or settings.hosts.code != "git":
+        return planned
+    from ..work.away import take
+
+    begun = take(project, going, settings.hosts.sparse)
+    return [replace(run, meta=begun.get(run.meta.run_id, run.meta)) for run in planned]
+
+
+def _note_files(project: paths.Project, meta: RunMeta, run_dir: str) -> None:
+    """Say in the directory of a run that it takes files along: it works with no others. Raises LaunchError."""
+    if meta.runner is not RunnerKind.HOSTS:
+        return
+    from ..work.away import FILE
+
+    taken = files.content(os.path.join(paths.work_dir(project, meta.run_id), FILE))
+    if not taken:
+        return
+    try:
+        files.write_new(os.path.join(run_dir, paths.CODE), taken)
+    except OSError as error:
+        what = f"what it takes to a host cannot be noted: {error.strerror}"
+        raise LaunchError(what, where=run_dir, hint="check disk space and rights") from error
+
+
+def _take_back_files(project: paths.Project, planned: Sequence[PlannedRun]) -> None:
+    """Let go of the files of runs that do not exist."""
+    names = [run.meta.run_id for run in planned if run.meta.runner is RunnerKind.HOSTS]
+    unborn = [run_id for run_id in names if not os.path.lexists(project.run_dir(run_id))]
+    if unborn:
+        from ..work.away import take_back
 
         take_back(project, unborn)
 
@@ -218,7 +258,7 @@ def _start(
         environment=_environment(launching.agent_env),
     )
     try:
-        launching.has_gone = start_wrapper(call, settings.tmux.socket)
+        launching.has_gone = start_wrapper(call, settings.tmux.socket, settings.hosts.env)
     except (SubdeckError, OSError) as error:
         launching.release()
         _fail(launching, getattr(error, "strerror", None) or str(error))

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Struct
 
 from ..agent_kinds import KINDS
+from ..config.host_values import HostName, Needs
 from ..config.settings import AgentName, PermissionSettings
 from ..config.values import Begins, Count, Dollars, Duration, Name, Rules, Spelling, Switch, Verbatim, Words, schema_of
 from ..models.catalog import LEVELS
@@ -105,6 +106,8 @@ FIELDS: dict[str, PresetField] = {
     ),
     "agent": PresetField(AgentName, f"auto, {', '.join(KINDS)}, or an agent of your settings."),
     "runner": PresetField(RunnerKind, "How the child is run."),
+    "host": PresetField(HostName, "With runner hosts: the only host that it may run on."),
+    "needs": PresetField(Needs, "With runner hosts: what its host has to have, as {gpu: 1}; each by a label."),
     "worktree": PresetField(
         Begins,
         "Whether it works in a git worktree of its own: true or files (of the files as they are, with what is not"

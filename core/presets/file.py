@@ -100,6 +100,10 @@ class Preset(Struct, frozen=True, kw_only=True):
     """False for `session: none`: the child session is never on disk."""
     agent: str | None = None
     runner: str | None = None
+    host: str | None = None
+    """The only host that it may run on; None for any."""
+    needs: dict[str, float] | None = None
+    """What its host has to have, by label."""
     worktree: WorktreeFrom | None = None
     """Whether it works in a worktree, and what that begins with; None: as the settings have it."""
     limits: Limits = Limits()
@@ -115,6 +119,10 @@ class Preset(Struct, frozen=True, kw_only=True):
     check: str | None = None
     """Name of the user's check that is run when its child has ended."""
     warnings: tuple[str, ...] = ()
+
+    def __hash__(self) -> int:
+        """Go by its file: what it needs of a host has no hash."""
+        return hash((self.name, self.path))
 
     @property
     def tools_words(self) -> str:

@@ -154,7 +154,18 @@ CASES: dict[str, dict[str, str]] = {
 }
 """By field: what becomes of it, for all agents but those that are named."""
 
-OF_THE_PRESET = {"name", "description", "agent", "runner", "approved_tools", "allowed_tools", "check", "worktree"}
+OF_THE_PRESET = {
+    "name",
+    "description",
+    "agent",
+    "runner",
+    "host",
+    "needs",
+    "approved_tools",
+    "allowed_tools",
+    "check",
+    "worktree",
+}
 """Not the agent's affair, or another name of `tools`."""
 SEEN_TO = ("limits", "session_lock", "max_attempts", "talk", "permissions", "answer_timeout", "idle_timeout")
 """Of the record, by which the wrapper sees to a field."""

@@ -152,7 +152,7 @@ def test_a_value(field: str, attribute: str, expected: object) -> None:
         ("stall: [1]", "stall: a number of seconds above 0"),
         ("agent: /bin/sh", "agent: the name of an agent was expected"),
         ("agent: [pi]", "agent: the name of an agent was expected, found a list"),
-        ("runner: screen", "runner: process or tmux was expected"),
+        ("runner: screen", "runner: process, tmux or hosts was expected"),
         ("prompt: [a]", "prompt: a text was expected, found a list"),
         ("denied_tools:", "denied_tools is blank"),
         ("denied_tools: ','", "denied_tools is blank"),

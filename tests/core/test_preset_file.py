@@ -163,7 +163,7 @@ def test_a_file_of_a_preset_directory_needs_no_name() -> None:
         (f"---\n{HEAD}model: [a]\n---\n", 4, "model: a text was expected, found a list"),
         (f"---\n{HEAD}model: {{a: b}}\n---\n", 4, "model: a text was expected, found keys below it"),
         ("---\nname: [x]\ndescription: d\n---\n", 2, "name: a text was expected"),
-        (f"---\n{HEAD}runner: screen\n---\n", 4, 'runner: process or tmux was expected, found "screen"'),
+        (f"---\n{HEAD}runner: screen\n---\n", 4, 'runner: process, tmux or hosts was expected, found "screen"'),
         (f"---\n{HEAD}agent: /bin/sh -c x\n---\n", 4, "agent: the name of an agent was expected"),
         (f"---\n{HEAD}tools:\n---\n", 4, "tools is blank"),
         (f"---\n{HEAD}tools: ','\n---\n", 4, "tools is blank"),

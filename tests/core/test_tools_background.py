@@ -92,9 +92,16 @@ def test_only_active_runs_unless_asked(engine: Engine, project_dir: Path) -> Non
     active = begin(engine, "wait-for go", "answer ok")["runId"]
     answer = status(engine)
     assert [active] == ids(answer)
-    assert {"running": 1, "completed": 1, "failed": 0, "aborted": 0, "total": 2, "queued": 0, "waiting": 0} == answer[
-        "counts"
-    ]
+    assert {
+        "running": 1,
+        "completed": 1,
+        "failed": 0,
+        "aborted": 0,
+        "total": 2,
+        "queued": 0,
+        "waiting": 0,
+        "outOfReach": 0,
+    } == answer["counts"]
     assert [active, ended] == ids(status(engine, includeCompleted=True))
     (project_dir / "go").touch()
     wait_for_end(engine, active)

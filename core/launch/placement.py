@@ -1,0 +1,115 @@
+"""What a launch says of the machine that the run is to be on, and what cannot be had on another one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from .. import paths
+from ..agents.agent import Naming
+from ..config.host_values import checked_host, checked_needs
+from ..config.settings import HostsSettings, Settings
+from ..errors import RunnerUnavailable, UsageError
+from ..presets.catalog import Preset
+from ..run.model import RunnerKind, RunRequest
+from ..text.plain import one_line
+
+LOCAL = "leave the runner out, or choose process"
+
+
+class Placement(Struct, frozen=True):
+    """Which hosts a run may be on."""
+
+    host: str = ""
+    """The only one; empty for any, and for a run of this machine."""
+    needs: Mapping[str, float] = {}
+    """What it has to have."""
+    warnings: tuple[str, ...] = ()
+    """What of the preset has no effect."""
+
+
+def placement(request: RunRequest, preset: Preset | None, runner: RunnerKind, settings: Settings) -> Placement:
+    """Settle where a run may be. Raises UsageError, and RunnerUnavailable where there are no hosts."""
+    host = request.host if request.host is not None else (preset and preset.host) or ""
+    needs = request.needs if request.needs is not None else (preset and preset.needs) or {}
+    if runner is not RunnerKind.HOSTS:
+        return _here(request, preset, runner)
+    _refuse_without_hosts(settings.hosts)
+    if preset and preset.sticky:
+        raise UsageError(
+            "the preset is sticky: its conversation is a file of this machine, which one run at a time uses",
+            where="runner",
+            hint=f'{LOCAL}, or remove "sticky"',
+        )
+    if request.by_hand:
+        raise UsageError(
+            "nobody can go on by hand with a run on another machine: the agent's program needs this terminal",
+            where="runner",
+            hint=LOCAL,
+        )
+    return Placement(checked_host(host), checked_needs(needs))
+
+
+def _here(request: RunRequest, preset: Preset | None, runner: RunnerKind) -> Placement:
+    """Refuse a wish for a host where the run is on this machine; one of the preset, whose runner the call has put
+    aside, has no effect.
+    """
+    asked = [name for name in ("host", "needs") if getattr(request, name)]
+    if asked:
+        raise UsageError(
+            f"{' and '.join(asked)} {'goes' if len(asked) == 1 else 'go'} with the runner hosts, and this is {runner}",
+            where=asked[0],
+            hint=f"choose the runner hosts (--runner hosts), or leave {'it' if len(asked) == 1 else 'them'} out",
+        )
+    written = [name for name in ("host", "needs") if preset and getattr(preset, name)]
+    if not written or preset is None:
+        return Placement()
+    if request.runner is None:
+        raise UsageError(
+            f"{' and '.join(written)} of the preset go with the runner hosts, and this is {runner}",
+            where=preset.path,
+            hint='add "runner: hosts" to the preset, or choose another runner in the call',
+        )
+    return Placement(warnings=(f"{' and '.join(written)} of the preset has no effect with the runner {runner}",))
+
+
+def _refuse_without_hosts(settings: HostsSettings) -> None:
+    """Raise for settings by which nothing can run on another machine."""
+    from ..config.hosts_in_force import hosts_in_force  # which runs of this machine do without
+
+    if not hosts_in_force(settings).is_set:
+        raise RunnerUnavailable(
+            "there are no hosts to run on",
+            where="runner hosts",
+            hint="subdeck hosts try 3 makes some on this machine; others are set in "
+            f"{paths.user_settings_file()}, as hosts: {{ssh: [me@h1]}} or hosts: {{scheduler: tls://head:8786}}",
+        )
+    if settings.sparse and settings.code != "git":
+        raise UsageError(
+            "hosts.sparse names what of the files is sent, and none are sent with hosts.code: path",
+            where="settings hosts.sparse",
+            hint="set hosts.code: git, or remove hosts.sparse",
+        )
+
+
+def refuse_worktree() -> None:
+    """Raise UsageError for a run on a host that is to work in a worktree: that is a directory of this machine."""
+    raise UsageError(
+        "worktrees are on this machine, and the run is to be on a host",
+        where="worktree",
+        hint="launch it without one; with hosts.code: git in the settings each run on a host has files of its own",
+    )
+
+
+def refuse_conversation(naming: Naming, agent: str) -> None:
+    """Raise UsageError for a conversation that goes on on a host though its agent keeps it on the machine where it was
+    begun.
+    """
+    if naming is not Naming.FILE:
+        raise UsageError(
+            f"{one_line(agent, 64)} keeps its conversations on the machine where they began, so none can go on on a"
+            " host",
+            where="session id",
+            hint=f"{LOCAL}, or leave the id out to begin a new one",
+        )
