@@ -15,6 +15,7 @@ from ..agents.agent import AgentChoice
 from ..agents.choice import catalog_of, installed_agents, model_list
 from ..agents.model_list import TIMEOUT_S, KeptList
 from ..agents.offered import AgentModels, context_words, due, models_of, price_words
+from ..config.host_values import needs_words
 from ..config.settings import Settings
 from ..engine import Engine
 from ..errors import AgentUnavailable, ModelError, UsageError
@@ -50,6 +51,8 @@ SHOWN_FIELDS = (
         "sticky",
         "agent",
         "runner",
+        "host",
+        "needs",
         "limits",
         "talk",
         "permissions",
@@ -157,6 +160,8 @@ def _preset_text(preset: Preset, view: Preview) -> str:
         "Talk": "no: it runs one-way" if view.talk is False else None,
         "Agent": view.agent.label if view.agent else preset.agent,
         "Runner": view.runner or preset.runner,
+        "Host": preset.host,
+        "Needs": needs_words(preset.needs or {}),
     }
     lines = [f"{name + ':':<13}{one_line(value)}" for name, value in facts.items() if value]
     lines += [f"! {one_line(warning)}" for warning in (*preset.warnings, *view.warnings)]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from ..engine import Engine
 from ..errors import RunnerUnavailable, UnknownRun, UsageError
-from ..run.describe import runs_word
+from ..run.describe import runs_word, whereabouts
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 from .options import json_option, run_argument, runs_argument
@@ -32,6 +32,7 @@ def stop(refs: tuple[str, ...], kill: bool, as_json: bool) -> None:
     """Ask runs to stop, without waiting for it. Runs that have already ended are left as they are.
 
     A run first gets TERM; what is left of it when the grace period (setting grace_seconds) is over gets KILL.
+    A host that is out of reach is told as soon as it is back.
     """
     engine = Engine.open()
     run_ids = engine.find(refs)
@@ -39,8 +40,16 @@ def stop(refs: tuple[str, ...], kill: bool, as_json: bool) -> None:
     if as_json:
         document({"stopping": stopping, "ended": [run_id for run_id in run_ids if run_id not in stopping]})
         return
+    away = {run.run_id: run.host for run in engine.snapshots(stopping) if run.is_out_of_reach}
     for run_id in run_ids:
-        say(f"{run_id[-6:]} {'is being stopped' if run_id in stopping else 'had already ended'}")
+        say(f"{run_id[-6:]} {_stopping(away.get(run_id)) if run_id in stopping else 'had already ended'}")
+
+
+def _stopping(host: str | None) -> str:
+    """Say what becomes of a request to stop; `host` is the one that is out of reach, None where none is."""
+    if host is None:
+        return "is being stopped"
+    return f"will be stopped: the request reaches {one_line(host, 64) or 'its host'} when that is back"
 
 
 @click.command("attach")
@@ -69,11 +78,12 @@ def attach(ref: str, as_json: bool) -> None:
 @click.argument("refs", metavar="[RUN...]", nargs=-1)
 @click.option("--purge", is_flag=True, help="Remove for good. Without RUN: everything deleted more than a day ago.")
 @click.option("--undo", is_flag=True, help="Restore deleted runs.")
-@click.option("--yes", is_flag=True, help="With --purge: do not ask before work is lost that was not merged.")
+@click.option("--yes", is_flag=True, help="Do not ask before runs are given up or unmerged work is purged.")
 @json_option
 def rm(refs: tuple[str, ...], purge: bool, undo: bool, yes: bool, as_json: bool) -> None:
     """Delete finished runs. --undo restores them until they are purged.
 
+    A run whose host is out of reach is given up, after asking.
     What a run did in a worktree of its own and nobody merged or applied is kept, with its branch, until it is purged.
     """
     if purge and undo:
@@ -92,6 +102,7 @@ def rm(refs: tuple[str, ...], purge: bool, undo: bool, yes: bool, as_json: bool)
         run_ids = engine.find(refs)
         kept = {run.run_id: run.meta.agent for run in engine.snapshots(run_ids) if run.meta.agent_session}
         unmerged = engine.unmerged(run_ids)
+        _give_up(engine, run_ids, yes=yes, as_json=as_json)
         done, verb = engine.delete(run_ids), "deleted"
     if as_json:
         kept_work = [{"runId": one.run_id, **one.fields} for one in unmerged if one.run_id in done]
@@ -167,9 +178,25 @@ def _purge(engine: Engine, refs: Sequence[str], *, yes: bool, as_json: bool) -> 
     if not yes and (unmerged := engine.unmerged(run_ids)):
         _check_agreed(unmerged, as_json=as_json)
     standing = {run.run_id for run in engine.snapshots(run_ids)}
+    _give_up(engine, standing, yes=yes, as_json=as_json)
     engine.delete(run_id for run_id in run_ids if run_id in standing)
     engine.purge(run_ids)
     return run_ids
+
+
+def _give_up(engine: Engine, run_ids: Iterable[str], *, yes: bool, as_json: bool) -> None:
+    """Give up those whose host is out of reach, after asking. Raises UsageError where nobody can be asked, Abort where
+    it is not wanted.
+    """
+    away = [run for run in engine.snapshots(run_ids) if run.is_out_of_reach and not run.foreign]
+    if away and not yes:
+        lines = [f"{run.meta.short_id}: {whereabouts(run)}, it may still be at work" for run in away]
+        if as_json or not is_terminal(sys.stdin):
+            raise UsageError(lines[0], where="rm", hint="add --yes to give it up")
+        say("\n".join(lines))
+        click.confirm(f"Give up {runs_word(len(away))}?", default=False, abort=True)
+    for run in away:
+        engine.give_up(run.run_id)
 
 
 def _check_agreed(unmerged: Sequence[Unmerged], *, as_json: bool) -> None:

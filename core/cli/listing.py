@@ -29,6 +29,9 @@ COLUMNS = (
     Column(9, right=True),
     Column(6, right=True),
 )
+HOST = Column(20, least=4)
+"""Before what a run does, where one of another machine is listed."""
+HOST_AT = 4
 
 EMPTY = """\
 No runs in {place} yet.
@@ -65,20 +68,26 @@ def show_list(engine: Engine, runs: Sequence[RunSnapshot], *, show_all: bool) ->
 
 def rows(runs: Sequence[RunSnapshot]) -> list[str]:
     now, clock = datetime.now(UTC), time.monotonic()
-    cells = [
-        (
-            describe.state(run, silent=silence is not None),
-            run.meta.short_id,
-            run.meta.title,
-            run.meta.description or run.meta.task,
-            describe.doing(run, DOING) if silence is None else describe.doing_silently(run, silence, DOING),
-            describe.elapsed(run, now),
-            describe.tokens(run.usage.tokens),
-        )
-        for run in runs
-        for silence in (run.silence(clock),)
-    ]
-    return table(COLUMNS, cells, terminal_width())
+    columns, cells = (
+        COLUMNS,
+        [
+            (
+                describe.state(run, silent=silence is not None),
+                run.meta.short_id,
+                run.meta.title,
+                run.meta.description or run.meta.task,
+                describe.doing(run, DOING) if silence is None else describe.doing_silently(run, silence, DOING),
+                describe.elapsed(run, now),
+                describe.tokens(run.usage.tokens),
+            )
+            for run in runs
+            for silence in (run.silence(clock),)
+        ],
+    )
+    if any(run.is_remote for run in runs):
+        columns = (*COLUMNS[:HOST_AT], HOST, *COLUMNS[HOST_AT:])
+        cells = [(*row[:HOST_AT], run.host, *row[HOST_AT:]) for row, run in zip(cells, runs, strict=True)]
+    return table(columns, cells, terminal_width())
 
 
 def totals(runs: Sequence[RunSnapshot]) -> str:

@@ -13,7 +13,8 @@ from .. import paths
 from ..agent_kinds import KINDS
 from ..engine import Engine
 from ..errors import SubdeckError, UnknownRun, UsageError
-from ..run.model import RunStatus
+from ..run import artifacts
+from ..run.model import RunnerKind, RunStatus
 from ..run.snapshot import RunSnapshot
 from ..system.files import open_file
 from ..system.line_file import LineFile, LineTail
@@ -70,6 +71,8 @@ def _show(engine: Engine, run_id: str, name: str, *, follow: bool) -> int:
             pass_bytes(piece.encode("utf-8", "replace"))
         return 0
     log = _Log(engine, run_id, name)
+    if name == paths.TRANSCRIPT:
+        _name_host(engine, run_id)
     if follow:
         return _follow(engine, run_id, log)
     log.print_new()
@@ -77,6 +80,16 @@ def _show(engine: Engine, run_id: str, name: str, *, follow: bool) -> int:
     if not os.path.exists(log.path):
         note(f"{log.name} has not been written yet")
     return 0
+
+
+def _name_host(engine: Engine, run_id: str) -> None:
+    """Say above the transcript of a run of another machine how it stands, and where."""
+    meta = artifacts.read_meta(engine.project.run_dir(run_id))
+    if meta and meta.runner == RunnerKind.HOSTS:
+        from ..run.describe import standing
+
+        for run in engine.snapshots((run_id,)):
+            note(standing(run))
 
 
 def _show_session(engine: Engine, run: RunSnapshot, name: str, *, follow: bool, as_json: bool) -> int:

@@ -47,6 +47,7 @@ COMMANDS = {
     "presets": ("catalogs", "List the presets, or show one."),
     "models": ("catalogs", "List the models of each installed agent, and the roles."),
     "import": ("importing", "Make a preset of an agent file of another program."),
+    "hosts": ("hosts", "Run on other machines: list hosts, serve as one, try it here."),
     "settings": ("setup", "Show the settings in force, or an example file with all of them."),
     "pi": ("setup", "Give pi the tools to start runs, or remove them."),
     "doctor": ("setup", "Check what is missing on this machine, and how to fix it."),
@@ -65,13 +66,17 @@ opening.
 
 
 class CommandGroup(click.Group):
-    """A group of the commands in `COMMANDS`, which its help lists without importing one."""
+    """A group of the commands in a table, which its help lists without importing one."""
+
+    table = COMMANDS
+    whole = "subdeck"
+    """What leads to the group."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(self.table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        module, _ = COMMANDS.get(cmd_name, (None, ""))
+        module, _ = self.table.get(cmd_name, (None, ""))
         if module is None:
             return None
         import_msgspec()
@@ -86,16 +91,16 @@ class CommandGroup(click.Group):
                 say(ctx.get_help())
                 ctx.exit()
             args = [*args[1:], "--help"]
-        if args[0] not in COMMANDS:
-            hint = nearest(args[0], COMMANDS) or "subdeck --help lists them"
-            if os.path.isdir(args[0]):
+        if args[0] not in self.table:
+            hint = nearest(args[0], self.table) or f"{self.whole} --help lists them"
+            if self.table is COMMANDS and os.path.isdir(args[0]):
                 hint = f"subdeck -C {one_line(args[0], 200)} opens the app there"
             raise UsageError(f'no command is called "{one_line(args[0], 60)}"', hint=hint)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+            formatter.write_dl([(name, about) for name, (_, about) in self.table.items()])
 
 
 def main(open_app: OpenApp, arguments: Sequence[str] | None = None) -> int:

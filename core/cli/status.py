@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 def status(refs: tuple[str, ...], show_all: bool, as_json: bool) -> None:
     """List runs, newest first: the active ones and the last 20, every one with --all, or only those named.
 
-    Columns: state, id, preset, task, what the run is doing or how it ended, time, tokens. For the runs that are named,
-    lines below say why each is not done, or how it ended, and what it has changed.
+    Columns: state, id, preset, task, what the run is doing or how it ended, time, tokens; before what it does the host,
+    where a run of another machine is listed. For the runs that are named, lines below say why each is not done, or how
+    it ended, and what it has changed.
     """
     if refs and show_all:
         raise UsageError("--all cannot be used with ids", where="status", hint="leave one of them out")
@@ -112,7 +113,8 @@ def _lines_about(engine: Engine, run: RunSnapshot) -> Iterator[str]:
     """Say why a run is not done or how it ended, and what it has changed."""
     yield f"{run.meta.short_id} {_why_line(engine, run, engine.result(run.run_id))}"
     if changes := engine.work.changes(run):
-        yield f"{run.meta.short_id} changed {one_line(changes.words, 400)}"
+        on_branch = f", on branch {one_line(run.branch, 80)}" if run.branch and changes.files else ""
+        yield f"{run.meta.short_id} changed {one_line(changes.words, 400)}{on_branch}"
 
 
 def _check(run: RunSnapshot, result: RunResult | None) -> dict[str, Any] | None:
@@ -137,6 +139,10 @@ def _run_document(engine: Engine, run: RunSnapshot, changes: Changes | None) -> 
         "reason": run.reason,
         "unknown": run.elsewhere,
         "foreign": run.foreign,
+        "host": run.host,
+        "place": msgspec.to_builtins(run.place),
+        "stopWaits": run.stop_waits,
+        "late": end and end.late,
         "message": end.message if end else "",
         "activity": describe.activity(run),
         "sentence": run.sentence,

@@ -28,7 +28,8 @@ def watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller)
     (run,) = launched
     progress = _Progress(engine, run, canceller)
     where = f"{run.meta.agent} {run.meta.resolved_model}".rstrip()
-    progress.tell(one_line(f"{run.run_id} · {run.meta.title} · {where} · {run.meta.runner}"))
+    runner = " ".join(filter(None, (run.meta.runner, run.host)))
+    progress.tell(one_line(f"{run.run_id} · {run.meta.title} · {where} · {runner}"))
     ended = engine.wait((run.run_id,), on_update=progress.take, stop=canceller)
     if ended and not ended[0].has_ended:
         progress.tell(f"cancelling {run.meta.short_id} …")
@@ -103,7 +104,8 @@ def _closing(run: RunSnapshot, result: RunResult) -> list[str]:
     if result.error_message:
         lines.append("  " + one_line(result.error_message, 2000))
     if result.changes and result.changes.files:
-        lines.append(f"  changed {one_line(result.changes.words, 400)}")
+        on_branch = f", on branch {one_line(result.branch, 80)}" if result.branch else ""
+        lines.append(f"  changed {one_line(result.changes.words, 400)}{on_branch}")
     lines += [
         f"  not delivered ({one_line(message.reason)}): {one_line(message.text)}" for message in result.undelivered
     ]

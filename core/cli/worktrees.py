@@ -117,7 +117,8 @@ def _show(found: Sequence[Worktree]) -> None:
     lines = table(COLUMNS, rows, terminal_width())
     for line, worktree in zip(lines, found, strict=True):
         say(line)
-        say(f"        {one_line(worktree.path)}")
+        away = worktree.record.away
+        say(f"        {f'a branch alone: it worked on {one_line(away, 64)}' if away else one_line(worktree.path)}")
         if worktree.standing.trouble:
             say(f"        ! {worktree.standing.trouble}")
         if worktree.standing.advice:
@@ -139,7 +140,8 @@ def fields(worktree: Worktree) -> dict[str, object]:
         "trouble": standing.trouble,
         "advice": standing.advice,
         "bytes": worktree.size,
-        "path": worktree.path,
+        "path": None if worktree.record.away else worktree.path,
+        "host": worktree.record.away or None,
         "project": worktree.record.project,
         "madeAt": worktree.record.made_at,
     }

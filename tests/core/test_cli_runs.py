@@ -114,9 +114,16 @@ def test_status_document_has_meta_result_activity_and_paths(project: Path) -> No
     assert {key: run[key] for key in result} == result
     assert {"activity", "sentence", "ahead", "unknown", "lastEventAt", "artifacts"} <= set(run)
     assert str(run_dir / "events.jsonl") == run["artifacts"]["events.jsonl"]
-    assert {"running": 0, "completed": 1, "failed": 0, "aborted": 0, "total": 1, "queued": 0, "waiting": 0} == document[
-        "counts"
-    ]
+    assert {
+        "running": 0,
+        "completed": 1,
+        "failed": 0,
+        "aborted": 0,
+        "total": 1,
+        "queued": 0,
+        "waiting": 0,
+        "outOfReach": 0,
+    } == document["counts"]
 
 
 def test_status_document_of_a_running_run_has_the_same_keys(project: Path) -> None:

@@ -1,0 +1,220 @@
+"""What is wrong with hosts, and how each of it is mended; asked of every host at once."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+from msgspec import Struct
+
+from .. import __version__
+from ..agents.choice import AUTO, choose_agent, installed_agents
+from ..config.host_values import TlsFiles, needs_words
+from ..config.settings import Settings
+from ..doctor import Check, State
+from ..errors import SubdeckError
+from ..text.plain import one_line
+from .protocol import AgentVersion, Examine, Examined
+from .survey import Survey, Surveyed
+
+PATIENCE_S = 15.0
+"""How long hosts may take to be found."""
+OFFLINE = "offline"
+CLOCK_S = 5.0
+"""By which clocks may differ before it is said: times in the records of runs are their hosts'."""
+SAME = "install the same version on both machines"
+
+
+class HostChecks(Struct, frozen=True):
+    """Of one host, or of what leads to all of them."""
+
+    host: str
+    """Empty for what concerns all."""
+    checks: tuple[Check, ...]
+
+
+def wanted(settings: Settings) -> tuple[tuple[str, ...], str]:
+    """Return the agents that a host should have: those that can be used here; and the one that is used where nobody
+    names one, empty where none can be.
+    """
+    try:
+        usual = choose_agent(settings.agent, settings).name
+    except SubdeckError:
+        usual = "" if settings.agent == AUTO else settings.agent
+    here = [choice.name for choice in installed_agents(settings)]
+    return tuple(dict.fromkeys(filter(None, (usual, *here)))), usual
+
+
+def question(settings: Settings) -> Examine:
+    """Return what every host is asked."""
+    agents, _ = wanted(settings)
+    return Examine(variables=settings.hosts.env[:1000], agents=(*agents[:99], OFFLINE))
+
+
+def diagnose(found: Survey, settings: Settings, only: str = "") -> tuple[HostChecks, ...]:
+    """Return the checks: first of what leads to the hosts, then of each of them, or of the one that is named."""
+    hosts = [host for host in found.hosts if only in ("", *_names(host))]
+    general = HostChecks("", tuple(_general(found, settings, only)))
+    return (general, *(HostChecks(_name(host), tuple(_of(host, settings))) for host in hosts))
+
+
+def _names(host: Surveyed) -> tuple[str, ...]:
+    return (_name(host), host.link.name, host.link.key)
+
+
+def _name(host: Surveyed) -> str:
+    return host.examined.host if host.examined else one_line(host.link.name, 64)
+
+
+# --- what leads to all hosts -----------------------------------------------------------------------------------------
+
+
+def _general(found: Survey, settings: Settings, only: str) -> Iterator[Check]:
+    hosts = settings.hosts
+    if hosts.scheduler:
+        yield _tls(hosts.scheduler, hosts.tls)
+    for fault in found.faults:
+        yield Check("reach", State.PROBLEM, fault, _mending(fault))
+    if not found.hosts and not found.faults:
+        yield Check(
+            "hosts",
+            State.PROBLEM,
+            "there is no host in the cluster",
+            f"start some: subdeck hosts serve {hosts.scheduler or ''}".rstrip(),
+        )
+    elif only and not any(only in _names(host) for host in found.hosts):
+        known = ", ".join(sorted(_name(host) for host in found.hosts)) or "none"
+        yield Check("hosts", State.PROBLEM, f"no host is called {one_line(only, 64)}", f"there are: {known}")
+    missing = [name for name in hosts.env if name not in os.environ]
+    if missing:
+        yield Check(
+            "variables",
+            State.WARN,
+            f"hosts.env names {', '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not set here",
+            "set it where you start subdeck, or on the hosts, or take it out of hosts.env",
+        )
+
+
+def _tls(address: str, tls: TlsFiles) -> Check:
+    """Check what lets us into the cluster; the same is refused when a run is to go there."""
+    from .dask.security import certificates
+
+    try:
+        files = certificates(address, tls)
+    except SubdeckError as error:
+        return Check("tls", State.PROBLEM, f"{error.where}: {error.what}", error.hint)
+    if files is None:
+        return Check("tls", State.OK, f"none, and {address} is of this machine alone")
+    if os.stat(files.key).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        what = f"others can read {files.key}, and with it run programs on every host"
+        return Check("tls", State.PROBLEM, what, f"chmod 600 {files.key}")
+    return Check("tls", State.OK, f"{address} with the certificates in {os.path.dirname(files.cert)}")
+
+
+def _mending(fault: str) -> str:
+    """Say what to do about why a carrier has no hosts, as far as its words do not say it already."""
+    steps = {
+        "has no subdeck": "start it with: subdeck hosts serve, which loads what subdeck needs there",
+        "Permission denied": "put your key into ~/.ssh/authorized_keys there: ssh has to work without a password",
+        "certificates are not of one authority": "copy the files of one subdeck hosts keys to all machines",
+        "no answer from": "see whether the scheduler runs: subdeck hosts scheduler ADDRESS starts one",
+        "is not installed there": "pip install subdeck there, where a command by ssh finds it",
+        "Could not resolve": "look at the name in hosts.ssh, and at ~/.ssh/config",
+    }
+    return next((step for words, step in steps.items() if words in fault), "")
+
+
+# --- one host --------------------------------------------------------------------------------------------------------
+
+
+def _of(host: Surveyed, settings: Settings) -> Iterator[Check]:
+    said = host.examined
+    if said is None:
+        yield Check("answer", State.PROBLEM, host.fault or "it does not answer", _mending(host.fault))
+        return
+    facts = said.facts
+    labels = f", with {needs_words(facts.labels)}" if facts.labels else ""
+    used = f"{facts.used} of {facts.slots} slots used{labels}, load {facts.load:.1f} on {facts.cores} cores"
+    yield Check("answer", State.OK, f"by {host.carrier} after {round(host.seconds * 1000)} ms; {used}")
+    yield from _versions(host, said)
+    yield from _agents(said, settings)
+    if said.missing_variables:
+        yield from _variables(said.missing_variables)
+    yield Check("spool", State.PROBLEM if said.problems else State.OK, _spool(said))
+    yield (
+        Check("git", State.OK, said.git)
+        if said.git
+        else Check("git", State.PROBLEM, "there is none that can be used", "install git there")
+    )
+    yield _clock(host)
+
+
+def _spool(said: Examined) -> str:
+    return "; ".join(one_line(problem, 300) for problem in said.problems) or one_line(said.spool, 300)
+
+
+def _versions(host: Surveyed, said: Examined) -> Iterator[Check]:
+    facts = said.facts
+    there = one_line(facts.subdeck, 40) or "unknown"
+    if there == __version__:
+        yield Check("subdeck", State.OK, there)
+    else:
+        yield Check("subdeck", State.PROBLEM, f"{there} there, {__version__} here", SAME)
+    python, ours = one_line(facts.python, 40), ".".join(map(str, sys.version_info[:3]))
+    same = python.split(".")[:2] == ours.split(".")[:2]
+    if same or host.carrier != "dask":
+        yield Check("python", State.OK, python)
+    else:
+        what = f"{python} there, {ours} here: what dask carries is of one version of Python"
+        yield Check("python", State.PROBLEM, what, f"start its worker with Python {'.'.join(ours.split('.')[:2])}")
+    name, _, number = one_line(facts.carrier, 80).partition(" ")
+    if not number:
+        return
+    here = _installed(name)
+    if here in (number, ""):
+        yield Check(name, State.OK, number)
+    else:
+        yield Check(name, State.PROBLEM, f"{number} there, {here} here", SAME)
+
+
+def _installed(package: str) -> str:
+    try:
+        return version(package)
+    except (PackageNotFoundError, ValueError):
+        return ""
+
+
+def _agents(said: Examined, settings: Settings) -> Iterator[Check]:
+    names, usual = wanted(settings)
+    found: Mapping[str, AgentVersion] = {agent.name: agent for agent in said.agents}
+    for name in names:
+        agent = found.get(name)
+        if agent is not None and not agent.problem:
+            yield Check(name, State.OK, one_line(agent.version, 100) or "found")
+            continue
+        state = State.PROBLEM if name == usual else State.WARN
+        why = one_line(agent.problem, 300) if agent else "it was not looked for"
+        yield Check(name, state, why, f"install {name} on {said.host}, or name it below agents: in the settings there")
+
+
+def _variables(names: Sequence[str]) -> Iterator[Check]:
+    """Name those that neither the host nor this environment has: a run there would do without them."""
+    lacking = [name for name in names if name not in os.environ]
+    if lacking:
+        yield Check(
+            "variables",
+            State.PROBLEM,
+            f"{', '.join(one_line(name, 100) for name in lacking)}: set neither here nor there",
+            "set it where you start subdeck, or where its worker is started",
+        )
+
+
+def _clock(host: Surveyed) -> Check:
+    ahead = host.clock_ahead
+    if abs(ahead) <= max(CLOCK_S, host.seconds):
+        return Check("clock", State.OK, f"within {max(1, round(max(abs(ahead), host.seconds)))} s of ours")
+    words = f"{abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} ours"
+    return Check("clock", State.WARN, f"{words}: times of its runs are off by that", "synchronize the clocks (NTP)")
