@@ -248,6 +248,7 @@ class FakeEngine:
         self.launched: list[RunRequest] = []
         self.stopped: list[tuple[tuple[str, ...], bool]] = []
         self.deleted: list[str] = []
+        self.given_up: list[str] = []
         self.lost: tuple[str, ...] = ()
         """Runs that are gone from the trash."""
         self.acts: list[Act] = []
@@ -387,6 +388,10 @@ class FakeEngine:
     def act(self, kind: ActKind, words: str, data: dict[str, Any] | None = None) -> None:
         """Let something be done that can be taken back."""
         self.acts.append(Act(str(len(self.acts)), kind, words, paths.now_iso(), data or {}))
+
+    def give_up(self, run_id: str) -> None:
+        self.given_up.append(run_id)
+        self.tell(structs.replace(self.runs[run_id], state=make_state("failed", reason="lost"), elsewhere=False))
 
     def unmerged(self, names: Iterable[str]) -> tuple[Unmerged, ...]:
         """Nothing works in a worktree."""

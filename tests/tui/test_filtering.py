@@ -126,7 +126,7 @@ def test_a_group_is_found_by_its_id() -> None:
     ("text", "problem"),
     [
         ("stauts:failed", 'unknown key "stauts:"; did you mean status?'),
-        ("x:y", 'unknown key "x:"; the keys are status, preset, agent, runner, model, group, is'),
+        ("x:y", 'unknown key "x:"; the keys are status, preset, agent, runner, model, host, group, is'),
         ("status:gone", 'status: cannot be "gone", only queued, running, completed, failed, aborted'),
         ("is:odd", 'is: cannot be "odd", only unseen, marked'),
     ],

@@ -220,12 +220,13 @@ async def test_sorts_in_turn() -> None:
     engine = FakeEngine(a_run(1, "completed", usage=Usage(input=9, cost=0.1)), a_run(2, "completed"), a_run(3))
     async with opened(engine) as deck:
         seen: list[tuple[str, list[int]]] = []
-        for _ in Sort:
+        in_turn = [sort for sort in Sort if sort is not Sort.HOST]
+        for _ in in_turn:
             seen.append((title(deck), numbers(deck)))
             await deck.press("o")
         assert seen[0] == ("Runs", [3, 2, 1])
         assert seen[1] == ("Runs · by cost", [3, 1, 2])
-        assert [name for name, _ in seen[2:]] == [f"Runs · {sort}" for sort in tuple(Sort)[2:]]
+        assert [name for name, _ in seen[2:]] == [f"Runs · {sort}" for sort in in_turn[2:]]
         assert title(deck) == "Runs"
 
 

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 from subdeck.core.doctor import Check, State
 from subdeck.core.presets.file import Preset, PresetProblem
-from subdeck.core.run.model import PresetSource, RunReason, Usage
+from subdeck.core.run.model import PresetSource, RunReason, Usage, WaitsFor
+from subdeck.core.run.place import Place, PlaceState
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.detail import reader
 from subdeck.tui.detail.page import Tab
 from subdeck.tui.dialogs.reading import HelpScreen
+from subdeck.tui.hosts import screen as screen_of_hosts, watch
 from subdeck.tui.runs import painter, store
 
 from . import fake_engine
@@ -23,6 +25,8 @@ from .fake_engine import FakeEngine, a_preset, a_run, ended, run_id, some_events
 from .launching import dialog_of
 from .presets import until_screen
 from .some_runs import a_mate
+from .test_host_column import a_remote_run
+from .test_hosts_view import Hosts, a_host, iso, view_of
 from .test_run_detail import Scene, detail_of, tab
 
 KEPT = Path(__file__).parent / "snapshots"
@@ -147,6 +151,49 @@ async def test_the_help(write_anew: bool) -> None:
         await deck.press("question_mark")
         await until_screen(deck, HelpScreen)
         await compare(deck, "help", write_anew)
+
+
+def runs_on_hosts() -> list[RunSnapshot]:
+    """One at work, one that is unknown, and two that wait."""
+    waits = Place(PlaceState.WAITS)
+    return [
+        a_remote_run(60, meta_task="port the parser", activity="Reading src/parser.py"),
+        a_remote_run(50, host="h03", elsewhere=True, meta_task="port the lexer", last_event_at=stamp(50)),
+        a_remote_run(40, "queued", host="", meta_task="wait for any", waits_for=WaitsFor.HOST, ahead=12, place=waits),
+        a_remote_run(30, "queued", host="", meta_task="train", waits_for=WaitsFor.HOST,
+                     place=Place(PlaceState.WAITS, why="no host has gpu")),
+        a_run(20, "completed", meta_task="what is here", message="31 functions in 6 files"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [SMALL, MIDDLE])
+async def test_runs_on_hosts(size: tuple[int, int], write_anew: bool) -> None:
+    """The column of hosts, what is unknown, what waits, and how many are out of reach."""
+    async with opened(FakeEngine(*runs_on_hosts()), size) as deck:
+        await compare(deck, "on-hosts", write_anew)
+
+
+@pytest.mark.parametrize("size", [SMALL, MIDDLE])
+async def test_the_hosts(
+    project_dir: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int], write_anew: bool
+) -> None:
+    """What is wrong above, a row for each host, and all of the one at the cursor below."""
+    for module in (screen_of_hosts, watch):
+        monkeypatch.setattr(module, "datetime", FrozenTime)
+    now, hosts = FrozenTime.now(UTC), Hosts(project_dir, a_run(1, "completed"))
+    faults = ("me@h11: Permission denied (publickey)",)
+    hosts.tell(
+        *(a_host(f"h0{number}", heard_at=iso(now), used=number, runs=number % 3) for number in range(1, 6)),
+        a_host("h09-gpu", in_reach=False, heard_at=iso(now - timedelta(minutes=9)), labels={"gpu": 2.0}),
+        a_host("h10", subdeck="0.0.9", heard_at=iso(now), address="me@h10"),
+        faults=faults,
+        at=now,
+    )
+    async with opened(hosts.engine, size) as deck:
+        await view_of(deck)
+        await deck.until_text("in reach")
+        await deck.press("G")
+        await compare(deck, "hosts", write_anew)
 
 
 @pytest.mark.parametrize("size", [SMALL, MIDDLE])

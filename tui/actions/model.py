@@ -42,6 +42,7 @@ class KeyContext(StrEnum):
     DETAIL = "one run in detail"
     TILES = "runs side by side"
     COMPARE = "comparing runs"
+    HOSTS = "the hosts"
     CHANGES = "what a run changed"
     CLEAN_UP = "cleaning up"
     READING = "reading a list"
@@ -200,6 +201,21 @@ def needs_active(context: ActionContext) -> str:
     return f"This run has already ended ({context.run.status})." if context.run.has_ended else ""
 
 
+def needs_out_of_reach(context: ActionContext) -> str:
+    """Refuse a run that nobody needs to give up: it has ended, or can be stopped."""
+    if context.marked:
+        return ""
+    if obstacle := needs_active(context):
+        return obstacle
+    run = context.run
+    if run is None or run.is_out_of_reach:
+        return ""
+    where = (
+        f"is in reach, on {one_line(run.host, 64)}" if run.is_remote and run.host else "is not on a host out of reach"
+    )
+    return f"This run {where}: {{stop}} ends it."
+
+
 def needs_queued(context: ActionContext) -> str:
     """Refuse a run that waits in no queue."""
     if obstacle := needs_own(context):
@@ -248,7 +264,7 @@ def _deafness(run: RunSnapshot) -> str:
     later = "; you can follow up when it has ended." if run.meta.keeps_session else "."
     if run.newer_schema:
         return f"This run was {newer_schema(run.newer_schema)}."
-    if run.elsewhere:
+    if run.elsewhere and not run.is_remote:
         return f"Another machine holds this run: it takes no messages from here{later}"
     if run.meta.talk is None:
         return f"This run was started by an earlier subdeck: it takes no messages{later}"

@@ -18,6 +18,7 @@ from .model import (
     needs_conversation,
     needs_copyable,
     needs_hand,
+    needs_out_of_reach,
     needs_own_preset,
     needs_pager,
     needs_permission_request,
@@ -42,7 +43,7 @@ PRESETS, RUNS, TRANSCRIPT = PANES
 LAUNCH, EDIT, COPY, DETAIL = KeyContext.LAUNCH, KeyContext.EDIT, KeyContext.COPY, KeyContext.DETAIL
 CLEAN_UP, READING, CONFIRM, HELP = KeyContext.CLEAN_UP, KeyContext.READING, KeyContext.CONFIRM, KeyContext.HELP
 FIND, PALETTE, TILES, COMPARE = KeyContext.FIND, KeyContext.PALETTE, KeyContext.TILES, KeyContext.COMPARE
-REQUEST, TALK, CHANGES = KeyContext.REQUEST, KeyContext.TALK, KeyContext.CHANGES
+REQUEST, TALK, CHANGES, HOSTS = KeyContext.REQUEST, KeyContext.TALK, KeyContext.CHANGES, KeyContext.HOSTS
 
 _CLOSED_BY_ESCAPE = (
     LAUNCH,
@@ -56,12 +57,13 @@ _CLOSED_BY_ESCAPE = (
     TILES,
     COMPARE,
     CHANGES,
+    HOSTS,
     KeyContext.PICK,
     KeyContext.ASK,
     CONFIRM,
     HELP,
 )
-_ONLY_READ = (DETAIL, READING, FIND, TILES, COMPARE, CHANGES, HELP)
+_ONLY_READ = (DETAIL, READING, FIND, TILES, COMPARE, CHANGES, HOSTS, HELP)
 """Dialogs in which there is nothing to cancel."""
 
 _MOVES = {
@@ -214,6 +216,8 @@ ACTIONS: tuple[Action, ...] = (
                 "({follow_up})."),
     Action("kill", at(DECK, "X"), "kill", needs=needs_active, changes=True,
            help="Kill the run, or all marked ones, and all their processes, after asking."),
+    Action("give_up", at(DECK, "U"), "give up", needs=needs_out_of_reach, changes=True,
+           help="Give up the run, or all marked ones, whose host does not come back, after asking: it ends as lost."),
     Action("delete", (*at(RUNS, "d"), *at(TRANSCRIPT, "d")), "delete", needs=needs_run, changes=True,
            help="Delete the run, or all marked ones, with all files, after asking; undo brings them back."),
     Action("undo", at(DECK, "u"), "undo", needs=needs_undoable, changes=True,
@@ -348,6 +352,19 @@ ACTIONS: tuple[Action, ...] = (
     Action("help_on_comparing", at(COMPARE, "?"), "help", "Show every key.", do="screen.ask_deck('help')", footer=6),
     *(_move(where, (COMPARE,), "screen.move", "compare_") for where in _MOVES),
 
+    # --- hosts ---
+    Action("hosts", at(DECK, "h"), "hosts", "Show the machines on which runs can be, and what they are doing."),
+    Action("host_runs", at(HOSTS, "enter"), "its runs", "Show only the runs on the host.",
+           do="screen.ask_deck('runs')", footer=1),
+    Action("host_attach", at(HOSTS, "a"), "ssh", do="screen.ask_deck('attach')", footer=3, changes=True,
+           help="Go to the host by ssh, in this terminal; leave the shell there to come back."),
+    Action("ask_hosts", at(HOSTS, "r"), "ask now", "Ask all hosts now what they are doing.",
+           do="screen.ask_deck('ask')", footer=4, changes=True),
+    Action("host_doctor", at(HOSTS, "!"), "doctor", do="screen.ask_deck('doctor')", footer=5, changes=True,
+           help="Ask the host for all that runs need there, and see what mends what is wrong."),
+    Action("help_on_hosts", at(HOSTS, "?"), "help", "Show every key.", do="screen.ask_deck('help')", footer=6),
+    *(_move(where, (HOSTS,), "screen.move", "host_") for where in _MOVES),
+
     # --- talking to a run ---
     Action("allow", at(REQUEST, "y"), "allow", "Allow what the run asks for, this once.", needs_permission_request,
            footer=1, changes=True),
@@ -446,7 +463,7 @@ ACTIONS: tuple[Action, ...] = (
     # --- dialogs ---
     Action("cancel",
            (*((place, "escape") for place in _CLOSED_BY_ESCAPE), *at(CONFIRM, "n"), *at(TILES, "q", "W"),
-            *at(COMPARE, "q", "V")), "cancel",
+            *at(COMPARE, "q", "V"), *at(HOSTS, "q", "h")), "cancel",
            "Close the dialog without doing anything.", do="screen.cancel", footer=2,
            name_here=lambda context: "close" if context.place in _ONLY_READ else "cancel"),
     Action("confirm", at(CONFIRM, "y"), "yes", "Do it.", do="screen.confirm", footer=1),

@@ -15,6 +15,7 @@ from .compare import CompareCommands
 from .deck import DeckCommands
 from .detail import DetailCommands
 from .finding import FindCommands
+from .hosts import HostCommands
 from .launch import LaunchCommands
 from .own import OwnCommands
 from .palette import PaletteCommands
@@ -71,6 +72,7 @@ def handlers(deck: MainScreen) -> Handlers:
         "previous_unseen": lambda: around.go_to_needing(-1),
         "stop": lambda: runs.with_targets(runs.stop),
         "kill": lambda: runs.with_targets(runs.kill),
+        "give_up": lambda: runs.with_targets(runs.give_up),
         "delete": lambda: runs.with_targets(runs.delete),
         "undo": lambda: runs.spawn(runs.undo),
         "queue_up": lambda: queue.with_run(queue.move_up),
@@ -118,6 +120,7 @@ def handlers(deck: MainScreen) -> Handlers:
         "back": around.go_back,
         "palette": palette.open,
         "tiles": tiles.open,
+        "hosts": HostCommands(deck).open,
         "compare": CompareCommands(deck, detail, changes).open,
         "watch": tiles.watch,
         "help": around.show_help,

@@ -211,7 +211,8 @@ class ChangesCommands(Commands):
 
 def _title(run: RunSnapshot) -> str:
     words = f"{name_of(run)} ▸ {one_line(run.meta.task, 300)}"
-    return f"{words} · {one_line(run.meta.worktree.branch, 80)}" if run.meta.worktree else words
+    branch = run.meta.worktree.branch if run.meta.worktree else run.branch
+    return f"{words} · {one_line(branch, 80)}" if branch else words
 
 
 def _file_in(root: str, name: str) -> str:

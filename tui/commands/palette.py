@@ -39,7 +39,11 @@ class PaletteCommands(Commands):
         return [
             *offers.action_offers(possible, deck.actions),
             *offers.preset_offers(presets),
-            *offers.filter_offers(deck.runs.listing.filter.text, (run.meta.preset for run in runs if run.meta.preset)),
+            *offers.filter_offers(
+                deck.runs.listing.filter.text,
+                (run.meta.preset for run in runs if run.meta.preset),
+                (host for run in runs if (host := run.host)),
+            ),
             *offers.setting_offers(self._bridge.engine.settings),
             *offers.run_offers(runs),
         ]

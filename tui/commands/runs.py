@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ...core.errors import RunBusy
-from ...core.run.describe import ago, elapsed, known_cost, moment, runs_word, size_text
+from ...core.run.describe import ago, elapsed, known_cost, moment, runs_word, size_text, whereabouts
 from ...core.run.model import RunnerKind
 from ...core.text.plain import one_line
 from ..actions import KeyContext, keys_line
@@ -91,7 +91,7 @@ class RunCommands(Commands):
         self._mark_seen(active)
         self._deck.runs.stay_beside(run.run_id for run in active)
         stopped = await self._bridge.call(self._bridge.engine.stop, [run.run_id for run in active])
-        self._say(f"Stopping {who(active)}" if stopped else f"{who(active)} had already ended")
+        self._say(f"Stopping {who(active)}{when_back(active)}" if stopped else f"{who(active)} had already ended")
 
     async def kill(self, runs: Runs) -> None:
         active = self._active(runs)
@@ -103,7 +103,7 @@ class RunCommands(Commands):
             self._mark_seen(active)
             self._deck.runs.stay_beside(run.run_id for run in active)
             await self._bridge.call(self._bridge.engine.stop, [run.run_id for run in active], force=True)
-            self._say(f"Killing {who(active)}")
+            self._say(f"Killing {who(active)}{when_back(active)}")
 
     def _active(self, runs: Runs) -> list[RunSnapshot]:
         """Return the runs that can be stopped; say so where there is none."""
@@ -114,6 +114,21 @@ class RunCommands(Commands):
                 f"{who(runs)} {'is left alone: your subdeck did not make it' if foreign else 'had already ended'}"
             )
         return active
+
+    async def give_up(self, runs: Runs) -> None:
+        """Write down runs as lost whose hosts do not come back, after saying what that means."""
+        given_up = [run for run in runs if run.is_out_of_reach and not run.foreign]
+        if not given_up:
+            self._say(f"{who(runs)}: no host of it is out of reach")
+            return
+        question = "Give up this run?" if len(given_up) == 1 else f"Give up {runs_word(len(given_up))}?"
+        if not await self._confirmed(question, what_giving_up_means(given_up), "Give up"):
+            return
+        self._mark_seen(given_up)
+        self._deck.runs.stay_beside(run.run_id for run in given_up)
+        for run in given_up:
+            await self._bridge.call(self._bridge.engine.give_up, run.run_id)
+        self._say(f"Gave up {who(given_up)}")
 
     async def delete(self, runs: Runs) -> None:
         run_ids = [run.run_id for run in runs]
@@ -171,6 +186,9 @@ class RunCommands(Commands):
     def attach_or_zoom(self) -> None:
         """Attach to a run in a pane; show any other alone, from its end on."""
         if (run := self._deck.run) and run.meta.runner != RunnerKind.TMUX:
+            if run.is_remote and not run.has_ended:
+                where = f"runs on {one_line(run.host, 64)}" if run.host else "has no host yet"
+                self._say(f"It {where}, and not in a tmux pane: this is its transcript.")
             self._deck.panes.visit(KeyContext.TRANSCRIPT)
             self._deck.transcript.follow(True)
         else:
@@ -212,6 +230,32 @@ def is_dear(run: RunSnapshot) -> bool:
     return begin is not None and (datetime.now(UTC) - begin).total_seconds() > DEAR_SECONDS
 
 
+def when_back(runs: Runs) -> str:
+    """Say that a request waits for hosts that are out of reach; empty where none is."""
+    hosts = {one_line(run.host, 64) or "its host" for run in runs if run.is_out_of_reach}
+    if not hosts:
+        return ""
+    return (
+        f": that reaches {hosts.pop()} when it is back"
+        if len(hosts) == 1
+        else ": that reaches hosts when they are back"
+    )
+
+
+def what_giving_up_means(runs: Runs) -> str:
+    """Say what becomes of runs that are given up, and what does not."""
+    lines = first_of([f"{name_of(run)}: {whereabouts(run)}" for run in runs], NAMED)
+    it, its = ("It", "its") if len(runs) == 1 else ("Each", "their")
+    return "\n".join(
+        (
+            *lines,
+            "",
+            f"{it} is written down as failed (lost), and may still be at work there. Should {its} host come back, it"
+            " is stopped, and what it brings is kept beside what is known now. It is not launched again by itself.",
+        )
+    )
+
+
 def spent(runs: Runs, now: datetime) -> str:
     """Say what stopping would end, and what stays: `0:42 and $0.31 so far; it keeps what it has done.`"""
     cost = dollars(sum(run.usage.cost for run in runs))
@@ -236,8 +280,12 @@ def name_list(runs: Runs) -> str:
 
 def what_is_lost(runs: Runs, size: int, unmerged: Sequence[str] = ()) -> str:
     """Say what deleting takes away, and what can no more be done then; `unmerged` says which work is nowhere else."""
-    active = sum(map(can_be_stopped, runs))
+    away = sum(run.is_out_of_reach and not run.foreign for run in runs)
+    active = sum(map(can_be_stopped, runs)) - away
     parts = [name_list(runs), ""]
+    if away:
+        what = "Its host is" if len(runs) == 1 else f"The hosts of {away} are"
+        parts.append(f"{what} out of reach: {'it is' if away == 1 else 'they are'} given up, and may still be at work.")
     if active:
         parts.append("It is not finished: it is stopped first." if len(runs) == 1 else f"{active} are stopped first.")
     whose = "Its" if len(runs) == 1 else "Their"
@@ -284,8 +332,13 @@ def _size(engine: EngineApi, run_ids: Sequence[str]) -> int:
 
 
 def _delete(engine: EngineApi, runs: Runs) -> tuple[str, ...]:
-    """Delete runs, after stopping those that are still running; a foreign one is only moved."""
-    if stopped := engine.stop([run.run_id for run in runs if not run.foreign]):
+    """Delete runs, after stopping those that are still running; a foreign one is only moved, and one on a host that is
+    out of reach is given up.
+    """
+    for run in runs:
+        if run.is_out_of_reach and not run.foreign:
+            engine.give_up(run.run_id)
+    if stopped := engine.stop([run.run_id for run in runs if not (run.foreign or run.is_out_of_reach)]):
         waited = engine.wait(stopped, timeout=engine.settings.grace_seconds + END_SECONDS)
         if busy := [run for run in waited if not run.has_ended]:
             raise RunBusy(f"{who(busy)} did not end in time: nothing was deleted", hint="kill it, then delete it")

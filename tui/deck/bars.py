@@ -55,6 +55,8 @@ class DeckHeader(Widget):
     _level = reactive("")
     """How much is left of the day's budget."""
     _needs = reactive("")
+    _hosts = reactive("")
+    """How many hosts are in reach, and how many of their slots are taken."""
 
     def __init__(self, project: str, *, readonly: bool) -> None:
         super().__init__()
@@ -62,6 +64,8 @@ class DeckHeader(Widget):
         self._project = project
         self._short_agent = ""
         """For a line that has no room for the reason."""
+        self._short_hosts = ""
+        """The same for a line that has no room for the slots."""
         self._told = ""
         """What the tooltip says."""
 
@@ -94,6 +98,15 @@ class DeckHeader(Widget):
         """Say how many runs need a person, and what for."""
         self._needs = " · ".join(f"{needs[need]} {need.word}" for need in Need if needs.get(need))
 
+    def show_hosts(self, words: str, short_words: str) -> None:
+        """Say how the hosts stand; empty where nobody uses any."""
+        self._short_hosts = short_words
+        self._hosts = words
+
+    @property
+    def has_hosts(self) -> bool:
+        return bool(self._hosts)
+
     @property
     def _spent(self) -> str:
         return self._of_budget or self._used
@@ -120,11 +133,15 @@ class DeckHeader(Widget):
 
     def _right(self, room: int) -> str:
         """Say as much as there is room for beside the path; what needs a person goes last."""
-        if len(all_of_it := _joined(self._agent, self._needs, self._runs, self._spent)) <= room - LEAST_PATH:
+        hosts, short_hosts = self._hosts, self._short_hosts
+        all_of_it = _joined(self._agent, self._needs, self._runs, hosts, self._spent)
+        if len(all_of_it) <= room - LEAST_PATH:
             return all_of_it
         shorter = (
-            (self._short_agent, self._needs, self._runs, self._spent),
-            (self._short_agent, self._needs, self._runs),
+            (self._short_agent, self._needs, self._runs, hosts, self._spent),
+            (self._short_agent, self._needs, self._runs, short_hosts, self._spent),
+            (self._short_agent, self._needs, self._runs, short_hosts),
+            (self._needs, self._runs, short_hosts),
             (self._needs, self._runs),
         )
         fitting = (words for parts in shorter if len(words := _joined(*parts)) <= room - SHORTEST_PATH)

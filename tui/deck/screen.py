@@ -56,6 +56,8 @@ from .used_up import UsedUp
 if TYPE_CHECKING:
     from ..compare.screen import CompareScreen
     from ..engine_api import EngineApi
+    from ..hosts.screen import HostsScreen
+    from ..hosts.watch import HostsLook, HostsWatch
     from ..runs.changing import ChangesWatch
     from ..search.contents import Contents
     from ..tiles.screen import TilesScreen
@@ -106,6 +108,7 @@ class MainScreen(LeanScreen):
         self._watched = watched
         self._tiles: TilesScreen | None = None
         self._comparison: CompareScreen | None = None
+        self._hosts_view: HostsScreen | None = None
         self.bridge = Bridge(engine, readonly=readonly)
         self.presets = PresetList(actions, engine)
         root = engine.project.root
@@ -171,6 +174,21 @@ class MainScreen(LeanScreen):
         self._look_for_silence()
         self.runs.tick()
         self._changing.tick()
+        self._look_at_hosts()
+
+    def _look_at_hosts(self) -> None:
+        """See how the hosts stand, as long as a run is on one or somebody looks at them."""
+        if self.run_store.open_remote or self._hosts_view is not None:
+            self._hosts.look()
+        elif self._header.has_hosts:
+            self._header.show_hosts("", "")
+            self._hosts.forget()
+
+    def _show_hosts_look(self, look: HostsLook) -> None:
+        self._header.show_hosts(look.figures.words, look.figures.short_words)
+        self._toasts.tell_hosts(look.lost, look.back)
+        if self._hosts_view is not None:
+            self._hosts_view.show_states(look.states)
 
     def _look_for_silence(self) -> None:
         """See which runs have become silent; the one that is being read needs no look."""
@@ -199,6 +217,12 @@ class MainScreen(LeanScreen):
         from ..search.contents import Contents
 
         return Contents(self.bridge, self.run_store, self.runs.refilter)
+
+    @cached_property
+    def _hosts(self) -> HostsWatch:
+        from ..hosts.watch import HostsWatch
+
+        return HostsWatch(self.bridge, self._show_hosts_look)
 
     @cached_property
     def _changing(self) -> ChangesWatch:
@@ -441,6 +465,15 @@ class MainScreen(LeanScreen):
         self._comparison = comparison
         if comparison:
             self.app.push_screen(comparison)
+
+    def show_hosts(self, hosts: HostsScreen | None) -> None:
+        """Put the view of the hosts over the deck, or take it away where somebody has left it."""
+        if self._hosts_view is not None and self._hosts_view.is_current:
+            self._hosts_view.dismiss()
+        self._hosts_view = hosts
+        if hosts:
+            self.app.push_screen(hosts)
+            self._hosts.look()
 
     def _read_now(self, looked_at: str | None) -> tuple[str, ...]:
         """Return the runs whose ends somebody sees as they come: those of the tiles, or the one with the keys."""

@@ -94,6 +94,16 @@ class Toasts:
         else:
             self._notices.add(text, "warning")
 
+    def tell_hosts(self, lost: Sequence[str], back: Sequence[str]) -> None:
+        """Say of hosts that they were lost, to an operator who looks elsewhere too, or that they are back."""
+        for text in lost:
+            self.warn(text)
+        for text in back:
+            if self._settings.toasts:
+                self._node.notify(text, timeout=SECONDS, markup=False)
+            else:
+                self._notices.add(text, "information")
+
     def _alert(self, runs: Sequence[RunSnapshot]) -> None:
         """Ring, and tell the desktop, that these have ended or ask something."""
         if self._settings.bell:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from ...core.run.changes import ChangedFile, Changes, CheckResult, FileStatus
 from ...core.run.describe import check_words
-from ...core.run.model import RunMeta
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
 from ..text.cells import cells, fit
@@ -21,7 +20,7 @@ NOTE = 300
 
 def changed_rows(run: RunSnapshot, changes: Changes | None, check: CheckResult | None, width: int) -> list[Row]:
     """Lay out what a run changed; a run that goes on, what it has changed so far."""
-    blocks = (_changes(run, changes, width), _place(run.meta, width), _check(run, check, width))
+    blocks = (_changes(run, changes, width), _place(run, width), _check(run, check, width))
     return joined(block for block in blocks if block)
 
 
@@ -56,7 +55,11 @@ def _files(changes: Changes, width: int) -> Iterator[Row]:
         yield note(f"  and {more:,} more")
 
 
-def _place(meta: RunMeta, width: int) -> list[Row]:
+def _place(run: RunSnapshot, width: int) -> list[Row]:
+    meta = run.meta
+    if meta.worktree is None and run.branch:
+        said = f"on branch {one_line(run.branch, NOTE)}, brought back from {one_line(run.host, NOTE)}"
+        return [heading("Where", "files of its own, on another machine"), *text_rows(said, width)]
     if meta.worktree is None:
         return [heading("Where", short_path(meta.cwd))]
     said = f"{meta.worktree.words}\nof {short_path(meta.worktree.origin)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from ...core.config.host_values import needs_words
 from ...core.delegation.report import model_name
 from ...core.run.artifacts import RunnerFacts
 from ...core.run.changes import Changes
@@ -19,12 +20,15 @@ from ...core.run.describe import (
     moment,
     permissions_words,
     prompt_mode_words,
+    span,
     still_running,
     unreadable_lines,
+    whereabouts,
 )
 from ...core.run.events import UsageReported
 from ...core.run.model import RunMeta, RunResult, ToolPolicy, Usage
 from ...core.run.outcome import REASONS
+from ...core.run.place import PlaceState
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line, plain
 from ..text.cells import fit, wrap
@@ -49,19 +53,20 @@ def facts_rows(
     width: int,
     unreadable: int = 0,
     changes: Changes | None = None,
+    lease: float = 0.0,
 ) -> list[Row]:
     """Lay out the facts of a run in groups; `unreadable` counts the lines that are not events, `changes` says what the
-    run has changed so far.
+    run has changed so far, `lease` for how many seconds it goes on on a host that is out of reach, 0 for ever.
     """
     groups = {
         "Request": _request(meta),
         "Agent": _agent(meta, result),
         "Tools and limits": _limits(meta),
         "Conversation": _conversation(run, meta, result),
-        "Process": _process(meta, runner),
+        "Process": _process(run, runner, now, lease),
         "Times": _times(run, meta, now),
         "Result": _result(result),
-        "Changes": _changes(changes),
+        "Changes": _changes(changes, run.branch),
         "Problems": _problems(run, result, unreadable),
     }
     blocks = [[heading(title), *rows] for title, facts in groups.items() if (rows := _rows(facts, width))]
@@ -159,14 +164,42 @@ def _conversation(run: RunSnapshot, meta: RunMeta, result: RunResult | None) -> 
         yield "parent context", "left out (isolated)"
 
 
-def _process(meta: RunMeta, runner: RunnerFacts | None) -> Facts:
-    yield "runner", meta.runner
+def _process(run: RunSnapshot, runner: RunnerFacts | None, now: datetime, lease: float) -> Facts:
+    yield "runner", run.meta.runner
+    if run.is_remote:
+        yield from _place(run, now, lease)
+        return
     if runner is None:
         return
     yield "host", runner.host
     yield "wrapper", f"pid {runner.pid}"
     if tmux := runner.tmux:
         yield "tmux", f"socket {tmux.socket}, session {tmux.session}, window {tmux.window}"
+
+
+def _place(run: RunSnapshot, now: datetime, lease: float) -> Facts:
+    """Say where a run of another machine is; its processes are not seen here."""
+    meta, place = run.meta, run.place
+    yield "asked for host", one_line(meta.host, 64)
+    yield "needs", needs_words(meta.needs)
+    if place is None or place.is_waiting:
+        yield "host", whereabouts(run) or "none yet"
+        return
+    yield "host", one_line(place.host, 64)
+    yield "there since" if place.state is PlaceState.PLACED else "out of reach since", _local(place.since)
+    yield "last heard of", _local(place.heard_at)
+    yield "lease left", _lease_left(place.heard_at, now, lease) if run.is_out_of_reach else ""
+    yield "what was seen", one_line(place.why, 300)
+    yield "ssh", one_line(place.address, 100)
+
+
+def _lease_left(heard_at: str, now: datetime, lease: float) -> str:
+    """Say for how long a run goes on on a host of which nothing is heard; its host alone knows exactly."""
+    heard = moment(heard_at)
+    if not lease or heard is None:
+        return "" if lease else "it goes on until its host is back (hosts.lease)"
+    left = lease - (now - heard).total_seconds()
+    return f"about {span(left)}, then it ends by itself (hosts.lease)" if left > 0 else "over: it has ended by itself"
 
 
 def _times(run: RunSnapshot, meta: RunMeta, now: datetime) -> Facts:
@@ -197,10 +230,11 @@ def _result(result: RunResult | None) -> Facts:
     yield "written by", result.written_by
 
 
-def _changes(changes: Changes | None) -> Facts:
+def _changes(changes: Changes | None, branch: str) -> Facts:
     if changes is None:
         return
     yield "changed", changes.words
+    yield "branch", one_line(branch, 100)
 
 
 def _problems(run: RunSnapshot, result: RunResult | None, unreadable: int) -> Facts:

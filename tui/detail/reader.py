@@ -43,8 +43,13 @@ class DetailReader:
         project: paths.Project,
         run_id: str,
         changes: Callable[[RunSnapshot], Changes | None] = lambda run: run.changes,
+        lease: float = 0.0,
     ) -> None:
-        """Take what says what a run has changed so far, and what can still be told of one that was lost: `changes`."""
+        """Take what says what a run has changed so far, and what can still be told of one that was lost: `changes`.
+
+        `lease` is for how many seconds one goes on on a host that is out of reach, 0 for ever.
+        """
+        self._lease = lease
         self._changes = changes
         self._run_dir = project.run_dir(run_id)
         self._diagnosis = DiagnosisReader(project, run_id)
@@ -128,7 +133,8 @@ class DetailReader:
         self._events.read(PIECE_BYTES)
         more = self._events.offset - before >= PIECE_BYTES
         runner = artifacts.read_runner(self._run_dir)
-        rows = facts_rows(run, meta, result, runner, now, width, self._events.unreadable, self._changes(run))
+        unreadable, changes = self._events.unreadable, self._changes(run)
+        rows = facts_rows(run, meta, result, runner, now, width, unreadable, changes, self._lease)
         return Page(rows, copy=plain_text(rows), more=more)
 
     def _usage_page(self, width: int) -> Page:

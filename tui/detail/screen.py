@@ -140,12 +140,16 @@ class RunDetailScreen(ModalScreen[bool]):
         self._act = act
         self._actions = actions
         self._tab = tab or (Tab.ANSWER if run.has_ended else Tab.TRANSCRIPT)
-        self._reader = DetailReader(bridge.engine.project, run.run_id, bridge.engine.work.changes)
+        self._reader = self._reader_of(run)
         self._page = UNREAD
         self._shown: tuple[Tab, RunSnapshot] | None = None
         """What was read last."""
         self._reading = Repeater(bridge, self._read)
         self._gone = False
+
+    def _reader_of(self, run: RunSnapshot) -> DetailReader:
+        engine = self._bridge.engine
+        return DetailReader(engine.project, run.run_id, engine.work.changes, engine.settings.hosts.lease.operator)
 
     def compose(self) -> ComposeResult:
         keys = {tab: key_of(f"tab_{tab}", self._actions) for tab in Tab}
@@ -162,7 +166,7 @@ class RunDetailScreen(ModalScreen[bool]):
     def show_run(self, run: RunSnapshot) -> None:
         """Show another run in the same tab."""
         self.run, self._page, self._shown, self._gone = run, UNREAD, None, False
-        self._reader = DetailReader(self._bridge.engine.project, run.run_id, self._bridge.engine.work.changes)
+        self._reader = self._reader_of(run)
         self.query_one("#run-id", Static).update(run.run_id)
         self.query_one("#why", Static).update("")
         self.query_one(FileList).show_files(())

@@ -21,7 +21,7 @@ from ..presets.draft import PROJECT, USER
 from ..text.format import format_error
 from ..widgets.form import Choice, Fact, Field, ModelInput, Note, PlainTextArea, Problem
 from .form import LaunchForm
-from .inputs import CountInput, PathInput
+from .inputs import CountInput, HostInput, PathInput
 from .memory import LastValues
 from .start import LaunchFacts
 from .values import COPIES, PREVIOUS, LaunchValues, SaveAs
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
 REST = "other"
 """The foot of the dialog, for problems that are about no field."""
-FIELDS = ("task", "model", "cwd", "runner", "copies", "worktree", "check", "budget", "max-tokens", "tools", "save")
+FIELDS = (
+    *("task", "model", "cwd", "runner", "copies", "host", "needs", "worktree", "check", "budget", "max-tokens"),
+    *("tools", "save"),
+)
 """Those beside which a problem can be said; most are the `where` of their errors."""
 WORKTREES = {"none": WorktreeFrom.NONE, "of the files": WorktreeFrom.FILES, "of HEAD": WorktreeFrom.HEAD}
 WORKTREE_WORDS = {begins: words for words, begins in WORKTREES.items()}
@@ -76,9 +79,13 @@ class LaunchFields(VerticalScroll, can_focus=False):
         yield Field("Where", directory, name="cwd")
         label = Static("Copies", classes="muted", id="copies-label")
         copies = CountInput(first.copies, COPIES, name="copies")
-        runner = Choice(tuple(RunnerKind), first.runner, name="runner")
+        runner = Choice(form.runners(has_hosts=form.has_hosts), first.runner, name="runner")
         yield Field("Runner", runner, label, copies, name="runner")
         yield Problem(name="copies-problem")
+        needs = Input(first.needs, id="needs", compact=True, placeholder="nothing special, or like gpu=1 mem=32")
+        about = Static("Needs", classes="muted", id="needs-label")
+        yield Field("Host", HostInput(first.host), about, needs, name="host")
+        yield Problem(name="needs-problem")
         if form.shared_worktree:
             yield Fact("Worktree", "worktree-shared", form.shared_worktree)
         else:
@@ -153,6 +160,8 @@ class LaunchFields(VerticalScroll, can_focus=False):
             model=self._written("model"),
             cwd=self._written("cwd"),
             runner=self._written("runner"),
+            host=self._written("host"),
+            needs=self._written("needs"),
             copies=self._written("copies"),
             tools=self._written("tools"),
             prompt=self._written("prompt"),
@@ -219,6 +228,10 @@ class LaunchFields(VerticalScroll, can_focus=False):
         self.query_one("#tools-shown", Fact).say(facts.tools)
         self.query_one("#limits", Fact).say(facts.limits)
         self.query_one("#notes", Note).say(facts.warnings)
+        runner = self.query_one("#runner", Choice)
+        runner.offer(self.form.runners(has_hosts=facts.has_hosts or self.form.has_hosts))
+        runner.set_class(RunnerKind.HOSTS in runner.words, "-hosts")
+        self.query_one(HostInput).offer(facts.hosts)
         if facts.leaves_default:
             self.form.leave_default()
         self.show_models(facts.models)
@@ -318,6 +331,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
             field.display = PREVIOUS in values.task
         for field in self.query("#about-field"):
             field.display = values.save_as is not None
+        self.query_one("#host-field").display = values.is_remote
         draft = self.query_one("#draft", Note)
         if draft.display and self.task_area.selection.is_empty:
             draft.say("")

@@ -10,12 +10,22 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from ...core.errors import UsageError
-from ...core.run.model import Limits, RunRequest, effective_limits
+from ...core.run.model import Limits, RunnerKind, RunRequest, effective_limits
 from ...core.run.outcome import INSTRUCTION
 from ...core.text.plain import one_line, plain
 from ..text.format import short_path
 from .memory import ADHOC, LastValues
-from .values import COPIES, PREVIOUS, LaunchValues, asked_model, asked_tools, tool_names, worktree_of, written_amount
+from .values import (
+    COPIES,
+    PREVIOUS,
+    LaunchValues,
+    asked_model,
+    asked_tools,
+    tool_names,
+    worktree_of,
+    written_amount,
+    written_needs,
+)
 
 if TYPE_CHECKING:
     from ...core.config.settings import Settings
@@ -78,6 +88,8 @@ class LaunchForm:
         self._only_model = ""
         """The only one that is known here; empty where there is another, or where one is named."""
         self._usual_runner = (preset.runner if preset else None) or settings.runner
+        self._usual_host = (preset.host if preset else None) or ""
+        self._usual_needs = written_needs(preset.needs if preset else None)
         self._usual_check = (preset.check if preset else None) or ""
         self.usual_limits, _ = effective_limits(preset.limits if preset else Limits(), settings.limits)
         """Those that hold where nothing is written."""
@@ -90,6 +102,8 @@ class LaunchForm:
             model=self._usual_model,
             cwd=short_path(self.launcher_cwd),
             runner=self._usual_runner,
+            host=self._usual_host,
+            needs=self._usual_needs,
             worktree=self._usual_worktree,
         )
         usual = structs.replace(usual, check=self._usual_check)
@@ -104,6 +118,8 @@ class LaunchForm:
             model=asked_model(meta) or self._usual_model,
             cwd=short_path(meta.cwd if self.continues else meta.origin_cwd),
             runner=meta.runner,
+            host=meta.host,
+            needs=written_needs(meta.needs),
             worktree=worktree_of(meta),
             check=one_line(meta.check, 64),
             budget=self._other_than_usual(meta, "budget"),
@@ -149,6 +165,16 @@ class LaunchForm:
     def checks(self) -> tuple[str, ...]:
         """The checks to choose from, with one that is asked for and not in the settings; none where there are none."""
         return tuple(dict.fromkeys((*self._settings.checks, *filter(None, (self._usual_check, self.first.check)))))
+
+    def runners(self, *, has_hosts: bool) -> tuple[str, ...]:
+        """Return the runners to choose from; hosts only where there are some, or where it is asked for already."""
+        is_asked = RunnerKind.HOSTS in (self._usual_runner, self.first.runner)
+        return tuple(kind for kind in RunnerKind if kind is not RunnerKind.HOSTS or has_hosts or is_asked)
+
+    @property
+    def has_hosts(self) -> bool:
+        """Whether the settings name hosts; where a cluster is only tried is found in files."""
+        return self._settings.hosts.is_set
 
     @property
     def continues(self) -> bool:
@@ -312,6 +338,8 @@ class LaunchForm:
             agent=self._owner_of(model),
             cwd=self._cwd(values.cwd),
             runner=None if values.runner == self._usual_runner else values.runner,
+            host=self._host(values),
+            needs=self._needs(values),
             worktree=None if values.worktree == self._usual_worktree else values.worktree,
             check=None if values.check == self._usual_check else values.check,
             tools=tool_names(values.tools) if self.preset is None else None,
@@ -340,6 +368,17 @@ class LaunchForm:
             case _:
                 return request
 
+    def _host(self, values: LaunchValues) -> str | None:
+        host = values.host.strip()
+        return host if values.is_remote and host != self._usual_host else None
+
+    def _needs(self, values: LaunchValues) -> dict[str, float] | None:
+        """Return what was written of the host; None where that is what the preset says, or makes no sense."""
+        try:
+            return values.needed if values.is_remote and values.needs.strip() != self._usual_needs else None
+        except UsageError:
+            return None
+
     def to_check(self, values: LaunchValues) -> RunRequest:
         """Return the request as far as it can be checked while the task is still being typed."""
         request = self.request(values)
@@ -359,6 +398,11 @@ class LaunchForm:
             wrong = "only one, because this preset is sticky: its runs share one conversation"
         if wrong:
             problems.append(UsageError(f"Copies: {wrong}", where="copies"))
+        if values.is_remote:
+            try:
+                _ = values.needed
+            except UsageError as error:
+                problems.append(error)
         if values.dollars == 0:
             problems.append(UsageError("Budget: enter dollars above 0, as 0.50", where="budget"))
         if values.tokens == 0:

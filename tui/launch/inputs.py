@@ -1,4 +1,4 @@
-"""Fields for a number of copies, and for a path, which is completed from what is on the disk."""
+"""Fields for a number of copies, a host, and a path, which is completed from what is on the disk."""
 
 from __future__ import annotations
 
@@ -9,13 +9,32 @@ from itertools import islice
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.suggester import Suggester
+from textual.suggester import Suggester, SuggestFromList
 from textual.widgets import Input
 
 from ..widgets.form import ChoosingInput
 
 ENTRIES = 5000
 """Of how many entries of a directory the names are looked at."""
+ANY_HOST = "any"
+
+
+class HostInput(ChoosingInput):
+    """Right takes the completion; down goes through the hosts that are known."""
+
+    def __init__(self, value: str) -> None:
+        super().__init__(value, name="host", placeholder=ANY_HOST)
+        self._known: Sequence[str] = ()
+
+    def offer(self, hosts: Sequence[str]) -> None:
+        """Know these hosts from now on; what is written stays as it is."""
+        self._known = hosts
+        self.suggester = SuggestFromList(hosts, case_sensitive=False) if hosts else None
+        self.placeholder = f"{ANY_HOST}; ↓ for the {len(hosts)} known" if hosts else ANY_HOST
+
+    async def matching(self, typed: str) -> Sequence[str]:
+        part = "" if typed in self._known else typed.strip().casefold()
+        return [host for host in self._known if part in host.casefold()] or list(self._known)
 
 
 class CountInput(Input):

@@ -40,6 +40,10 @@ class LaunchFacts(Struct, frozen=True):
     warnings: str = ""
     models: tuple[ModelChoice, ...] = ()
     """What the model's field offers."""
+    has_hosts: bool = False
+    """Whether runs can be on other machines."""
+    hosts: tuple[str, ...] = ()
+    """The names of those that are known."""
     leaves_default: bool = False
     """Whether default_model is none of the agent's, which takes its own."""
 
@@ -54,13 +58,18 @@ def read_facts(engine: EngineApi, preset: Preset | None, agent: str | None) -> L
 
     Reads files.
     """
+    from ...core.config.hosts_in_force import hosts_in_force
     from ...core.launch.model_choices import leaves_default
     from ...core.launch.preview import preview
+    from ...core.run.host_states import read_host_states
 
     view = preview(preset, engine.workspace) if preset else None
     models = read_models(engine, agent)
     facts = _facts(preset, view, models) if preset else LaunchFacts(models=models)
-    return replace(facts, leaves_default=leaves_default(agent, engine.settings))
+    is_set = hosts_in_force(engine.settings.hosts).is_set
+    states = read_host_states(engine.project) if is_set else None
+    hosts = tuple(one_line(host.name, 64) for host in states.hosts) if states else ()
+    return replace(facts, leaves_default=leaves_default(agent, engine.settings), has_hosts=is_set, hosts=hosts)
 
 
 def read_models(engine: EngineApi, agent: str | None) -> tuple[ModelChoice, ...]:

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ...core.run.model import PresetSource, RunRequest, WorktreeFrom
+from ...core.config.host_values import read_needs
+from ...core.run.model import PresetSource, RunnerKind, RunRequest, WorktreeFrom
 from ...core.run.outcome import FINALIZE_TOOL
 from ...core.text.plain import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ...core.run.model import RunMeta
     from ...core.run.snapshot import RunSnapshot
 
@@ -38,6 +41,10 @@ class LaunchValues(Struct, frozen=True, kw_only=True):
     model: str = ""
     cwd: str = ""
     runner: str = ""
+    host: str = ""
+    """With the runner hosts: the only one; empty for any."""
+    needs: str = ""
+    """What that has to have, as `gpu=1 mem=32`."""
     copies: str = "1"
     tools: str = ""
     prompt: str = ""
@@ -73,6 +80,15 @@ class LaunchValues(Struct, frozen=True, kw_only=True):
         return int(written) if is_number else 0
 
     @property
+    def is_remote(self) -> bool:
+        return self.runner == RunnerKind.HOSTS
+
+    @property
+    def needed(self) -> dict[str, float]:
+        """What the host has to have, by label. Raises UsageError."""
+        return read_needs(self.needs.replace(",", " ").split())
+
+    @property
     def count(self) -> int:
         """How many runs; 0 for a number that cannot be launched, or no number at all."""
         written = self.copies.strip() or "1"
@@ -88,7 +104,7 @@ def tool_names(written: str) -> tuple[str, ...] | None:
 
 def request_again(run: RunSnapshot) -> RunRequest:
     """Ask for the same as a run did; the prompt of an ad hoc run is not in its snapshot."""
-    meta = run.meta
+    meta, is_remote = run.meta, run.is_remote
     adhoc = meta.preset_source is PresetSource.ADHOC
     return RunRequest(
         task=meta.task,
@@ -98,6 +114,8 @@ def request_again(run: RunSnapshot) -> RunRequest:
         worktree=worktree_of(meta),
         agent=meta.agent,
         runner=meta.runner,
+        host=meta.host if is_remote else None,
+        needs=meta.needs if is_remote else None,
         description=meta.description,
         tools=meta.tools.resolved if adhoc else None,
         rerun=meta.run_id,
@@ -110,6 +128,11 @@ def request_again(run: RunSnapshot) -> RunRequest:
 def written_amount(amount: float | None) -> str:
     """Return dollars or tokens as they are written into a field; empty for none."""
     return "" if amount is None else f"{amount:.15g}"
+
+
+def written_needs(needs: Mapping[str, float] | None) -> str:
+    """Return what a host has to have as it is written into a field: `gpu=1 mem=32`."""
+    return " ".join(f"{one_line(name, 64)}={amount:.15g}" for name, amount in (needs or {}).items())
 
 
 def worktree_of(meta: RunMeta) -> WorktreeFrom:

@@ -51,6 +51,7 @@ _FILTERS = (
     ("is:interrupted", "Show only runs that were interrupted, and wait for what is said next."),
     ("is:silent", "Show only runs that are working, but have written nothing for a while."),
     ("is:foreign", "Show only runs that your subdeck did not make."),
+    ("is:unknown", "Show only runs on hosts that are out of reach, or held by another machine."),
     ("is:marked", "Show only marked runs."),
     ("check:failed", "Show only runs whose check did not pass."),
     ("age:<1h", "Show only runs of the last hour."),
@@ -71,8 +72,8 @@ def preset_offers(presets: Iterable[Preset]) -> Iterator[Offer]:
         yield _offer(Kind.PRESET, preset.name, one_line(preset.name, 60), detail)
 
 
-def filter_offers(present: str, names: Iterable[str]) -> Iterator[Offer]:
-    """Offer filters: the end of the present one, those that need no more words, one for each preset of a run."""
+def filter_offers(present: str, names: Iterable[str], hosts: Iterable[str] = ()) -> Iterator[Offer]:
+    """Offer filters: the end of the present one, those that need no more words, one for each preset and host."""
     if present:
         yield _offer(Kind.FILTER, "", "show all runs", f"Clear the filter {one_line(present, 60)}.")
     for text, sentence in _FILTERS:
@@ -81,6 +82,8 @@ def filter_offers(present: str, names: Iterable[str]) -> Iterator[Offer]:
         shown = one_line(name, 60)
         text = f'preset:"{shown}"' if " " in shown else f"preset:{shown}"
         yield _offer(Kind.FILTER, text, text, f"Show only runs of {shown}.")
+    for host in sorted({one_line(host, 64) for host in hosts}):
+        yield _offer(Kind.FILTER, f"host:{host}", f"host:{host}", f"Show only runs on {host}.")
 
 
 def typed_filter(typed: str) -> Offer:

@@ -22,6 +22,8 @@ class Column(StrEnum):
     TASK = "task"
     NOW = "now"
     """What it does now, or how it ended."""
+    HOST = "host"
+    """Where it runs; only while a run of another machine is listed."""
     AGE = "age"
     """Since it was launched."""
     ELAPSED = "elapsed"
@@ -38,6 +40,8 @@ DEFAULT = (
     *(Column.STATE, Column.PRESET, Column.TASK, Column.NOW),
     *(Column.AGE, Column.ELAPSED, Column.TOKENS, Column.COST, Column.CHANGES, Column.AGENT),
 )
+WITH_HOST = (*DEFAULT[:4], Column.HOST, *DEFAULT[4:])
+"""The same while a run of another machine is listed."""
 
 GUTTER = 1
 """Blank cells before each column but a state that comes first: whatever the width, no text touches another one."""
@@ -48,6 +52,7 @@ GLYPH, WORD = 1, 13
 
 _FIXED = {
     Column.ELAPSED: 8,
+    Column.HOST: 12,
     Column.TOKENS: 6,
     Column.AGE: 5,
     Column.COST: 8,
@@ -59,6 +64,7 @@ _FIXED = {
 """Cells, with the gutter, of those whose texts have about one length; those that give way last come first."""
 _LEFT = {
     Column.ELAPSED: 8,
+    Column.HOST: 24,
     Column.TOKENS: 16,
     Column.AGE: 42,
     Column.COST: 46,
@@ -86,6 +92,7 @@ _SORTS = {
     Column.STATE: Sort.STATE,
     Column.PRESET: Sort.PRESET,
     Column.TASK: Sort.TASK,
+    Column.HOST: Sort.HOST,
     Column.AGE: Sort.AGE,
     Column.ELAPSED: Sort.ELAPSED,
     Column.TOKENS: Sort.TOKENS,
@@ -112,6 +119,14 @@ def chosen_columns(names: Sequence[str]) -> tuple[Column, ...]:
         if name in names[:number]:
             raise SettingsError(f'"{name}" is there twice', where=where, hint="leave one of them out")
     return tuple(map(Column, names)) or DEFAULT
+
+
+@lru_cache(16)
+def for_listed(wanted: tuple[Column, ...], *, remote: bool) -> tuple[Column, ...]:
+    """Return the columns for what is listed: `remote` says that a run of another machine is among it."""
+    if wanted == DEFAULT:
+        return WITH_HOST if remote else DEFAULT
+    return wanted if remote else tuple(column for column in wanted if column is not Column.HOST) or DEFAULT
 
 
 class Place(NamedTuple):
@@ -142,7 +157,7 @@ def layout(width: int, wanted: tuple[Column, ...] = DEFAULT, *, words: bool = Fa
     room = max(0, width - LEAD - state)
     shown: dict[Column, int] = {}
     for column, cost in _FIXED.items():
-        left = _LEFT[column] if wanted == DEFAULT else min(_LEFT[column], LEFT_BY_CHOICE)
+        left = _LEFT[column] if wanted in (DEFAULT, WITH_HOST) else min(_LEFT[column], LEFT_BY_CHOICE)
         if column in wanted and room - cost >= left:
             shown[column] = cost
             room -= cost

@@ -168,6 +168,7 @@ _FIELDS: dict[str, Callable[[RunSnapshot], str]] = {
     "agent": lambda run: run.meta.agent,
     "runner": lambda run: run.meta.runner,
     "model": lambda run: run.meta.resolved_model or run.meta.requested_model,
+    "host": lambda run: run.host,
     "group": lambda run: run.meta.group.id if run.meta.group else "",
 }
 """Keys whose value has to be a part of what their function returns."""
@@ -178,6 +179,7 @@ _IS: dict[str, Test] = {
     "foreign": lambda run, _: run.foreign,
     "waiting": lambda run, _: run.is_waiting,
     "interrupted": lambda run, _: run.is_interrupted,
+    "unknown": lambda run, _: run.elsewhere and not run.has_ended,
 }
 _CHECKS: dict[str, Callable[[RunSnapshot], bool]] = {
     "passed": lambda run: run.check is not None and run.check.passed,

@@ -17,7 +17,7 @@ from ..actions import Action, KeyContext, bindings, key_of
 from ..layout_file import LayoutFile
 from ..text.format import notify_failure
 from ..widgets.line_view import CURSOR, RowList
-from .columns import Column, Layout, headings, layout, sort_of
+from .columns import Column, Layout, for_listed, headings, layout, sort_of
 from .filter import Filter, parse_filter
 from .list_layout import MOST_FOLDED, ListLayout
 from .listing import Listing, Row
@@ -312,7 +312,8 @@ class RunList(RowList):
 
     def layout_at(self, width: int) -> Layout:
         """Return the columns of rows of this width."""
-        return layout(width, self._columns, words=self.app.size.width >= WORDS_FROM)
+        columns = for_listed(self._columns, remote=self.listing.has_remote)
+        return layout(width, columns, words=self.app.size.width >= WORDS_FROM)
 
     def head_line(self, width: int) -> str:
         return headings(self.layout_at(width), self.listing.sort, backwards=self.listing.backwards)

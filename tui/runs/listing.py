@@ -77,6 +77,11 @@ class Listing:
         """Runs that are shown, those in folded groups included."""
         return len(self._run_store) - len(self._hidden)
 
+    @property
+    def has_remote(self) -> bool:
+        """Whether a run of another machine is shown."""
+        return bool(self._run_store.remote) and not self._hidden.issuperset(self._run_store.remote)
+
     # --- rows --------------------------------------------------------------------------------------------------------
 
     def row(self, index: int) -> Row:

@@ -57,6 +57,7 @@ class Sort(StrEnum):
     AGENT = "by agent"
     MODEL = "by model"
     CHANGES = "by changes"
+    HOST = "by host"
 
     @property
     def falls(self) -> bool:
@@ -65,8 +66,9 @@ class Sort(StrEnum):
 
     @property
     def next(self) -> Sort:
-        sorts = tuple(Sort)
-        return sorts[(sorts.index(self) + 1) % len(sorts)]
+        """The one that a key leads to; by host only a heading sorts, for few have any."""
+        sorts = tuple(sort for sort in Sort if sort is not Sort.HOST)
+        return Sort.AGE if self is Sort.HOST else sorts[(sorts.index(self) + 1) % len(sorts)]
 
 
 _FLIPPED = str.maketrans("0123456789abcdef", "fedcba9876543210")
@@ -116,6 +118,8 @@ def sort_key(runs: Sequence[RunSnapshot], status: RunStatus, sort: Sort, *, back
             value = one_line(runs[0].meta.agent, 60).casefold()
         case Sort.MODEL:
             value = one_line(runs[0].meta.resolved_model or runs[0].meta.requested_model, 60).casefold()
+        case Sort.HOST:
+            value = runs[0].host.casefold()
     if backwards:
         value = Backwards(value) if isinstance(value, str) else -value
     age = min(map(age_of, runs))
@@ -163,6 +167,11 @@ def _longest_ms(runs: Sequence[RunSnapshot]) -> int:
 def _title(runs: Sequence[RunSnapshot]) -> str:
     titles = {run.meta.title for run in runs}
     return one_line(runs[0].meta.title, 60) if len(titles) == 1 else f"{len(titles)} presets"
+
+
+def _hosts(runs: Sequence[RunSnapshot]) -> str:
+    hosts = {host for run in runs if (host := run.host)}
+    return f"{len(hosts)} hosts" if len(hosts) > 1 else one_line(next(iter(hosts), ""), 64)
 
 
 _PRECEDENCE = (RunStatus.RUNNING, RunStatus.QUEUED, RunStatus.FAILED, RunStatus.ABORTED, RunStatus.COMPLETED)
@@ -221,6 +230,8 @@ class GroupFacts(Struct, frozen=True):
     """Characters with which the tasks of all begin; 0 where their beginnings are not alike."""
     launched: str
     """When the first one was launched."""
+    host: str = ""
+    """Where they run: the host, or on how many they are; empty where that is this machine, or open."""
     waiting: int = 0
     """Of those that are running: how many wait for a reply."""
 
@@ -295,6 +306,7 @@ def summarize(runs: Sequence[RunSnapshot], known: int) -> GroupFacts:
         about=texts[0] if is_same or not common else f"{common}…",
         common=len(common),
         launched=min(run.meta.created_at for run in runs),
+        host=_hosts(runs),
         waiting=sum(run.is_waiting for run in runs),
     )
 

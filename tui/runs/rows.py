@@ -155,11 +155,17 @@ def _agent(run: RunSnapshot, _: RowFlags, __: Layout) -> str:
     )
 
 
+def _host(run: RunSnapshot, _: RowFlags, __: Layout) -> str:
+    """Say where it runs; of one that waits for whichever host, that there is none yet."""
+    return one_line(run.host, 64) or (NOTHING if run.is_remote else "")
+
+
 _TEXTS: dict[Column, Callable[[RunSnapshot, RowFlags, Layout], str]] = {
     Column.STATE: _state,
     Column.PRESET: lambda run, _, __: one_line(run.meta.title, 60),
     Column.TASK: _task,
     Column.NOW: _now,
+    Column.HOST: _host,
     Column.AGE: lambda _, __, ___: "",
     Column.ELAPSED: lambda _, __, ___: "",
     Column.TOKENS: lambda run, _, __: tokens(run.usage.tokens),
@@ -194,6 +200,8 @@ def _head_text(group: GroupFacts, column: Column, layout: Layout, width: int, no
             return group.about
         case Column.NOW:
             return _tally(group, width - GUTTER)
+        case Column.HOST:
+            return group.host
         case Column.AGE:
             return group.age(now)
         case Column.ELAPSED:

@@ -83,6 +83,10 @@ class RunStore:
         self.silence = SilenceWatch()
         self.marked: set[str] = set()
         """Runs that the operator has marked."""
+        self.remote: set[str] = set()
+        """Runs of other machines."""
+        self.open_remote: set[str] = set()
+        """Those of them that have not ended."""
         self.marks = Marks()
         """What is kept of what was looked at; changed by `take_marks` only."""
         self.changing: dict[str, Changes] = {}
@@ -188,6 +192,9 @@ class RunStore:
         if (old is None or old.told_session != run.told_session) and (session := run.child_session_id):
             self._conversations.setdefault(session, set()).add(run.run_id)
         self.silence.put(run)
+        if run.is_remote:
+            self.remote.add(run.run_id)
+            (self.open_remote.discard if run.has_ended else self.open_remote.add)(run.run_id)
         if run.is_waiting:
             self.waiting.add(run.run_id)
             if old is None or run.requests[-1].id not in [request.id for request in old.requests]:
@@ -208,7 +215,7 @@ class RunStore:
         self.silence.forget(run_id)
         self.changing.pop(run_id, None)
         self._conversations.get(run.child_session_id or "", set()).discard(run_id)
-        for noted in (self.unseen, self.unread, self.marked, self.waiting):
+        for noted in (self.unseen, self.unread, self.marked, self.waiting, self.remote, self.open_remote):
             noted.discard(run_id)
         self._add_up(run, -1)
 

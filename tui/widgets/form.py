@@ -86,30 +86,36 @@ class Choice(Widget, can_focus=True):
 
     def __init__(self, words: tuple[str, ...], chosen: str, *, name: str) -> None:
         super().__init__(id=name)
-        self._words = words
+        self.words = words
+        """What there is to choose from; changed by `offer`."""
         self.value = chosen if chosen in words else words[0]
 
     def action_choose(self, step: int) -> None:
-        self._choose(self._words[(self._words.index(self.value) + step) % len(self._words)])
+        self._choose(self.words[(self.words.index(self.value) + step) % len(self.words)])
 
     def action_go_on(self) -> None:
         self.screen.focus_next()
 
+    def offer(self, words: tuple[str, ...]) -> None:
+        """Offer these from now on; what is chosen has to be among them."""
+        self.words = words
+        self.refresh()
+
     def put(self, word: str) -> None:
         """Choose a word, if it is one of these."""
-        if word in self._words:
+        if word in self.words:
             self._choose(word)
 
     def on_click(self, event: Click) -> None:
         end = 0
-        for word in self._words:
+        for word in self.words:
             end += len(word) + 6
             if event.x < end:
                 self._choose(word)
                 return
 
     def render(self) -> Content:
-        return Content("  ").join(self._shown(word) for word in self._words)
+        return Content("  ").join(self._shown(word) for word in self.words)
 
     def _shown(self, word: str) -> Content:
         return Content.styled(f"(•) {word}", "bold") if word == self.value else Content.styled(f"( ) {word}", "dim")

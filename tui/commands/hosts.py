@@ -1,0 +1,131 @@
+"""The commands on hosts: they are shown, their runs are, and one goes there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+
+from ...core.errors import SubdeckError
+from ...core.run.host_states import read_host_states
+from ..actions import KeyContext
+from ..actions.model import READONLY
+from ..dialogs.reading import HelpScreen, ReadingScreen
+from ..hosts.figures import name_of
+from ..terminal.handover import NO_TERMINAL, hand_over
+from .base import Commands
+from .deck import check_lines, verdict
+
+if TYPE_CHECKING:
+    from ...core.run.host_states import HostState
+    from ..deck.screen import MainScreen
+    from ..hosts.screen import HostsScreen
+
+SSH_FAILED = 255
+"""The exit code of ssh itself; any other is that of what ran there."""
+
+
+class HostCommands(Commands):
+    def __init__(self, deck: MainScreen) -> None:
+        super().__init__(deck)
+        self._screen: HostsScreen | None = None
+
+    def open(self) -> None:
+        from ..hosts.screen import HostsScreen
+
+        deck = self._deck
+        screen = self._screen = HostsScreen(self._bridge.engine.settings.hosts, deck.actions, self._act)
+        deck.show_hosts(screen)
+        self.spawn(self._fill_in, screen)
+
+    async def _fill_in(self, screen: HostsScreen) -> None:
+        from ...core.config.hosts_in_force import hosts_in_force
+
+        screen.show_settings(await self._bridge.call(hosts_in_force, self._bridge.engine.settings.hosts))
+        screen.show_states(await self._bridge.call(read_host_states, self._bridge.engine.project))
+        if screen.wants_to_ask and not self._bridge.readonly:
+            await self._ask(screen)
+
+    async def _ask(self, screen: HostsScreen) -> None:
+        """Ask the hosts once, whoever else does."""
+        from ..hosts.asking import ask_hosts
+
+        screen.show_asking(True)
+        try:
+            screen.show_states(await self._bridge.call(ask_hosts, self._bridge.engine.cwd))
+        finally:
+            screen.show_asking(False)
+
+    def _act(self, what: str) -> None:
+        """Do what a key of the view asks for."""
+        screen, deck = self._screen, self._deck
+        if screen is None:
+            return
+        match what:
+            case "close":
+                deck.show_hosts(None)
+            case "help":
+                self.app.push_screen(HelpScreen(deck.actions, deck.action_context))
+            case "ask" | "doctor" | "attach" if self._bridge.readonly:
+                self._say(READONLY)  # also who asks is a command of subdeck, which finishes what it finds lost
+            case "ask" if screen.is_asking:
+                pass
+            case "ask":
+                self.spawn(self._ask, screen)
+            case _ if (host := screen.host) is None:
+                self._say("There is no host here.")
+            case "runs":
+                self._show_runs(host)
+            case "doctor":
+                self._show_doctor(host)
+            case "attach":
+                self._attach(host)
+            case _:
+                pass
+
+    def _show_doctor(self, host: HostState) -> None:
+        """Show what is wrong with a host, and what mends it."""
+        screen = ReadingScreen(f"Doctor of {name_of(host)}", empty="Asking it …")
+        self.app.push_screen(screen)
+        self.spawn(self._examine, screen, host)
+
+    async def _examine(self, screen: ReadingScreen, host: HostState) -> None:
+        from ..hosts.asking import examine_host
+
+        try:
+            found = await self._bridge.call(examine_host, self._bridge.engine.cwd, host.name)
+        except SubdeckError:
+            if screen.is_current:
+                screen.dismiss()
+            raise
+        if screen.is_current:
+            entries = [Content.styled(name_of(host), "bold") if one.host else Content("all hosts") for one in found]
+            lines = [
+                line
+                for entry, one in zip(entries, found, strict=True)
+                for line in (entry, *map(check_lines, one.checks), Content(""))
+            ]
+            screen.show(lines[:-1], verdict([check for one in found for check in one.checks]))
+
+    def _show_runs(self, host: HostState) -> None:
+        """Filter the list by this host."""
+        deck = self._deck
+        deck.show_hosts(None)
+        deck.runs.filter_by(f"host:{name_of(host)}")
+        deck.runs.keep_layout()
+        deck.panes.go_to(KeyContext.RUNS)
+
+    def _attach(self, host: HostState) -> None:
+        """Lend the terminal to ssh, never to a shell of this machine; say why where that cannot be."""
+        if not host.address or host.address.startswith("-"):
+            by = "only by its dask worker" if host.carrier == "dask" else "in no way of which ssh knows"
+            self._say(f"{name_of(host)} is reached {by}: name it in hosts.ssh of your settings to go there by ssh.")
+            return
+        if not self._deck.action_context.can_suspend:
+            self._say(f"{NO_TERMINAL} In a shell: ssh {host.address}", error=True)
+            return
+        problem = hand_over(self.app, ("ssh", "-t", "--", host.address))
+        if problem == NO_TERMINAL:
+            problem = f"{NO_TERMINAL} In a shell: ssh {host.address}"
+        if problem and ("exit code" not in problem or problem.endswith(f" {SSH_FAILED}")):
+            self._say(problem, error=True)

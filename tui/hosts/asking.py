@@ -1,0 +1,78 @@
+"""Asking the hosts once, as the command line does: in a process of its own, which loads what reaches them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TypeVar
+
+from msgspec import Struct
+
+from ...core.doctor import Check
+from ...core.errors import SubdeckError
+from ...core.run.host_states import HostStates
+from ...core.text.decoding import UNDECODABLE, decode
+from ...core.text.plain import one_line
+
+SECONDS = 60.0
+"""How long that may take in all."""
+PROGRAM = "import sys; from subdeck.core.cli.main import main; sys.exit(main(lambda *_: 1, sys.argv[1:]))"
+
+
+class Failure(Struct, frozen=True):
+    what: str = ""
+    hint: str = ""
+
+
+class Answer(Struct, frozen=True):
+    """What every command prints where it fails."""
+
+    error: Failure | None = None
+
+
+class Examined(Struct, frozen=True):
+    host: str | None = None
+    """None for what is about no host alone."""
+    checks: tuple[Check, ...] = ()
+
+
+class Findings(Struct, frozen=True):
+    """What `subdeck hosts doctor --json` prints."""
+
+    hosts: tuple[Examined, ...] = ()
+
+
+T = TypeVar("T")
+
+
+def ask_hosts(cwd: str) -> HostStates:
+    """Return what the hosts of a project say now. Takes seconds. Raises SubdeckError."""
+    return _asked(cwd, ("hosts", "--json"), HostStates)
+
+
+def examine_host(cwd: str, name: str) -> tuple[Examined, ...]:
+    """Return what was found at a host, and what is about all of them. Takes seconds. Raises SubdeckError."""
+    return _asked(cwd, ("hosts", "doctor", "--json", "--", name), Findings).hosts
+
+
+def _asked(cwd: str, words: tuple[str, ...], kind: type[T]) -> T:
+    try:
+        done = subprocess.run(
+            (sys.executable, "-P", "-E", "-c", PROGRAM, *words),
+            cwd=cwd,
+            check=False,
+            capture_output=True,
+            timeout=SECONDS,
+            stdin=subprocess.DEVNULL,
+        )
+        why, hint = one_line(done.stderr.decode(errors="replace"), 300) or f"exit code {done.returncode}", ""
+        if done.stdout:
+            failure = decode(done.stdout, Answer).error
+            if failure is None:
+                return decode(done.stdout, kind)
+            why, hint = one_line(failure.what, 300), one_line(failure.hint, 300)
+    except subprocess.TimeoutExpired:
+        why, hint = f"no answer in {SECONDS:g} s", ""
+    except (OSError, *UNDECODABLE) as error:
+        why, hint = one_line(str(error), 300), ""
+    raise SubdeckError(f"the hosts could not be asked: {why}", hint=hint or "subdeck hosts doctor says what is wrong")

@@ -1,0 +1,167 @@
+"""What the table of hosts says: a row for each, as many columns as there is room for, and all of one in words; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+
+from ...core import __version__
+from ...core.config.host_values import needs_words
+from ...core.run.describe import NOTHING, moment, span
+from ...core.text.plain import one_line
+from ..text.cells import fit
+from .figures import NAME, name_of
+
+if TYPE_CHECKING:
+    from ...core.run.host_states import HostState
+
+Cell = tuple[str, str]
+"""A text and the component class that colours it; empty for none."""
+
+MUTED = "row-list--muted"
+RUNNING = "row-list--running"
+AWAY = "row-list--aborted"
+VERSION = 40
+"""Characters of a version."""
+LEAST_NAME = 12
+IN_REACH, OUT_OF_REACH, NOT_ASKED = "● in reach", "? out of reach", "– not asked now"
+
+
+class Shown(NamedTuple):
+    """A host as it is shown now."""
+
+    host: HostState
+    is_told: bool
+    """Whether somebody asks it now."""
+    now: datetime
+
+    @property
+    def in_reach(self) -> bool:
+        return self.is_told and self.host.in_reach
+
+    @property
+    def words(self) -> str:
+        if not self.is_told:
+            return NOT_ASKED
+        return IN_REACH if self.host.in_reach else OUT_OF_REACH
+
+    @property
+    def heard(self) -> str:
+        """`3 s`, `4m`, `2h`: since when nothing was heard of it."""
+        at = moment(self.host.heard_at)
+        if at is None:
+            return NOTHING
+        seconds = (self.now - at).total_seconds()
+        return f"{max(0, int(seconds))} s" if seconds < 60 else span(seconds)
+
+    @property
+    def version(self) -> str:
+        """The version of subdeck there, with a sign where it is another one than here."""
+        version = one_line(self.host.subdeck, VERSION)
+        return f"! {version}" if self.is_other_version else version or NOTHING
+
+    @property
+    def is_other_version(self) -> bool:
+        return bool(self.host.subdeck) and self.host.subdeck != __version__
+
+
+class Column(Struct, frozen=True):
+    heading: str
+    width: int
+    """With the blank before it."""
+    text: Callable[[Shown], str]
+    right: bool = True
+
+
+def _load(shown: Shown) -> str:
+    host = shown.host
+    if not shown.in_reach:
+        return NOTHING
+    return f"{host.load:.1f}/{host.cores}" if host.cores else f"{host.load:.1f}"
+
+
+def _memory(shown: Shown) -> str:
+    return f"{shown.host.memory_mb / 1024:.0f} GB" if shown.host.memory_mb else NOTHING
+
+
+def _slots(shown: Shown) -> str:
+    return f"{shown.host.used}/{shown.host.slots}" if shown.in_reach else f"{NOTHING}/{shown.host.slots}"
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("", 17, lambda shown: shown.words, right=False),
+    Column("slots", 9, _slots),
+    Column("runs", 6, lambda shown: str(shown.host.runs or NOTHING)),
+    Column("heard", 8, lambda shown: shown.heard),
+    Column("load", 10, _load),
+    Column("memory", 9, _memory),
+    Column("subdeck", 12, lambda shown: shown.version),
+    Column(" has", 18, lambda shown: f" {needs_words(shown.host.labels)}", right=False),
+)
+"""Those that give way first come last."""
+
+
+@lru_cache(32)
+def columns_at(width: int) -> tuple[tuple[Column, ...], int]:
+    """Return what fits beside the names, and how wide these are."""
+    room = width - LEAST_NAME
+    shown: list[Column] = []
+    for column in COLUMNS:
+        if column.width > room:
+            break
+        shown.append(column)
+        room -= column.width
+    return tuple(shown), LEAST_NAME + min(room, 24)
+
+
+def heading(width: int) -> str:
+    columns, name = columns_at(width)
+    return fit("host", name) + "".join(_cell(column.heading, column) for column in columns)
+
+
+def cells(shown: Shown, width: int) -> list[Cell]:
+    """Return the row of a host."""
+    columns, name = columns_at(width)
+    row: list[Cell] = [(fit(one_line(shown.host.name, NAME), name), "" if shown.in_reach else MUTED)]
+    for column in columns:
+        colour = MUTED
+        if column is COLUMNS[0]:
+            colour = RUNNING if shown.in_reach else AWAY if shown.is_told else MUTED
+        elif column.heading == "subdeck" and shown.is_other_version:
+            colour = AWAY
+        elif column.heading in ("slots", "runs"):
+            colour = ""
+        row.append((_cell(column.text(shown), column), colour))
+    return row
+
+
+def _cell(text: str, column: Column) -> str:
+    return " " + fit(text, column.width - 1, right=column.right)
+
+
+def _carrier(host: HostState) -> str:
+    version = one_line(host.carrier_version, VERSION)
+    return f"by {one_line(host.carrier, VERSION)}{f' ({version})' if version else ''}" if host.carrier else ""
+
+
+def facts(shown: Shown) -> str:
+    """Say all that is known of a host: `h07 · by dask · subdeck 0.9 · Python 3.11 · has gpu 1 · ssh me@h07`."""
+    host = shown.host
+    heard = f"not heard of for {shown.heard}" if not shown.in_reach and shown.heard != NOTHING else ""
+    version = one_line(host.subdeck, VERSION)
+    other = f" (here {__version__}: install the same)" if shown.is_other_version else ""
+    labels = needs_words(host.labels)
+    parts = (
+        name_of(host),
+        heard,
+        _carrier(host),
+        f"subdeck {version}{other}" if version else "",
+        f"Python {one_line(host.python, VERSION)}" if host.python else "",
+        f"has {labels}" if labels else "",
+        f"ssh {one_line(host.address, 100)}" if host.address else "",
+    )
+    return " · ".join(filter(None, parts))

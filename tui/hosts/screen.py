@@ -1,0 +1,183 @@
+"""The view of the hosts: what is wrong with reaching them, a table, and all that is known of the one at the cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from ...core.run.describe import moment, runs_word
+from ...core.text.plain import one_line
+from ..actions import Action, KeyContext, bindings, keys_line
+from ..terminal.textual_internals import LeanScreen
+from ..widgets.line_view import RowList
+from .figures import figures, is_current
+from .rows import Shown, facts
+from .table import HostTable
+
+if TYPE_CHECKING:
+    from ...core.config.settings import HostsSettings
+    from ...core.run.host_states import HostState, HostStates
+
+FAULTS = 4
+"""Lines about what is wrong; more are counted."""
+FAULT = 300
+"""Characters of one."""
+
+
+class HostsScreen(LeanScreen):
+    """Shows the hosts until it is left; what it is told comes from the deck below it."""
+
+    BINDINGS = bindings(KeyContext.HOSTS)
+    CSS_PATH = "hosts.tcss"
+    AUTO_FOCUS = "HostTable"
+
+    def __init__(self, settings: HostsSettings, actions: Sequence[Action], on_act: Callable[[str], None]) -> None:
+        """`on_act` gets what only the deck can do with the host at the cursor."""
+        super().__init__()
+        self._settings = settings
+        self._actions = actions
+        self._on_act = on_act
+        self._states: HostStates | None = None
+        self._is_known = False
+        """Whether it was looked yet what is known."""
+        self.is_asking = False
+        """Whether they are being asked without a relay; changed by `show_asking`."""
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title")
+        with Vertical(id="body"):
+            yield Static(id="faults")
+            yield HostTable()
+            yield Static(id="facts")
+        yield Static(Content(f" {keys_line(KeyContext.HOSTS, self._actions)}"), id="keys")
+
+    def on_mount(self) -> None:
+        self._draw()
+
+    @property
+    def host(self) -> HostState | None:
+        """The one at the cursor."""
+        shown = self.query_one(HostTable).shown
+        return shown.host if shown else None
+
+    def show_settings(self, settings: HostsSettings) -> None:
+        """Show these settings, where there is nothing else to show."""
+        self._settings = settings
+        if self.is_mounted and self.is_attached:
+            self._draw()
+
+    def show_states(self, states: HostStates | None) -> None:
+        """Show what is known now, unless something newer is; called again and again, as ages change."""
+        self._is_known = True
+        if states is not None and (self._states is None or states.at >= self._states.at):
+            self._states = states
+        if self.is_mounted and self.is_attached:
+            self._draw()
+
+    def show_asking(self, is_asking: bool) -> None:
+        """Say that the hosts are being asked, without a relay."""
+        self.is_asking = is_asking
+        if self.is_mounted and self.is_attached:
+            self._draw()
+
+    @property
+    def wants_to_ask(self) -> bool:
+        """Whether nobody tells of the hosts that there are."""
+        told = self._states is not None and is_current(self._states, datetime.now(UTC))
+        return self._is_known and not (told or self.is_asking) and self._settings.is_set
+
+    def _draw(self) -> None:
+        now, states = datetime.now(UTC), self._states
+        told_now = states is not None and is_current(states, now)
+        hosts = states.hosts if states else ()
+        shown = [Shown(host, told_now, now) for host in hosts]
+        asking = " · asking them …" if self.is_asking else ""
+        self.query_one("#title", Static).update(Content(f" {title(states, now)}{asking}"))
+        lines = fault_lines(states) if told_now and states else []
+        wrong = Content("\n").join(Content.styled(line, "$text-warning") for line in lines)
+        self.query_one("#faults", Static).update(wrong)
+        self.query_one("#faults").display = bool(wrong)
+        empty = empty_lines(self._settings, has_faults=bool(wrong)) if self._is_known and not self.is_asking else []
+        self.query_one(HostTable).show_hosts(shown, empty)
+        self._show_facts()
+
+    @on(RowList.Highlighted)
+    def _show_facts(self) -> None:
+        shown = self.query_one(HostTable).shown
+        self.query_one("#facts", Static).update(Content(facts(shown) if shown else ""))
+
+    # --- keys --------------------------------------------------------------------------------------------------------
+
+    def action_move(self, where: str) -> None:
+        self.query_one(HostTable).action_move(where)
+
+    @on(RowList.Chosen)
+    def show_runs(self) -> None:
+        self._on_act("runs")
+
+    def action_ask_deck(self, what: str) -> None:
+        """Have the deck do something with the host at the cursor."""
+        self._on_act(what)
+
+    def action_cancel(self) -> None:
+        self._on_act("close")
+
+
+def title(states: HostStates | None, now: datetime) -> str:
+    """`Hosts · 18 of 20 in reach · 431 of 500 slots used · 12 runs of this project`."""
+    known = figures(states, now)
+    if not known.hosts:
+        return "Hosts"
+    if states is not None and not known.is_told:
+        told = moment(states.at)
+        return f"Hosts · {known.hosts} known" + (f" · asked last at {_when(told, now)}" if told else "")
+    parts = (
+        "Hosts",
+        f"{known.reached} of {known.hosts} in reach",
+        f"{known.used} of {known.slots} slots used",
+        f"{runs_word(known.runs)} of this project",
+    )
+    return " · ".join(parts)
+
+
+def _when(told: datetime, now: datetime) -> str:
+    """Return a time of today as `14:02`, of another day with the date."""
+    here = told.astimezone()
+    return f"{here:%H:%M}" if here.date() == now.astimezone().date() else f"{here:%Y-%m-%d %H:%M}"
+
+
+def fault_lines(states: HostStates) -> list[str]:
+    """Say what is wrong with reaching them."""
+    lines = [f"! {one_line(fault, FAULT)}" for fault in states.faults]
+    return [*lines[:FAULTS], *([f"! and {len(lines) - FAULTS} more"] if len(lines) > FAULTS else [])]
+
+
+def empty_lines(settings: HostsSettings, *, has_faults: bool) -> list[str]:
+    """Say how one gets hosts, or when there is something to see of them."""
+    if has_faults:
+        return ["No host is known."]
+    if settings.scheduler or settings.ssh:
+        named = ", ".join(filter(None, (settings.scheduler or "", *settings.ssh)))
+        return [
+            f"Hosts are set up: {one_line(named, 200)}.",
+            "",
+            "What they do is shown here as soon as a run is on them: launch one with the runner hosts.",
+            "  subdeck hosts          asks them now",
+            "  subdeck hosts doctor   says what is wrong with them",
+        ]
+    return [
+        "No hosts yet: all runs are on this machine.",
+        "",
+        "  subdeck hosts try 3    starts three on this machine, to see how it is",
+        "  hosts.ssh              in your settings: machines that you reach by ssh",
+        "  hosts.scheduler        in your settings: a dask cluster, also in Slurm",
+        "",
+        "Then launch with the runner hosts, or write runner: hosts into a preset.",
+    ]

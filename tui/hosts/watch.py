@@ -1,0 +1,66 @@
+"""What the relay tells of the hosts: looked at in a thread once a second, only while somebody wants to know."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...core.run.host_states import read_host_states
+from .figures import Figures, Reach, back_texts, figures, lost_texts
+
+if TYPE_CHECKING:
+    from ...core.run.host_states import HostStates
+    from ..feed.bridge import Bridge
+
+
+class HostsLook(NamedTuple):
+    """What was seen: ages have changed since the look before, whatever else has."""
+
+    states: HostStates | None
+    figures: Figures
+    lost: Sequence[str]
+    """What there is to tell of hosts that are out of reach since the look before."""
+    back: Sequence[str]
+
+
+class HostsWatch:
+    def __init__(self, bridge: Bridge, on_look: Callable[[HostsLook], None]) -> None:
+        self._bridge = bridge
+        self._on_look = on_look
+        self._is_looking = False
+        self._mark: tuple[int, ...] | None = None
+        """By which the file that was read is known."""
+        self._states: HostStates | None = None
+        self._reach = Reach()
+
+    def look(self) -> None:
+        """Look once more, unless somebody does; it costs a stat while nothing has changed."""
+        if not self._is_looking:
+            self._is_looking = True
+            self._bridge.spawn(self._look)
+
+    def forget(self) -> None:
+        """Forget which hosts were in reach: nobody looked for a while."""
+        self._reach = Reach()
+
+    async def _look(self) -> None:
+        try:
+            await self._bridge.call(self._read)
+        finally:
+            self._is_looking = False
+        now, states = datetime.now(UTC), self._states
+        lost, back = self._reach.look(states, now)
+        self._on_look(HostsLook(states, figures(states, now), lost_texts(lost), back_texts(back)))
+
+    def _read(self) -> None:
+        project = self._bridge.engine.project
+        try:
+            status = os.stat(project.hosts_file)
+        except OSError:
+            self._mark = self._states = None
+            return
+        mark = (status.st_ino, status.st_mtime_ns, status.st_size)
+        if mark != self._mark:
+            self._mark, self._states = mark, read_host_states(project)
