@@ -20,12 +20,15 @@ ENGINE = (
     "many_runs",
     "searching",
     "work",
+    "hosts_code",
     "parent_session",
     "mcp_door",
     "acp_child",
     "claude_child",
     "codex_child",
     "talk",
+    "hosts",
+    "hosts_memory",
 )
 APP = ("app_start", "app_live", "app_cpu", "tiles", "run_list", "big_transcript", "changes", "long_life")
 ALL = (*ENGINE, *APP)
