@@ -10,7 +10,7 @@ SET_UP := sh tests/house/set_up.sh
 BIN := $(CURDIR)/.venv/bin
 TEST_ENV := PATH="$(BIN):$$PATH" SUBDECK_TEST_PI="$(CURDIR)/.cache/pi-0.73.1/node_modules/.bin/pi"
 NEWEST := $(CURDIR)/.cache/newest-venv
-QUICK := -m pytest -n 2 -m "not (tmux or pi or agents or npm or processes or app or fuzz)" $(ARGS)
+QUICK := -m pytest -n 2 -m "not (tmux or pi or agents or npm or cluster or processes or app or fuzz)" $(ARGS)
 PYRIGHT_ENV := PATH="$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1
 # What make tells its children is not for the app, whose runs may call make themselves.
 UNSET_MAKE := -u MAKEFLAGS -u MFLAGS -u MAKEOVERRIDES -u MAKELEVEL -u MAKE_TERMOUT -u MAKE_TERMERR -u DIR
@@ -68,6 +68,7 @@ bench:
 soak:
 	@$(SET_UP) soak
 	@$(TEST_ENV) SUBDECK_EVERY_STEP=1 "$(BIN)/python" -m pytest -n 2 --timeout 1800 tests/core/test_work_kills.py tests/core/test_taking_kills.py
+	@$(TEST_ENV) SUBDECK_EVERY_STEP=1 "$(BIN)/python" -m pytest --timeout 1800 tests/cluster
 	@"$(BIN)/python" -m tests.soak $(ARGS)
 
 soak-short:

@@ -50,7 +50,10 @@ STARTS_PROCESSES = (
     "test_foreign.py",
     "test_git_*.py",
     "test_hold.py",
+    "test_hosts_*.py",
+    "test_host_agent*.py",
     "test_keeping.py",
+    "test_lease.py",
     "test_left_overs.py",
     "test_liveness.py",
     "test_mark.py",
@@ -66,6 +69,8 @@ STARTS_PROCESSES = (
     "test_queue_order.py",
     "test_recording*.py",
     "test_replay.py",
+    "test_relay*.py",
+    "test_hosts_launch.py",
     "test_rights.py",
     "test_runners_process.py",
     "test_session.py",
@@ -94,6 +99,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--write-snapshots", action="store_true", help="keep the screens of tests/tui/snapshots as they are"
     )
+    parser.addoption("--sweep-seed", type=int, help="what the faults of tests/cluster/test_sweep.py are drawn from")
 
 
 def pytest_configure(config: pytest.Config) -> None:

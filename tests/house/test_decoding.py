@@ -40,6 +40,7 @@ ALLOWED = {
     "core/cli/output.py": "gives our own text back after the encoding of the terminal; our own JSON",
     "core/cli/setup.py": "our own JSON",
     "core/cli/stdio.py": "our own JSON",
+    "core/hosts/protocol.py": "the one place for msgpack, which nobody else speaks",
     "core/launch/plan.py": "gives our own text back, without halves of surrogate pairs",
     "core/launch/child_session.py": "gives our own text back, without halves of surrogate pairs",
     "core/mcp/clients.py": "the settings of clients, with words of its own",

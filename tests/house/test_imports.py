@@ -19,6 +19,7 @@ NOUNS = {
         "run.events",
         "run.kinds",
         "run.model",
+        "run.place",
         "run.prices",
         "run.snapshot",
         "system.directory",

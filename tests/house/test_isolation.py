@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
 from tests import isolation
+from tests.house.set_up import ROOT
 from tests.waiting import wait_until
 
 
@@ -70,3 +72,9 @@ def test_fd_takes_the_flag_that_pi_passes(project_dir: Path) -> None:
     (project_dir / "two words.txt").touch()
     found = subprocess.check_output(["fd", "--no-require-git", "--glob", "two w*", str(project_dir)], text=True)
     assert f"{project_dir}/two words.txt\n" == found
+
+
+def test_what_make_says_arrives() -> None:
+    """A variable by which a make target has the tests do more is not taken away before they read it."""
+    given = set(re.findall(r"\b(SUBDECK_\w+)=", (ROOT / "Makefile").read_text()))
+    assert set() == given - isolation.KEPT

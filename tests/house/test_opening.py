@@ -37,7 +37,13 @@ PATHS = {
     "core/git/program.py": ({"open"}, "a file in memory, which git reads"),
     "core/git/repository.py": ({"os.readlink"}, "the HEAD of a repository, which once was a link"),
     "core/git/snapshot.py": ({"shutil.copy2"}, "an index of ours in the user's state"),
+    "core/git/worktrees.py": (
+        {"os.chmod", "os.walk", "shutil.rmtree"},
+        "worktrees in the user's state, whatever a child made there",
+    ),
     "core/git/writing.py": ({"os.walk"}, "what is in the way in a working tree, which git writes"),
+    "core/hosts/code/pool.py": ({"os.utime"}, "the tree of a run that was put aside, in a host's spool"),
+    "core/hosts/code/slot.py": ({"shutil.copy2"}, "an index of ours in a host's spool"),
     "core/launch/child_session.py": ({"os.scandir"}, "the conversations that outlive their runs, beside pi's files"),
     "core/acp_bridge/wishes.py": ({"open"}, "the prompt in the run directory that it is told"),
     "core/mcp/clients.py": ({"open", "os.unlink"}, "the settings of Claude Code and Codex"),
@@ -62,10 +68,6 @@ PATHS = {
         "ignored files of a working tree, without .pi, and their copies in the user's state",
     ),
     "core/work/making.py": ({"os.makedirs"}, "a worktree in the user's state"),
-    "core/work/worktrees.py": (
-        {"os.chmod", "os.walk", "shutil.rmtree"},
-        "worktrees in the user's state, whatever a child made there",
-    ),
     "core/presets/trash.py": (
         {"shutil.copy2", "shutil.move", "tempfile.TemporaryDirectory"},
         "a preset on its way to or from another file system, where none can be renamed",
