@@ -9,7 +9,7 @@ import asyncio
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from functools import partial
 from typing import Any
 
@@ -45,6 +45,8 @@ SWEEP_S = 60.0
 SETTINGS_S = 2.0
 _OWN_ENDS = (artifacts.GIVEN_UP_BY, ENDED_BY)
 """Who writes ends that the host of a run may know better."""
+CANCEL_S = 0.5
+"""After which what was cancelled and goes on is cancelled again."""
 _LEAST_PULL_S = 0.02
 _MOST_PATIENCE_S = 10.0
 """How much longer than its wait a pull may take, at least."""
@@ -103,10 +105,7 @@ class Relay:
     async def _let_go(self) -> None:
         if self._admission:
             self._admission.cancel()
-        tasks = [*self._tasks.values(), *self._carrying]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await _ended([*self._tasks.values(), *self._carrying])
         for remote in self._remotes.values():
             remote.vouch(False)
 
@@ -260,7 +259,9 @@ class Relay:
 
     # --- carriers and links ---
 
-    def _carry(self) -> None:
+    async def _carry(self) -> None:
+        """Have the carriers work that there are now, and no others."""
+        await _ended(self._carrying)
         self._carrying = [asyncio.create_task(carrier.run()) for carrier in self._means.carriers]
 
     def _renew_means(self) -> None:
@@ -270,9 +271,7 @@ class Relay:
         is_same = means.carriers == self._means.carriers
         self._means = means
         if not is_same:
-            for task in self._carrying:
-                task.cancel()
-            self._carry()
+            self._do("carry", "carriers", self._carry)
 
     def _follow_links(self) -> None:
         """See that each host that can be asked is."""
@@ -461,3 +460,12 @@ class Relay:
             self._note_fault(" ".join(key), error)
         finally:
             self._tasks.pop(key, None)
+
+
+async def _ended(tasks: Collection[asyncio.Task[None]]) -> None:
+    """End tasks, however often it takes: what they wait in may take one cancellation for its own."""
+    waiting = {task for task in tasks if not task.done()}
+    while waiting:
+        for task in waiting:
+            task.cancel()
+        _, waiting = await asyncio.wait(waiting, timeout=CANCEL_S)
