@@ -39,6 +39,8 @@ TOOLS = ("ip", "unshare", "setpriv", "mount")
 COMM_TIMEOUT_S = 12
 """Below 11 s distributed fails an assertion at every connection."""
 WORKER_TTL_S = 15
+UNLESS_ALONE = 'test "$PPID" = "$0" && exec "$@"'
+"""Who started it may have been killed before the kernel knew that it is to be killed, too."""
 INIT = """
 hostname {name}
 [ ! -e /etc/machine-id ] || mount --bind {home}/machine-id /etc/machine-id
@@ -183,7 +185,7 @@ class Bed:
                 environment = Path("/proc", pid, "environ").read_bytes().split(b"\0")
             except OSError:
                 continue
-            is_init = os.path.basename(argv[0]) in (b"bash", b"sleep", b"unshare", b"setpriv", b"ip")
+            is_init = os.path.basename(argv[0]) in (b"sh", b"bash", b"sleep", b"unshare", b"setpriv", b"ip")
             if mark in environment and not is_init and word.encode() in b" ".join(argv):
                 found.append(int(pid))
         return found
@@ -232,9 +234,10 @@ class Bed:
 
     def _start(self, place: str, command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
         """Start a command that ends when this process does."""
+        space = ("ip", "netns", "exec", f"{self._tag}-{place}", "setpriv", "--pdeathsig", "KILL")
         with log.open("ab") as output:
             process = subprocess.Popen(
-                ["ip", "netns", "exec", f"{self._tag}-{place}", "setpriv", "--pdeathsig", "KILL", *command],
+                [*space, "sh", "-c", UNLESS_ALONE, str(os.getpid()), *command],
                 cwd=self.home(place),
                 env=self.environment(place),
                 stdin=subprocess.DEVNULL,
