@@ -68,6 +68,27 @@ async def test_what_waits_says_for_what(project_dir: Path, tmp_path: Path) -> No
         assert Permit("", "", "") == replace(read_permit(there.run_dir(second)), at="")
 
 
+async def test_a_carrier_that_misses_a_cancellation(project_dir: Path, tmp_path: Path) -> None:
+    """A relay ends, whatever its carriers wait in: some libraries take a cancellation for their own."""
+    async with relaying(project_dir, tmp_path, 1) as there:
+        cancelled = asyncio.Event()
+
+        async def connect() -> None:
+            while not cancelled.is_set():
+                try:
+                    await asyncio.Event().wait()
+                except asyncio.CancelledError:
+                    cancelled.set()
+            await asyncio.Event().wait()
+
+        await there.kill()
+        there.carrier.run = connect
+        there.begin()
+        await until(lambda: there.relay and there.relay._carrying, "the carrier to work")
+        await asyncio.wait_for(there.kill(), 20)
+        assert cancelled.is_set()
+
+
 async def test_a_relay_may_be_killed(project_dir: Path, tmp_path: Path) -> None:
     """Without a relay a run on a host is unknown, and never lost; another relay goes on where the first one ended."""
     async with relaying(project_dir, tmp_path, 2) as there:
