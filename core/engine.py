@@ -19,7 +19,7 @@ from .project.references import found
 from .project.registry import Registry, queue_line
 from .run import artifacts
 from .run.model import LaunchedBy, LauncherKind, RunMeta, RunRequest, RunResult, StopReason, Verdict, newer_schema
-from .run.snapshot import RunSnapshot
+from .run.snapshot import Queued, RunSnapshot
 from .text.plain import one_line
 
 if TYPE_CHECKING:
@@ -446,11 +446,11 @@ class Engine:
         waiting = [(meta.run_id, queue_line(meta)) for meta in registry.queued()]
         if (run_id, "") in waiting or run_id not in dict(waiting):
             raise SubdeckError(f"run {run_id[-6:]} is not waiting in the queue", where=run_id)
-        order = moved(waiting, run_id, step)
-        write_order(self.project.slots, order)
+        write_order(self.project.slots, moved(waiting, run_id, step))
         ring(self.project)
-        line = dict(waiting)[run_id]
-        return [name for name in order if dict(waiting)[name] == line].index(run_id)
+        registry.look(())
+        run = registry.get(run_id)
+        return run.state.ahead if run and isinstance(run.state, Queued) else 0
 
     def is_queue_held(self) -> bool:
         from .project.queue_order import read_state

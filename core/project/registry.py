@@ -258,7 +258,9 @@ class Registry:
         _add(snapshot, step, *((self._tally, self._background_tally) if is_background else (self._tally,)))
 
     def _number_queue(self) -> None:
-        """Say of each queued run how many go first: those of its group, or all where the project has a cap."""
+        """Say of each queued run how many go first: those of its group, or all where the project has a cap; of one that
+        waits for a host, all that do.
+        """
         ours = [run for run in self._open.values() if run.stands_in_queue]
         if not ours:
             return
@@ -269,7 +271,7 @@ class Registry:
             line = queue_line(run.meta)
             if run.meta.run_id in self._open:
                 self._put(run.snapshot(lines[line] if line else 0, held=bool(line) and state.held))
-            lines[line] += 1
+            lines[line] += not run.is_passed_over
 
     def queued(self) -> list[RunMeta]:
         """Return the runs that wait, in their turn as of the last look."""
@@ -286,12 +288,11 @@ class Registry:
         for run_id in artifacts.run_ids(self._project.active):
             if run_id not in self._only and run_id not in self._siblings:
                 meta, is_own = artifacts.read_owned_meta(self._project.run_dir(run_id), self._verifier)
-                is_in_turn = meta is not None and is_own and meta.runner is not RunnerKind.HOSTS
-                self._siblings[run_id] = OpenRun(self._project, meta) if meta and is_in_turn else None
+                self._siblings[run_id] = OpenRun(self._project, meta) if meta and is_own else None
         for run_id, sibling in self._siblings.items():
             if sibling is not None:
                 sibling.drain()
-                if not sibling.is_queued or not _is_unfinished(self._project.run_dir(run_id)):
+                if not sibling.stands_in_queue or not _is_unfinished(self._project.run_dir(run_id)):
                     self._siblings[run_id] = None
         return [sibling for sibling in self._siblings.values() if sibling]
 
@@ -425,6 +426,8 @@ def _counts(tally: Counter[RunStatus | str | None]) -> Counts:
 
 def queue_line(meta: RunMeta) -> str:
     """Name the queue a run stands in; empty for one that waits for nobody."""
+    if meta.runner is RunnerKind.HOSTS:
+        return "hosts"
     if meta.max_running is not None:
         return "project"
     return meta.group.id if meta.group else ""

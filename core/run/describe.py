@@ -105,8 +105,10 @@ def whereabouts(run: RunSnapshot) -> str:
         host = _host(run)
         return f"stops when {host} is back" if run.stop_waits else f"{host} not heard {_since(run)}"
     if isinstance(run.state, Queued) and run.state.waits_for is WaitsFor.HOST:
-        why = one_line(run.place.why, HOST_WHY) if run.place else ""
-        return why or f"waits for a host{f' ({run.state.ahead} ahead)' if run.state.ahead else ''}"
+        ahead = f" ({run.state.ahead} ahead)" if run.state.ahead else ""
+        if run.state.held:
+            return f"queue held{ahead}"
+        return (one_line(run.place.why, HOST_WHY) if run.place else "") or f"waits for a host{ahead}"
     if run.end and run.end.late:
         return f"finished later on {_host(run)}: {run.end.late}"
     return one_line(run.place.host, HOST_NAME) if run.place else ""

@@ -112,11 +112,17 @@ class OpenRun:
 
     @property
     def stands_in_queue(self) -> bool:
-        """Whether it is queued and its place counts; a foreign one gets no place among ours, one whose worktree is
-        being made has its slot, and those of other machines have a queue of their own, which the relay numbers.
+        """Whether it is queued and its place counts; a foreign one gets no place among ours, one that has a host has
+        its slot, and so has one whose worktree is being made.
         """
-        has_turn = self.is_queued and not (self.is_foreign or self.is_remote)
-        return has_turn and self.fold.waits_for is not WaitsFor.WORKTREE
+        if self.is_foreign or not self.is_queued:
+            return False
+        return self._waits_for_host if self.is_remote else self.fold.waits_for is not WaitsFor.WORKTREE
+
+    @property
+    def is_passed_over(self) -> bool:
+        """Whether those that are behind it in the queue go first: no host could take it."""
+        return self.place is not None and self.place.passed_over
 
     def snapshot(self, ahead: int = 0, *, held: bool = False) -> RunSnapshot:
         """Return the run as it was last drained; `ahead` is how many go first while it is queued, and `held` whether
@@ -124,7 +130,7 @@ class OpenRun:
         """
         fold = self.fold
         if fold.started_at is None:
-            state = self._before_host() or Queued(fold.waits_for, ahead, held)
+            state = Queued(WaitsFor.HOST if self._waits_for_host else fold.waits_for, ahead, held)
         else:
             sentence = self._activity.sentence if self._activity.seq >= fold.last_seq else ""
             checking = Checking(fold.checking.name, fold.checking.ts) if fold.checking else None
@@ -163,14 +169,10 @@ class OpenRun:
             warnings=(*warnings, fault) if fault else warnings,
         )
 
-    def _before_host(self) -> Queued | None:
-        """Return the state of a run that is to be on a host and is on none yet; None for any other."""
-        if not self.is_remote:
-            return None
-        place = self.place
-        if place is not None and place.state is not PlaceState.WAITS:
-            return None
-        return Queued(WaitsFor.HOST, place.ahead if place else 0)
+    @property
+    def _waits_for_host(self) -> bool:
+        """Whether it is to be on a host and is on none yet."""
+        return self.is_remote and (self.place is None or self.place.is_waiting)
 
     def _read_activity(self) -> bool:
         """Read the activity file; return whether it says something else than before."""

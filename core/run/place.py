@@ -44,8 +44,8 @@ class Place(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """Of a run that waits: what for, in words, such as `no host has gpu`. Of one out of reach: what the relay saw."""
     heard_at: str = ""
     """When its host was last heard of, as far as it is known when this was written."""
-    ahead: int = 0
-    """Of a run that waits: how many go first."""
+    passed_over: bool = False
+    """Whether a run that waits stands in nobody's way: no host could take it."""
     address: str = ""
     """How ssh reaches the host, where the settings say so: for attaching to its tmux pane."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from subdeck.core.hosts.relay.admission import HELD, NO_HOST, Asking, Placed, Room, Ruling, admit
+from subdeck.core.hosts.relay.admission import NO_HOST, Asking, Placed, Room, Ruling, admit
 
 
 def asking(count: int, **others: Any) -> list[Asking]:
@@ -20,10 +20,9 @@ def wished(rulings: dict[str, Ruling]) -> list[str]:
 
 
 def test_the_oldest_get_the_free_slots() -> None:
-    """No more slots are asked for than are free, and the others say how many go first."""
+    """No more slots are asked for than are free."""
     rulings = admit(asking(4), [Placed("p", "test h1")], [room("h1", 2), room("h2", 2, others=1)])
     assert ["r0", "r1"] == wished(rulings)
-    assert [0, 1] == [rulings["r2"].ahead, rulings["r3"].ahead]
     assert "" == rulings["r3"].why
 
 
@@ -37,7 +36,7 @@ def test_a_group_runs_no_more_at_a_time() -> None:
     waiting = asking(4, group="g", max_parallel=2)
     rulings = admit(waiting, [Placed("p", "", "g")], [room("h1", 9)])
     assert ["r0"] == wished(rulings)
-    assert ("its group runs 2 at a time", 1) == (rulings["r2"].why, rulings["r2"].ahead)
+    assert ("its group runs 2 at a time", False) == (rulings["r2"].why, rulings["r2"].passed_over)
 
 
 def test_the_caps_of_project_and_hosts_hold() -> None:
@@ -52,7 +51,7 @@ def test_the_caps_of_project_and_hosts_hold() -> None:
 def test_a_held_queue_starts_nothing() -> None:
     """While the operator holds the queue no run gets a slot."""
     rulings = admit(asking(2), [], [room("h1", 9)], held=True)
-    assert ([], {HELD}) == (wished(rulings), {ruling.why for ruling in rulings.values()})
+    assert [] == wished(rulings)
 
 
 def test_a_run_goes_to_the_host_that_it_names() -> None:
@@ -78,7 +77,7 @@ def test_what_no_host_has_keeps_only_its_run_waiting() -> None:
     assert ["no host has tpu", "no host has 16 mem", "no host has gpu=1, mem=8", "h2 does not have gpu"] == [
         rulings[f"r{number}"].why for number in range(4)
     ]
-    assert (["r4"], 0) == (wished(rulings), rulings["r4"].ahead)
+    assert (["r4"], [True, False]) == (wished(rulings), [rulings[run].passed_over for run in ("r3", "r4")])
 
 
 def test_an_older_run_gets_a_label_first() -> None:
@@ -99,6 +98,6 @@ def test_a_slot_stays_meant_for_its_run() -> None:
 
 def test_without_hosts_nothing_is_asked_for() -> None:
     """Who waits says that no host answers, or why, where that is known."""
-    assert {NO_HOST} == {ruling.why for ruling in admit(asking(2), [], []).values()}
+    assert {Ruling(why=NO_HOST)} == set(admit(asking(2), [], []).values())
     why = "me@h1: Permission denied (publickey)."
     assert {why} == {ruling.why for ruling in admit(asking(2), [], [], why_none=why).values()}

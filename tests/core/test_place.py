@@ -15,7 +15,9 @@ from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.delegation.results import run_fields
 from subdeck.core.engine import Engine
+from subdeck.core.errors import SubdeckError
 from subdeck.core.project.diagnosis import Evidence, explain
+from subdeck.core.project.queue_order import read_state
 from subdeck.core.project.registry import Registry, count
 from subdeck.core.run import artifacts, describe, place
 from subdeck.core.run.artifacts import RunnerFacts
@@ -145,13 +147,13 @@ def test_foreign_text_of_a_place_is_made_plain() -> None:
 
 
 def test_waits_for_a_host(engine: Engine) -> None:
-    """A run without a permit has started nowhere: it is queued with the relay's number, whoever holds its lock."""
-    run_id, lock = remote_run(engine, Place(PlaceState.WAITS, ahead=12), permit=False)
+    """A run without a permit has started nowhere: it is queued, whoever holds its lock."""
+    run_id, lock = remote_run(engine, Place(PlaceState.WAITS), permit=False)
     held = seen(engine, run_id)
     os.close(lock)
     assert held == seen(engine, run_id)
-    assert (Queued(WaitsFor.HOST, 12), False) == (held.state, held.elsewhere)
-    assert describe.doing(held) == "waits for a host (12 ahead)"
+    assert (Queued(WaitsFor.HOST), False) == (held.state, held.elsewhere)
+    assert describe.doing(held) == "waits for a host"
 
 
 def test_no_relay_has_taken_it_up(engine: Engine) -> None:
@@ -200,7 +202,7 @@ def test_stop_waits_for_the_host(engine: Engine) -> None:
 
 def test_change_of_place_is_seen(engine: Engine) -> None:
     """Who follows runs sees that one was placed, though nothing else was written of it."""
-    run_id, lock = remote_run(engine, Place(PlaceState.WAITS, ahead=1), permit=False)
+    run_id, lock = remote_run(engine, Place(PlaceState.WAITS), permit=False)
     registry = Registry(engine.project, by=None)
     registry.look((run_id,), prove=True)
     assert registry.grown_ids == set()
@@ -216,12 +218,35 @@ def test_change_of_place_is_seen(engine: Engine) -> None:
 
 def test_hosts_have_a_queue_of_their_own(engine: Engine) -> None:
     """A run that waits for a host is not ahead of one that waits for a slot of this machine, nor behind it."""
-    _, there = remote_run(engine, Place(PlaceState.WAITS, ahead=7), permit=False, max_running=1)
+    _, there = remote_run(engine, Place(PlaceState.WAITS), permit=False, max_running=1)
     here, lock = make_run(engine.project, make_meta(max_running=1))
     assert ahead_of(seen(engine, here.run_id)) == 0
-    assert [0, 7] == sorted(ahead_of(run) or 0 for run in engine.snapshots())
+    assert [0, 0] == [ahead_of(run) for run in engine.snapshots()]
     os.close(there)
     os.close(lock)
+
+
+def test_runs_of_hosts_are_moved_and_held(engine: Engine) -> None:
+    """Those that wait for a host stand in the list of the queue, are moved among themselves, and are held with all."""
+    made = [remote_run(engine, Place(PlaceState.WAITS), permit=False, max_running=1) for _ in range(3)]
+    (one, two, three), locks = [run_id for run_id, _ in made], [lock for _, lock in made]
+    here, lock = make_run(engine.project, make_meta(max_running=1))
+    assert [0, 1, 2] == [ahead_of(seen(engine, run_id)) for run_id in (one, two, three)]
+    document = output(engine, "queue", three, "--up", "--hold", "--json").document
+    assert {one: 0, three: 1, two: 2, here.run_id: 0} == {run["runId"]: run["ahead"] for run in document["runs"]}
+    assert [True] * 4 == [run["held"] for run in document["runs"]]
+    assert describe.standing(seen(engine, three)) == "queued · queue held (1 ahead)"
+    assert 0 == engine.move_in_queue(here.run_id, 1)
+    assert [one, three, two] == [run_id for run_id in read_state(engine.project.slots).order if run_id != here.run_id]
+    engine.hold_queue(False)
+    assert describe.standing(seen(engine, three)) == "queued · waits for a host (1 ahead)"
+    write_place(engine.project.run_dir(one), Place(PlaceState.WAITS, why="no host has gpu", passed_over=True))
+    assert [0, 0, 1] == [ahead_of(seen(engine, run_id)) for run_id in (one, three, two)]
+    write_place(engine.project.run_dir(one), ON_H07)
+    with pytest.raises(SubdeckError, match="is not waiting in the queue"):
+        engine.move_in_queue(one, 1)
+    for descriptor in (*locks, lock):
+        os.close(descriptor)
 
 
 def test_broken_place(engine: Engine) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-HELD = "the queue is held"
 NO_HOST = "no host answers"
 
 
@@ -57,8 +56,8 @@ class Ruling(Struct, frozen=True):
     """Of the host whose free slot it is meant for; empty where it gets none yet."""
     why: str = ""
     """What it waits for beside its turn, in words."""
-    ahead: int = 0
-    """How many go first."""
+    passed_over: bool = False
+    """Whether it stands in nobody's way: no host that answers could ever take it."""
 
 
 class _Stock:
@@ -126,19 +125,18 @@ def admit(
     """
     stock = _Stock(rooms, placed, names, why_none)
     groups = Counter(run.group for run in placed if run.group)
-    running, ahead = len(placed), 0
+    running = len(placed)
     contended: set[str] = set()
     rulings: dict[str, Ruling] = {}
     for run in waiting:
         if why := stock.why_never(run):
-            rulings[run.run] = Ruling(why=HELD if held else why)
+            rulings[run.run] = Ruling(why=why, passed_over=bool(rooms))
             continue
-        why = HELD if held else _capped(run, groups, running, max_running)
+        why = _capped(run, groups, running, max_running)
         meant = before[run.run].key if run.run in before else ""
-        key = None if why or contended & run.needs.keys() else stock.fitting(run, meant)
+        key = None if held or why or contended & run.needs.keys() else stock.fitting(run, meant)
         if key is None:
-            rulings[run.run] = Ruling(why=why, ahead=ahead)
-            ahead += 1
+            rulings[run.run] = Ruling(why=why)
             if not why:
                 contended |= run.needs.keys()
             continue
@@ -146,7 +144,7 @@ def admit(
         running += 1
         if run.group:
             groups[run.group] += 1
-        rulings[run.run] = Ruling(key, ahead=ahead)
+        rulings[run.run] = Ruling(key)
     return rulings
 
 

@@ -11,9 +11,6 @@ from .admission import Ruling
 from .remote import Remote
 from .roster import Roster
 
-AHEAD_S = 1.0
-"""Least time between two writes of how many go first."""
-
 
 class Places:
     def __init__(self, roster: Roster) -> None:
@@ -24,11 +21,11 @@ class Places:
         """Hold the lock of a run as long as its life is certain, and write down where it is. Raises OSError."""
         if remote.permit is None:
             remote.vouch(True)
-            place = Place(PlaceState.WAITS, why=ruling.why, ahead=ruling.ahead, since=paths.now_iso())
+            place = Place(PlaceState.WAITS, why=ruling.why, passed_over=ruling.passed_over, since=paths.now_iso())
         else:
             place = self._place_of(remote, settings)
             remote.vouch(place is not None and place.state is PlaceState.PLACED)
-        if place is not None and _is_due(remote, place) and remote.show(place):
+        if place is not None and remote.show(place):
             remote.ring()
 
     def _place_of(self, remote: Remote, settings: HostsSettings) -> Place | None:
@@ -38,19 +35,8 @@ class Places:
         name = host.name if host else remote.permit.host if remote.permit else ""
         address = host.reached_by(settings) if host else settings.attach.get(name, "")
         if remote.heard is not None and now - remote.heard < settings.reach:
-            return Place(PlaceState.PLACED, name, paths.now_iso(), remote.trouble, paths.now_iso(), 0, address)
+            return Place(PlaceState.PLACED, name, paths.now_iso(), remote.trouble, paths.now_iso(), address=address)
         if remote.heard is None and now - self._began < settings.reach:
             return None
         heard_at = remote.heard_at or (remote.place.heard_at if remote.place else "")
-        return Place(PlaceState.OUT_OF_REACH, name, paths.now_iso(), remote.trouble, heard_at, 0, address)
-
-
-def _is_due(remote: Remote, place: Place) -> bool:
-    """Return whether to write down where a run is: how many go first changes for all at once."""
-    before, now = remote.place, time.monotonic()
-    if before is None or (before.state, before.why, before.host) != (place.state, place.why, place.host):
-        return True
-    if now - remote.shown_at < AHEAD_S:
-        return False
-    remote.shown_at = now
-    return True
+        return Place(PlaceState.OUT_OF_REACH, name, paths.now_iso(), remote.trouble, heard_at, address=address)

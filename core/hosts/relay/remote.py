@@ -50,8 +50,6 @@ class Remote:
         self.heard_at = ""
         self.trouble = ""
         """What is wrong with it, in words."""
-        self.shown_at = 0.0
-        """When its place was written last although only its turn had changed."""
         self.place: Place | None = read_place(self.run_dir)
         self.is_given_up = False
         """Whether it has a result that its operator wrote, and only what its host says of its end is waited for."""
@@ -216,7 +214,7 @@ class Remote:
         self.inbox.settle(entry_id)
 
     def show(self, place: Place) -> bool:
-        """Write down where it is, if that is news; return whether it is more than how many go first."""
+        """Write down where it is; return whether that is news."""
         before = self.place
         if before is not None and (before.state, before.host) == (place.state, place.host):
             heard_at = before.heard_at if before.why == place.why else place.heard_at
@@ -225,7 +223,7 @@ class Remote:
             return False
         write_place(self.run_dir, place)
         self.place = place
-        return before is None or (before.state, before.host, before.why) != (place.state, place.host, place.why)
+        return True
 
     def end(self, result: RunResult) -> None:
         """Publish how it ended, once all that came of its files is on the disk; nobody vouches for it any more."""
