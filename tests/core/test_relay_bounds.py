@@ -284,6 +284,21 @@ async def test_a_host_that_refuses(project: Project, teller: Teller) -> None:
         assert "h1 refused it: there is no /work here" == result.error_message
 
 
+async def test_what_is_too_large_for_any_message(
+    project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run with more than a message to a host may have ends with the sizes; no host is asked to start it."""
+    run = Told(project, teller)
+    (run.dir / paths.ENVIRONMENT).write_bytes(b"{}")
+    (run.dir / paths.CHILD_SESSION).write_bytes(bytes(3 * 1024 * 1024))
+    monkeypatch.setattr("subdeck.core.hosts.relay.courier.MOST_MESSAGE", 2 * 1024 * 1024)
+    async with relay(project, teller):
+        result = await until(lambda: run.result, "its end")
+        assert (RunReason.START_FAILED, "relay") == (result.reason, result.written_by)
+        assert "its prompt and conversation (3 MB) are more than goes to a host (2 MB)" == result.error_message
+        assert not [asked for asked in teller.asked if isinstance(asked, Start)]
+
+
 async def test_a_run_that_its_host_forgot(project: Project, teller: Teller) -> None:
     """It had begun, so it is not started again; nobody vouches for it, and it says why."""
     run = Told(project, teller)

@@ -21,7 +21,7 @@ from ...system import files
 from ...text.plain import one_line, plain
 from ..carrier import OutOfReach
 from ..code.sending import Call, CodeCarriage, code_of
-from ..protocol import Ack, Answer, BadMessage, Message, Said, Start, Stop, Verb, decode_answer, encode
+from ..protocol import MOST_MESSAGE, Ack, Answer, BadMessage, Message, Said, Start, Stop, Verb, decode_answer, encode
 from .journal import Journal
 from .remote import Remote, decode_result
 from .roster import Host
@@ -70,6 +70,11 @@ class Courier:
             lease_operator=settings.lease.operator,
             keep=settings.keep,
         )
+        if (size := len(encode(message))) > MOST_MESSAGE:
+            what = (
+                f"its prompt and conversation ({size >> 20} MB) are more than goes to a host ({MOST_MESSAGE >> 20} MB)"
+            )
+            return run.own_result(RunReason.START_FAILED, what)
         answer = await self._ask(host, Verb.START, message, START_S)
         if answer.said is Said.KNOWN:
             run.hear()
