@@ -97,6 +97,16 @@ def exists(path: str) -> bool:
         return False
 
 
+def is_there(path: str) -> bool:
+    """Return whether there is anything of that name, where much follows from it. Raises OSError where nobody knows."""
+    try:
+        with _above(path) as directory:
+            directory.status(_name(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
 def unwritable(directory: str) -> str:
     """Say in a clause why nothing can be written to a directory; empty where it can, or there is none."""
     if os.access(directory, os.W_OK) or not os.access(directory, os.F_OK):

@@ -112,3 +112,13 @@ def test_locks_exclude_and_share(tmp_path: Path) -> None:
     assert not files.try_lock(two, shared=True)
     os.close(two)
     os.close(three)
+
+
+def test_a_file_that_is_certainly_not_there(tmp_path: Path) -> None:
+    """What is missing is not there, nor is anything below a file; where nobody can look nothing is said."""
+    (tmp_path / "a").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    assert files.is_there(str(tmp_path / "a")) and files.is_there(str(tmp_path / "loop"))
+    assert not files.is_there(str(tmp_path / "b")) and not files.is_there(str(tmp_path / "a/b"))
+    with pytest.raises(OSError, match="Too many levels"):
+        files.is_there(str(tmp_path / "loop/b"))

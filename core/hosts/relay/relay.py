@@ -41,7 +41,11 @@ IDLE_S = 30.0
 AGAIN_S = 1.0
 """After what failed it is tried again."""
 SWEEP_S = 60.0
-"""Between two looks at all runs of the project: one may have lost its record in `active/`."""
+"""Between two looks at all runs of the project: one may have lost its record in `active/`, or have been changed without
+a trace in the time of its directory.
+"""
+TICK_S = 0.1
+"""The most by which the time of a change is coarser than the changes: one that comes later is another time."""
 SETTINGS_S = 2.0
 _OWN_ENDS = (artifacts.GIVEN_UP_BY, ENDED_BY)
 """Who writes ends that the host of a run may know better."""
@@ -76,8 +80,10 @@ class Relay:
         """Runs that are on a host, and whose directory is not here any more."""
         self._not_ours: set[str] = set()
         """Names in `active/` that no relay cares for."""
-        self._seen: dict[str, int] = {}
-        """When the directory of a run was last changed, as it was looked at."""
+        self._seen: dict[str, tuple[int, float | None]] = {}
+        """When the directory of a run was last changed, as it was looked at, and when that was seen first; None once it
+        was looked at so long after that nothing more can have come at that time.
+        """
         self._roster = Roster(project)
         self._desk = Desk(project, self._roster)
         self._places = Places(self._roster)
@@ -94,13 +100,20 @@ class Relay:
         busy = time.monotonic()
         try:
             self._renew_means()
-            while time.monotonic() - busy < idle and files.is_directory(self.project.runs):
+            while time.monotonic() - busy < idle and self._has_project():
                 self.look()
                 if self._remotes:
                     busy = time.monotonic()
                 await asyncio.sleep(LOOK_S)
         finally:
             await self._let_go()
+
+    def _has_project(self) -> bool:
+        """Return whether the project is there, as far as that can be told."""
+        try:
+            return files.is_there(self.project.runs)
+        except OSError:
+            return True
 
     async def _let_go(self) -> None:
         if self._admission:
@@ -114,8 +127,8 @@ class Relay:
         self._take_up()
         for remote in list(self._remotes.values()):
             self._guarded(remote, self._tend)
-        for run_id in [run_id for run_id, run in self._given_up.items() if not files.exists(run.run_dir)]:
-            del self._given_up[run_id]  # it was deleted since
+        for remote in list(self._given_up.values()):
+            self._guarded(remote, self._forget_deleted)
         self._follow_links()
         self._admit()
         for remote in list(self._remotes.values()):
@@ -149,6 +162,7 @@ class Relay:
         names = artifacts.run_ids(self.project.active)
         if time.monotonic() - self._swept > SWEEP_S:
             self._swept = time.monotonic()
+            self._seen.clear()
             names = [*names, *artifacts.run_ids(self.project.runs)]
         new = [name for name in names if name not in self._remotes and name not in self._not_ours]
         verifier = Verifier()
@@ -185,12 +199,15 @@ class Relay:
         except FileNotFoundError:
             self._drop(remote)
             return
-        if changed != self._seen.get(remote.id):
+        now = time.monotonic()
+        seen, since = self._seen.get(remote.id, (0, None))
+        if changed != seen or since is not None:
             if os.path.exists(f"{remote.run_dir}/{paths.RESULT}"):
                 self._drop(remote)
                 return
             remote.look()
-            self._seen[remote.id] = changed
+            since = now if since is None or changed != seen else since
+            self._seen[remote.id] = (changed, None if now - since > TICK_S else since)
         if remote.is_cancelled or (remote.stop_wanted and remote.permit is None):
             self._do("cancel", remote.id, partial(self._cancel, remote))
             return
@@ -209,6 +226,11 @@ class Relay:
         else:
             self._index(remote)
 
+    def _forget_deleted(self, remote: Remote) -> None:
+        """Wait no longer for the end of a run that was given up, and deleted since. Raises OSError."""
+        if not files.is_there(remote.run_dir):
+            del self._given_up[remote.id]
+
     def _index(self, remote: Remote) -> None:
         if remote.spool:
             self._at[remote.spool][remote.id] = remote
@@ -221,7 +243,11 @@ class Relay:
         self._desk.forget(remote.id)
         remote.leave()
         self._admit_soon()
-        if files.exists(remote.run_dir):
+        self._guarded(remote, self._settle_work)
+
+    def _settle_work(self, remote: Remote) -> None:
+        """Let go what was kept for a run until its end; what was deleted may come back as it was. Raises OSError."""
+        if files.is_there(remote.run_dir):
             self._do("settle", remote.id, partial(self._courier.settle, remote.id))
 
     # --- slots ---
@@ -418,8 +444,8 @@ class Relay:
         """See to a run that a host has and that is not open here: it was delivered, given up or deleted."""
         run_dir = self.project.run_dir(run_id)
         try:
-            if not files.exists(run_dir):
-                if not files.is_directory(self.project.runs):
+            if not files.is_there(run_dir):
+                if not files.is_there(self.project.runs):
                     return
                 self._deleted.add(run_id)
                 self._do("stop", run_id, partial(self._courier.end_there, host, run_id, "deleted"))
@@ -428,8 +454,9 @@ class Relay:
             result = artifacts.read_result(run_dir, certain=True)
             if result is None:
                 return  # it is not taken up yet
-            is_late = files.exists(os.path.join(run_dir, paths.LATE_RESULT))
-            meta = None if is_late or result.written_by not in _OWN_ENDS else artifacts.read_meta(run_dir)
+            is_late = files.is_there(os.path.join(run_dir, paths.LATE_RESULT))
+            is_own = result.written_by in _OWN_ENDS
+            meta = artifacts.read_meta(run_dir, certain=True) if is_own and not is_late else None
             if meta is None:
                 self._do("ack", run_id, partial(self._courier.ack, host, run_id))
                 return

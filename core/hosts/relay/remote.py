@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 
 import msgspec
@@ -16,6 +17,7 @@ from ...run.model import STATUS_OF, LogCaps, RunMeta, RunnerKind, RunReason, Run
 from ...run.outcome import stopped
 from ...run.place import Permit, Place, give_permit, read_permit, read_place, write_place
 from ...system import files
+from ...system.directory import opened
 from ...text.decoding import UNDECODABLE, decode, why
 from ...text.plain import one_line
 from ..mirror import AT_END, GROWING, MOST_BYTES, is_mirrored
@@ -75,18 +77,18 @@ class Remote:
     def open(self) -> None:
         """Read what there is of it."""
         self.permit = read_permit(self.run_dir)
-        self._was_started = not files.exists(os.path.join(self.run_dir, paths.ENVIRONMENT))
         self._sizes = {}
-        for name in artifacts.present(self.run_dir):
-            if name in GROWING:
-                self._sizes[name] = os.lstat(os.path.join(self.run_dir, name)).st_size
-        for name in files.names(self.run_dir):
-            if name.startswith(INCOMING):
-                self._sizes[name.removeprefix(INCOMING)] = os.lstat(os.path.join(self.run_dir, name)).st_size
+        with opened(self.run_dir) as directory:
+            for name, status in directory.entries():
+                if name in GROWING and stat.S_ISREG(status.st_mode):
+                    self._sizes[name] = status.st_size
+                elif name.startswith(INCOMING):
+                    self._sizes[name.removeprefix(INCOMING)] = status.st_size
+        self._was_started = not files.is_there(os.path.join(self.run_dir, paths.ENVIRONMENT))
 
     def look(self) -> None:
         """Find out what is wanted of it: that it ends, or that it is told something."""
-        request = artifacts.read_stop(self.run_dir)
+        request = artifacts.read_stop(self.run_dir, certain=True)
         self.stop_wanted = msgspec.json.encode(request) if request else b""
         self.unsent.update((entry.id, entry) for entry in self.inbox.take())
 

@@ -1,0 +1,98 @@
+"""What goes wrong on the operator's own machine: nothing follows from it that cannot be taken back."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+from subdeck.core import paths
+from subdeck.core.hosts.protocol import Ack, Stop
+from subdeck.core.hosts.relay.remote import Remote
+from subdeck.core.paths import Project
+from subdeck.core.run import artifacts
+from subdeck.core.run.model import RunResult, StopRequest
+from subdeck.core.system.directory import Directory
+
+from tests.core.hosting import until
+from tests.core.teller import Teller, Told, log, relay, relay_of
+
+
+@pytest.fixture
+def project(project_dir: Path) -> Project:
+    project = Project(str(project_dir))
+    os.makedirs(project.runs)
+    return project
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What failed is tried again at once."""
+    monkeypatch.setattr("subdeck.core.hosts.relay.relay.AGAIN_S", 0.05)
+
+
+@pytest.fixture
+def teller() -> Teller:
+    return Teller()
+
+
+def exhaust(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Have the kernel refuse to say whether there is a file of such a name."""
+    status = Directory.status
+
+    def refused(directory: Directory, name: str) -> os.stat_result:
+        if name in names:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), name)
+        return status(directory, name)
+
+    monkeypatch.setattr(Directory, "status", refused)
+
+
+async def test_what_cannot_be_looked_at_was_not_deleted(
+    project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host is told that a run is wanted no more where its directory is gone, and not where nobody knows."""
+    run = Told(project, teller)
+    artifacts.write_result(str(run.dir), msgspec.json.decode(run.end().result, type=RunResult))
+    teller.known = (run.id,)
+    with monkeypatch.context() as patch:
+        exhaust(patch, run.id)
+        async with relay(project, teller):
+            await until(lambda: f"{run.id}: [Errno 24]" in log(project), "the log to say so")
+            assert not teller.asked
+    async with relay(project, teller):
+        await until(lambda: any(isinstance(asked, Ack) for asked in teller.asked), "the host to be told of its end")
+        assert not [asked for asked in teller.asked if isinstance(asked, Stop)]
+
+
+def test_a_run_that_cannot_be_looked_at_is_not_known(
+    project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it was started once says a file that is gone then; what nobody can see is not taken for gone."""
+    run = Told(project, teller)
+    remote = Remote(project, run.id, run.meta)
+    remote.open()
+    assert remote.was_started
+    exhaust(monkeypatch, paths.ENVIRONMENT)
+    with pytest.raises(OSError, match="Too many open files"):
+        remote.open()
+
+
+async def test_a_change_at_the_time_of_another_is_seen(
+    project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory that was just changed may change again without another time: it is looked at until that is over."""
+    monkeypatch.setattr("subdeck.core.hosts.relay.relay.TICK_S", 60.0)
+    run = Told(project, teller, permit="")
+    found = relay_of(project, teller)
+    for _ in range(3):
+        found.look()
+    changed = run.dir.stat().st_mtime_ns
+    artifacts.write_stop(str(run.dir), StopRequest(by="operator", force=False, at=paths.now_iso()))
+    os.utime(run.dir, ns=(changed, changed))
+    found.look()
+    result = await until(lambda: run.result, "its end")
+    assert "stopped by operator before it was placed" == result.error_message
+    await found._let_go()
