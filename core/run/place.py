@@ -66,12 +66,16 @@ def read_permit(run_dir: str) -> Permit | None:
 
 
 def give_permit(run_dir: str, permit: Permit) -> Permit:
-    """Give a run its permit, unless it has one; return the one that it has. Raises OSError."""
+    """Give a run its permit, unless it has one; return the one that it has, as it is on the disk.
+
+    Raises OSError; then it may have been given all the same.
+    """
     try:
         files.write_new(os.path.join(run_dir, paths.PERMIT), msgspec.json.encode(permit), durable=True)
     except FileExistsError:
-        pass
-    return read_permit(run_dir) or permit
+        permit = read_permit(run_dir) or permit
+    files.settle_names(run_dir)
+    return permit
 
 
 def read_place(run_dir: str) -> Place | None:

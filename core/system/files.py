@@ -139,6 +139,15 @@ def make_private_directory(path: str) -> None:
     opened(path, make=True).close()
 
 
+def settle_names(directory: str) -> None:
+    """Put on the disk which files there are in a directory. Raises OSError."""
+    descriptor = open_directory(directory)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def rename(path: str, target: str) -> None:
     """Give a file or directory another place, itself and not what it leads to. Raises OSError."""
     with _above(path) as directory, _above(target) as place:

@@ -9,11 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 from subdeck.core import paths
-from subdeck.core.hosts.protocol import Ack, Stop
+from subdeck.core.hosts.protocol import Ack, Start, Stop
 from subdeck.core.hosts.relay.remote import Remote
 from subdeck.core.paths import Project
 from subdeck.core.run import artifacts
 from subdeck.core.run.model import RunResult, StopRequest
+from subdeck.core.run.place import Permit, give_permit, read_permit
 from subdeck.core.system.directory import Directory
 
 from tests.core.hosting import until
@@ -96,3 +97,23 @@ async def test_a_change_at_the_time_of_another_is_seen(
     result = await until(lambda: run.result, "its end")
     assert "stopped by operator before it was placed" == result.error_message
     await found._let_go()
+
+
+async def test_a_permit_that_was_given_in_spite_of_an_error(
+    project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run whose permit is on the disk is seen to, also where giving it failed after that."""
+
+    def given(run_dir: str, permit: Permit) -> Permit:
+        give_permit(run_dir, permit)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("subdeck.core.hosts.relay.remote.give_permit", given)
+    run = Told(project, teller, permit="")
+    (run.dir / paths.ENVIRONMENT).write_bytes(b"{}")
+    async with relay(project, teller):
+        await teller.heard()
+        await teller.tell(offers=(run.id,))
+        await until(lambda: any(isinstance(asked, Start) for asked in teller.asked), "the run to be started")
+        await until(lambda: (facts := artifacts.read_runner(str(run.dir))) and facts.host, "its host to be named")
+    assert (permit := read_permit(str(run.dir))) and "h1" == permit.host

@@ -206,6 +206,7 @@ class Relay:
                 self._drop(remote)
                 return
             remote.look()
+            self._index(remote)
             since = now if since is None or changed != seen else since
             self._seen[remote.id] = (changed, None if now - since > TICK_S else since)
         if remote.is_cancelled or (remote.stop_wanted and remote.permit is None):

@@ -69,7 +69,7 @@ class Remote:
         self._spending = Spending(project, meta)
         self._lock: int | None = None
         self._bell = b""
-        self._was_started = False
+        self._was_started = self._is_named = False
         self._sizes: dict[str, int] = {}
         self._cut: set[str] = set()
         """Files of which no more is taken: they are longer than they may be."""
@@ -87,7 +87,9 @@ class Remote:
         self._was_started = not files.is_there(os.path.join(self.run_dir, paths.ENVIRONMENT))
 
     def look(self) -> None:
-        """Find out what is wanted of it: that it ends, or that it is told something."""
+        """Find out what is wanted of it: that it ends, or that it is told something; and whether it has a permit."""
+        if self.permit is None:
+            self.permit = read_permit(self.run_dir)  # it may be there although giving it failed
         request = artifacts.read_stop(self.run_dir, certain=True)
         self.stop_wanted = msgspec.json.encode(request) if request else b""
         self.unsent.update((entry.id, entry) for entry in self.inbox.take())
@@ -131,10 +133,6 @@ class Remote:
         """
         if self.permit is None:
             self.permit = give_permit(self.run_dir, Permit(spool, host, paths.now_iso()))
-            if self.spool:
-                # A person who looks finds the host's name; nobody finds a process of this machine.
-                facts = RunnerFacts(RunnerKind.HOSTS, self.permit.host, boot_id="", pid_namespace="", pid=1)
-                files.write_whole(os.path.join(self.run_dir, paths.RUNNER), msgspec.json.encode(facts))
         return self.permit.spool == spool
 
     def vouch(self, is_certain: bool) -> None:
@@ -223,9 +221,19 @@ class Remote:
             place = replace(place, since=before.since, heard_at=heard_at)
         if place == before:
             return False
+        self._name_host()
         write_place(self.run_dir, place)
         self.place = place
         return True
+
+    def _name_host(self) -> None:
+        """Have a person who looks find the host's name; nobody finds a process of this machine."""
+        if self._is_named or not self.permit or not self.spool:
+            return
+        facts = RunnerFacts(RunnerKind.HOSTS, self.permit.host, boot_id="", pid_namespace="", pid=1)
+        if artifacts.read_runner(self.run_dir) != facts:
+            files.write_whole(os.path.join(self.run_dir, paths.RUNNER), msgspec.json.encode(facts))
+        self._is_named = True
 
     def end(self, result: RunResult) -> None:
         """Publish how it ended, once all that came of its files is on the disk; nobody vouches for it any more."""
@@ -304,11 +312,7 @@ class Remote:
                 os.close(descriptor)
             if name not in GROWING:
                 files.rename(path, os.path.join(self.run_dir, name))
-        directory = files.open_directory(self.run_dir)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        files.settle_names(self.run_dir)
 
 
 def decode_result(run_id: str, content: bytes) -> RunResult:
