@@ -9,11 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 from subdeck.core import paths
+from subdeck.core.hosts.code.sending import Brought, CodeCarriage
 from subdeck.core.hosts.protocol import Ack, Start, Stop
 from subdeck.core.hosts.relay.remote import Remote
 from subdeck.core.paths import Project
 from subdeck.core.run import artifacts
-from subdeck.core.run.model import RunResult, StopRequest
+from subdeck.core.run.model import RunReason, RunResult, StopRequest
 from subdeck.core.run.place import Permit, give_permit, read_permit
 from subdeck.core.system.directory import Directory
 
@@ -117,3 +118,25 @@ async def test_a_permit_that_was_given_in_spite_of_an_error(
         await until(lambda: any(isinstance(asked, Start) for asked in teller.asked), "the run to be started")
         await until(lambda: (facts := artifacts.read_runner(str(run.dir))) and facts.host, "its host to be named")
     assert (permit := read_permit(str(run.dir))) and "h1" == permit.host
+
+
+async def test_a_run_that_is_given_up_while_its_end_comes(
+    project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The operator's end stays, and that of the host is kept beside it, however little was between them."""
+    run = Told(project, teller)
+
+    async def fetch(*_: object) -> Brought:
+        given_up = {"reason": RunReason.LOST, "written_by": artifacts.GIVEN_UP_BY}
+        artifacts.write_result(str(run.dir), msgspec.json.decode(run.end(**given_up).result, type=RunResult))
+        return Brought()
+
+    monkeypatch.setattr(CodeCarriage, "fetch", fetch)
+    teller.known = (run.id,)
+    async with relay(project, teller):
+        await teller.tell(ends=(run.end(),))
+        late = await until(lambda: artifacts.read_late_result(str(run.dir)), "the end that the host told")
+        assert RunReason.DONE == late.reason
+        await until(lambda: any(isinstance(asked, Ack) for asked in teller.asked), "the host to be told")
+        assert not [asked for asked in teller.asked if isinstance(asked, Stop)]
+    assert run.result and RunReason.LOST == run.result.reason

@@ -434,9 +434,10 @@ class Relay:
             raise
         finally:
             run.is_ending = False
-        if self._given_up.pop(run.id, None):
+        if run.is_given_up:
+            self._given_up.pop(run.id, None)
             ring(self.project)
-        else:
+        if run.id in self._remotes:
             self._drop(run)
         self._not_ours.add(run.id)
         self._do("ack", run.id, partial(self._courier.ack, host, run.id))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ... import paths
 from ...run import artifacts
-from ...run.artifacts import RunnerFacts
+from ...run.artifacts import GIVEN_UP_BY, RunnerFacts
 from ...run.inbox import BEGINNING, Entry, EntryKind, Inbox
 from ...run.model import STATUS_OF, LogCaps, RunMeta, RunnerKind, RunReason, RunResult, Undelivered
 from ...run.outcome import stopped
@@ -236,20 +236,29 @@ class Remote:
         self._is_named = True
 
     def end(self, result: RunResult) -> None:
-        """Publish how it ended, once all that came of its files is on the disk; nobody vouches for it any more."""
+        """Publish how it ended, once all that came of its files is on the disk; nobody vouches for it any more.
+
+        Where its operator has given it up, be it a moment ago, that is kept beside the end that he wrote.
+        """
         self._settle_files()
         self._spending.settle()
+        if not self.is_given_up and not self._publish(result):
+            own = artifacts.read_result(self.run_dir, certain=True)
+            self.is_given_up = own is not None and own.written_by == GIVEN_UP_BY and result.written_by != ENDED_BY
         if self.is_given_up:
             files.write_whole(os.path.join(self.run_dir, paths.LATE_RESULT), msgspec.json.encode(result), durable=True)
-            return
+        else:
+            self.leave()
+
+    def _publish(self, result: RunResult) -> bool:
+        """Write the result; False where there is one."""
         left_out = tuple(f"{name}: the rest was left on its host, it is too long" for name in sorted(self._cut))
         result = replace(
             result,
             undelivered=(*result.undelivered, *self._late()),
             artifact_errors=(*result.artifact_errors, *left_out),
         )
-        artifacts.write_result(self.run_dir, result)
-        self.leave()
+        return artifacts.write_result(self.run_dir, result)
 
     def cancel(self) -> bool:
         """Publish that it was stopped before it could start anywhere; False where it has a permit by now."""
