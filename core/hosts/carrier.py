@@ -34,6 +34,8 @@ class Link(Struct, frozen=True):
     name: str
     slots: int = 1
     labels: Mapping[str, float] = {}
+    why_not: str = ""
+    """Why no run can be started there now, in words; empty where one can."""
 
 
 class Carrier(ABC):

@@ -122,6 +122,8 @@ def _mending(fault: str) -> str:
         "certificates are not of one authority": "copy the files of one subdeck hosts keys to all machines",
         "no answer from": "see whether the scheduler runs: subdeck hosts scheduler ADDRESS starts one",
         "is not installed there": "pip install subdeck there, where a command by ssh finds it",
+        "is reached through the scheduler": "let it be reached from here (subdeck hosts serve --listen ADDRESS), or set"
+        " hosts.relay_secrets: true",
         "Could not resolve": "look at the name in hosts.ssh, and at ~/.ssh/config",
     }
     return next((step for words, step in steps.items() if words in fault), "")
@@ -139,6 +141,8 @@ def _of(host: Surveyed, settings: Settings) -> Iterator[Check]:
     labels = f", with {needs_words(facts.labels)}" if facts.labels else ""
     used = f"{facts.used} of {facts.slots} slots used{labels}, load {facts.load:.1f} on {facts.cores} cores"
     yield Check("answer", State.OK, f"by {host.carrier} after {round(host.seconds * 1000)} ms; {used}")
+    if host.fault:
+        yield Check("messages", State.PROBLEM, host.fault)
     yield from _versions(host, said)
     yield from _agents(said, settings)
     if said.missing_variables:

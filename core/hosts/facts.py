@@ -19,7 +19,7 @@ from ..git import program as git
 from ..paths import Project
 from ..system import files
 from ..text.plain import one_line
-from .protocol import AgentVersion, Examine, Examined, HostFacts
+from .protocol import PROTOCOL, AgentVersion, Examine, Examined, HostFacts
 
 _PROBE = ".probe"
 _LEAST_FREE_MB = 200
@@ -67,6 +67,7 @@ def examined(asked: Examine, *, host: str, spool: str, facts: HostFacts) -> Exam
         git=version,
         clock=time.time(),
         problems=tuple(one_line(said, 1000) for said in problems),
+        protocol=PROTOCOL,
     )
 
 

@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 
 from ..run.kinds import Cost, Period, Whole
 from ..text.decoding import UNDECODABLE
+from ..text.plain import one_line
 
 T = TypeVar("T", bound=Struct)
 
@@ -282,6 +283,8 @@ class Examined(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Seconds since 1970, when this was answered."""
     problems: tuple[Short, ...] = ()
     """What is wrong there, in words: a spool that cannot be written, locks that do not exclude."""
+    protocol: Whole = 0
+    """Of its messages; always said."""
 
 
 ASKED: dict[Verb, type[Struct]] = {
@@ -302,6 +305,16 @@ ANSWERED: dict[Verb, type[Struct]] = {
     Verb.FETCH: Fetched,
 }
 """Of each verb; `Answer` where none is named."""
+
+
+def other_version(protocol: int, subdeck: str) -> str:
+    """Say why a host that speaks this version of the messages is not understood; empty for our version."""
+    if protocol == PROTOCOL:
+        return ""
+    return (
+        f"subdeck {one_line(subdeck, 40)} there speaks version {protocol} of the messages, this one version {PROTOCOL};"
+        " install the same version on both machines"
+    )
 
 
 class BadMessage(Exception):

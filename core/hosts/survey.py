@@ -12,7 +12,7 @@ from ..config.settings import HostsSettings
 from ..errors import SubdeckError
 from ..text.plain import one_line
 from .carrier import NOT_YET, Carrier, Link, OutOfReach
-from .protocol import Answer, BadMessage, Examine, Examined, Verb, decode_answer, encode
+from .protocol import Answer, BadMessage, Examine, Examined, Verb, decode_answer, encode, other_version
 
 RELAY = "0" * 12
 """What asks, in the place of a relay's id; it has no runs."""
@@ -31,7 +31,7 @@ class Surveyed(Struct, frozen=True, kw_only=True):
     examined: Examined | None = None
     """None where it did not answer."""
     fault: str = ""
-    """Why it did not."""
+    """Why it did not, or why no run can be started there all the same."""
     seconds: float = 0.0
     """How long the answer took."""
     clock_ahead: float = 0.0
@@ -117,6 +117,7 @@ async def _ask(carrier: Carrier, link: Link, asked: Examine, timeout: float) -> 
         link=link,
         carrier=carrier.name,
         examined=examined,
+        fault=other_version(examined.protocol, examined.facts.subdeck),
         seconds=took,
         clock_ahead=examined.clock - (wall + took / 2) if examined.clock else 0.0,
     )

@@ -13,7 +13,7 @@ import msgspec
 from subdeck.core import paths
 from subdeck.core.config.settings import HostsSettings
 from subdeck.core.hosts.carrier import Carrier, Link, Wish
-from subdeck.core.hosts.protocol import Answer, End, HostFacts, Pull, Pulled, Said, Verb, decode_asked, encode
+from subdeck.core.hosts.protocol import PROTOCOL, Answer, End, HostFacts, Pull, Pulled, Said, Verb, decode_asked, encode
 from subdeck.core.hosts.relay.journal import Journal
 from subdeck.core.hosts.relay.means import Means
 from subdeck.core.hosts.relay.relay import Relay
@@ -42,13 +42,20 @@ class Teller(Carrier):
         self.known: tuple[str, ...] = ()
         self.asked: list[Any] = []
         self.pulled = 0
+        self.protocol = PROTOCOL
+        self.why_not = ""
+        """Why no run can be started there, by the word of the carrier."""
 
     async def run(self) -> None:
         await asyncio.Event().wait()
 
     @property
     def links(self) -> Mapping[str, Link]:
-        return {"h1": Link("h1", "h1", 2)}
+        return {"h1": Link("h1", "h1", 2, why_not=self.why_not)}
+
+    @property
+    def fault(self) -> str:
+        return self.why_not
 
     async def call(self, key: str, verb: Verb, message: bytes, timeout: float) -> bytes:
         asked = decode_asked(verb, message)
@@ -62,7 +69,13 @@ class Teller(Carrier):
     def want(self, wishes: Mapping[str, Wish]) -> None: ...
 
     def pulls(self, **others: Any) -> Pulled:
-        told = {"spool": SPOOL, "host": "h1", "facts": HostFacts(slots=2), "known": self.known}
+        told: dict[str, Any] = {
+            "spool": SPOOL,
+            "host": "h1",
+            "facts": HostFacts(slots=2, subdeck="9.9"),
+            "known": self.known,
+        }
+        told["protocol"] = self.protocol
         return Pulled(**{**told, **others})
 
     async def tell(self, **others: Any) -> None:

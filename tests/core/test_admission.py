@@ -57,10 +57,11 @@ def test_a_held_queue_starts_nothing() -> None:
 def test_a_run_goes_to_the_host_that_it_names() -> None:
     """It waits for that one, and others do not wait for it."""
     waiting = [Asking("r0", host="h1"), Asking("r1", host="h7"), Asking("r2"), Asking("r3", host="nope")]
-    rulings = admit(waiting, [Placed("p", "test h1")], [room("h1", 1), room("h2", 1)], {"h1", "h7"})
+    rulings = admit(waiting, [Placed("p", "test h1")], [room("h1", 1), room("h2", 1)], {"h1": "", "h7": ""})
     assert "test h2" == rulings["r2"].key
     assert ("", "h7 does not answer") == (rulings["r0"].why, rulings["r1"].why)
     assert "no host is called nope (hosts: h1, h2, h7)" == rulings["r3"].why
+    assert "it is odd" == admit([Asking("r", host="h7")], [], [room("h1", 1)], {"h7": "it is odd"})["r"].why
 
 
 def test_what_no_host_has_keeps_only_its_run_waiting() -> None:

@@ -22,7 +22,7 @@ from subdeck.core.hosts.carrier import Carrier, Link, OutOfReach, Wish
 from subdeck.core.hosts.dask.certificates import make_keys
 from subdeck.core.hosts.doctor import diagnose, question
 from subdeck.core.hosts.host_agent import HostAgent
-from subdeck.core.hosts.protocol import AgentVersion, Answer, Examine, Examined, HostFacts, Said, Verb, encode
+from subdeck.core.hosts.protocol import PROTOCOL, AgentVersion, Answer, Examine, Examined, HostFacts, Said, Verb, encode
 from subdeck.core.hosts.ssh.line import HostLine
 from subdeck.core.hosts.survey import NOT_YET, Survey, Surveyed, survey
 from subdeck.core.system import processes
@@ -43,6 +43,7 @@ WELL = Examined(
     agents=(AgentVersion("mine", "1.0"), AgentVersion("offline")),
     git="2.39.5",
     clock=time.time(),
+    protocol=PROTOCOL,
 )
 SETTINGS = Settings(
     agent="mine",
@@ -131,6 +132,14 @@ def test_what_leads_to_the_hosts(fault: str, step: str) -> None:
     """Why there are fewer hosts is said with the step that mends it."""
     check = general(Survey((), (fault,)))["reach"]
     assert (State.PROBLEM, fault, True) == (check.state, check.detail, step in check.fix)
+
+
+async def test_a_host_of_another_version() -> None:
+    """One whose messages are of another version is wrong, though it answers: nothing can be started there."""
+    carrier = Near({"h1": encode(replace(WELL, protocol=PROTOCOL + 1))})
+    found = await survey_module._survey((carrier,), question(SETTINGS), 5.0, 5.0)
+    check = troubles(found.hosts[0])["messages"]
+    assert (State.PROBLEM, True) == (check.state, f"speaks version {PROTOCOL + 1} of the messages" in check.detail)
 
 
 def test_named_host() -> None:

@@ -168,10 +168,11 @@ async def test_secrets_go_to_their_host_alone(monkeypatch: pytest.MonkeyPatch) -
                     with pytest.raises(OutOfReach, match="through the scheduler at most"):
                         await relay.begin("answer 42")
                     assert "relay_secrets" in carrier.fault
+                    assert carrier.links[key].why_not == carrier.fault
                     monkeypatch.undo()
                     run_id = await relay.begin("answer 42")
                     assert "42" == (await relay.pull_end(run_id)).final_text
-                    assert "" == carrier.fault
+                    assert "" == carrier.fault == carrier.links[key].why_not
 
 
 def no_way(connect: Any, blocked: str) -> Any:

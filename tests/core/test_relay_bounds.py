@@ -24,6 +24,7 @@ from subdeck.core.hosts.relay.journal import MOST_BYTES, Journal
 from subdeck.core.hosts.relay.relay import relay_id
 from subdeck.core.hosts.relay.remote import Remote
 from subdeck.core.paths import Project
+from subdeck.core.run.host_states import read_host_states
 from subdeck.core.run.model import LogCaps, RunReason
 from subdeck.core.run.place import read_permit, read_place
 from subdeck.core.system import files
@@ -151,8 +152,6 @@ async def test_what_is_no_message_is_noted(project: Project, teller: Teller) -> 
             teller.tells.append(answer)
             await teller.heard()
         assert "no Pulled" in log(project)
-        teller.tells.append(encode(teller.pulls(protocol=PROTOCOL + 1)))
-        await until(lambda: "another version" in log(project), "the log to say so")
 
 
 async def test_an_offer_of_what_nobody_asked_for(project: Project, teller: Teller) -> None:
@@ -163,6 +162,51 @@ async def test_an_offer_of_what_nobody_asked_for(project: Project, teller: Telle
         await teller.tell(offers=(run.id, "20200101-000000-abcdef"))
         assert read_permit(str(run.dir)) is None
         assert not [asked for asked in teller.asked if isinstance(asked, Start)]
+
+
+async def test_a_host_of_another_version(project: Project, teller: Teller) -> None:
+    """What it says is not acted upon; log, list of hosts and the runs that wait say why, until it is understood."""
+    run = Told(project, teller, permit="")
+    why = f"subdeck 9.9 there speaks version {PROTOCOL + 1} of the messages, this one version {PROTOCOL}; install the"
+    async with relay(project, teller):
+        for _ in range(2):
+            teller.protocol = PROTOCOL + 1
+            await until(lambda: waits_for(run).startswith(f"h1: {why}"), "the run to say why it waits")
+            await until(lambda: faults(project)[0].startswith(f"test: h1: {why}"), "the list of hosts to say so")
+            assert f"follow test h1: {why}" in log(project)
+            teller.tells.append(encode(teller.pulls(offers=(run.id,))))
+            await until(lambda: not teller.tells, "the offer to be told")
+            teller.protocol = PROTOCOL
+            await until(lambda: waits_for(run) == "", "it to wait for nothing but its turn")
+        assert read_permit(str(run.dir)) is None
+        await until(lambda: faults(project) == ("",), "the list of hosts to be well")
+
+
+async def test_a_host_where_no_run_can_be_started(project: Project, teller: Teller) -> None:
+    """It gets no permit, whatever it offers, and a run that waits says why; one of that host by name, too."""
+    runs = [Told(project, teller, permit="", host=host) for host in ("", "h1")]
+    teller.why_not = "h1 is out of the way"
+    async with relay(project, teller):
+        for run in runs:
+            await until(lambda run=run: waits_for(run) == "h1 is out of the way", "the run to say why it waits")
+        await teller.tell(offers=tuple(run.id for run in runs))
+        assert [None, None] == [read_permit(str(run.dir)) for run in runs]
+        teller.why_not = ""
+        for run in runs:
+            await until(lambda run=run: waits_for(run) == "", "it to wait for nothing but its turn")
+        await teller.tell(offers=tuple(run.id for run in runs))
+        for run in runs:
+            await until(lambda run=run: read_permit(str(run.dir)), "its permit")
+
+
+def waits_for(run: Told) -> str:
+    place = read_place(str(run.dir))
+    return place.why if place else "no relay"
+
+
+def faults(project: Project) -> tuple[str, ...]:
+    states = read_host_states(project)
+    return states.faults if states and states.faults else ("",)
 
 
 async def test_a_host_that_refuses(project: Project, teller: Teller) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from ...config.settings import HostsSettings
 from ...errors import SubdeckError
@@ -99,8 +100,7 @@ class DaskCarrier(Carrier):
         if self._fault:
             return self._fault
         faults = [f"worker {one_line(address, 100)} has no subdeck" for address in self._strangers]
-        if not self._settings.relay_secrets:
-            faults += [_out_of_way(key) for key in self._indirect.keys() & self._links.keys()]
+        faults += [link.why_not for link in self._links.values() if link.why_not]
         return "; ".join(faults[:MOST_FAULTS])
 
     async def run(self) -> None:
@@ -192,8 +192,12 @@ class DaskCarrier(Carrier):
             elif told.status == "running":
                 slots = max(1, int(told.resources.get("subdeck", 1)))
                 labels = {label: count for label, count in told.resources.items() if label != "subdeck"}
-                links[address] = Link(key=address, name=told.subdeck.name, slots=slots, labels=labels)
+                links[address] = Link(address, told.subdeck.name, slots, labels, self._why_not(address))
         self._links, self._strangers = links, tuple(strangers)
+
+    def _why_not(self, key: str) -> str:
+        """Return why no run can be started on a worker; empty where one can."""
+        return _out_of_way(key) if key in self._indirect and not self._settings.relay_secrets else ""
 
     async def _ask(self, client: Client, key: str, verb: Verb, message: bytes) -> object:
         asked: dict[str, Any] = {"op": "subdeck", "verb": verb.value, "message": message}
@@ -203,8 +207,10 @@ class DaskCarrier(Carrier):
                 comm = await client.rpc.connect(key, timeout=CONNECT_S)
             except (OSError, TimeoutError):
                 self._indirect[key] = time.monotonic() + DIRECT_AGAIN_S
+                self._note_way(key)
             else:
                 self._indirect.pop(key, None)
+                self._note_way(key)
                 try:
                     return await send_recv(comm, **asked)
                 finally:
@@ -214,6 +220,12 @@ class DaskCarrier(Carrier):
         scheduler: Any = client.scheduler
         answers: dict[str, object] = await scheduler.broadcast(msg=asked, workers=[key])
         return answers.get(key)
+
+    def _note_way(self, key: str) -> None:
+        """Let the link of a worker say at once whether runs can be started there."""
+        link, why_not = self._links.get(key), self._why_not(key)
+        if link and link.why_not != why_not:
+            self._links = {**self._links, key: replace(link, why_not=why_not)}
 
     # --- the tickets --------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ machine, are counted here for runs on hosts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -63,9 +63,11 @@ class Ruling(Struct, frozen=True):
 class _Stock:
     """What is left of each host."""
 
-    def __init__(self, rooms: Sequence[Room], placed: Iterable[Placed], names: Collection[str], why_none: str) -> None:
+    def __init__(
+        self, rooms: Sequence[Room], placed: Iterable[Placed], names: Mapping[str, str], why_none: str
+    ) -> None:
         self._why_none = why_none
-        self._names = {*names, *(room.name for room in rooms)}
+        self._names = {room.name: "" for room in rooms} | dict(names)
         self._rooms = {room.key: room for room in rooms}
         self._slots = {room.key: room.slots - room.others for room in rooms}
         self._labels = {room.key: Counter(room.labels) for room in rooms}
@@ -94,7 +96,7 @@ class _Stock:
             return self._why_none
         rooms = [room for room in self._rooms.values() if run.host in ("", room.name)]
         if not rooms and run.host in self._names:
-            return f"{run.host} does not answer"
+            return self._names[run.host] or f"{run.host} does not answer"
         if not rooms:
             return f"no host is called {run.host} (hosts: {', '.join(sorted(self._names))})"
         for name, count in run.needs.items():
@@ -110,7 +112,7 @@ def admit(
     waiting: Sequence[Asking],
     placed: Sequence[Placed],
     rooms: Sequence[Room],
-    names: Collection[str] = (),
+    names: Mapping[str, str] = {},
     *,
     why_none: str = NO_HOST,
     max_running: int | None = None,
@@ -119,9 +121,10 @@ def admit(
 ) -> dict[str, Ruling]:
     """Rule on each run that waits, given in their turn.
 
-    `names` are those of all hosts that were ever heard of, `why_none` says why there is no room, `max_running` is the
-    settings' cap for runs on hosts, `before` what was ruled the last time. A run that no host could ever take stands in
-    nobody's way. Where an older run waits for a label, a later one does not get it first.
+    `names` are those of all hosts that were ever heard of, with why one takes no runs now; `why_none` says why there is
+    no room, `max_running` is the settings' cap for runs on hosts, `before` what was ruled the last time. A run that no
+    host could ever take stands in nobody's way. Where an older run waits for a label, a later one does not get it
+    first.
     """
     stock = _Stock(rooms, placed, names, why_none)
     groups = Counter(run.group for run in placed if run.group)

@@ -38,7 +38,7 @@ class Desk:
             placed,
             self._roster.rooms(),
             self._roster.names,
-            why_none=next(iter(means.all_faults), "").partition(": ")[2] or NO_HOST,
+            why_none=next(iter((*means.all_faults, *self._roster.faults)), "").partition(": ")[2] or NO_HOST,
             max_running=means.settings.max_running,
             held=queue.held,
             before=self._rulings,
@@ -46,7 +46,8 @@ class Desk:
         wishes = {run.run: (run.key, Wish(run.run, _plain(run.key), run.needs)) for run in placed if run.key}
         for run in asking:
             if key := self._rulings[run.run].key:
-                wishes[run.run] = (key, Wish(run.run, _plain(key) if run.host else "", run.needs))
+                is_bound = run.host or self._roster.has_unfit
+                wishes[run.run] = (key, Wish(run.run, _plain(key) if is_bound else "", run.needs))
         for carrier in means.carriers:
             carrier.want({run: wish for run, (key, wish) in wishes.items() if key.startswith(f"{carrier.name} ")})
 

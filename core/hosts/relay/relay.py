@@ -23,7 +23,7 @@ from ...run.model import RunnerKind
 from ...system import files, processes
 from ...system.log import log_fault
 from ..carrier import Carrier, Link, OutOfReach
-from ..protocol import PROTOCOL, WAIT_S, BadMessage, Have, Pull, Pulled, Verb, decode_answer, encode
+from ..protocol import WAIT_S, BadMessage, Have, Pull, Pulled, Verb, decode_answer, encode, other_version
 from .courier import Courier
 from .desk import Desk
 from .journal import Journal
@@ -289,6 +289,7 @@ class Relay:
     async def _carry(self) -> None:
         """Have the carriers work that there are now, and no others."""
         await _ended(self._carrying)
+        self._roster.forget_faults()
         self._carrying = [asyncio.create_task(carrier.run()) for carrier in self._means.carriers]
 
     def _renew_means(self) -> None:
@@ -308,11 +309,18 @@ class Relay:
 
     async def _follow(self, carrier: Carrier, link: Link) -> None:
         """Take in what a host has to say, as long as it can be asked. Raises OutOfReach, BadMessage."""
+        try:
+            await self._follow_on(carrier, link)
+        except BadMessage as error:
+            self._roster.misunderstand(carrier, link, str(error))
+            raise
+
+    async def _follow_on(self, carrier: Carrier, link: Link) -> None:
         spool = ""
         while link.key in carrier.links and carrier in self._means.carriers:
             began, pulled = time.monotonic(), await self._pull(carrier, link, spool)
-            if pulled.protocol != PROTOCOL:
-                raise BadMessage(f"{pulled.host} speaks another protocol: it has another version of subdeck")
+            if why := other_version(pulled.protocol, pulled.facts.subdeck):
+                raise BadMessage(why)
             spool = pulled.spool
             pause = self._take_in(carrier, link, pulled) - (time.monotonic() - began)
             await asyncio.sleep(max(0.0, pause))
@@ -409,6 +417,8 @@ class Relay:
     def _offered(self, host: Host, run_id: str) -> None:
         """Give a run that got a slot the permit for that host; it is started there at once."""
         run = self._remotes.get(run_id)
+        if not self._roster.takes_runs(host):
+            return
         if run and run.permit is None and not run.stop_wanted and self._desk.ruling(run_id).key:
             self._do("permit", run_id, partial(self._permit, host, run))
 

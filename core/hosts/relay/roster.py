@@ -54,6 +54,12 @@ class Host:
     def can_be_asked(self) -> bool:
         return self.carrier is not None and self.key in self.carrier.links
 
+    @property
+    def why_not(self) -> str:
+        """Why no run can be started there now, in words; empty where one can, and where it cannot be asked."""
+        link = self.carrier.links.get(self.key) if self.carrier else None
+        return link.why_not if link else ""
+
 
 class Roster:
     def __init__(self, project: paths.Project) -> None:
@@ -62,6 +68,8 @@ class Roster:
         """The names that an earlier relay knew."""
         self._hosts: dict[str, Host] = {}
         """By their spools."""
+        self._odd: dict[tuple[str, str], tuple[Carrier, Link, str]] = {}
+        """The links whose last answer was not understood, and why."""
         self._written = HostStates(at="")
         self._written_at = 0.0
 
@@ -69,15 +77,44 @@ class Roster:
         return iter(self._hosts.values())
 
     @property
-    def names(self) -> set[str]:
-        """The names of all hosts that were ever heard of, as far as that is known."""
-        return self._earlier | {host.name for host in self}
+    def names(self) -> dict[str, str]:
+        """The names of all hosts that were ever heard of, as far as that is known, with why one takes no runs now."""
+        known = dict.fromkeys(self._earlier, "") | {host.name: host.why_not for host in self}
+        return known | {link.name: why for _, link, why in self._misunderstood}
+
+    @property
+    def faults(self) -> list[str]:
+        """Why hosts that answer are of no use, in words, each with its carrier before it."""
+        return [f"{carrier.name}: {link.name}: {why}" for carrier, link, why in self._misunderstood]
+
+    @property
+    def has_unfit(self) -> bool:
+        """Whether there is a host that may not get a run though its carrier reaches it."""
+        return bool(self._misunderstood) or any(host.why_not for host in self)
+
+    @property
+    def _misunderstood(self) -> list[tuple[Carrier, Link, str]]:
+        return [(carrier, link, why) for carrier, link, why in self._odd.values() if link.key in carrier.links]
+
+    def misunderstand(self, carrier: Carrier, link: Link, why: str) -> None:
+        """Note that what a host answers is not understood; it gets no runs until it is."""
+        self._odd[carrier.name, link.key] = (carrier, link, one_line(why, 300))
+
+    def forget_faults(self) -> None:
+        """Forget who was misunderstood: there are other carriers now."""
+        self._odd.clear()
+
+    def takes_runs(self, host: Host) -> bool:
+        """Return whether runs can be started on a host now."""
+        is_odd = host.carrier is not None and (host.carrier.name, host.key) in self._odd
+        return host.can_be_asked and not is_odd and not host.why_not
 
     def get(self, spool: str) -> Host | None:
         return self._hosts.get(spool)
 
     def hear(self, carrier: Carrier, link: Link, pulled: Pulled, ours: int) -> Host:
         """Take in what a host has answered; `ours` is how many open runs of ours it has."""
+        self._odd.pop((carrier.name, link.key), None)
         host = self._hosts.setdefault(pulled.spool, Host(pulled.spool, pulled.host))
         host.name, host.carrier, host.key, host.facts = pulled.host, carrier, link.key, pulled.facts
         host.labels = pulled.facts.labels or link.labels
@@ -86,11 +123,11 @@ class Roster:
         return host
 
     def rooms(self) -> list[Room]:
-        """Return the hosts that can be asked."""
+        """Return the hosts that take runs."""
         return [
             Room(host.handle, host.name, host.facts.slots, host.labels, max(0, host.facts.used - host.ours))
             for host in self
-            if host.can_be_asked
+            if self.takes_runs(host)
         ]
 
     def _listed(self, runs: Mapping[str, int]) -> list[Host]:
@@ -109,7 +146,7 @@ class Roster:
             hosts=tuple(
                 sorted((_state(host, settings, runs.get(host.spool, 0)) for host in self._listed(runs)), key=_by_name)
             ),
-            faults=tuple(one_line(fault, 300) for fault in faults if fault),
+            faults=tuple(one_line(fault, 300) for fault in (*faults, *self.faults) if fault),
         )
         if now - self._written_at < BEAT_S and _lasting(states) == _lasting(self._written):
             return

@@ -13,7 +13,7 @@ from contextlib import suppress
 from ...system.log import log_fault
 from ...text.plain import one_line
 from ..carrier import NOT_YET, Link, OutOfReach
-from ..protocol import MOST_MESSAGE, PROTOCOL, Verb
+from ..protocol import MOST_MESSAGE, Verb, other_version
 from .connection import AgentHello, CarrierHello, Connection, OtherProtocol
 from .frames import ANSWER, CANCEL, MAGIC, MOST_BANNER, BadFrame, Message
 from .program import command, why_ended
@@ -121,10 +121,7 @@ class HostLine:
                 if message.word == ANSWER and answer is not None and not answer.done():
                     answer.set_result(message.content)
         except OtherProtocol as error:
-            return (
-                f"{self.host}: subdeck {one_line(error.subdeck, 40)} there speaks version {error.protocol} of the"
-                f" messages, this one version {PROTOCOL}; install the same version on both machines"
-            )
+            return f"{self.host}: {other_version(error.protocol, error.subdeck)}"
         except BadFrame as error:
             return f"{self.host}: what comes from there cannot be read ({one_line(str(error), 100)})"
         except TimeoutError:
