@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 from pathlib import Path
 
 import msgspec
 import pytest
 from subdeck.core import paths
 from subdeck.core.hosts.code.sending import Brought, CodeCarriage
+from subdeck.core.hosts.relay.__main__ import MOST_FILES, allow_many_files
 from subdeck.core.hosts.protocol import Ack, Start, Stop
 from subdeck.core.hosts.relay.remote import Remote
 from subdeck.core.paths import Project
@@ -140,3 +142,15 @@ async def test_a_run_that_is_given_up_while_its_end_comes(
         await until(lambda: any(isinstance(asked, Ack) for asked in teller.asked), "the host to be told")
         assert not [asked for asked in teller.asked if isinstance(asked, Stop)]
     assert run.result and RunReason.LOST == run.result.reason
+
+
+def test_a_relay_may_hold_as_many_files_as_the_machine_allows() -> None:
+    """Each run is a file that is held open; what a shell allows is far less than there may be runs."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
+    try:
+        allow_many_files()
+        most = MOST_FILES if limits[1] == resource.RLIM_INFINITY else min(limits[1], MOST_FILES)
+        assert (most, limits[1]) == resource.getrlimit(resource.RLIMIT_NOFILE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import sys
 import time
@@ -17,6 +18,8 @@ from .relay import Relay, relay_id
 
 TRY_S = 0.5
 """How long the lock is tried: somebody may just be looking whether it is free."""
+MOST_FILES = 1 << 20
+"""What some systems allow beyond that makes programs slow which go through all descriptors."""
 
 
 def main(root: str) -> None:
@@ -30,6 +33,7 @@ def main(root: str) -> None:
     except OSError:
         return  # there is no project, or nothing can be written there
     os.umask(0o077)
+    allow_many_files()
     journal = Journal(project.relay_log)
     journal.note(f"the relay comes up, pid {os.getpid()}")
     try:
@@ -39,6 +43,14 @@ def main(root: str) -> None:
         log_fault("being the relay of a project", error)
         sys.exit(1)
     journal.note("the relay ends")
+
+
+def allow_many_files() -> None:
+    """Let as many files be open as may be: each run that is vouched for is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 async def _serve(project: paths.Project, journal: Journal, lock: int) -> None:
