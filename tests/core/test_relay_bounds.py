@@ -16,6 +16,7 @@ from subdeck.core.hosts.protocol import (
     Bell,
     Chunk,
     End,
+    HostFacts,
     Said,
     Start,
     encode,
@@ -207,6 +208,26 @@ def waits_for(run: Told) -> str:
 def faults(project: Project) -> tuple[str, ...]:
     states = read_host_states(project)
     return states.faults if states and states.faults else ("",)
+
+
+async def test_an_offer_of_another_host(project: Project, teller: Teller) -> None:
+    """A run that was launched for one host, or for one that has something, goes to no other, whoever offers a slot."""
+    runs = [Told(project, teller, permit="", host="h2"), Told(project, teller, permit="", needs={"gpu": 1.0})]
+    offers = tuple(run.id for run in runs)
+    facts = HostFacts(slots=2, labels={"gpu": 2.0})
+    async with relay(project, teller):
+        await teller.heard()
+        await teller.tell(spool=OTHER, host="h2", facts=facts)
+        for run in runs:
+            await until(lambda run=run: (place := read_place(str(run.dir))) and not place.why, "a host to suit it")
+        await teller.tell(offers=offers)
+        for run in runs:
+            await until(lambda run=run: f"{run.id}, which is not for" in log(project), "the log to say so")
+            assert read_permit(str(run.dir)) is None
+        await teller.tell(spool=OTHER, host="h2", facts=facts, offers=offers)
+        for run in runs:
+            await until(lambda run=run: read_permit(str(run.dir)), "its permit")
+    assert {OTHER} == {permit.spool for run in runs if (permit := read_permit(str(run.dir)))}
 
 
 async def test_a_host_that_refuses(project: Project, teller: Teller) -> None:

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from subdeck.core import paths
 from subdeck.core.hosts.code.sending import Brought, CodeCarriage
-from subdeck.core.hosts.relay.__main__ import MOST_FILES, allow_many_files
 from subdeck.core.hosts.protocol import Ack, Start, Stop
+from subdeck.core.hosts.relay.__main__ import MOST_FILES, allow_many_files
 from subdeck.core.hosts.relay.remote import Remote
 from subdeck.core.paths import Project
 from subdeck.core.run import artifacts

@@ -417,9 +417,13 @@ class Relay:
     def _offered(self, host: Host, run_id: str) -> None:
         """Give a run that got a slot the permit for that host; it is started there at once."""
         run = self._remotes.get(run_id)
+        if run is None or run.permit or run.stop_wanted or not self._desk.ruling(run_id).key:
+            return
         if not self._roster.takes_runs(host):
             return
-        if run and run.permit is None and not run.stop_wanted and self._desk.ruling(run_id).key:
+        if not host.suits(run.meta):
+            self._journal.note(f"{host.name} offers a slot for {run_id}, which is not for that host")
+        else:
             self._do("permit", run_id, partial(self._permit, host, run))
 
     async def _permit(self, host: Host, run: Remote) -> None:

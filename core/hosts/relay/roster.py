@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from ... import paths
 from ...config.settings import HostsSettings
 from ...run.host_states import HostState, HostStates, read_host_states, write_host_states
+from ...run.model import RunMeta
 from ...text.plain import one_line
 from ..carrier import Carrier, Link
 from ..protocol import HostFacts, Pulled
@@ -45,6 +46,12 @@ class Host:
     def handle(self) -> str:
         """Name it among those of all carriers; empty where it cannot be asked."""
         return f"{self.carrier.name} {self.key}" if self.can_be_asked and self.carrier else ""
+
+    def suits(self, meta: RunMeta) -> bool:
+        """Return whether a run may go there, by what it asks for."""
+        return meta.host in ("", self.name) and all(
+            self.labels.get(label, 0.0) >= count for label, count in meta.needs.items()
+        )
 
     def reached_by(self, settings: HostsSettings) -> str:
         """Return how ssh reaches it for a person; empty where that is not known."""
