@@ -55,7 +55,7 @@ class Registry:
         self._siblings: dict[str, OpenRun | None] = {}
         """Other runs that may stand in front of ours in a queue; None once they do not any more."""
         self._lost_on_hosts: set[str] = set()
-        """Ended runs of which a host may still tell another end."""
+        """Runs that were given up, and of which a host may still tell another end."""
         self._changed: set[str] = set()
         self._verifier = Verifier()
         """Of the look that is going on."""
@@ -232,7 +232,8 @@ class Registry:
         place, late = None, None
         if meta.runner is RunnerKind.HOSTS:
             place, late = _of_host(self._project.run_dir(meta.run_id), result)
-            is_open = result.reason is RunReason.LOST and late is None
+            is_given_up = result.reason is RunReason.LOST and result.written_by == artifacts.GIVEN_UP_BY
+            is_open = is_given_up and late is None
             (self._lost_on_hosts.add if is_open else self._lost_on_hosts.discard)(meta.run_id)
         self._put(finished_snapshot(_without_prompt(meta), result, foreign=not is_own, place=place, late=late))
 

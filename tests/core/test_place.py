@@ -295,6 +295,15 @@ def test_late_result(engine: Engine) -> None:
     assert describe.doing(run).startswith("finished later on h07: completed · lost")
 
 
+def test_a_run_whose_host_found_it_lost_is_over(engine: Engine) -> None:
+    """What a host says of its own run is the last word: it is not looked at again and again."""
+    meta = make_finished(engine.project, remote(), reason=RunReason.LOST, written_by="host", final_text=None)
+    write_place(engine.project.run_dir(meta.run_id), ON_H07)
+    registry = Registry(engine.project, by=None)
+    registry.look((meta.run_id,))
+    assert not registry.lost_on_hosts
+
+
 def test_list_has_hosts_only_where_one_is_listed(engine: Engine) -> None:
     """The list of runs has a column of hosts where a run of another machine is listed, and is as before elsewhere."""
     local = make_finished(engine.project)
