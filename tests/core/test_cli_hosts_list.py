@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from subdeck.core import paths
@@ -16,9 +17,10 @@ from subdeck.core.run.model import RunnerKind
 from subdeck.core.run.place import Place, PlaceState, write_place
 from subdeck.core.system import files
 
-from tests.core.clusters import trial
+from tests.core.clusters import UP_S, trial
 from tests.core.command_line import subdeck
 from tests.factories import make_meta, make_run, open_engine
+from tests.waiting import wait_until
 
 H1 = HostState(
     name="h1",
@@ -98,7 +100,12 @@ def test_asked_where_no_relay_lives(project_dir: Path, tmp_path: Path) -> None:
         write_place(engine.project.run_dir(meta.run_id), Place(PlaceState.PLACED, host="h1"))
         write_place(engine.project.run_dir(other.run_id), Place(PlaceState.OUT_OF_REACH, host="gone"))
         write_host_states(engine.project, HostStates(at="", hosts=(H1, H2, HostState(name="gone", in_reach=True))))
-        document = subdeck("hosts", "--json", cwd=project_dir).document
+
+        def asked() -> Any:
+            document = subdeck("hosts", "--json", cwd=project_dir).document
+            return document if sum(host["inReach"] for host in document["hosts"]) == 2 else None
+
+        document = wait_until(asked, "both hosts to come up", UP_S)
         assert not document["relay"]
         assert [("h1", True, 1, 4), ("h2", True, 0, 4), ("gone", False, 1, 0)] == [
             (host["name"], host["inReach"], host["runs"], host["slots"]) for host in document["hosts"]
