@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from ..config.host_values import needs_words
-from ..config.hosts_in_force import hosts_in_force
+from ..config.hosts_in_force import hosts_in_force, ssh_addresses
 from ..engine import Engine
 from ..paths import now_iso, user_settings_file
 from ..run.describe import ago, runs_word, size_text
@@ -64,10 +64,10 @@ def hosts_list(*, as_json: bool) -> int:
 
 def known_hosts(engine: Engine) -> tuple[HostStates, bool]:
     """Return the hosts, and whether a relay keeps that up to date; else they were asked just now."""
-    told = read_host_states(engine.project)
+    settings = hosts_in_force(engine.settings.hosts)
+    told = read_host_states(engine.project, ssh_addresses(settings))
     if told is not None and has_relay(engine.project):
         return told, True
-    settings = hosts_in_force(engine.settings.hosts)
     former = told.hosts if told else ()
     runs = Counter(run.place.host for run in engine.snapshots(last=0) if run.is_remote and run.place)
     if not settings.is_set:

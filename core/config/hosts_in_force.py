@@ -52,6 +52,11 @@ def hosts_in_force(settings: HostsSettings) -> HostsSettings:
     return replace(settings, scheduler=cluster.scheduler, tls=tls)
 
 
+def ssh_addresses(settings: HostsSettings) -> frozenset[str]:
+    """Return all addresses that ssh may be given: those that the user has written."""
+    return frozenset((*settings.ssh, *settings.attach.values()))
+
+
 def kept_cluster() -> TryCluster | None:
     """Return the cluster to try; None where none is kept."""
     try:

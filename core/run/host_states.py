@@ -3,8 +3,11 @@
 Annotations are evaluated here, as in `model`.
 """
 
+from collections.abc import Container
+
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .. import paths
 from ..system import files
@@ -46,12 +49,17 @@ class HostStates(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
     """Why there are fewer hosts than there should be, in words: a scheduler that does not answer, an ssh that fails."""
 
 
-def read_host_states(project: paths.Project) -> HostStates | None:
-    """Return what a relay wrote last; None where none ever did. Whether one lives is another question."""
+def read_host_states(project: paths.Project, addresses: Container[str] = ()) -> HostStates | None:
+    """Return what a relay wrote last; None where none ever did. Whether one lives is another question.
+
+    The file may have come with a checkout: an address that is not among `addresses` is left out.
+    """
     try:
-        return decode(files.read(project.hosts_file), HostStates)
+        states = decode(files.read(project.hosts_file), HostStates)
     except (OSError, *UNDECODABLE):
         return None
+    hosts = (host if host.address in addresses else replace(host, address="") for host in states.hosts)
+    return replace(states, hosts=tuple(hosts))
 
 
 def write_host_states(project: paths.Project, states: HostStates) -> None:

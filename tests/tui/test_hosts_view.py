@@ -367,18 +367,33 @@ async def pressed_a(deck: Deck) -> None:
 async def test_going_to_a_host(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The terminal is lent to ssh, with the address as it is; no shell reads it."""
     programs = Programs(monkeypatch)
-    hosts = Hosts(project_dir, a_run(1))
+    hosts = Hosts(project_dir, a_run(1), hosts=HostsSettings(ssh=("me@h07;reboot",)))
     hosts.tell(a_host(address="me@h07;reboot"))
     async with opened(hosts.engine) as deck:
         await pressed_a(deck)
         assert [("ssh", "-t", "--", "me@h07;reboot")] == programs.argvs
 
 
+async def test_an_address_is_one_of_the_settings(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came with a checkout in the place of the relay's file leads to no machine that the user has not named."""
+    programs = Programs(monkeypatch)
+    hosts = Hosts(project_dir, a_run(1), hosts=HostsSettings(ssh=("me@h07",), attach={"h08": "me@h08"}))
+    hosts.tell(a_host(address="me@evil.example"), a_host("h09", address="h08"))
+    async with opened(hosts.engine) as deck:
+        await view_of(deck)
+        await deck.until_text("● in reach")
+        assert "evil" not in deck.screen_text
+        for name, key in (("h07", "up"), ("h09", "down")):
+            await deck.press(key, "a")
+            await deck.until(lambda name=name: f"{name} is reached only by" in "".join(deck.toasts), "the reason")
+        assert [] == programs.argvs
+
+
 @pytest.mark.parametrize(("code", "is_told"), [(1, False), (130, False), (255, True)])
 async def test_how_ssh_ended(project_dir: Path, monkeypatch: pytest.MonkeyPatch, code: int, is_told: bool) -> None:
     """That ssh failed is told; how the last command there ended is not."""
     Programs(monkeypatch, f"ssh ended with exit code {code}")
-    hosts = Hosts(project_dir, a_run(1))
+    hosts = Hosts(project_dir, a_run(1), hosts=HostsSettings(attach={"h07": "me@h07"}))
     hosts.tell(a_host(address="me@h07"))
     async with opened(hosts.engine) as deck:
         await pressed_a(deck)
@@ -398,7 +413,7 @@ async def test_no_way_to_a_host(
 ) -> None:
     """Why one cannot go there is said in words, and nothing is started."""
     programs = Programs(monkeypatch)
-    hosts = Hosts(project_dir, a_run(1))
+    hosts = Hosts(project_dir, a_run(1), hosts=HostsSettings(ssh=("-oProxyCommand=x", "me@h")))
     hosts.tell(a_host(address=address))
     async with opened(hosts.engine, readonly=readonly) as deck:
         await pressed_a(deck)

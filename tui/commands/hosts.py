@@ -39,10 +39,12 @@ class HostCommands(Commands):
         self.spawn(self._fill_in, screen)
 
     async def _fill_in(self, screen: HostsScreen) -> None:
-        from ...core.config.hosts_in_force import hosts_in_force
+        from ...core.config.hosts_in_force import hosts_in_force, ssh_addresses
 
-        screen.show_settings(await self._bridge.call(hosts_in_force, self._bridge.engine.settings.hosts))
-        screen.show_states(await self._bridge.call(read_host_states, self._bridge.engine.project))
+        engine = self._bridge.engine
+        screen.show_settings(await self._bridge.call(hosts_in_force, engine.settings.hosts))
+        addresses = ssh_addresses(engine.settings.hosts)
+        screen.show_states(await self._bridge.call(read_host_states, engine.project, addresses))
         if screen.wants_to_ask and not self._bridge.readonly:
             await self._ask(screen)
 

@@ -55,7 +55,10 @@ class HostsWatch:
         self._on_look(HostsLook(states, figures(states, now), lost_texts(lost), back_texts(back)))
 
     def _read(self) -> None:
-        project = self._bridge.engine.project
+        from ...core.config.hosts_in_force import ssh_addresses
+
+        engine = self._bridge.engine
+        project = engine.project
         try:
             status = os.stat(project.hosts_file)
         except OSError:
@@ -63,4 +66,5 @@ class HostsWatch:
             return
         mark = (status.st_ino, status.st_mtime_ns, status.st_size)
         if mark != self._mark:
-            self._mark, self._states = mark, read_host_states(project)
+            addresses = ssh_addresses(engine.settings.hosts)
+            self._mark, self._states = mark, read_host_states(project, addresses)
