@@ -226,6 +226,9 @@ class HostsSettings(Struct, frozen=True):
         Setting("After how long without a word a host counts as out of reach; its runs then as unknown.", "15s"),
     ] = 15.0
     keep: Annotated[LongTime, Setting("How long hosts keep what they have delivered.", "7d")] = 7 * 24 * 3600.0
+    keep_unused: Annotated[
+        LongTime, Setting("How long hosts keep the files of a repository that no run has come with any more.", "30d")
+    ] = 30 * 24 * 3600.0
     max_running: Annotated[
         Count | None, Setting("How many runs of the project run on hosts at the same time.", "16", _LOWERS)
     ] = None

@@ -234,6 +234,9 @@ class HostAgent:
         spool.hear()
         if asked.run in spool.known or spool.was_delivered(asked.run):
             return Answer(Said.KNOWN)
+        if spool.was_removed(asked.run):
+            why = "it ended there long ago, and was removed, because nobody had fetched it"
+            return Answer(Said.REFUSED, why)
         try:
             place = await self._files.prepare(asked.run, asked.code) if asked.code else None
             arrived = await self._in_thread(self._take_in, spool, asked, place)
@@ -250,7 +253,7 @@ class HostAgent:
 
     def _take_in(self, spool: Spool, asked: Start, directory: str | None) -> Arrived | None:
         spool.make()
-        spool.keep_terms(Terms(operator=asked.lease_operator, keep=asked.keep))
+        spool.keep_terms(Terms(asked.lease_operator, asked.keep, asked.keep_unused))
         spool.renew()  # before anything starts that would find an old one
         place = Place(self.name, spool.project, self.slots, self._root.slots, spool.lease)
         return take_in(asked, place, directory)
@@ -306,7 +309,7 @@ class HostAgent:
 
     async def _hold(self, asked: Hold) -> Answer:
         spool = self._spool(asked.relay)
-        is_here = asked.run in spool.known or spool.was_delivered(asked.run)
+        is_here = asked.run in spool.known or spool.was_delivered(asked.run) or spool.was_removed(asked.run)
         if not is_here and not await self._offer(spool, asked.run):
             return Answer(Said.NO_PERMIT)
         await spool.over(asked.run)
@@ -393,7 +396,8 @@ class HostAgent:
     async def _purge(self) -> None:
         for spool in tuple(self._spools.values()):
             await self._slowly(spool.purge)
-        await self._files.purge()
+        unused = max((spool.terms.unused for spool in self._spools.values()), default=Terms().unused)
+        await self._files.purge(unused)
 
     def _spool(self, relay: str) -> Spool:
         if relay not in self._spools:

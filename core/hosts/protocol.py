@@ -177,6 +177,7 @@ class Start(Struct, frozen=True, omit_defaults=True, kw_only=True):
     lease_operator: Period = 86400.0
     """Seconds; 0 for never."""
     keep: Period = 604800.0
+    keep_unused: Period = 2592000.0
 
 
 class Said(StrEnum):

@@ -24,10 +24,14 @@ LOOK_S = 1.0
 """Between two looks at all runs, however quiet their bells are."""
 UNBORN_S = 60.0
 """How long a relay has time to ask again for a run whose agent was killed over its start."""
+UNFETCHED_S = 90 * 24 * 3600.0
+"""How long a run that has ended is kept for an operator who does not fetch it."""
 _ID = "id"
 _LOCK = ".lock"
 _SLOTS = ".slots"
 _DONE = "done"
+_GONE = "gone"
+"""Has the name of each run that was removed without anybody having fetched it, for ever: it must not start again."""
 _LEASE = "lease"
 _TERMS = "terms.json"
 _STOP_THE_OTHER = "stop that agent, or give this one another directory"
@@ -44,6 +48,8 @@ class Terms(Struct, frozen=True, omit_defaults=True):
     """How long they go on unheard of."""
     keep: Period = 7 * 24 * 3600.0
     """How long what was delivered is kept."""
+    unused: Period = 30 * 24 * 3600.0
+    """How long the files of a repository are kept that no run has come with any more."""
 
 
 def now() -> float:
@@ -124,6 +130,7 @@ class Spool:
         self.project = paths.Project(place)
         self.lease = os.path.join(place, _LEASE)
         self.done = os.path.join(place, _DONE)
+        self._gone = os.path.join(place, _GONE)
         self._terms_file = os.path.join(place, _TERMS)
         self.terms = self._read_terms()
         self.heard = self._heard_before()
@@ -247,6 +254,10 @@ class Spool:
         """Return whether the operator has had all of a run, and it is kept for a while only."""
         return os.path.lexists(os.path.join(self.done, run_id))
 
+    def was_removed(self, run_id: str) -> bool:
+        """Return whether a run ended here so long ago that it was removed, though nobody had fetched it."""
+        return os.path.lexists(os.path.join(self._gone, run_id))
+
     def _read_bells(self) -> dict[str, tuple[int, int]]:
         try:
             if self._active is None:
@@ -304,7 +315,29 @@ class Spool:
         files.rename(self.project.run_dir(run_id), place)
 
     def purge(self) -> list[str]:
-        """Remove what was delivered longer ago than it is kept; return which runs those were."""
+        """Remove what was delivered longer ago than it is kept, and what nobody has fetched for very long; return which
+        runs those were.
+        """
+        return [*self._purge_unfetched(), *self._purge_delivered()]
+
+    def _purge_unfetched(self) -> list[str]:
+        oldest = time.time() - max(UNFETCHED_S, self.terms.keep)
+        old: list[str] = []
+        for run_id in artifacts.run_ids(self.project.runs):
+            run_dir = self.project.run_dir(run_id)
+            try:
+                if os.lstat(f"{run_dir}/{paths.RESULT}").st_mtime > oldest:
+                    continue
+                files.make_private_directory(self._gone)
+                files.write_whole(os.path.join(self._gone, run_id), b"", durable=True)
+            except OSError:
+                continue  # it has not ended, or cannot be noted now
+            files.remove_tree(run_dir)
+            files.remove_tree(paths.work_dir(self.project, run_id))
+            old.append(run_id)
+        return old
+
+    def _purge_delivered(self) -> list[str]:
         oldest = time.time() - self.terms.keep
         try:
             with opened(self.done) as done:

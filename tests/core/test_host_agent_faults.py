@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -201,6 +202,30 @@ async def test_what_was_delivered_is_kept_for_a_while(tmp_path: Path) -> None:
         assert [] == spool.purge() and place.exists()
         os.utime(place, (1, 1))
         assert [run_id] == spool.purge() and not place.exists()
+
+
+async def test_an_end_that_nobody_fetches_is_kept_for_very_long(tmp_path: Path) -> None:
+    """It stays for three months whatever is said of what was delivered; after that the run does not start again."""
+    async with hosting(tmp_path / "spool") as agent:
+        relay, meta = Asking(agent), host_meta()
+        run_id = await relay.begin("answer 1", meta=meta, keep=100.0)
+        result = relay.run_dir(run_id) / paths.RESULT
+        await until(result.exists, "its end")
+        spool = agent._spool(relay.relay)
+        for days in (1, 89):
+            os.utime(result, (1, time.time() - days * 86400))
+            assert [] == spool.purge() and result.exists()
+        os.utime(result, (1, time.time() - 91 * 86400))
+        assert [run_id] == spool.purge() and not relay.run_dir(run_id).exists()
+        spool.look()
+    async with hosting(tmp_path / "spool") as agent:
+        relay.agent = agent
+        relay.files.clear()
+        assert () == (await relay.pull(wait=0)).known
+        _, answer = await relay.start("answer 2", meta=meta)
+        assert (Said.REFUSED, True) == (answer.said, "nobody had fetched it" in answer.why)
+        assert Said.OVER == (await relay.hold(run_id)).said
+        assert not relay.run_dir(run_id).exists()
 
 
 async def test_a_mirrored_file_that_is_none(tmp_path: Path) -> None:

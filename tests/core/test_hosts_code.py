@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -429,5 +430,41 @@ async def test_what_cannot_be_packed_is_put_aside(machines: Machines, monkeypatc
     await machines.begin(again)
     assert "precious\n" == (place / "a.txt").read_text()
     monkeypatch.setattr(pool, "ASIDE_S", -1.0)
-    await machines.host.purge()
+    await machines.host.purge(86400.0)
     assert not place.exists()
+
+
+async def test_a_repository_that_nobody_comes_with_is_removed(machines: Machines) -> None:
+    """Its files and trees go after a while, never while a run has one of them; a later run brings them anew."""
+    (first,) = machines.launch()
+    place = await machines.begin(first)
+    (used,) = machines.spool.glob("code/*/used")
+    long_ago = time.time() - 10 * 86400
+
+    async def purged() -> bool:
+        os.utime(used, (long_ago, long_ago))
+        await machines.host.purge(7 * 86400.0)
+        return not used.parent.exists()
+
+    assert not await purged()
+    write(place, {"a.txt": "theirs\n"})
+    await machines.end(first)
+    await machines.host.purge(11 * 86400.0)
+    assert used.parent.exists()
+    (second,) = machines.launch()
+    assert await machines.send(second) == ""
+    await machines.host.purge(7 * 86400.0)
+    assert used.parent.exists()
+    assert await purged()
+    assert ["runs"] == [path.name for path in (machines.spool / "code").iterdir()]
+    (third,) = machines.launch()
+    assert b"one\ntwo\n" == below(await machines.begin(third))["a.txt"]
+    await machines.end(third)
+
+
+async def test_removing_a_repository_goes_on(machines: Machines) -> None:
+    """What an agent was killed over is removed by the next one."""
+    left = machines.spool / "code" / f"{'a' * 16}.removed" / "pool"
+    left.mkdir(parents=True)
+    await machines.host.purge(7 * 86400.0)
+    assert not left.parent.exists()

@@ -28,7 +28,14 @@ CARRIERS_S = 30 * 24 * 3600.0
 MANY_PACKS = 50
 """From which on they are made one."""
 REPACKING_S = 1800.0
+LEAST_UNUSED_S = 3600.0
+"""What came less long ago is in use: a run may be about to be started with it."""
 _NONE = "none"
+_LOCK = "lock"
+_USED = "used"
+"""Changed last when a run came with files of the repository."""
+REMOVED = ".removed"
+"""Ends the name of the directory of a repository that is being removed."""
 
 
 def write_settings(git_dir: str, object_format: str, *, bare: bool, more: Sequence[str] = ()) -> None:
@@ -40,6 +47,14 @@ def write_settings(git_dir: str, object_format: str, *, bare: bool, more: Sequen
     for name in ("objects/info", "objects/pack", "refs/heads", "info"):
         files.make_private_directory(os.path.join(git_dir, name))
     files.write_whole(os.path.join(git_dir, "config"), "\n".join([*lines, ""]).encode())
+
+
+def _is_at(path: str, descriptor: int) -> bool:
+    """Return whether an open file is the one with this path: it may have been removed while it was waited for."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 class Cache:
@@ -80,6 +95,7 @@ class Cache:
         """
         carrier = piece.code.carrier
         with self._alone():
+            self.note_use()
             if self.has(carrier):
                 return CodeSaid(has_all=True)
             parent = next((one for one in piece.parents if self.has(one)), "")
@@ -136,12 +152,47 @@ class Cache:
             if carrier not in in_use and os.stat(path).st_mtime < time.time() - CARRIERS_S:
                 files.remove(path)
 
-    @contextmanager
-    def _alone(self) -> Generator[None]:
-        self.make()
-        lock = files.open_lock(os.path.join(self.directory, "lock"))
+    def note_use(self) -> None:
+        """Note that a run comes with files of this repository. Raises OSError."""
+        files.write_whole(os.path.join(self.directory, _USED), b"")
+
+    def put_away(self, unused: float) -> str:
+        """Take all of it, with the trees, out of the way where no run has come with it for so many seconds; return
+        where it is to be removed, empty where it stays. Raises OSError.
+
+        No run may have a tree of it, or get one meanwhile.
+        """
+        path = os.path.join(self.directory, _LOCK)
+        if not files.exists(path):
+            return ""
+        lock = files.open_lock(path)
         try:
-            files.lock(lock)
-            yield
+            if not files.try_lock(lock) or self._unused_s() < max(unused, LEAST_UNUSED_S):
+                return ""
+            gone = self.directory + REMOVED
+            files.rename(self.directory, gone)
+            return gone
         finally:
             os.close(lock)
+
+    def _unused_s(self) -> float:
+        """Return for how many seconds no run has come with it; what was made before that was noted counts from now."""
+        try:
+            return time.time() - os.stat(os.path.join(self.directory, _USED)).st_mtime
+        except FileNotFoundError:
+            self.note_use()
+            return 0.0
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        while True:
+            self.make()
+            path = os.path.join(self.directory, _LOCK)
+            lock = files.open_lock(path)
+            try:
+                files.lock(lock)
+                if _is_at(path, lock):
+                    yield
+                    return
+            finally:
+                os.close(lock)

@@ -81,9 +81,12 @@ class HostCode:
             return Fetched(why=f"what it left cannot be read: {error.strerror or error}")
         return Fetched(total=left.size, content=content, tree=left.tree, commit=left.commit, why=told)
 
-    async def purge(self) -> None:
-        """Remove what nobody has asked for in a long time. Raises OSError."""
+    async def purge(self, unused: float) -> None:
+        """Remove what nobody has asked for in a long time, and the files of repositories that no run has come with for
+        so many seconds. Raises OSError.
+        """
         await asyncio.to_thread(self._pool.purge)
+        await asyncio.to_thread(self._pool.purge_repositories, unused)
 
     async def forget(self, run_id: str) -> None:
         """Remove what is kept of a run. For any run."""

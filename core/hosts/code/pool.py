@@ -7,6 +7,7 @@ it starts again. There are never more trees than runs that work at the same time
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from typing import IO
@@ -23,7 +24,7 @@ from ...system.log import log_fault
 from ...text.decoding import UNDECODABLE, decode
 from ...text.plain import one_line
 from ..protocol import Code, Whole
-from .cache import Cache
+from .cache import REMOVED, Cache
 from .slot import Left, Slot
 
 RUNS = "runs"
@@ -193,6 +194,22 @@ class Pool:
             path = os.path.join(self._aside, name)
             if os.stat(path).st_mtime < time.time() - ASIDE_S:
                 remove_files(path)
+
+    def purge_repositories(self, unused: float) -> None:
+        """Remove what is kept of repositories that no run has come with for so many seconds. Raises OSError."""
+        for name in files.names(self.directory):
+            if name.endswith(REMOVED):
+                remove_files(os.path.join(self.directory, name))  # an agent was killed over it
+        for name in files.names(self.directory):
+            if re.fullmatch(r"[0-9a-f]{16}", name) and (gone := self._put_away(name, unused)):
+                remove_files(gone)
+
+    def _put_away(self, repository: str, unused: float) -> str:
+        """Return what is to be removed of a repository; empty for nothing, as where a run has a tree of it."""
+        with self._lock:  # nobody gets a tree meanwhile
+            if any(lease.code.repository == repository for lease in self._leases.values()):
+                return ""
+            return Cache(os.path.join(self.directory, repository), "").put_away(unused)
 
     def _drop(self, run_id: str) -> None:
         files.remove(os.path.join(self._runs, run_id + _RECORD))

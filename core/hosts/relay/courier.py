@@ -69,6 +69,7 @@ class Courier:
             lease_agent=settings.lease.agent,
             lease_operator=settings.lease.operator,
             keep=settings.keep,
+            keep_unused=settings.keep_unused,
         )
         if (size := len(encode(message))) > MOST_MESSAGE:
             what = (
