@@ -26,6 +26,7 @@ from ..runners.process import HasGone, WrapperCall, reap, start_wrapper
 from ..system import files
 from ..text.decoding import UNDECODABLE, decode, why
 from ..text.plain import one_line
+from .full_disk import is_of_full_disk
 from .protocol import Start
 from .spool import has_begun
 
@@ -70,7 +71,7 @@ def take_in(start: Start, place: Place, directory: str | None = None) -> Arrived
     """Make a run and start its wrapper; None for a run that is there already, or that has ended here.
 
     It works in `directory`, by default in that of its meta. Where the wrapper could not be started the run has a result
-    that says so. Raises Refused.
+    that says so; nothing is left of one for which the disk has no room. Raises Refused, SubdeckError, OSError.
     """
     run_dir = place.project.run_dir(start.run)
     if has_begun(run_dir):
@@ -90,12 +91,17 @@ def take_in(start: Start, place: Place, directory: str | None = None) -> Arrived
         system_prompt_path=meta.system_prompt_path and f"{run_dir}/{paths.SYSTEM_PROMPT}",
     )
     check = _check_option(start)
+    is_new = not os.path.lexists(run_dir)
     lock = _lock_of(own, start.prompt, place)
     try:
         _furnish(own, start, run_dir, {**agent.env, **start.agent_env})
         has_gone = _start_wrapper(own, start, place, check, settings)
     except (SubdeckError, OSError) as error:
-        return _failed(own, run_dir, lock, error)
+        if not (is_new and is_of_full_disk(error)):  # one that was there may have a wrapper, on its way to take it
+            return _failed(own, run_dir, lock, error)
+        files.remove_tree(run_dir)
+        os.close(lock)
+        raise
     except BaseException:
         os.close(lock)
         raise

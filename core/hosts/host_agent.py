@@ -29,6 +29,7 @@ from ..text.plain import one_line
 from .arrival import Arrived, Place, Refused, reap_wrappers, take_in
 from .code.host_code import HostCode
 from .facts import examined, fitting_name, host_facts
+from .full_disk import is_of_full_disk
 from .mirror import Lacking, lacking
 from .protocol import (
     PROTOCOL,
@@ -240,9 +241,12 @@ class HostAgent:
         try:
             place = await self._files.prepare(asked.run, asked.code) if asked.code else None
             arrived = await self._in_thread(self._take_in, spool, asked, place)
-        except Refused as refusal:
+        except (Refused, SubdeckError, OSError) as error:
+            is_full = is_of_full_disk(error)
+            if not is_full and not isinstance(error, Refused):
+                raise
             await self._files.forget(asked.run)
-            return Answer(Said.REFUSED, one_line(str(refusal), _LONGEST_WHY))
+            return Answer(Said.NOT_NOW if is_full else Said.REFUSED, one_line(str(error), _LONGEST_WHY))
         finally:
             if offer := self._offers.get((asked.relay, asked.run)):
                 offer.settled.set()

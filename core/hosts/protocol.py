@@ -188,6 +188,8 @@ class Said(StrEnum):
     NOT_MINE = "not_mine"
     """Another spool has the permit."""
     REFUSED = "refused"
+    NOT_NOW = "not_now"
+    """Of a start: nothing has begun, for want of room on the disk; it may be asked for again."""
     TOLD = "told"
     UNKNOWN = "unknown"
     """No such run is in the spool."""
@@ -246,6 +248,8 @@ class CodeSaid(Struct, frozen=True, omit_defaults=True):
     """Bytes of an unfinished bundle that it has: where to go on."""
     why: Short = ""
     """Why it was refused; empty where it was not."""
+    not_now: bool = False
+    """Whether that was for want of room on the disk: it may be sent again."""
 
 
 class FetchPiece(Struct, frozen=True):

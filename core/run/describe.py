@@ -111,6 +111,8 @@ def whereabouts(run: RunSnapshot) -> str:
         return (one_line(run.place.why, HOST_WHY) if run.place else "") or f"waits for a host{ahead}"
     if run.end and run.end.late:
         return f"finished later on {_host(run)}: {run.end.late}"
+    if isinstance(run.state, Queued) and run.place and run.place.why:
+        return one_line(run.place.why, HOST_WHY)
     return one_line(run.place.host, HOST_NAME) if run.place else ""
 
 
@@ -172,6 +174,8 @@ def _queued(run: RunSnapshot, queued: Queued) -> str:
     match queued:
         case Queued(waits_for=WaitsFor.HOST):
             return whereabouts(run) or WAITING[WaitsFor.HOST].lower()
+        case Queued() if run.place and run.place.why:
+            return whereabouts(run)
         case Queued(waits_for=WaitsFor.WORKTREE):
             return "preparing the worktree"
         case Queued(held=True, ahead=ahead):

@@ -41,7 +41,9 @@ class Place(Struct, frozen=True, omit_defaults=True, rename="camel"):
     since: str = ""
     """Since when it is so."""
     why: str = ""
-    """Of a run that waits: what for, in words, such as `no host has gpu`. Of one out of reach: what the relay saw."""
+    """Of a run that waits: what for, in words, such as `no host has gpu`. Of one that has a host: what is wrong there,
+    such as that its disk has no room for it.
+    """
     heard_at: str = ""
     """When its host was last heard of, as far as it is known when this was written."""
     passed_over: bool = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -139,3 +141,35 @@ def test_a_spool_that_others_may_write(tmp_path: Path) -> None:
     (tmp_path / "spool").chmod(0o777)
     with pytest.raises(SubdeckError, match="others may write"):
         HostAgent(str(tmp_path / "spool"), slots=1)
+
+
+@pytest.mark.parametrize("part", ["system.directory.Directory.write_new", "system.directory.Directory.write_whole"])
+async def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    """A run for which there is no room is not refused for ever: nothing of it is left, and it may come again."""
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    async with hosting(tmp_path / "spool") as agent:
+        relay, meta = Asking(agent), host_meta()
+        with monkeypatch.context() as patch:
+            patch.setattr(f"subdeck.core.{part}", full)
+            run_id, answer = await relay.start("answer 1", meta=meta)
+        assert Said.NOT_NOW == answer.said and "No space left" in answer.why
+        assert not relay.run_dir(run_id).exists()
+        assert run_id == await relay.begin("answer 1", meta=meta)
+        await relay.pull_end(run_id)
+
+
+async def test_a_disk_that_is_full_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was made of a run is taken away again where the rest of it has no room."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    async with hosting(tmp_path / "spool") as agent:
+        relay = Asking(agent)
+        monkeypatch.setattr("subdeck.core.hosts.arrival._furnish", full)
+        run_id, answer = await relay.start("answer 1")
+        assert Said.NOT_NOW == answer.said
+        assert not relay.run_dir(run_id).exists()

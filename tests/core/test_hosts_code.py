@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 from subdeck.core.errors import LaunchError
 from subdeck.core.git import packs
+from subdeck.core.git.packs import Intake
+from subdeck.core.git.program import GitError
 from subdeck.core.hosts.carrier import OutOfReach
 from subdeck.core.hosts.code import cache, pool, slot
+from subdeck.core.hosts.code.sending import NoRoom
 from subdeck.core.hosts.protocol import PIECE
 from subdeck.core.paths import Project
 from subdeck.core.work import away
@@ -412,6 +415,20 @@ async def test_a_full_disk_of_the_host_is_told(machines: Machines, monkeypatch: 
         brought = await machines.carriage.fetch(machines.call, meta, "h1")
         assert "No space left" in brought.errors[0] and not brought.branch
     assert (await machines.carriage.fetch(machines.call, meta, "h1")).branch
+
+
+async def test_a_host_without_room_for_the_files(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says so, and takes them another time."""
+    (meta,) = machines.launch()
+
+    def full(*_: object) -> None:
+        raise GitError("unpack-objects failed", said="fatal: write error: No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Intake, "read", full)
+        with pytest.raises(NoRoom, match="unpack-objects failed"):
+            await machines.carriage.send("h1", machines.call, meta.run_id)
+    assert not await machines.carriage.send("h1", machines.call, meta.run_id)
 
 
 async def test_what_cannot_be_packed_is_put_aside(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:

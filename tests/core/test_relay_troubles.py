@@ -11,13 +11,13 @@ import msgspec
 import pytest
 from subdeck.core import paths
 from subdeck.core.hosts.code.sending import Brought, CodeCarriage
-from subdeck.core.hosts.protocol import Ack, Start, Stop
+from subdeck.core.hosts.protocol import Ack, Answer, Said, Start, Stop
 from subdeck.core.hosts.relay.__main__ import MOST_FILES, allow_many_files
 from subdeck.core.hosts.relay.remote import Remote
 from subdeck.core.paths import Project
 from subdeck.core.run import artifacts
 from subdeck.core.run.model import RunReason, RunResult, StopRequest
-from subdeck.core.run.place import Permit, give_permit, read_permit
+from subdeck.core.run.place import Permit, PlaceState, give_permit, read_permit, read_place
 from subdeck.core.system.directory import Directory
 
 from tests.core.hosting import until
@@ -154,3 +154,30 @@ def test_a_relay_may_hold_as_many_files_as_the_machine_allows() -> None:
         assert (most, limits[1]) == resource.getrlimit(resource.RLIMIT_NOFILE)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+async def test_a_host_without_room_is_asked_again(
+    project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that its host could not start for want of room waits for it and says so; who stops it meanwhile, can."""
+    monkeypatch.setattr("subdeck.core.hosts.relay.relay.NO_ROOM_S", 0.05)
+    teller.says = Answer(Said.NOT_NOW, "No space left on device")
+    waiting, stopped = Told(project, teller), Told(project, teller)
+    for run in (waiting, stopped):
+        (run.dir / paths.ENVIRONMENT).write_bytes(b"{}")
+
+    def place(run: Told) -> tuple[str, str]:
+        found = read_place(str(run.dir))
+        return (found.state, found.why) if found else ("", "")
+
+    async with relay(project, teller):
+        why = "h1 has no room for it yet: No space left on device"
+        for run in (waiting, stopped):
+            await until(lambda run=run: place(run) == (PlaceState.PLACED, why), "it to say what it waits for")
+        artifacts.write_stop(str(stopped.dir), StopRequest(by="operator", force=False, at=paths.now_iso()))
+        result = await until(lambda: stopped.result, "its end")
+        assert "stopped by operator before it was started" == result.error_message
+        assert waiting.result is None
+        teller.says, teller.known = Answer(Said.KNOWN), (waiting.id,)
+        await until(lambda: place(waiting) == (PlaceState.PLACED, ""), "it to be started")
+    assert waiting.result is None

@@ -16,6 +16,7 @@ from ...git.packs import Intake, carrier_content, has_commit
 from ...git.program import Git, GitError
 from ...system import files
 from ...text.plain import one_line
+from ..full_disk import is_of_full_disk
 from ..protocol import CodePiece, CodeSaid
 
 CARRIERS = "refs/subdeck/carriers"
@@ -115,7 +116,8 @@ class Cache:
                 try:
                     self._take_in(file, carrier, piece.code.tree)
                 except GitError as error:
-                    return CodeSaid(parent=parent, why=one_line(error.what, 300))
+                    not_now = is_of_full_disk(error)
+                    return CodeSaid(parent=parent, why=one_line(error.what, 300), not_now=not_now)
                 finally:
                     files.remove(path)
         return CodeSaid(has_all=True)

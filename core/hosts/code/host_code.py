@@ -10,6 +10,7 @@ import os
 
 from ...errors import SubdeckError
 from ...text.plain import one_line
+from ..full_disk import is_of_full_disk
 from ..protocol import PIECE, Code, CodePiece, CodeSaid, Fetched
 from .pool import Pool
 
@@ -40,9 +41,10 @@ class HostCode:
         try:
             return self._pool.cache(piece.code).take(piece)
         except SubdeckError as error:
-            return CodeSaid(why=one_line(error.what, 300))
+            return CodeSaid(why=one_line(error.what, 300), not_now=is_of_full_disk(error))
         except OSError as error:
-            return CodeSaid(why=f"the snapshot cannot be kept there: {error.strerror or error}")
+            why = f"the snapshot cannot be kept there: {error.strerror or error}"
+            return CodeSaid(why=why, not_now=is_of_full_disk(error))
 
     async def prepare(self, run_id: str, code: Code) -> str:
         """Return the directory in which a run works, with the files that were sent for it. Raises SubdeckError."""

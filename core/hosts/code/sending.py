@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import re
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -28,14 +27,18 @@ from ...work import back
 from ...work.away import PACKS, Away, carriers, read_away
 from ...work.record import read_record
 from ...work.source import usable
+from ..full_disk import is_of_full_disk
 from ..protocol import PIECE, BadMessage, Code, CodePiece, CodeSaid, Fetched, FetchPiece, Verb, decode_answer, encode
 
 Call = Callable[[Verb, bytes], Awaitable[bytes]]
 """Asks one host; raises OutOfReach."""
 
-_FULL = re.compile("No space left on device|Disk quota exceeded")
 OLD_S = 3600.0
 """After this a pack that was made is not needed by a further host."""
+
+
+class NoRoom(Exception):
+    """A host has no room for the files now; they may be sent again."""
 
 
 class Brought(Struct, frozen=True):
@@ -85,8 +88,8 @@ class CodeCarriage:
     async def send(self, host: str, call: Call, run_id: str) -> str:
         """See that a host has the snapshot of a run; return why it does not take it, empty where it has all.
 
-        `host` is what the carrier calls it. Raises OutOfReach, and goes on another time; SubdeckError and OSError where
-        it cannot be sent from here.
+        `host` is what the carrier calls it. Raises OutOfReach and NoRoom, and goes on another time; SubdeckError and
+        OSError where it cannot be sent from here.
         """
         directory = paths.work_dir(self._project, run_id)
         away, code = read_away(directory), code_of(self._project, run_id)
@@ -95,10 +98,13 @@ class CodeCarriage:
         async with self._locks.setdefault((host, code.repository), asyncio.Lock()):
             try:
                 said = await self._sent(call, away, code)
-                if said.why and said.size:  # what was there of it did not go with the rest: once more, all of it
+                if said.why and said.size and not said.not_now:
+                    # What was there of it did not go with the rest: once more, all of it.
                     said = await self._sent(call, away, code)
             except BadMessage as error:
                 return one_line(str(error), 300)
+            if said.not_now:
+                raise NoRoom(said.why)
             return "" if said.has_all else one_line(said.why, 300) or "it does not take the files"
 
     async def _sent(self, call: Call, away: Away, code: Code) -> CodeSaid:
@@ -114,7 +120,7 @@ class CodeCarriage:
             return answer
 
         said = await ask()
-        if said.has_all or said.why:
+        if said.has_all or said.why or said.not_now:
             return said
         if said.parent and said.parent not in parents:
             return CodeSaid(why="the host names a snapshot that it was not asked about")
@@ -135,7 +141,8 @@ class CodeCarriage:
         finally:
             os.close(descriptor)
         await asyncio.to_thread(files.remove, path)
-        return CodeSaid(why=said.why or "the host has not taken a piece of the files", size=began)
+        why = said.why or "the host has not taken a piece of the files"
+        return CodeSaid(why=why, size=began, not_now=said.not_now)
 
     def _parents(self, away: Away) -> tuple[str, ...]:
         """Return the earlier snapshots that are still here, the newest first."""
@@ -195,7 +202,7 @@ class CodeCarriage:
             made = await asyncio.to_thread(self._made, meta, host, path, fetched)
             return Brought(made.base, made.branch, errors)
         except (SubdeckError, BadMessage) as error:
-            if _FULL.search(getattr(error, "said", "") or str(error)):
+            if is_of_full_disk(error):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path) from error
             what = error.what if isinstance(error, SubdeckError) else str(error)
             return Brought(errors=(f"what it changed could not be brought back: {one_line(what, 300)}",))

@@ -20,7 +20,7 @@ from ...runners.hosts import read_luggage
 from ...system import files
 from ...text.plain import one_line, plain
 from ..carrier import OutOfReach
-from ..code.sending import Call, CodeCarriage, code_of
+from ..code.sending import Call, CodeCarriage, NoRoom, code_of
 from ..protocol import MOST_MESSAGE, Ack, Answer, BadMessage, Message, Said, Start, Stop, Verb, decode_answer, encode
 from .journal import Journal
 from .remote import Remote, decode_result
@@ -46,13 +46,17 @@ class Courier:
         self._carriage = CodeCarriage(relay, project)
 
     async def start(self, host: Host, run: Remote, settings: HostsSettings) -> RunResult | None:
-        """Have a run started; return its end where the host will not. Raises OSError, too."""
+        """Have a run started, or put off; return its end where the host will not. Raises OSError, too."""
         try:
             code = code_of(self._project, run.id)
         except SubdeckError as error:
             return run.own_result(RunReason.START_FAILED, f"{error.what}: {error.hint}")
-        if code and (refusal := await self._send_code(host, run)):
-            return refusal
+        try:
+            if code and (refusal := await self._send_code(host, run)):
+                return refusal
+        except NoRoom as error:
+            run.put_off(_no_room(host, str(error)))
+            return None
         luggage = read_luggage(run.run_dir)
         message = Start(
             relay=self._relay,
@@ -76,11 +80,16 @@ class Courier:
                 f"its prompt and conversation ({size >> 20} MB) are more than goes to a host ({MOST_MESSAGE >> 20} MB)"
             )
             return run.own_result(RunReason.START_FAILED, what)
+        run.may_have_begun = True
         answer = await self._ask(host, Verb.START, message, START_S)
         if answer.said is Said.KNOWN:
+            run.not_now = ""
             run.hear()
             return None
         why = one_line(answer.why, 600)
+        if answer.said is Said.NOT_NOW:
+            run.put_off(_no_room(host, why))
+            return None
         if answer.said is Said.REFUSED:
             return run.own_result(
                 RunReason.START_FAILED, f"{host.name} refused it: {plain(why) or 'it gave no reason'}"
@@ -96,7 +105,10 @@ class Courier:
         return known[0]
 
     async def _send_code(self, host: Host, run: Remote) -> RunResult | None:
-        """See that a host has the files that a run works with; return its end where it does not take them."""
+        """See that a host has the files that a run works with; return its end where it does not take them.
+
+        Raises NoRoom.
+        """
         try:
             why = await self._carriage.send(
                 f"{host.carrier and host.carrier.name} {host.key}", self._call(host), run.id
@@ -169,3 +181,7 @@ class Courier:
     def _call(self, host: Host) -> Call:
         """Return what asks a host about files: git takes its time for some of the answers."""
         return lambda verb, message: self._told(host, verb, message, CODE_S)
+
+
+def _no_room(host: Host, why: str) -> str:
+    return f"{host.name} has no room for it yet: {plain(one_line(why, 300))}"

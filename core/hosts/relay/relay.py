@@ -40,6 +40,8 @@ IDLE_S = 30.0
 """After its last open run it waits so long for another."""
 AGAIN_S = 1.0
 """After what failed it is tried again."""
+NO_ROOM_S = 5.0
+"""After which a host that had no room for a run is asked again to start it."""
 SWEEP_S = 60.0
 """Between two looks at all runs of the project: one may have lost its record in `active/`, or have been changed without
 a trace in the time of its directory.
@@ -212,6 +214,8 @@ class Relay:
         if remote.is_cancelled or (remote.stop_wanted and remote.permit is None):
             self._do("cancel", remote.id, partial(self._cancel, remote))
             return
+        if remote.is_put_off_for_good:
+            self._again.pop(("start", remote.id), None)
         host = self._roster.get(remote.spool)
         if host is None or not host.can_be_asked or remote.id not in host.known:
             return
@@ -351,13 +355,7 @@ class Relay:
         is_fine = self._mirror(host, pulled)
         known = host.known
         for run in list(self._at[host.spool].values()):
-            if run.id in known:
-                run.hear()
-                run.note_started()
-            elif ("start", run.id) in self._tasks:
-                run.hear()  # its files are on their way, or are being laid out there
-            elif not run.is_ending:
-                self._guarded(run, lambda run: self._start(host, run))
+            self._guarded(run, lambda run: self._hear_of(host, run))
         for end in pulled.ends:
             if end.run in self._deleted:
                 self._do("ack", end.run, partial(self._courier.ack, host, end.run))
@@ -370,6 +368,18 @@ class Relay:
         if not is_fine:
             return AGAIN_S
         return _LEAST_PULL_S if pulled.chunks or pulled.bells else 5 * _LEAST_PULL_S
+
+    def _hear_of(self, host: Host, run: Remote) -> None:
+        """Note what a host that has just answered says of a run by knowing it or not. Raises OSError."""
+        if run.id in host.known:
+            run.hear()
+            run.note_started()
+        elif ("start", run.id) in self._tasks:
+            run.hear()  # its files are on their way, or are being laid out there
+        elif not run.is_ending:
+            if run.not_now:
+                run.hear()
+            self._start(host, run)
 
     def _run_at(self, run_id: str, host: Host) -> Remote | None:
         """Return a run that a host may say something of: it alone has the permit."""
@@ -410,8 +420,14 @@ class Relay:
 
     async def _started(self, host: Host, run: Remote) -> None:
         self._again["start", run.id] = time.monotonic() + AGAIN_S  # until its wrapper has it, and its host tells of it
-        if refusal := await self._courier.start(host, run, self._means.settings):
-            await asyncio.to_thread(run.end, refusal)
+        end = None if run.is_put_off_for_good else await self._courier.start(host, run, self._means.settings)
+        if run.is_put_off_for_good:
+            end = run.stopped_result("before it was started")
+        elif run.not_now:
+            self._again["start", run.id] = time.monotonic() + NO_ROOM_S
+            self._journal.note(f"{run.id}: {run.not_now}")
+        if end:
+            await asyncio.to_thread(run.end, end)
             self._drop(run)
 
     def _offered(self, host: Host, run_id: str) -> None:

@@ -53,6 +53,10 @@ class Remote:
         self.trouble = ""
         """What is wrong with it, in words."""
         self.place: Place | None = read_place(self.run_dir)
+        self.not_now = ""
+        """Why its host could not start it yet, in words; it is asked again."""
+        self.may_have_begun = True
+        """Whether a request to start it may have come to its host since that said so."""
         self.is_given_up = False
         """Whether it has a result that its operator wrote, and only what its host says of its end is waited for."""
         self.is_ending = False
@@ -69,7 +73,7 @@ class Remote:
         self._spending = Spending(project, meta)
         self._lock: int | None = None
         self._bell = b""
-        self._was_started = self._is_named = False
+        self._was_started = self._is_named = self._has_luggage = False
         self._sizes: dict[str, int] = {}
         self._cut: set[str] = set()
         """Files of which no more is taken: they are longer than they may be."""
@@ -84,7 +88,8 @@ class Remote:
                     self._sizes[name] = status.st_size
                 elif name.startswith(INCOMING):
                     self._sizes[name.removeprefix(INCOMING)] = status.st_size
-        self._was_started = not files.is_there(os.path.join(self.run_dir, paths.ENVIRONMENT))
+        self._has_luggage = files.is_there(os.path.join(self.run_dir, paths.ENVIRONMENT))
+        self._was_started = not self._has_luggage
 
     def look(self) -> None:
         """Find out what is wanted of it: that it ends, or that it is told something; and whether it has a permit."""
@@ -96,7 +101,7 @@ class Remote:
 
     def hear(self) -> None:
         """Note that its host vouches for it."""
-        self.heard, self.heard_at, self.trouble = time.monotonic(), paths.now_iso(), ""
+        self.heard, self.heard_at, self.trouble = time.monotonic(), paths.now_iso(), self.not_now
 
     @property
     def age(self) -> tuple[str, int, str]:
@@ -120,11 +125,23 @@ class Remote:
         """
         return self._was_started
 
+    def put_off(self, why: str) -> None:
+        """Note that its host, which was just asked, has not started it, and may be asked again."""
+        self.not_now, self.may_have_begun = why, False
+        self.hear()
+
+    @property
+    def is_put_off_for_good(self) -> bool:
+        """Whether it has certainly not begun, and is wanted no more."""
+        return bool(self.stop_wanted and self.not_now) and not self.may_have_begun
+
     def note_started(self) -> None:
-        if self._was_started:
-            return
-        files.remove(os.path.join(self.run_dir, paths.ENVIRONMENT))
+        self.not_now, self.may_have_begun = "", True
         self._was_started = True
+        if self._has_luggage:
+            luggage = os.path.join(self.run_dir, paths.ENVIRONMENT)
+            files.remove(luggage)
+            self._has_luggage = files.is_there(luggage)
 
     def permit_to(self, spool: str, host: str) -> bool:
         """Let it start in a spool and nowhere else, for ever; False where another one was permitted before.
@@ -273,9 +290,13 @@ class Remote:
         return True
 
     def _end_unplaced(self) -> None:
+        self.end(self.stopped_result("before it was placed"))
+
+    def stopped_result(self, when: str) -> RunResult:
+        """Return the end of a run that never began, by what was asked of it."""
         request = artifacts.read_stop(self.run_dir)
         reason, by = stopped(request) if request else (RunReason.STOPPED, "stopped")
-        self.end(self.own_result(reason, f"{by} before it was placed"))
+        return self.own_result(reason, f"{by} {when}")
 
     def own_result(self, reason: RunReason, message: str) -> RunResult:
         """Return an end that the relay knows of by itself."""
