@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 
 from msgspec import Struct
@@ -16,6 +18,7 @@ from ..config.host_values import TlsFiles, needs_words
 from ..config.settings import Settings
 from ..doctor import Check, State
 from ..errors import SubdeckError
+from ..run.describe import span
 from ..text.plain import one_line
 from .protocol import AgentVersion, Examine, Examined
 from .survey import Survey, Surveyed
@@ -26,6 +29,11 @@ OFFLINE = "offline"
 CLOCK_S = 5.0
 """By which clocks may differ before it is said: times in the records of runs are their hosts'."""
 SAME = "install the same version on both machines"
+SOON_S = 30 * 24 * 3600.0
+"""From which on it is said that certificates expire."""
+_ANEW = (
+    "remove the old ones on all machines, make others (subdeck hosts keys), copy them to all, and start its parts again"
+)
 
 
 class HostChecks(Struct, frozen=True):
@@ -100,7 +108,7 @@ def _general(found: Survey, settings: Settings, only: str) -> Iterator[Check]:
 
 def _tls(address: str, tls: TlsFiles) -> Check:
     """Check what lets us into the cluster; the same is refused when a run is to go there."""
-    from .dask.security import certificates
+    from .dask.security import certificates, expiry
 
     try:
         files = certificates(address, tls)
@@ -111,7 +119,19 @@ def _tls(address: str, tls: TlsFiles) -> Check:
     if os.stat(files.key).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         what = f"others can read {files.key}, and with it run programs on every host"
         return Check("tls", State.PROBLEM, what, f"chmod 600 {files.key}")
-    return Check("tls", State.OK, f"{address} with the certificates in {os.path.dirname(files.cert)}")
+    place = os.path.dirname(files.cert)
+    return _expiry("tls", expiry(files.ca, files.cert), f"{address} with the certificates in {place}")
+
+
+def _expiry(name: str, until: float, well: str) -> Check:
+    """Check until when certificates are good; `well` is what is said where that is long."""
+    left = until - time.time()
+    if not until or left >= SOON_S:
+        return Check(name, State.OK, well)
+    date = f"{datetime.fromtimestamp(until).astimezone():%Y-%m-%d}"
+    if left <= 0:
+        return Check(name, State.PROBLEM, f"the certificates expired on {date}: nobody is let in by them", _ANEW)
+    return Check(name, State.WARN, f"the certificates expire on {date}, in {span(left)}", _ANEW)
 
 
 def _mending(fault: str) -> str:
@@ -143,6 +163,9 @@ def _of(host: Surveyed, settings: Settings) -> Iterator[Check]:
     yield Check("answer", State.OK, f"by {host.carrier} after {round(host.seconds * 1000)} ms; {used}")
     if host.fault:
         yield Check("messages", State.PROBLEM, host.fault)
+    if said.certificates_until:
+        until = datetime.fromtimestamp(said.certificates_until).astimezone()
+        yield _expiry("tls", said.certificates_until, f"until {until:%Y-%m-%d}")
     yield from _versions(host, said)
     yield from _agents(said, settings)
     if said.missing_variables:

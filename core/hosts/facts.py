@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from .. import __version__
 from ..agent_kinds import KINDS
@@ -47,7 +47,9 @@ def host_facts(*, slots: int, used: int, labels: Mapping[str, float], carrier: s
     )
 
 
-def examined(asked: Examine, *, host: str, spool: str, facts: HostFacts) -> Examined:
+def examined(
+    asked: Examine, *, host: str, spool: str, facts: HostFacts, expiry: Callable[[], float] = float
+) -> Examined:
     """Look at everything that a run needs here; starts nothing but `git version`."""
     problems = list(_spool_problems(spool))
     settings = Settings()
@@ -67,6 +69,7 @@ def examined(asked: Examine, *, host: str, spool: str, facts: HostFacts) -> Exam
         git=version,
         clock=time.time(),
         problems=tuple(one_line(said, 1000) for said in problems),
+        certificates_until=max(0.0, expiry()),
         protocol=PROTOCOL,
     )
 

@@ -93,9 +93,17 @@ class HostAgent:
     """Lives in one event loop; `answer` and `run` are called in it."""
 
     def __init__(
-        self, root: str, *, slots: int, labels: Mapping[str, float] | None = None, carrier: str = "", name: str = ""
+        self,
+        root: str,
+        *,
+        slots: int,
+        labels: Mapping[str, float] | None = None,
+        carrier: str = "",
+        name: str = "",
+        expiry: Callable[[], float] = float,
     ) -> None:
-        """Take the spool over, with all that is in it. `name` is for a host that is not to go by the machine's.
+        """Take the spool over, with all that is in it. `name` is for a host that is not to go by the machine's;
+        `expiry` says when the certificates of its carrier do.
 
         Raises SpoolBusy where another agent has it, SubdeckError where it cannot be used.
         """
@@ -103,6 +111,7 @@ class HostAgent:
         self.slots = slots
         self.labels = dict(labels or {})
         self.carrier = carrier
+        self._expiry = expiry
         self.spool_id = self._root.id
         self.name = fitting_name(name or processes.host())
         self._files = HostCode(self._root.path)
@@ -343,7 +352,8 @@ class HostAgent:
         ]
 
     async def _examine(self, asked: Examine) -> Examined:
-        return await self._slowly(partial(examined, asked, host=self.name, spool=self._root.path, facts=self.facts))
+        there = {"host": self.name, "spool": self._root.path, "facts": self.facts, "expiry": self._expiry}
+        return await self._slowly(partial(examined, asked, **there))
 
     async def _code(self, asked: CodePiece) -> CodeSaid:
         self._spool(asked.relay).hear()

@@ -288,6 +288,8 @@ class Examined(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Seconds since 1970, when this was answered."""
     problems: tuple[Short, ...] = ()
     """What is wrong there, in words: a spool that cannot be written, locks that do not exclude."""
+    certificates_until: Annotated[float, Meta(ge=0, le=1e11)] = 0.0
+    """When those expire that its carrier shows, in seconds since 1970; 0 where there are none, or that is not known."""
     protocol: Whole = 0
     """Of its messages; always said."""
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from subdeck.core.doctor import Check, State
 from subdeck.core.hosts import survey as survey_module
 from subdeck.core.hosts.carrier import Carrier, Link, OutOfReach, Wish
 from subdeck.core.hosts.dask.certificates import make_keys
+from subdeck.core.hosts.dask.security import expiry
 from subdeck.core.hosts.doctor import diagnose, question
 from subdeck.core.hosts.host_agent import HostAgent
 from subdeck.core.hosts.protocol import PROTOCOL, AgentVersion, Answer, Examine, Examined, HostFacts, Said, Verb, encode
@@ -57,9 +59,13 @@ def surveyed(examined: Examined | None = WELL, **fields: Any) -> Surveyed:
     return Surveyed(link=Link("me@h1", "h1"), carrier="ssh", examined=examined, **fields)
 
 
-def troubles(host: Surveyed, settings: Settings = SETTINGS) -> dict[str, Check]:
+def checks(host: Surveyed, settings: Settings = SETTINGS) -> tuple[Check, ...]:
     _, one = diagnose(Survey((host,)), settings)
-    return {check.name: check for check in one.checks if check.state is not State.OK}
+    return one.checks
+
+
+def troubles(host: Surveyed, settings: Settings = SETTINGS) -> dict[str, Check]:
+    return {check.name: check for check in checks(host, settings) if check.state is not State.OK}
 
 
 def test_nothing_is_wrong() -> None:
@@ -164,6 +170,26 @@ def test_keys_that_others_can_read(tmp_path: Path) -> None:
     assert "is not encrypted" in general(Survey((surveyed(),)), open_to_all)["tls"].detail
 
 
+@pytest.mark.parametrize(
+    ("days", "state", "words"),
+    [(31, State.OK, ""), (29, State.WARN, "in 28d"), (0, State.PROBLEM, "the certificates expired on")],
+)
+def test_certificates_that_expire(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: int, state: State, words: str
+) -> None:
+    """That they expire soon is a warning a month before, that they did is wrong, of ours and of those of a host."""
+    monkeypatch.setattr("subdeck.core.hosts.dask.certificates.LIFETIME", timedelta(days=days, minutes=-1))
+    tls = make_keys(str(tmp_path))
+    settings = replace(SETTINGS, hosts=HostsSettings(scheduler="tls://head:8786", tls=tls))
+    until = expiry(tls.ca, tls.cert)
+    assert abs(until - time.time() - days * 86400) < 120
+    for check in (
+        general(Survey((surveyed(),)), settings)["tls"],
+        *(check for check in checks(surveyed(replace(WELL, certificates_until=until))) if check.name == "tls"),
+    ):
+        assert (state, True, state is not State.OK) == (check.state, words in check.detail, "keys" in check.fix)
+
+
 def test_no_host_in_the_cluster() -> None:
     """A cluster without hosts says how one becomes a host."""
     assert "subdeck hosts serve" in general(Survey(()))["hosts"].fix
@@ -239,6 +265,7 @@ def test_a_worker_without_subdeck_is_found(project_dir: Path, tmp_path: Path) ->
     with trial(1, cwd=tmp_path):
         well = subdeck("hosts", "doctor", cwd=project_dir)
         assert (0, True) == (well.code, "✓ ok       answer" in well.out), well.out
+        assert "✓ ok       tls          until 20" in well.out
         document = subdeck("hosts", "doctor", "h1", "--json", cwd=project_dir).document
         assert (True, [None, "h1"]) == (document["ok"], [one["host"] for one in document["hosts"]])
         cluster = kept_cluster()

@@ -280,7 +280,11 @@ def _words(error: BaseException) -> str:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLError):
-            return f"the certificates are not of one authority ({one_line(cause.reason or str(cause), 200)})"
+            why = one_line(getattr(cause, "verify_message", "") or cause.reason or str(cause), 200)
+            said = (
+                "a certificate has expired" if "expired" in why.lower() else "the certificates are not of one authority"
+            )
+            return f"{said} ({why})"
         cause = cause.__cause__ or cause.__context__
     if isinstance(error, TimeoutError) and not str(error):
         return "it takes too long"

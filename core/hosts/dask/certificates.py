@@ -20,7 +20,7 @@ from ...errors import UsageError
 from ...system import files
 from ...text.plain import one_line
 
-YEARS = 10
+LIFETIME = timedelta(days=3650)
 """How long they are good for."""
 
 
@@ -76,7 +76,7 @@ def _begun(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKe
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))  # the clocks of hosts differ
-        .not_valid_after(now + timedelta(days=365 * YEARS))
+        .not_valid_after(now + LIFETIME)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
 

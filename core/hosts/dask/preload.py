@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -21,6 +22,7 @@ from .. import protocol
 from ..host_agent import HostAgent
 from ..protocol import Answer, Hold, Said, Verb
 from . import configuration
+from .security import expiry
 
 SLOTS = "subdeck"
 """The resource of dask that a slot is one of."""
@@ -52,6 +54,7 @@ async def dask_setup(worker: Any, spool: str, host_name: str) -> None:
             labels={label: count for label, count in resources.items() if label != SLOTS},
             carrier=f"distributed {version('distributed')}",
             name=host_name,
+            expiry=partial(expiry, str(worker.security.tls_ca_file), str(worker.security.tls_worker_cert)),
         )
     except (SubdeckError, OSError) as error:
         sys.exit(f"subdeck: {one_line(str(error), 1000)}")

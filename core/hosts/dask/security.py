@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ...config.host_values import TlsFiles, is_loopback
 from ...config.hosts_in_force import tls_paths
 from ...errors import RunnerUnavailable
+from ...system import files
 from ...text.plain import one_line
 
 if TYPE_CHECKING:
@@ -26,9 +27,9 @@ def certificates(address: str, tls: TlsFiles) -> TlsFiles | None:
             return None
         what = f"{one_line(address, 200)} is not encrypted: whoever reaches it could run programs on every host"
         raise RunnerUnavailable(what, where="hosts.scheduler", hint=f"use tls://, with certificates; {KEYS_HINT}")
-    files = tls_paths(tls)
+    named = tls_paths(tls)
     for key in ("ca", "cert", "key"):
-        path, where = getattr(files, key), f"hosts.tls.{key}"
+        path, where = getattr(named, key), f"hosts.tls.{key}"
         try:
             mode = os.stat(path).st_mode
         except OSError as error:
@@ -36,34 +37,45 @@ def certificates(address: str, tls: TlsFiles) -> TlsFiles | None:
         if key == "key" and mode & 0o007:
             what = f"{one_line(path, 500)}: others can read it, and run programs on every host by it"
             raise RunnerUnavailable(what, where=where, hint=f"chmod 600 {one_line(path, 500)}")
-    _check(files)
-    return files
+    _check(named)
+    return named
 
 
-def _check(files: TlsFiles) -> None:
+def _check(tls: TlsFiles) -> None:
     """Raise RunnerUnavailable where they are no certificates, or not one with its key."""
     import ssl
 
     try:
-        ssl.create_default_context(cafile=files.ca).load_cert_chain(files.cert, files.key)
+        ssl.create_default_context(cafile=tls.ca).load_cert_chain(tls.cert, tls.key)
     except OSError as error:  # of ssl, too
         why = error.reason if isinstance(error, ssl.SSLError) else error.strerror
         what = f"the certificates cannot be used: {one_line(str(why or error), 200)}"
-        raise RunnerUnavailable(what, where=f"{files.ca}, {files.cert}, {files.key}", hint=KEYS_HINT) from error
+        raise RunnerUnavailable(what, where=f"{tls.ca}, {tls.cert}, {tls.key}", hint=KEYS_HINT) from error
+
+
+def expiry(ca: str, cert: str) -> float:
+    """Return until when both files are good, in seconds since 1970; 0 where that cannot be known here."""
+    try:
+        from cryptography import x509
+
+        read = [x509.load_pem_x509_certificate(files.read(path)) for path in (ca, cert)]
+    except (ImportError, OSError, ValueError):
+        return 0.0
+    return min(certificate.not_valid_after_utc.timestamp() for certificate in read)
 
 
 def client_security(address: str, tls: TlsFiles) -> Security:
     """Return what a client shows and asks for. Raises RunnerUnavailable as `certificates` does."""
     from distributed.security import Security  # not for who only starts other programs
 
-    files = certificates(address, tls)
-    if files is None:
+    shown = certificates(address, tls)
+    if shown is None:
         return Security(require_encryption=False)
-    return Security(require_encryption=True, tls_ca_file=files.ca, tls_client_cert=files.cert, tls_client_key=files.key)
+    return Security(require_encryption=True, tls_ca_file=shown.ca, tls_client_cert=shown.cert, tls_client_key=shown.key)
 
 
-def options(files: TlsFiles | None) -> list[str]:
+def options(tls: TlsFiles | None) -> list[str]:
     """Return the same as options of a scheduler or worker."""
-    if files is None:
+    if tls is None:
         return []
-    return ["--tls-ca-file", files.ca, "--tls-cert", files.cert, "--tls-key", files.key]
+    return ["--tls-ca-file", tls.ca, "--tls-cert", tls.cert, "--tls-key", tls.key]
