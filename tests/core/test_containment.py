@@ -256,5 +256,5 @@ def test_a_child_between_fork_and_exec(project_dir: Path, tmp_path: Path, monkey
     os.kill(facts.pid, signal.SIGKILL)
     wait_until(lambda: not lives(facts.pid), "the wrapper to die")
     launching.join()
-    (run,) = engine.snapshots()
+    run = wait_until(lambda: next((run for run in engine.snapshots() if run.reason), None), "the run to be lost")
     assert ("lost", False, False) == (run.reason, lives(child), (tmp_path / "begun").exists())
