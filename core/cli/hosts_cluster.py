@@ -14,9 +14,8 @@ from importlib.util import find_spec
 import click
 
 from ..config.files import user_hosts
-from ..config.host_values import TlsFiles, is_address, is_loopback, split_address
+from ..config.host_settings import HostsSettings, TlsFiles, is_address, is_loopback, split_address
 from ..config.hosts_in_force import keys_dir, keys_in
-from ..config.settings import HostsSettings
 from ..errors import RunnerUnavailable, UsageError
 from ..paths import spool_dir
 from ..system import files

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from ..agent_kinds import KINDS
 from ..errors import ContentError, SettingsError, nearest
 from ..paths import Project, user_settings_file
-from .settings import HostsSettings, PresetDir, ProjectMay, Setting, Settings
-from .values import is_blank, read_value, unexpected, without_none
+from .host_settings import HostsSettings
+from .settings import PresetDir, Settings
+from .values import ProjectMay, Setting, is_blank, read_value, unexpected, without_none
 from .yaml_tree import Fields, Node, Text, parse_mapping, read_text
 
 # --- the keys --------------------------------------------------------------------------------------------------------

@@ -13,8 +13,7 @@ from .. import paths
 from ..run.kinds import Whole
 from ..system import files, processes
 from ..text.decoding import UNDECODABLE, decode
-from .host_values import TlsFiles
-from .settings import HostsSettings
+from .host_settings import HostsSettings, TlsFiles
 
 
 class TryCluster(Struct, frozen=True, rename="camel"):

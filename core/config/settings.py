@@ -1,6 +1,7 @@
 """Every setting: its type and bounds, its default, what it means, and what a project may do with it.
 
-This is the one table of them. The files are read by it, and the example file is written from it.
+This is the one table of them, with what is below `hosts:` in `host_settings`. The files are read by it, and the example
+file is written from it.
 """
 
 # Without the usual `from __future__ import annotations`: the keys are made of these annotations, and to evaluate them
@@ -8,7 +9,6 @@ This is the one table of them. The files are read by it, and the example file is
 
 import os
 from collections.abc import Sequence
-from enum import Enum
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -16,7 +16,7 @@ from msgspec.structs import astuple
 
 from ..agent_kinds import KINDS
 from ..run.model import Limits, LogCaps, Permissions, RunnerKind, WorktreeFrom
-from .host_values import HostName, Lease, LongTime, SchedulerAddress, SshHost, TlsFiles
+from .host_settings import HostsSettings
 from .values import (
     Begins,
     Count,
@@ -27,39 +27,20 @@ from .values import (
     Megabytes,
     Name,
     PriceOfTokens,
+    ProjectMay,
     Rules,
     Seconds,
+    Setting,
     Spelling,
     Switch,
     Texts,
+    Variable,
     Verbatim,
     Words,
 )
 
 MEGABYTE = 1024 * 1024
-
-
-class ProjectMay(Enum):
-    """What the project's file may do with a key."""
-
-    NOTHING = "nothing"
-    OVERRIDES = "overrides"
-    ADDS = "adds"
-    """Its list or its names go with the user's."""
-    LOWERS = "lowers"
-    """The lower of the two counts."""
-
-
 _OVERRIDES, _ADDS, _LOWERS = ProjectMay.OVERRIDES, ProjectMay.ADDS, ProjectMay.LOWERS
-
-
-class Setting(Struct, frozen=True):
-    """What a person is told of a key beside its type."""
-
-    meaning: str
-    example: str = ""
-    """As it is written in a file; empty stands for the default."""
-    project: ProjectMay = ProjectMay.NOTHING
 
 
 def _argv(words: Sequence[str]) -> tuple[str, ...]:
@@ -74,9 +55,6 @@ def _kind(word: str) -> str:
     return word.strip()
 
 
-Variable = Annotated[
-    str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), Spelling("letters, digits and _, as variables have", str.strip)
-]
 Socket = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]+$"), Spelling("a name of letters, digits, _ and -")]
 AgentName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]+$"), Spelling("the name of an agent")]
 Role = Annotated[
@@ -165,89 +143,6 @@ class PermissionSettings(Permissions, frozen=True):
     deny: Annotated[
         Rules, Setting("What they may not do, whatever is allowed.", "['bash(sudo *)', edit(.git/**)]", _ADDS)
     ] = ()
-
-
-class HostsSettings(Struct, frozen=True):
-    """Of runs on other machines; `core.hosts` reads them."""
-
-    scheduler: Annotated[
-        SchedulerAddress | None,
-        Setting("The scheduler of a dask cluster on whose hosts runs with runner hosts run.", "tls://head:8786"),
-    ] = None
-    tls: Annotated[
-        TlsFiles,
-        Spelling('"ca:", "cert:" and "key:" below it', dict),
-        Setting(
-            "Certificates for it, as subdeck hosts keys makes them; relative to this file.",
-            "{ca: hosts/ca.pem, cert: hosts/me.pem, key: hosts/me.key}",
-        ),
-    ] = TlsFiles()
-    ssh: Annotated[
-        tuple[SshHost, ...],
-        Spelling("a list like [me@h1, me@h2]", tuple),
-        Setting("Hosts that are reached by ssh alone, each with subdeck installed.", "[me@h1, me@h2]"),
-    ] = ()
-    ssh_slots: Annotated[
-        Count, Setting("How many runs each of these runs at the same time, where it does not say.")
-    ] = 4
-    env: Annotated[
-        tuple[Variable, ...],
-        Spelling("a list of variables like [ANTHROPIC_API_KEY]", tuple),
-        Setting("The variables of your environment that runs on hosts get; no others travel.", "[ANTHROPIC_API_KEY]"),
-    ] = ()
-    code: Annotated[
-        Literal["path", "git"],
-        Setting(
-            "Which files a run on a host works with: path (the same directory, on a shared file system) or git (a"
-            " snapshot of the project, sent there; what comes of it comes back as a branch).",
-            "",
-            _OVERRIDES,
-        ),
-    ] = "path"
-    sparse: Annotated[
-        Texts,
-        Setting(
-            "With git: the directories of the project that a host gets; all where none is named.",
-            "[src, docs]",
-            _OVERRIDES,
-        ),
-    ] = ()
-    lease: Annotated[
-        Lease,
-        Spelling('lines of the form "agent: 15m" and "operator: 24h", or never,', dict),
-        Setting(
-            "How long a run goes on when nothing is heard any more: of the agent on its host, which could stop it; and"
-            " of you.",
-            "{agent: 15m, operator: 24h}",
-        ),
-    ] = Lease()
-    reach: Annotated[
-        Duration,
-        Setting("After how long without a word a host counts as out of reach; its runs then as unknown.", "15s"),
-    ] = 15.0
-    keep: Annotated[LongTime, Setting("How long hosts keep what they have delivered.", "7d")] = 7 * 24 * 3600.0
-    keep_unused: Annotated[
-        LongTime, Setting("How long hosts keep the files of a repository that no run has come with any more.", "30d")
-    ] = 30 * 24 * 3600.0
-    max_running: Annotated[
-        Count | None, Setting("How many runs of the project run on hosts at the same time.", "16", _LOWERS)
-    ] = None
-    relay_secrets: Annotated[
-        Switch,
-        Setting(
-            "Whether prompts and variables may travel through the scheduler where a host cannot be reached directly."
-        ),
-    ] = False
-    attach: Annotated[
-        dict[HostName, SshHost],
-        Spelling('lines of the form "host: me@address"', dict),
-        Setting("How ssh reaches a host of the cluster, for looking at it.", "{h1: me@h1}"),
-    ] = {}
-
-    @property
-    def is_set(self) -> bool:
-        """Whether there is any host to run on."""
-        return bool(self.scheduler or self.ssh)
 
 
 class Inheritance(Struct, frozen=True):

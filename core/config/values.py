@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from enum import EnumType
+from enum import Enum, EnumType
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -31,6 +31,26 @@ class Spelling(Struct, frozen=True, eq=False):
     """Makes the value of the text, or of the parts of a list; raises ValueError. For names it makes the name."""
     schema: dict[str, Any] | None = None
     """JSON Schema for editors, where msgspec's own does not say it."""
+
+
+class ProjectMay(Enum):
+    """What the project's file may do with a key."""
+
+    NOTHING = "nothing"
+    OVERRIDES = "overrides"
+    ADDS = "adds"
+    """Its list or its names go with the user's."""
+    LOWERS = "lowers"
+    """The lower of the two counts."""
+
+
+class Setting(Struct, frozen=True):
+    """What a person is told of a key beside its type."""
+
+    meaning: str
+    example: str = ""
+    """As it is written in a file; empty stands for the default."""
+    project: ProjectMay = ProjectMay.NOTHING
 
 
 def _number(text: str) -> float:
@@ -98,6 +118,9 @@ Words = Annotated[str, Spelling("a text")]
 Verbatim = Annotated[str, Spelling("a text", str)]
 """With the blanks around it."""
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]+$"), Spelling("letters, digits, _ and -")]
+Variable = Annotated[
+    str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), Spelling("letters, digits and _, as variables have", str.strip)
+]
 Texts = Annotated[
     tuple[Annotated[str, Meta(min_length=1), Spelling("a text")], ...], Spelling("a list of texts", tuple)
 ]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ..config.settings import HostsSettings
+from ..config.host_settings import HostsSettings
 from ..errors import SubdeckError
 from ..text.plain import one_line
 from .carrier import NOT_YET, Carrier, Link, OutOfReach

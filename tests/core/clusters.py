@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+from subdeck.core.config.host_settings import HostsSettings
 from subdeck.core.config.hosts_in_force import hosts_in_force, kept_cluster
-from subdeck.core.config.settings import HostsSettings
 from subdeck.core.hosts.dask.carrier import DaskCarrier
 from subdeck.core.hosts.protocol import Verb
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 from subdeck.core import paths
-from subdeck.core.config.settings import HostsSettings
+from subdeck.core.config.host_settings import HostsSettings
 from subdeck.core.engine import Engine
 from subdeck.core.hosts.host_agent import HostAgent
 from subdeck.core.hosts.protocol import Pull, Stop, Verb, decode_answer, encode

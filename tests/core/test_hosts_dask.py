@@ -17,9 +17,8 @@ import pytest
 from distributed import Client
 from distributed.security import Security
 from msgspec.structs import replace
-from subdeck.core.config.host_values import TlsFiles
+from subdeck.core.config.host_settings import HostsSettings, TlsFiles
 from subdeck.core.config.hosts_in_force import hosts_in_force
-from subdeck.core.config.settings import HostsSettings
 from subdeck.core.hosts.carrier import Link, OutOfReach, Wish
 from subdeck.core.hosts.dask.carrier import DaskCarrier
 from subdeck.core.hosts.dask.certificates import make_keys

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from msgspec.structs import replace
-from subdeck.core.config.host_values import TlsFiles, is_address, is_loopback
+from subdeck.core.config.host_settings import HostsSettings, TlsFiles, is_address, is_loopback
 from subdeck.core.config.hosts_in_force import (
     TryCluster,
     hosts_in_force,
@@ -22,7 +22,6 @@ from subdeck.core.config.hosts_in_force import (
     tls_paths,
     try_file,
 )
-from subdeck.core.config.settings import HostsSettings
 from subdeck.core.errors import RunnerUnavailable, UsageError
 from subdeck.core.hosts.dask.certificates import make_keys
 from subdeck.core.hosts.dask.security import certificates, client_security

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from subdeck.core import paths
-from subdeck.core.config.settings import HostsSettings
+from subdeck.core.config.host_settings import HostsSettings
 from subdeck.core.hosts.carrier import OutOfReach, Wish
 from subdeck.core.hosts.protocol import PROTOCOL, Answer, Examine, Hold, Said, Verb, decode_answer, encode
 from subdeck.core.hosts.ssh.carrier import SshCarrier

@@ -10,7 +10,8 @@ import pytest
 from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.agents.agent import Naming
-from subdeck.core.config.settings import AgentSettings, HostsSettings, Settings
+from subdeck.core.config.host_settings import HostsSettings
+from subdeck.core.config.settings import AgentSettings, Settings
 from subdeck.core.config.workspace import Workspace
 from subdeck.core.delegation.arguments import background_arguments, subagent_arguments
 from subdeck.core.delegation.results import CallRejected

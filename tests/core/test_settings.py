@@ -16,11 +16,11 @@ from subdeck.core.config.settings import (
     Logs,
     Notifications,
     PermissionSettings,
-    ProjectMay,
     Retention,
     Settings,
     TmuxSettings,
 )
+from subdeck.core.config.values import ProjectMay
 from subdeck.core.config.workspace import load_settings
 from subdeck.core.config.yaml_tree import parse_mapping
 from subdeck.core.errors import SettingsError

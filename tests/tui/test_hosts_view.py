@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from rich.cells import cell_len
-from subdeck.core.config.settings import HostsSettings, Settings
+from subdeck.core.config.host_settings import HostsSettings
+from subdeck.core.config.settings import Settings
 from subdeck.core.doctor import Check, State
 from subdeck.core.errors import SubdeckError
 from subdeck.core.paths import Project

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from subdeck.core.config.settings import HostsSettings, Settings
+from subdeck.core.config.host_settings import HostsSettings
+from subdeck.core.config.settings import Settings
 from subdeck.core.paths import Project
 from subdeck.core.run.host_states import HostState, HostStates, write_host_states
 from subdeck.tui.launch.values import request_again

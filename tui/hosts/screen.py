@@ -22,7 +22,7 @@ from .rows import Shown, facts
 from .table import HostTable
 
 if TYPE_CHECKING:
-    from ...core.config.settings import HostsSettings
+    from ...core.config.host_settings import HostsSettings
     from ...core.run.host_states import HostState, HostStates
 
 FAULTS = 4

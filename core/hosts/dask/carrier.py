@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ...config.settings import HostsSettings
+from ...config.host_settings import HostsSettings
 from ...errors import SubdeckError
 from ...run.kinds import Cost
 from ...text.decoding import UNDECODABLE, fit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ...config.host_values import TlsFiles, split_address
+from ...config.host_settings import TlsFiles, split_address
 from ...system import files
 from . import configuration, security
 from .keeper import Program

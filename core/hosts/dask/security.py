@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ...config.host_values import TlsFiles, is_loopback
+from ...config.host_settings import TlsFiles, is_loopback
 from ...config.hosts_in_force import tls_paths
 from ...errors import RunnerUnavailable
 from ...system import files

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 from ... import paths
 from ...config import hosts_in_force
-from ...config.host_values import TlsFiles, split_address
+from ...config.host_settings import TlsFiles, split_address
 from ...config.hosts_in_force import TryCluster
 from ...errors import RunnerUnavailable, SubdeckError
 from ...project.liveness import ask_to_stop

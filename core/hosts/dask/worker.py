@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ...config.host_values import TlsFiles
+from ...config.host_settings import TlsFiles
 from ...system import files
 from . import configuration, security
 from .keeper import Program

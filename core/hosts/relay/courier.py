@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ... import paths
-from ...config.settings import HostsSettings
+from ...config.host_settings import HostsSettings
 from ...errors import SubdeckError
 from ...git import repository
 from ...run.artifacts import GIVEN_UP_BY

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ... import paths
+from ...config.host_settings import HostsSettings
 from ...config.hosts_in_force import hosts_in_force
-from ...config.settings import HostsSettings
 from ...config.workspace import load_settings
 from ...errors import SubdeckError
 from ..carrier import Carrier

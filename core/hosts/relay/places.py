@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ... import paths
-from ...config.settings import HostsSettings
+from ...config.host_settings import HostsSettings
 from ...run.place import Place, PlaceState
 from .admission import Ruling
 from .remote import Remote

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from ... import paths
-from ...config.settings import HostsSettings
+from ...config.host_settings import HostsSettings
 from ...errors import SubdeckError
 from ...project.ownership import ring
 from ...run import artifacts

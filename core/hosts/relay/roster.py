@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from ... import paths
-from ...config.settings import HostsSettings
+from ...config.host_settings import HostsSettings
 from ...run.host_states import HostState, HostStates, read_host_states, write_host_states
 from ...run.model import RunMeta
 from ...text.plain import one_line

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ...config.settings import HostsSettings
+from ...config.host_settings import HostsSettings
 from ..carrier import Carrier, Link, OutOfReach, Wish
 from ..protocol import Hold, Verb, encode
 from .line import HostLine

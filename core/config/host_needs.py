@@ -1,65 +1,18 @@
-"""The kinds of values that the settings of hosts have.
+"""What a run asks of the host that it runs on: its name, and what it has to have, by label.
 
 Annotations are evaluated here, as in `settings`.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from ..errors import UsageError
-from ..run.model import MOST_SECONDS
 from ..text.decoding import UNDECODABLE, fit
 from ..text.plain import one_line
 from .values import Spelling
 
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 24 * 3600}
-
-
-def _seconds(text: str) -> float:
-    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([smhd]?)", text.strip())
-    if found is None:
-        raise ValueError
-    return float(found[1]) * _UNITS[found[2]]
-
-
-def _lease(text: str) -> float:
-    return 0.0 if text.strip().lower() == "never" else _seconds(text)
-
-
-_ADDRESS = r"^(tls|tcp)://[^/\s:]+:[0-9]{1,5}$|^(tls|tcp)://\[[0-9a-fA-F:]+\]:[0-9]{1,5}$"
-
-
-def is_address(text: str) -> bool:
-    """Return whether a text is an address of a scheduler, as the settings take it."""
-    return re.search(_ADDRESS, text) is not None and "\n" not in text
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """Return host and port of an address; the host of `tls://[::1]:8786` is `::1`."""
-    host, _, port = address.partition("://")[2].rpartition(":")
-    return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-def is_loopback(address: str) -> bool:
-    """Return whether an address like `tcp://127.0.0.1:8786` is one of this machine alone."""
-    host, _ = split_address(address)
-    return host in ("localhost", "::1") or re.fullmatch(r"127(\.[0-9]{1,3}){3}", host) is not None
-
-
-SchedulerAddress = Annotated[
-    str,
-    Meta(pattern=_ADDRESS),
-    Spelling("an address like tls://head:8786", str.strip),
-]
-SshHost = Annotated[
-    str,
-    Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@:%-]*$"),
-    Spelling("a host as ssh takes it, like me@h1", str.strip),
-]
-"""Never an option of ssh: it does not begin with a hyphen."""
 HostName = Annotated[
     str,
     Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"),
@@ -140,31 +93,3 @@ def read_needs(texts: Iterable[str]) -> dict[str, float]:
 def needs_words(needs: Mapping[str, float]) -> str:
     """`gpu 1, mem 32`; empty for nothing."""
     return ", ".join(f"{one_line(name, 64)} {amount:g}" for name, amount in needs.items())
-
-
-LongTime = Annotated[
-    float,
-    Meta(gt=0, le=MOST_SECONDS),
-    Spelling(f"a time like 90s, 10m, 2h or 7d, at most {MOST_SECONDS / 86400:.0f}d,", _seconds),
-]
-"""Seconds; `90s`, `10m`, `2h`, `7d`."""
-LeaseTime = Annotated[float, Meta(ge=0, le=MOST_SECONDS), Spelling("a time like 15m, 24h or 7d, or never", _lease)]
-"""Seconds; 0 for a lease that never ends."""
-KeyFile = Annotated[str, Meta(min_length=1), Spelling("a file")]
-
-
-class Lease(Struct, frozen=True):
-    agent: LeaseTime = 15 * 60.0
-    operator: LeaseTime = 24 * 3600.0
-
-
-class TlsFiles(Struct, frozen=True):
-    """Paths, relative to the directory of the user's settings file."""
-
-    ca: KeyFile = ""
-    cert: KeyFile = ""
-    key: KeyFile = ""
-
-    @property
-    def is_complete(self) -> bool:
-        return bool(self.ca and self.cert and self.key)
