@@ -114,10 +114,14 @@ class Agent(Protocol):
     program: str
     """Its command where the settings name none; empty for one that is no program of the user's."""
 
-    def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
-        """Describe the agent of that name. Raises AgentUnavailable where its program is missing or cannot be
-        executed.
+    def find(self, name: str, command: Sequence[str]) -> tuple[str, ...]:
+        """Return the command of the agent of that name with its program as an absolute path. Raises AgentUnavailable
+        where it is missing or cannot be executed.
         """
+        ...
+
+    def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
+        """Describe the agent of that name by its command, which was found here or is one of other machines."""
         ...
 
     def credentials(self, choice: AgentChoice) -> tuple[str, ...] | None:

@@ -75,11 +75,22 @@ def may_serve(choice: AgentChoice, model: str) -> bool:
     return launching_side(choice.kind).serves(choice, model.partition("/")[0])
 
 
-def _described(name: str, settings: Settings) -> AgentChoice:
+def agent_elsewhere(name: str, settings: Settings, missing: AgentUnavailable) -> AgentChoice:
+    """Describe an agent that cannot be started here, as `missing` says, for a run on a machine that may have it.
+
+    Raises `missing` where no agent has that name.
+    """
+    if name not in KINDS and name not in settings.agents:
+        raise missing
+    return replace(_described(name, settings, is_here=False), note=f"here {missing.what}")
+
+
+def _described(name: str, settings: Settings, *, is_here: bool = True) -> AgentChoice:
     own = settings.agents.get(name)
     kind = (own.kind if own else "") or (name if name in KINDS else USUAL)
     agent = launching_side(kind)
-    choice = agent.choose(name, own.command if own else (agent.program,), own.env if own else {})
+    command = own.command if own else (agent.program,)
+    choice = agent.choose(name, agent.find(name, command) if is_here else command, own.env if own else {})
     if own and not own.kind and name not in KINDS:
         return replace(choice, talks=False)  # a program of the user's, of which nobody said that it can do so
     return choice

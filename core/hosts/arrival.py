@@ -182,9 +182,8 @@ def _agent(meta: RunMeta, settings: Settings) -> AgentChoice:
     try:
         choice = choose_agent(name, settings)
     except SubdeckError as error:
-        raise Refused(
-            f"the agent {one_line(meta.agent, 64)} cannot be used there: {one_line(str(error), 500)}"
-        ) from error
+        why = "; ".join(filter(None, (one_line(error.what, 250), one_line(error.hint, 250))))
+        raise Refused(f"the agent {one_line(meta.agent, 64)} cannot be used there: {why}") from error
     if choice.kind != meta.kind:
         raise Refused(f"the agent {one_line(name, 64)} is a {choice.kind} there, and a {one_line(meta.kind, 64)} here")
     return choice

@@ -11,9 +11,9 @@ from msgspec.structs import astuple, replace
 
 from .. import paths
 from ..agents.agent import AgentChoice, Wanted
-from ..agents.choice import catalog_of, choose_agent, may_serve, offers, settled
+from ..agents.choice import agent_elsewhere, catalog_of, choose_agent, may_serve, offers, settled
 from ..config.workspace import Workspace
-from ..errors import SubdeckError, UsageError, nearest
+from ..errors import AgentUnavailable, SubdeckError, UsageError, nearest
 from ..models.catalog import INHERIT
 from ..presets.catalog import Preset, PresetCatalog, discover
 from ..project.ownership import check_own
@@ -277,7 +277,12 @@ class Plan:
     def agent(self) -> AgentChoice:
         preset = self.preset
         name = self._request.agent or (preset and preset.agent) or self._settings.agent
-        return choose_agent(name, self._settings, wanted_model(self._request.model, preset, self._settings))
+        try:
+            return choose_agent(name, self._settings, wanted_model(self._request.model, preset, self._settings))
+        except AgentUnavailable as missing:
+            if self.runner is not RunnerKind.HOSTS:
+                raise
+            return agent_elsewhere(name, self._settings, missing)
 
     @cached_property
     def runner(self) -> RunnerKind:

@@ -17,7 +17,7 @@ from subdeck.core.delegation.arguments import background_arguments, subagent_arg
 from subdeck.core.delegation.results import CallRejected
 from subdeck.core.delegation.schema import specs, tools_for
 from subdeck.core.engine import Engine
-from subdeck.core.errors import RunnerUnavailable, SubdeckError, UsageError
+from subdeck.core.errors import AgentUnavailable, RunnerUnavailable, SubdeckError, UsageError
 from subdeck.core.launch.child_session import Keeper, own_session
 from subdeck.core.launch.plan import Plan, plan_all
 from subdeck.core.presets.catalog import discover
@@ -271,3 +271,30 @@ def test_host_of_a_call_that_cannot_be(project_dir: Path) -> None:
     assert answer.is_error
     assert ("host", "no such") == (error["field"], error["value"])
     assert json.dumps(answer.structured)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "command"),
+    [
+        ("pi", "pi", ("pi",)),
+        ("claude", "claude", ("claude",)),
+        ("codex", "codex", ("codex",)),
+        ("mine", "pi", ("/no/such/program", "--flag")),
+    ],
+)
+def test_an_agent_may_be_on_hosts_alone(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str, command: tuple[str, ...]
+) -> None:
+    """One that is not installed here can be launched for a host, which finds it or refuses; here, it cannot."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    agents = {"mine": AgentSettings(("/no/such/program", "--flag"))}
+    settings = replace(ON_HOSTS, agent=name, agents=agents, default_model="")
+    request = {"model": "a/b"} if kind == "pi" else {}
+    meta = decided(engine, settings=settings, **request)
+    assert (name, kind, command, RunnerKind.HOSTS) == (meta.agent, meta.kind, meta.agent_command, meta.runner)
+    label = planned(engine, settings=settings, **request).agent.label
+    assert label == f"{name} (here {'there is no such program' if name == 'mine' else f'{name} is not on PATH'})"
+    with pytest.raises(AgentUnavailable):
+        decided(engine, settings=settings, runner="process", **request)
+    with pytest.raises(AgentUnavailable, match='no agent is called "nobody"'):
+        decided(engine, settings=replace(settings, agent="nobody"), **request)

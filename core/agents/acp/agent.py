@@ -26,20 +26,22 @@ TOOLS = (*sorted(READERS), "bash", "edit", "write")
 class AcpAgent(AsksForModels):
     program = ""
 
-    def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
+    def find(self, name: str, command: Sequence[str]) -> tuple[str, ...]:
         if find_spec("acp") is None:
             raise AgentUnavailable(
                 "the client of the Agent Client Protocol is not installed",
                 where=f"agents.{name}",
                 hint='install it beside subdeck: pip install "subdeck[acp]"',
             )
-        program = executable(
+        return executable(
             command,
             where=f"agents.{name}.command",
             install=f"name its program in the settings: agents: {{{name}: {{kind: acp, command: [gemini, --acp]}}}}",
         )
+
+    def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
         return AgentChoice(
-            *(name, program, TOOLS, False),
+            *(name, tuple(command), TOOLS, False),
             excludes=True,  # so that a denial comes to us whole, and is refused
             kind="acp",
             env=env,

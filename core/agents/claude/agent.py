@@ -42,12 +42,14 @@ _LOGIN = ".credentials.json"
 class ClaudeAgent(AsksForModels):
     program = "claude"
 
+    def find(self, name: str, command: Sequence[str]) -> tuple[str, ...]:
+        return find_claude(command)
+
     def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
-        command = find_claude(command)
         version = claude_version(command)
         return AgentChoice(
             name,
-            command,
+            tuple(command),
             (*TOOLS, *OWN_TOOLS),
             True,
             default_tools=DEFAULT_TOOLS,

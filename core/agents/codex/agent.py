@@ -27,11 +27,13 @@ NAMES = ("gpt-", "codex-")
 class CodexAgent(AsksForModels):
     program = "codex"
 
+    def find(self, name: str, command: Sequence[str]) -> tuple[str, ...]:
+        return find_codex(command)
+
     def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
-        command = find_codex(command)
         return AgentChoice(
             name,
-            command,
+            tuple(command),
             TOOL_NAMES,
             False,
             default_tools=TOOL_NAMES,

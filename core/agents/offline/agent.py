@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 class OfflineAgent:
     program = ""
 
+    def find(self, name: str, command: Sequence[str]) -> tuple[str, ...]:
+        return offline_command()
+
     def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
         return AgentChoice(
             name,
-            offline_command(),
+            tuple(command),
             TOOL_NAMES,
             False,
             default_tools=TOOL_NAMES,

@@ -31,12 +31,14 @@ if TYPE_CHECKING:
 class PiAgent(AsksForModels):
     program = "pi"
 
+    def find(self, name: str, command: Sequence[str]) -> tuple[str, ...]:
+        return find_pi(command)
+
     def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
-        command = find_pi(command)
         version = pi_version(command)
         return AgentChoice(
             name,
-            command,
+            tuple(command),
             builtin_tools(version),
             True,
             default_tools=DEFAULT_TOOLS,
