@@ -33,7 +33,7 @@ WAIT_S = 5.0
 # \Z, for $ also takes a line break at the end.
 RunId = Annotated[str, Meta(pattern=r"^[0-9]{8}-[0-9]{6}-[0-9a-f]{6}\Z")]
 RelayId = Annotated[str, Meta(pattern=r"^[0-9a-f]{12}\Z")]
-"""12 hex digits: of the project's root, the operator's machine and user."""
+"""12 hex digits: of the project's root, the operator's machine, user and key."""
 SpoolId = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z")]
 HostName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")]
 FileName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9.-]{0,63}\Z")]

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 from subdeck.core import paths
+from subdeck.core.errors import SubdeckError
 from subdeck.core.hosts.protocol import (
     PROTOCOL,
     Answer,
@@ -26,6 +27,7 @@ from subdeck.core.hosts.relay.relay import relay_id
 from subdeck.core.hosts.relay.remote import Remote
 from subdeck.core.paths import Project
 from subdeck.core.run.host_states import read_host_states
+from subdeck.core.run.mark import KEY_BYTES
 from subdeck.core.run.model import LogCaps, RunReason
 from subdeck.core.run.place import read_permit, read_place
 from subdeck.core.system import files
@@ -304,6 +306,17 @@ def test_a_log_of_a_relay_stays_small(project: Project) -> None:
 
 
 def test_the_id_of_a_relay_is_the_projects(project: Project) -> None:
-    """Whoever starts it again, the hosts know it; another project has another."""
-    assert relay_id(project) == relay_id(Project(project.root))
-    assert relay_id(project) != relay_id(Project(f"{project.root}2"))
+    """Whoever starts it again, the hosts know it; another project has another, and so has one of another key."""
+    first = relay_id(project)
+    assert first == relay_id(Project(project.root))
+    assert first != relay_id(Project(f"{project.root}2"))
+    Path(paths.key_file()).write_bytes(b"k" * KEY_BYTES)  # as in another container of the same image
+    assert first != relay_id(project)
+
+
+def test_a_relay_without_a_key_has_no_id(project: Project) -> None:
+    """It takes no other one: hosts would then know none of its runs."""
+    relay_id(project)
+    Path(paths.key_file()).chmod(0o644)
+    with pytest.raises(SubdeckError, match="others can use it too"):
+        relay_id(project)

@@ -18,7 +18,7 @@ from ...config.host_settings import HostsSettings
 from ...errors import SubdeckError
 from ...project.ownership import ring
 from ...run import artifacts
-from ...run.mark import Verifier
+from ...run.mark import Verifier, make_key
 from ...run.model import RunnerKind
 from ...system import files, processes
 from ...system.log import log_fault
@@ -59,9 +59,13 @@ _MOST_PATIENCE_S = 10.0
 
 
 def relay_id(project: paths.Project) -> str:
-    """Name the relay of a project to the hosts: the same one for whoever starts it again."""
-    who = f"{os.path.realpath(project.root)}\0{processes.machine_id() or processes.host()}\0{os.geteuid()}"
-    return paths.hex_digest(who.encode("utf-8", "surrogateescape"), 12)
+    """Name the relay of a project to the hosts: the same one for whoever starts it again.
+
+    By the user's key, too: containers of one image may have all else in common, and are not to see each other's runs.
+    Raises SubdeckError where the key cannot be used.
+    """
+    who = f"{os.path.realpath(project.root)}\0{processes.machine_id() or processes.host()}\0{os.geteuid()}\0"
+    return paths.hex_digest(who.encode("utf-8", "surrogateescape") + make_key(), 12)
 
 
 class Relay:
