@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import resource
@@ -18,6 +19,7 @@ from subdeck.core.paths import Project
 from subdeck.core.run import artifacts
 from subdeck.core.run.model import RunReason, RunResult, StopRequest
 from subdeck.core.run.place import Permit, PlaceState, give_permit, read_permit, read_place
+from subdeck.core.system import files
 from subdeck.core.system.directory import Directory
 
 from tests.core.hosting import until
@@ -181,3 +183,28 @@ async def test_a_host_without_room_is_asked_again(
         teller.says, teller.known = Answer(Said.KNOWN), (waiting.id,)
         await until(lambda: place(waiting) == (PlaceState.PLACED, ""), "it to be started")
     assert waiting.result is None
+
+
+async def test_a_relay_waits_for_what_was_given_up(project: Project, teller: Teller) -> None:
+    """It goes on after its last run as long as a host that answers has one that was given up, or was deleted."""
+    last, given_up, deleted = (Told(project, teller) for _ in range(3))
+    fields = {"reason": RunReason.LOST, "written_by": artifacts.GIVEN_UP_BY}
+    artifacts.write_result(str(given_up.dir), msgspec.json.decode(given_up.end(**fields).result, type=RunResult))
+    files.remove_tree(str(deleted.dir))
+    teller.known = (last.id, given_up.id, deleted.id)
+    found = relay_of(project, teller)
+    task = asyncio.get_running_loop().create_task(found.run(idle=0.5))
+    unwanted = {given_up.id, deleted.id}
+    await until(
+        lambda: unwanted == {asked.run for asked in teller.asked if isinstance(asked, Stop)}, "both to be ended"
+    )
+    for run, left in ((last, (given_up.id, deleted.id)), (given_up, (deleted.id,))):
+        teller.known = left
+        await teller.tell(ends=(run.end(),))
+        await until(lambda run=run: run.id in {ack.run for ack in teller.asked if isinstance(ack, Ack)}, "its end")
+        pulled = teller.pulled
+        await until(lambda pulled=pulled: task.done() or teller.pulled > pulled + 8, "it to go on")
+        assert not task.done()
+    teller.known = ()
+    await asyncio.wait_for(task, 20)
+    assert artifacts.read_late_result(str(given_up.dir))

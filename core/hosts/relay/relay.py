@@ -37,7 +37,7 @@ LOOK_S = 0.2
 SOON_S = 0.02
 """After which a slot that has become free is given away; what else becomes free meanwhile is, too."""
 IDLE_S = 30.0
-"""After its last open run it waits so long for another."""
+"""After its last run it waits so long for another."""
 AGAIN_S = 1.0
 """After what failed it is tried again."""
 NO_ROOM_S = 5.0
@@ -102,17 +102,22 @@ class Relay:
         self._swept = self._read_settings = 0.0
 
     async def run(self, *, idle: float = IDLE_S) -> None:
-        """Work until no run has been open for so many seconds, or the project is gone."""
+        """Work until there has been nothing to do for so many seconds, or the project is gone."""
         busy = time.monotonic()
         try:
             self._renew_means()
             while time.monotonic() - busy < idle and self._has_project():
                 self.look()
-                if self._remotes:
+                if self._remotes or self._has_remains():
                     busy = time.monotonic()
                 await asyncio.sleep(LOOK_S)
         finally:
             await self._let_go()
+
+    def _has_remains(self) -> bool:
+        """Return whether a host that can be asked still has something of a run that was given up or deleted."""
+        remains = self._given_up.keys() | self._deleted
+        return any(host.can_be_asked and not host.known.isdisjoint(remains) for host in self._roster)
 
     def _has_project(self) -> bool:
         """Return whether the project is there, as far as that can be told."""
