@@ -150,6 +150,7 @@ def world(session_leaves_nothing: None) -> Iterator[Path]:
     """Give the test an environment and a working directory of its own, and fail it for processes that it leaves."""
     test_id = secrets.token_hex(8)
     root = new_root()
+    others = isolation.pids()
     before, directory, temporary = dict(os.environ), Path.cwd(), tempfile.tempdir
     isolation.enter(isolation.variables(root) | {isolation.MARKER: test_id})
     tempfile.tempdir = os.environ["TMPDIR"]
@@ -160,7 +161,7 @@ def world(session_leaves_nothing: None) -> Iterator[Path]:
         yield root
     finally:
         isolation.end_tmux_servers(root)
-        left = isolation.end_left_overs(test_id)
+        left = isolation.end_left_overs(test_id, others)
         os.chdir(directory)
         tempfile.tempdir = temporary
         isolation.enter(before)

@@ -78,13 +78,16 @@ def end_tmux_servers(root: Path) -> None:
         subprocess.run(["tmux", "-S", str(socket), "kill-server"], capture_output=True, stdin=subprocess.DEVNULL)
 
 
-def carriers(test_id: str) -> dict[int, str]:
-    """Return pid and command line of the living processes that inherited a test's marker."""
+def pids() -> frozenset[str]:
+    """Return the processes of the machine, as /proc names them."""
+    return frozenset(filter(str.isdigit, os.listdir("/proc")))
+
+
+def carriers(test_id: str, others: frozenset[str] = frozenset()) -> dict[int, str]:
+    """Return pid and command line of the living processes, besides `others`, that inherited a test's marker."""
     wanted = f"{MARKER}={test_id}\0".encode()
     found: dict[int, str] = {}
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
+    for name in pids() - others:
         try:
             if wanted in Path("/proc", name, "environ").read_bytes():
                 command = Path("/proc", name, "cmdline").read_bytes().replace(b"\0", b" ").strip()
@@ -95,10 +98,13 @@ def carriers(test_id: str) -> dict[int, str]:
     return found
 
 
-def end_left_overs(test_id: str, patience: float = 3.0) -> list[str]:
-    """Wait `patience` seconds for a test's processes to go, kill those that do not, and name them."""
+def end_left_overs(test_id: str, others: frozenset[str] = frozenset(), patience: float = 3.0) -> list[str]:
+    """Wait `patience` seconds for a test's processes to go, kill those that do not, and name them.
+
+    `others` are processes that were there before the test.
+    """
     deadline = time.monotonic() + patience
-    while left := carriers(test_id):
+    while left := carriers(test_id, others):
         if time.monotonic() < deadline:
             time.sleep(0.02)
             continue
