@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from .. import paths
 from ..errors import LaunchError, SubdeckError
 from ..git.cones import cone
+from ..git.configuration import Entry
 from ..git.merging import commit
 from ..git.packs import carrier_content, write_commit
 from ..git.program import GitError
@@ -43,6 +44,7 @@ _SENT = "sent.json"
 PACKS = ".packs"
 """What was packed for hosts, beside the work of the runs."""
 _PATH = "or share the files with the hosts (hosts: {code: path})"
+_FALSE = ("", "0", "false", "no", "off")
 _WITHOUT_HEAD = "commit something first"
 
 
@@ -142,11 +144,16 @@ def usable(directory: str) -> Repository:
     if repository.head is None:
         what = "its files cannot be sent to a host: its repository has no commit yet"
         raise LaunchError(what, where=where, hint=_WITHOUT_HEAD)
-    entries = repository.git.configured()
-    if any(entry.key == "extensions.partialclone" for entry in entries):
+    if any(map(_says_partial, repository.git.configured())):
         what = "its files cannot be sent to a host: its repository is a partial clone, which has not all of them"
         raise LaunchError(what, where=where, hint=_PATH)
     return repository
+
+
+def _says_partial(entry: Entry) -> bool:
+    """Return whether a setting is what git knows a partial clone by, the first of which only old versions write."""
+    is_remotes = entry.key.startswith("remote.") and entry.key.endswith(".promisor")
+    return entry.key == "extensions.partialclone" or (is_remotes and entry.value.lower() not in _FALSE)
 
 
 def _taken(project: paths.Project, repository: Repository) -> _Taken:

@@ -485,3 +485,40 @@ async def test_removing_a_repository_goes_on(machines: Machines) -> None:
     left.mkdir(parents=True)
     await machines.host.purge(7 * 86400.0)
     assert not left.parent.exists()
+
+
+@pytest.mark.parametrize("is_known", [False, True], ids=["first", "next"])
+async def test_a_shallow_clone_is_sent_as_any(tmp_path: Path, machines: Machines, is_known: bool) -> None:
+    """Files travel without history, so a clone that lacks some of that sends all; what comes back is on its commit."""
+    commit(machines.root, "first")
+    write(machines.root, {"a.txt": "one\ntwo\nthree\n"})
+    commit(machines.root, "second")
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{machines.root}", str(clone))
+    shallow = Machines(own(clone), machines.spool)
+    assert git(clone, "rev-parse", "--is-shallow-repository") == "true"
+    if is_known:
+        (first,) = shallow.launch()
+        await shallow.begin(first)
+        await shallow.end(first)
+    write(clone, {"docs/c.md": "c\nd\n", "new.txt": None})
+    (meta,) = shallow.launch()
+    place = await shallow.begin(meta)
+    assert {name: text for name, text in below(clone).items() if not name.startswith(".pi/")} == below(place)
+    write(place, {"a.txt": "theirs\n", "made.txt": "made\n"})
+    brought = await shallow.end(meta)
+    assert brought.errors == ()
+    changed = git(clone, "diff", "--name-status", brought.snapshot, brought.branch).split("\n")
+    assert ["M\ta.txt", "A\tmade.txt"] == changed
+    assert git(clone, "rev-list", "--count", brought.branch) == "3"
+    git(clone, "fsck", "--strict")
+
+
+def test_a_partial_clone_is_refused(tmp_path: Path, machines: Machines) -> None:
+    """One that leaves files on its server is told from a shallow one, whose files are all there."""
+    commit(machines.root, "first")
+    git(machines.root, "config", "uploadpack.allowFilter", "true")
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", "--filter=blob:none", f"file://{machines.root}", str(clone))
+    with pytest.raises(LaunchError, match="is a partial clone, which has not all of them"):
+        Machines(own(clone), machines.spool).launch()
