@@ -33,6 +33,7 @@ from subdeck.core.run.place import read_permit, read_place
 from subdeck.core.system import files
 
 from tests.core.hosting import until
+from tests.core.repositories import git, make
 from tests.core.teller import OTHER, Teller, Told, log, relay
 
 
@@ -256,6 +257,16 @@ async def test_what_is_too_large_for_any_message(
         assert (RunReason.START_FAILED, "relay") == (result.reason, result.written_by)
         assert "its prompt and conversation (3 MB) are more than goes to a host (2 MB)" == result.error_message
         assert not [asked for asked in teller.asked if isinstance(asked, Start)]
+
+
+async def test_the_commit_that_a_run_is_to_find_travels(project: Project, teller: Teller) -> None:
+    """With `code: path` a host is told which commit the directory is at here, so that it refuses another one."""
+    root = make(Path(project.root), {"a.txt": "one\n"})
+    run = Told(project, teller, cwd=str(root))
+    (run.dir / paths.ENVIRONMENT).write_bytes(b"{}")
+    async with relay(project, teller):
+        starts = await until(lambda: [one for one in teller.asked if isinstance(one, Start)], "the run to be started")
+    assert git(root, "rev-parse", "HEAD").strip() == starts[0].head
 
 
 async def test_a_run_that_its_host_forgot(project: Project, teller: Teller) -> None:
