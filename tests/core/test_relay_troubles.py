@@ -208,3 +208,24 @@ async def test_a_relay_waits_for_what_was_given_up(project: Project, teller: Tel
     teller.known = ()
     await asyncio.wait_for(task, 20)
     assert artifacts.read_late_result(str(given_up.dir))
+
+
+async def test_what_was_given_up_is_ended_however_often_it_takes(project: Project, teller: Teller) -> None:
+    """A host that does not hear it, or cannot do it, is told again; then it is told no more."""
+    run = Told(project, teller)
+    fields = {"reason": RunReason.LOST, "written_by": artifacts.GIVEN_UP_BY}
+    artifacts.write_result(str(run.dir), msgspec.json.decode(run.end(**fields).result, type=RunResult))
+    teller.known, teller.says = (run.id,), Answer(Said.REFUSED, "OSError: No space left on device")
+
+    def stops() -> int:
+        return sum(isinstance(asked, Stop) for asked in teller.asked)
+
+    async with relay(project, teller):
+        await until(lambda: stops() > 2, "it to be told again")
+        teller.says = Answer(Said.TOLD)
+        told = stops()
+        await until(lambda: stops() > told, "it to be told once more")
+        told = stops()
+        await teller.heard()
+        await teller.heard()
+        assert told == stops()

@@ -132,7 +132,9 @@ class Courier:
     async def end_there(self, host: Host, run_id: str, why: str) -> None:
         """End what goes on of a run that nobody waits for any more."""
         request = StopRequest(by=f"{GIVEN_UP_BY}, who had {why} it", force=True, at=paths.now_iso())
-        await self._ask(host, Verb.STOP, Stop(self._relay, run_id, msgspec.json.encode(request)))
+        answer = await self._ask(host, Verb.STOP, Stop(self._relay, run_id, msgspec.json.encode(request)))
+        if answer.said not in (Said.TOLD, Said.UNKNOWN):
+            raise BadMessage(f"{host.name} did not take the request to end {run_id}: {answer.said} {answer.why}")
 
     async def send(self, host: Host, run: Remote) -> None:
         """Pass on what was sent to a run, in its order; each is kept until the host has it."""

@@ -84,6 +84,8 @@ class Relay:
         self._given_up: dict[str, Remote] = {}
         self._deleted: set[str] = set()
         """Runs that are on a host, and whose directory is not here any more."""
+        self._told: set[str] = set()
+        """Those of both whose host has heard that they are to end."""
         self._not_ours: set[str] = set()
         """Names in `active/` that no relay cares for."""
         self._seen: dict[str, tuple[int, float | None]] = {}
@@ -370,8 +372,11 @@ class Relay:
                 self._do("ack", end.run, partial(self._courier.ack, host, end.run))
             elif run := self._run_at(end.run, host):
                 self._do("end", end.run, partial(self._end, host, run, end.result))
-        for run_id in known - self._remotes.keys() - self._given_up.keys():
-            self._settle(host, run_id)
+        for run_id in known - self._remotes.keys():
+            if run_id in self._given_up:
+                self._end_there(host, run_id, "given up")
+            else:
+                self._settle(host, run_id)
         for run_id in pulled.offers:
             self._offered(host, run_id)
         if not is_fine:
@@ -489,9 +494,10 @@ class Relay:
                 if not files.is_there(self.project.runs):
                     return
                 self._deleted.add(run_id)
-                self._do("stop", run_id, partial(self._courier.end_there, host, run_id, "deleted"))
+                self._end_there(host, run_id, "deleted")
                 return
             self._deleted.discard(run_id)
+            self._told.discard(run_id)
             result = artifacts.read_result(run_dir, certain=True)
             if result is None:
                 return  # it is not taken up yet
@@ -506,9 +512,18 @@ class Relay:
             run.is_given_up = True
             if run.spool == host.spool:
                 self._given_up[run_id] = run
-                self._do("stop", run_id, partial(self._courier.end_there, host, run_id, "given up"))
+                self._end_there(host, run_id, "given up")
         except OSError as error:
             self._journal.note(f"{run_id}: {error}")
+
+    def _end_there(self, host: Host, run_id: str, why: str) -> None:
+        """Have a host end a run that nobody waits for any more, unless it has heard that."""
+        if run_id not in self._told:
+            self._do("stop", run_id, partial(self._ended_there, host, run_id, why))
+
+    async def _ended_there(self, host: Host, run_id: str, why: str) -> None:
+        await self._courier.end_there(host, run_id, why)
+        self._told.add(run_id)
 
     # --- what takes time ---
 
