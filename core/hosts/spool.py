@@ -8,6 +8,7 @@ import asyncio
 import os
 import re
 import time
+from collections.abc import Collection
 
 import msgspec
 from msgspec import Struct
@@ -175,7 +176,7 @@ class Spool:
             self.add(run_id)
         for run_id in self.known - there:
             self.forget(run_id)
-        self._settle()
+        self._settle(self.open)
 
     def sweep(self) -> None:
         """Take in which bells were rung, came or went since the last time; look at all runs now and then."""
@@ -185,10 +186,8 @@ class Spool:
             return
         bells = self._read_bells()
         changed = {run_id for run_id, bell in bells.items() if self._bells.get(run_id) != bell}
-        has_gone = bool(self._bells.keys() - bells.keys())
         self._bells = bells
-        if has_gone:
-            self._settle()
+        self._settle(self.open - bells.keys())  # also one that came and ended since the last time
         if changed:
             self.ring(*(changed & self.open))
 
@@ -233,8 +232,9 @@ class Spool:
         self._changed.pop(run_id, None)
         self._end(run_id)
 
-    def _settle(self) -> None:
-        for run_id in [run_id for run_id in self.open if self.has_ended(run_id)]:
+    def _settle(self, run_ids: Collection[str]) -> None:
+        """Note which of these runs have ended."""
+        for run_id in [run_id for run_id in run_ids if self.has_ended(run_id)]:
             self._end(run_id)
             self.ring(run_id)
 

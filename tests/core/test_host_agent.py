@@ -10,9 +10,9 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.hosts.host_agent import HostAgent
 from subdeck.core.hosts.protocol import Answer, Said
-from subdeck.core.hosts.spool import SpoolBusy
+from subdeck.core.hosts.spool import Spool, SpoolBusy, SpoolRoot
 
-from tests.core.hosting import Asking, host_meta, hosting, until
+from tests.core.hosting import RELAY, Asking, host_meta, hosting, until
 
 
 async def test_a_run_is_mirrored_to_its_end(tmp_path: Path) -> None:
@@ -93,6 +93,18 @@ async def test_a_slot_is_held_for_a_run(tmp_path: Path) -> None:
         assert Answer(Said.OVER) == await asyncio.wait_for(held, 20)
         assert () == (await relay.pull(wait=0)).offers
         assert Answer(Said.OVER) == await relay.hold(meta.run_id)
+
+
+def test_a_run_that_is_shorter_than_a_look(tmp_path: Path) -> None:
+    """One whose bell came and went between two looks at them has ended for the next, not only when all are looked at."""
+    spool, run_id = Spool(SpoolRoot(str(tmp_path / "spool")), RELAY), host_meta().run_id
+    spool.make()
+    run_dir = Path(spool.project.run_dir(run_id))
+    run_dir.mkdir()
+    spool.add(run_id)
+    (run_dir / paths.RESULT).touch()
+    spool.sweep()
+    assert run_id not in spool.open
 
 
 async def test_an_offer_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
