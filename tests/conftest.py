@@ -48,6 +48,7 @@ STARTS_PROCESSES = (
     "test_finalization.py",
     "test_follow.py",
     "test_foreign.py",
+    "test_forker.py",
     "test_git_*.py",
     "test_hold.py",
     "test_hosts_*.py",

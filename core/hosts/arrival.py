@@ -22,6 +22,7 @@ from ..launch.child_session import ChildSession, prepare
 from ..run import artifacts
 from ..run.changes import CheckCommand
 from ..run.model import SCHEMA_VERSION, RunMeta, RunnerKind, RunReason, RunResult, RunStatus, newer_schema
+from ..runners.forker import Forker
 from ..runners.process import HasGone, WrapperCall, reap, start_wrapper
 from ..system import files
 from ..text.decoding import UNDECODABLE, decode, why
@@ -51,6 +52,7 @@ class Place(Struct, frozen=True):
     slot_files: str
     lease: str
     """The file."""
+    forker: Forker
 
 
 class Arrived(Struct, frozen=True):
@@ -242,7 +244,7 @@ def _start_wrapper(
         environment={name: value for name, value in os.environ.items() if name not in _NOT_THE_HOSTS},
     )
     with _STARTING:
-        return start_wrapper(call, "")
+        return start_wrapper(call, "", forker=place.forker)
 
 
 def reap_wrappers() -> None:

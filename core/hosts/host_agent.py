@@ -22,6 +22,7 @@ from ..run import artifacts
 from ..run.inbox import Entry, EntryKind, InboxClosed, pass_on
 from ..run.model import StopRequest
 from ..run.snapshot import Queued, RunSnapshot
+from ..runners.forker import Forker
 from ..system import files, processes
 from ..system.log import log_fault
 from ..text.decoding import UNDECODABLE, decode, why
@@ -115,6 +116,7 @@ class HostAgent:
         self.spool_id = self._root.id
         self.name = fitting_name(name or processes.host())
         self._files = HostCode(self._root.path)
+        self._forker = Forker()
         self._spools = {relay: Spool(self._root, relay) for relay in self._root.relays()}
         self._offers: dict[tuple[str, str], _Offer] = {}
         self._arriving: dict[tuple[str, str], asyncio.Task[Answer]] = {}
@@ -186,6 +188,7 @@ class HostAgent:
             task.cancel()
         self._quick.shutdown(wait=False, cancel_futures=True)
         self._slow.shutdown(wait=False, cancel_futures=True)
+        self._forker.close()
         self._root.close()
 
     # --- the verbs ---
@@ -268,7 +271,7 @@ class HostAgent:
         spool.make()
         spool.keep_terms(Terms(asked.lease_operator, asked.keep, asked.keep_unused))
         spool.renew()  # before anything starts that would find an old one
-        place = Place(self.name, spool.project, self.slots, self._root.slots, spool.lease)
+        place = Place(self.name, spool.project, self.slots, self._root.slots, spool.lease, self._forker)
         return take_in(asked, place, directory)
 
     async def _let_go(self, spool: Spool, run_id: str, arrived: Arrived) -> None:

@@ -14,6 +14,7 @@ from ..run.model import RunMeta, RunnerKind
 from ..system import files, processes
 from ..text.plain import one_line
 from . import standby
+from .forker import Forker
 
 HasGone = Callable[[], bool]
 """Returns True once a wrapper has ended, without waiting."""
@@ -70,9 +71,12 @@ def usable_runner(name: str) -> RunnerKind:
     return runner
 
 
-def start_wrapper(call: WrapperCall, tmux_socket: str, host_env: Sequence[str] = ()) -> HasGone:
+def start_wrapper(
+    call: WrapperCall, tmux_socket: str, host_env: Sequence[str] = (), forker: Forker | None = None
+) -> HasGone:
     """Start the wrapper as the run's meta says; on a host with those variables of the launcher that `host_env` names.
 
+    Who starts many has a forker for them.
     Raises LaunchError, or SubdeckError where tmux cannot be run.
     """
     if call.meta.runner == RunnerKind.TMUX:
@@ -82,6 +86,8 @@ def start_wrapper(call: WrapperCall, tmux_socket: str, host_env: Sequence[str] =
 
         return start(call.project, call.run_dir, call.environment, call.arguments, host_env)
     reap()
+    if forker and (forked := _fork_off(call, forker)):
+        return forked
     has_gone = _hand_to_standby(call) or _start_process(call)
     _started.append(has_gone)
     return has_gone
@@ -101,6 +107,11 @@ def _hand_to_standby(call: WrapperCall) -> HasGone | None:
         return None
     standby.forget()  # not before: a launcher that is interrupted on the way dismisses it
     return ready.has_gone
+
+
+def _fork_off(call: WrapperCall, forker: Forker) -> HasGone | None:
+    pid = None if call.in_scope else forker.fork_off(call.arguments, call.environment)
+    return None if pid is None else _end_of(pid)
 
 
 def _start_process(call: WrapperCall) -> HasGone:
@@ -134,5 +145,10 @@ def _start_in_tmux(call: WrapperCall, socket: str) -> HasGone:
     pid = tmux.open_window(
         socket, session, window, call.meta.run_id, (*mark, *call.argv, "--tmux", socket, session, window)
     )
+    return _end_of(pid)
+
+
+def _end_of(pid: int) -> HasGone:
+    """Return what tells of the end of a process that somebody else reaps."""
     started = processes.start_time(pid)
     return lambda: started is None or not processes.is_alive(pid, started)

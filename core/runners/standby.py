@@ -22,7 +22,7 @@ LOAD_TIMEOUT_S = 10.0
 
 MARK = "SUBDECK_RUN_ID"
 """`processes.RUN_MARK`, without what that module loads."""
-_UNMARKED = "-" * 22
+UNMARKED = "-" * 22
 """Room for a run's id in the environment that others see: written over once it is known."""
 
 _FOR_AGENT = "SUBDECK_AGENT_ENVIRONMENT"
@@ -125,15 +125,15 @@ def _spawn(orders: int, loaded: int) -> int | None:
         (os.POSIX_SPAWN_DUP2, loaded, 1),
         (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
     )
-    argv = (sys.executable, "-P", "-E", *_loading(), OPTION)
+    argv = (sys.executable, "-P", "-E", *loading(), OPTION)
     try:
-        environment = {**os.environ, MARK: _UNMARKED}
+        environment = {**os.environ, MARK: UNMARKED}
         return os.posix_spawn(sys.executable, argv, environment, file_actions=streams, setsid=True)
     except (OSError, NotImplementedError):
         return None
 
 
-def _loading() -> tuple[str, ...]:
+def loading() -> tuple[str, ...]:
     """Return how its interpreter finds and starts the wrapper. Where we are installed beside what we need, it is told
     that place: to find out by itself takes it 2 ms.
     """

@@ -35,11 +35,13 @@ from .runner_file import RunnerFile
 
 NO_GROUP = "--no-group"
 """The option by which a run gets no control group of its own."""
+FORK = "--fork"
+"""`forker.OPTION`, without that module."""
 
 
 def main(arguments: list[str]) -> int:
-    if arguments == [standby.OPTION]:
-        arguments = _stand_by()
+    if arguments in ([standby.OPTION], [FORK]):
+        arguments = _ordered(arguments[0])
         if not arguments:
             return 0
     run_dir, activity_file, *options = arguments
@@ -76,6 +78,7 @@ def main(arguments: list[str]) -> int:
         containment = Containment(run_dir, runner, may_group=may_group)
         leave = containment.remove
         supervise = _load()
+        processes.become_subreaper()
         supervise(
             *(run_dir, activity_file, signals, containment), events_written=int(queue.reported), check_order=check
         )
@@ -122,22 +125,34 @@ def _finish(run_dir: str) -> bool:
     return proof in (Proof.FINISHED, Proof.GONE, Proof.FOREIGN)
 
 
-def _stand_by() -> list[str]:
-    """Load all that a run needs, then wait for one; return the arguments, none where there is nothing to run."""
+def _ordered(option: str) -> list[str]:
+    """Load all that a run needs, then wait for one; return the arguments, none where there is nothing to run.
+
+    By the option it is run by this process, or by one that is forked off.
+    """
     processes.close_inherited()
     os.chdir("/")
-    _load(f"{KINDS[USUAL]}.child")
-    arguments = standby.receive()
-    if arguments is None:
-        return []
-    processes.wear_mark(os.path.basename(arguments[0]))
-    stderr = files.open_private(os.path.join(arguments[0], paths.STDERR), os.O_WRONLY | os.O_APPEND)
+    _load(f"{KINDS[USUAL]}.child", "ctypes")
+    if option == FORK:
+        from ..runners import forker
+
+        arguments = forker.serve()
+    else:
+        arguments = standby.receive() or []
+    if arguments:
+        _appear_as(arguments[0])
+    return arguments
+
+
+def _appear_as(run_dir: str) -> None:
+    """Have the mark and the streams of the wrapper of a run, as seen from outside."""
+    processes.wear_mark(os.path.basename(run_dir))
+    stderr = files.open_private(os.path.join(run_dir, paths.STDERR), os.O_WRONLY | os.O_APPEND)
     nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for source, descriptor in ((nowhere, 0), (nowhere, 1), (stderr, 2)):
         os.dup2(source, descriptor)
     os.close(nowhere)
     os.close(stderr)
-    return arguments
 
 
 def _load(*parts: str) -> Callable[..., None]:
@@ -149,7 +164,6 @@ def _load(*parts: str) -> Callable[..., None]:
     import_light(f"{__package__}.supervise", StandIn("re"), parts=parts)  # 2 ms that pass while the child starts
     from .supervise import supervise
 
-    processes.become_subreaper()
     gc.freeze()
     gc.enable()
     return supervise

@@ -96,7 +96,7 @@ async def test_a_slot_is_held_for_a_run(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_shorter_than_a_look(tmp_path: Path) -> None:
-    """One whose bell came and went between two looks at them has ended for the next, not only when all are looked at."""
+    """One whose bell came and went between two looks at them has ended for the next one, not only for that at all."""
     spool, run_id = Spool(SpoolRoot(str(tmp_path / "spool")), RELAY), host_meta().run_id
     spool.make()
     run_dir = Path(spool.project.run_dir(run_id))

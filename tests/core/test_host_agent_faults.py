@@ -50,7 +50,7 @@ async def test_a_wrapper_that_dies(tmp_path: Path) -> None:
 async def test_a_wrapper_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the wrapper cannot be started the run has ended, and says why; nothing secret is left."""
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **_others: object) -> None:
         raise LaunchError("the wrapper could not be started: no processes")
 
     monkeypatch.setattr(arrival, "start_wrapper", refuse)

@@ -232,6 +232,6 @@ def test_who_is_told_where_it_is_installed(
     """Only an installation with all that is needed beside it: no checkout is taken for one."""
     (tmp_path / place).parent.joinpath("msgspec").mkdir(parents=True)
     monkeypatch.setattr(standby, "__file__", str(tmp_path / place / "core" / "runners" / "standby.py"))
-    assert told == ("-S" in standby._loading())
+    assert told == ("-S" in standby.loading())
     (tmp_path / place).parent.joinpath("msgspec").rmdir()
-    assert "-S" not in standby._loading()
+    assert "-S" not in standby.loading()
