@@ -43,6 +43,8 @@ class Teller(Carrier):
         self.asked: list[Any] = []
         self.pulled = 0
         self.protocol = PROTOCOL
+        self.slots = 2
+        self.wishes: Mapping[str, Wish] = {}
         self.why_not = ""
         """Why no run can be started there, by the word of the carrier."""
 
@@ -66,13 +68,14 @@ class Teller(Carrier):
         await asyncio.sleep(0.01)
         return self.tells.pop(0) if self.tells else encode(self.pulls())
 
-    def want(self, wishes: Mapping[str, Wish]) -> None: ...
+    def want(self, wishes: Mapping[str, Wish]) -> None:
+        self.wishes = wishes
 
     def pulls(self, **others: Any) -> Pulled:
         told: dict[str, Any] = {
             "spool": SPOOL,
             "host": "h1",
-            "facts": HostFacts(slots=2, subdeck="9.9"),
+            "facts": HostFacts(slots=self.slots, subdeck="9.9"),
             "known": self.known,
         }
         told["protocol"] = self.protocol

@@ -26,6 +26,7 @@ from subdeck.core.hosts.relay.journal import MOST_BYTES, Journal
 from subdeck.core.hosts.relay.relay import relay_id
 from subdeck.core.hosts.relay.remote import Remote
 from subdeck.core.paths import Project
+from subdeck.core.project.queue_order import hold, write_order
 from subdeck.core.run.host_states import read_host_states
 from subdeck.core.run.mark import KEY_BYTES
 from subdeck.core.run.model import LogCaps, RunReason
@@ -201,6 +202,35 @@ async def test_a_host_where_no_run_can_be_started(project: Project, teller: Tell
         await teller.tell(offers=tuple(run.id for run in runs))
         for run in runs:
             await until(lambda run=run: read_permit(str(run.dir)), "its permit")
+
+
+async def test_a_run_whose_host_is_out_of_the_way(project: Project, teller: Teller) -> None:
+    """With a permit it waits for that host, says why it is not started, and is as soon as it can be."""
+    run = Told(project, teller)
+    (run.dir / paths.ENVIRONMENT).write_bytes(b"{}")
+    teller.why_not = "h1 is out of the way"
+    async with relay(project, teller):
+        await until(lambda: waits_for(run) == "h1 is out of the way", "it to say why")
+        assert not teller.asked
+        teller.why_not = ""
+        await until(lambda: [asked for asked in teller.asked if isinstance(asked, Start)], "its start")
+
+
+async def test_the_operators_order_and_hold(project: Project, teller: Teller) -> None:
+    """The run that was moved to the front gets the only slot; while the queue is held nobody does."""
+    first, second = (Told(project, teller, permit="") for _ in range(2))
+    teller.slots = 1
+    write_order(project.slots, [second.id, first.id])
+    hold(project.slots, True)
+    async with relay(project, teller):
+        await until(lambda: waits_for(first) == waits_for(second) == "", "both to be taken up")
+        await teller.tell(offers=(first.id, second.id))
+        assert [None, None] == [read_permit(str(run.dir)) for run in (first, second)]
+        hold(project.slots, False)
+        await until(lambda: teller.wishes.keys() == {second.id}, "the slot to be given to the second")
+        await teller.tell(offers=(first.id, second.id))
+        await until(lambda: read_permit(str(second.dir)), "its permit")
+        assert read_permit(str(first.dir)) is None
 
 
 def waits_for(run: Told) -> str:

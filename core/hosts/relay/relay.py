@@ -426,6 +426,8 @@ class Relay:
             run.trouble = f"{host.name} does not know it any more"
         elif run.permit and run.permit.host != host.name:
             run.trouble = f"its spool was on {run.permit.host}, and is on {host.name}"
+        elif host.why_not:
+            run.trouble = host.why_not
         else:
             self._do("start", run.id, partial(self._started, host, run))
             return
