@@ -12,7 +12,7 @@ from .options import json_option
 from .output import document, say, terminal_width
 from .table import Column, table
 
-COLUMNS = (Column(6), Column(20, least=8), Column(80, least=10), Column(24))
+COLUMNS = (Column(6), Column(20, least=8), Column(80, least=10), Column(60, least=24))
 
 
 @click.command("queue")

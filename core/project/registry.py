@@ -54,6 +54,8 @@ class Registry:
         self._open: dict[str, OpenRun] = {}
         self._siblings: dict[str, OpenRun | None] = {}
         """Other runs that may stand in front of ours in a queue; None once they do not any more."""
+        self._numbered: object = None
+        """By what the queued runs were numbered last; None where one of them is not shown as it stands now."""
         self._lost_on_hosts: set[str] = set()
         """Runs that were given up, and of which a host may still tell another end."""
         self._changed: set[str] = set()
@@ -224,7 +226,9 @@ class Registry:
 
     def _show(self, run: OpenRun) -> None:
         """Make known how an open run stands; a queued one when all are numbered."""
-        if not run.stands_in_queue:
+        if run.stands_in_queue:
+            self._numbered = None
+        else:
             self._put(run.snapshot())
 
     def _finish(self, meta: RunMeta, result: RunResult, is_own: bool) -> None:
@@ -266,9 +270,14 @@ class Registry:
         if not ours:
             return
         state = read_state(self._project.slots)
+        queued = [*ours, *self._queued_siblings()]
+        by = (state.order, state.held, [(run.meta, run.is_passed_over) for run in queued])
+        if by == self._numbered:
+            return
+        self._numbered = by
         place = {run_id: number for number, run_id in enumerate(state.order)}
         lines: Counter[str] = Counter()
-        for run in sorted((*ours, *self._queued_siblings()), key=lambda run: _turn(run.meta, place)):
+        for run in sorted(queued, key=lambda run: _turn(run.meta, place)):
             line = queue_line(run.meta)
             if run.meta.run_id in self._open:
                 self._put(run.snapshot(lines[line] if line else 0, held=bool(line) and state.held))
