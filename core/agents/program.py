@@ -46,6 +46,16 @@ def executable(command: Sequence[str], *, where: str, install: str) -> tuple[str
     return (program, *command[1:])
 
 
+def own_or_installed(command: Sequence[str], name: str, *, kind: str, install: str) -> tuple[str, ...]:
+    """Return the command of the agent of that name as `executable` does. `install` says how the usual program of its
+    kind is got, which helps only who uses that: any other is known by who named it.
+    """
+    setting = f"agents.{name}.command"
+    is_usual = kind in (name, os.path.basename(command[0]) if command else "")
+    install = f"{install}, or name its program in {setting}" if is_usual else f"name its program in {setting}"
+    return executable(command, where=setting, install=install)
+
+
 def package_dir(command: Sequence[str], name: str) -> str | None:
     """Return the directory of the package, by its name without a scope, above the program; None where there is none.
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from subdeck.core.agents.agent import Wanted
 from subdeck.core.agents.choice import catalog_of, choose_agent, offers, settled
-from subdeck.core.config.settings import Settings
-from subdeck.core.errors import UsageError
+from subdeck.core.config.settings import AgentSettings, Settings
+from subdeck.core.errors import AgentUnavailable, UsageError
 from subdeck.core.launch.model import ResolvedModel, resolve_model
 from subdeck.core.run.model import PromptMode, ToolPolicy, Tools
 
@@ -177,3 +177,16 @@ def test_auto_for_the_default_model(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-fake")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-fake")
     assert taken == choose_agent("auto", Settings(default_model=default, roles={"fast": "gpt-5"})).name
+
+
+@pytest.mark.parametrize("command", ["nosuch", "/nosuch/agent"])
+def test_who_named_a_program_is_not_told_to_install_another(programs: Path, command: str) -> None:
+    """The missing program of an agent that the settings name is mended there; the usual one can be installed."""
+    settings = Settings(agents={"mine": AgentSettings((command,)), "other-pi": AgentSettings(("/opt/nosuch/pi",))})
+    hints: list[str] = []
+    for name in ("mine", "other-pi"):
+        with pytest.raises(AgentUnavailable) as caught:
+            choose_agent(name, settings)
+        hints.append(caught.value.hint)
+    assert "name its program in agents.mine.command" == hints[0]
+    assert "npm install" in hints[1] and "agents.other-pi.command" in hints[1]

@@ -43,7 +43,7 @@ class ClaudeAgent(AsksForModels):
     program = "claude"
 
     def find(self, name: str, command: Sequence[str]) -> tuple[str, ...]:
-        return find_claude(command)
+        return find_claude(command, name)
 
     def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
         version = claude_version(command)

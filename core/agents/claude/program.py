@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from ...run.model import PromptMode, RunMeta, ToolPolicy
 from ..child import Command, Start, child_environment, existing
 from ..finalize_tool import CLAUDE_NAME, SERVER, server_command
-from ..program import executable, package, package_dir
+from ..program import own_or_installed, package, package_dir
 from .lines import TOOLS
 
 PACKAGE = "@anthropic-ai/claude-code"
-_INSTALL = f"install it (npm install -g {PACKAGE}), or name its program in agents.claude.command"
+_INSTALL = f"install it (npm install -g {PACKAGE})"
 _NAME = "claude-code"
 
 SETTLED = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
@@ -26,9 +26,9 @@ _TALKING = (
 """What makes it take messages, say which it has read, and ask for leave."""
 
 
-def find_claude(command: Sequence[str]) -> tuple[str, ...]:
+def find_claude(command: Sequence[str], name: str) -> tuple[str, ...]:
     """Return the command with its program as an absolute path. Raises AgentUnavailable saying what to do."""
-    return executable(command, where="agents.claude.command", install=_INSTALL)
+    return own_or_installed(command, name, kind="claude", install=_INSTALL)
 
 
 def claude_version(command: Sequence[str]) -> str | None:

@@ -28,7 +28,7 @@ class CodexAgent(AsksForModels):
     program = "codex"
 
     def find(self, name: str, command: Sequence[str]) -> tuple[str, ...]:
-        return find_codex(command)
+        return find_codex(command, name)
 
     def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
         return AgentChoice(

@@ -6,18 +6,18 @@ import os
 from collections.abc import Mapping, Sequence
 
 from ..child import Command, Start, child_environment, existing, own_variables
-from ..program import executable, package, package_dir
+from ..program import own_or_installed, package, package_dir
 
 PACKAGE = "codex"
 """Its name on npm, without the scope."""
 
-_INSTALL = "install it (npm install -g @openai/codex), or name its program in agents.codex.command"
+_INSTALL = "install it (npm install -g @openai/codex)"
 _KEYS = ("OPENAI_API_KEY", "CODEX_API_KEY")
 
 
-def find_codex(command: Sequence[str]) -> tuple[str, ...]:
+def find_codex(command: Sequence[str], name: str) -> tuple[str, ...]:
     """Return the command with its program as an absolute path. Raises AgentUnavailable saying what to do."""
-    return executable(command, where="agents.codex.command", install=_INSTALL)
+    return own_or_installed(command, name, kind="codex", install=_INSTALL)
 
 
 def codex_version(command: Sequence[str]) -> str | None:

@@ -32,7 +32,7 @@ class PiAgent(AsksForModels):
     program = "pi"
 
     def find(self, name: str, command: Sequence[str]) -> tuple[str, ...]:
-        return find_pi(command)
+        return find_pi(command, name)
 
     def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
         version = pi_version(command)

@@ -15,7 +15,7 @@ from ...system import files
 from ...text.decoding import UNDECODABLE, decode
 from ..child import Command, child_environment, existing
 from ..json_lines import mapping, string
-from ..program import executable, is_since, package, package_dir as package_above, version_numbers
+from ..program import is_since, own_or_installed, package, package_dir as package_above, version_numbers
 
 DEFAULT_TOOLS = ("read", "bash", "edit", "write")
 """What pi offers when it is told nothing."""
@@ -39,10 +39,7 @@ NO_SERVERS_SINCE = (1, 0, 4)
 PACKAGES = ("@earendil-works/pi-coding-agent", "@mariozechner/pi-coding-agent")
 """By which names npm knows pi: today's, and the one of 0.73 and before, which works with node 20."""
 
-_INSTALL = (
-    f"install it (npm install -g {PACKAGES[0]}; with node older than 22.19 {PACKAGES[1]}), "
-    "or name its program in agents.pi.command"
-)
+_INSTALL = f"install it (npm install -g {PACKAGES[0]}; with node older than 22.19 {PACKAGES[1]})"
 _PACKAGE = "pi-coding-agent"
 
 _NODE = r"(?m)^Node\.js v([0-9][0-9.]{0,30})\s*$"
@@ -61,9 +58,9 @@ class _Settings(Struct, rename="camel"):
     default_provider: Any = None
 
 
-def find_pi(command: Sequence[str] = ("pi",)) -> tuple[str, ...]:
+def find_pi(command: Sequence[str] = ("pi",), name: str = "pi") -> tuple[str, ...]:
     """Return the command with its program as an absolute path; raises AgentUnavailable saying what to do."""
-    return executable(command, where="agents.pi.command", install=_INSTALL)
+    return own_or_installed(command, name, kind="pi", install=_INSTALL)
 
 
 def found_credentials(environment: Mapping[str, str]) -> tuple[str, ...]:
