@@ -28,8 +28,7 @@ def watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller)
     (run,) = launched
     progress = _Progress(engine, run, canceller)
     where = f"{run.meta.agent} {run.meta.resolved_model}".rstrip()
-    runner = " ".join(filter(None, (run.meta.runner, run.host)))
-    progress.tell(one_line(f"{run.run_id} · {run.meta.title} · {where} · {runner}"))
+    progress.tell(one_line(f"{run.run_id} · {run.meta.title} · {where} · {run.meta.runner}"))
     ended = engine.wait((run.run_id,), on_update=progress.take, stop=canceller)
     if ended and not ended[0].has_ended:
         progress.tell(f"cancelling {run.meta.short_id} …")
@@ -55,6 +54,8 @@ class _Progress:
         self._formatter = ProgressFormatter()
         self._asking = Asking()
         self._held = ""
+        self._place = ""
+        """What was said last of where it is."""
         self._broken = False
 
     def tell(self, text: str) -> None:
@@ -68,11 +69,20 @@ class _Progress:
             self._canceller.set()
 
     def take(self, update: Update) -> None:
-        """Show what is new, and how to reply to what the child asks."""
+        """Show where it is, what is new, and how to reply to what the child asks."""
+        for run in update.runs:
+            self._show_place(run)
         self.show()
         for _, command in self._asking.new(update.runs):
             self._release()
             self.tell(f"  {command}")
+
+    def _show_place(self, run: RunSnapshot) -> None:
+        place = place_line(run)
+        if place not in ("", self._place):
+            self._place = place
+            self._release()
+            self.tell(place)
 
     def show(self) -> None:
         for event in self._events.read():
@@ -95,6 +105,17 @@ class _Progress:
         if self._held:
             self.tell(self._held)
             self._held = ""
+
+
+def place_line(run: RunSnapshot) -> str:
+    """Return what a run for a host waits for, or where it is; not how many are ahead, which changes often. Empty for
+    any other run.
+    """
+    place = describe.whereabouts(run).partition(" (")[0]
+    if run.has_ended or not place:
+        return ""
+    is_there = run.place is not None and place == run.place.host
+    return f"on {place}" if is_there else f"{describe.state(run)} · {place}"
 
 
 def _closing(run: RunSnapshot, result: RunResult) -> list[str]:

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 from subdeck.core import paths
+from subdeck.core.cli.watching import place_line
 from subdeck.core.delegation.results import run_fields
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
@@ -107,6 +108,21 @@ def seen(engine: Engine, run_id: str) -> RunSnapshot:
 def test_words(status: str, fields: dict[str, Any], words: str) -> None:
     """A run of another machine is put into the same words everywhere: how it stands, and where."""
     assert words == describe.standing(make_snapshot(remote(), status, **fields))
+
+
+@pytest.mark.parametrize(
+    ("status", "fields", "line"),
+    [
+        ("queued", {"waits_for": WaitsFor.HOST, "ahead": 12}, "◌ queued · waits for a host"),
+        ("queued", {"place": ON_H07}, "on h07"),
+        ("running", {"place": ON_H07}, "on h07"),
+        ("running", {"place": GONE, "elsewhere": True}, "? unknown · h07 not heard since 14:02"),
+        ("completed", {"place": ON_H07}, ""),
+    ],
+)
+def test_who_waits_for_a_run_is_told_where_it_is(status: str, fields: dict[str, Any], line: str) -> None:
+    """`subdeck run` says why nothing happens yet, and which host it is that does it."""
+    assert line == place_line(make_snapshot(remote(), status, **fields))
 
 
 def test_words_of_another_day() -> None:
