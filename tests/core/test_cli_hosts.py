@@ -173,7 +173,7 @@ def test_a_cluster_to_try_ends_with_ctrl_c(project_dir: Path) -> None:
         assert processes.marked(run_id)
         kept.send_signal(signal.SIGINT)
         out, err = (text.decode() for text in kept.communicate(timeout=60))
-        assert "subdeck run PRESET" in out
+        assert "subdeck run --runner hosts --no-preset" in out
         assert "Stopping 1 run …" in err
         assert "Traceback" not in err
         assert 0 == kept.returncode

@@ -129,9 +129,11 @@ def test_the_facts_of_a_place() -> None:
     """The detail says on which host a run is and since when, what was asked for, and why it waits."""
     place = Place(PlaceState.PLACED, host="h07", since="2026-11-23T13:00:00Z", heard_at="2026-11-23T14:01:58Z")
     facts = facts_of(a_remote_run(1, place=place, meta_needs={"gpu": 1.0}))
-    for expected in ("runner hosts", "needs gpu 1", "host h07", "there since 2026-11-23", "last heard of 2026-11-23"):
+    for expected in ("runner hosts", "needs gpu 1", "host h07", "there since 2026-11-23"):
         assert expected in facts
     assert "lease left" not in facts
+    assert "last heard of" not in facts, "a host in reach is heard all the time"
+    assert "last heard of 2026-11-23" in facts_of(away(NOW))
     waits = a_remote_run(1, "queued", host="", place=Place(PlaceState.WAITS), meta_host="h03", waits_for="host")
     assert "asked for host h03" in facts_of(waits)
     assert "host h07" not in facts_of(waits)

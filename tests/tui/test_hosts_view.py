@@ -16,7 +16,7 @@ from subdeck.core.paths import Project
 from subdeck.core.run.host_states import HostState, HostStates, write_host_states
 from subdeck.tui.hosts.asking import Examined, ask_hosts, examine_host
 from subdeck.tui.hosts.figures import Reach, back_texts, figures, lost_texts
-from subdeck.tui.hosts.rows import Shown, cells, facts, heading
+from subdeck.tui.hosts.rows import Shown, cells, facts, heading, layout
 from subdeck.tui.hosts.screen import HostsScreen, empty_lines, fault_lines
 
 from .deck import Deck, opened
@@ -174,6 +174,14 @@ async def test_figures_give_way(project_dir: Path) -> None:
 # --- the view --------------------------------------------------------------------------------------------------------
 
 
+def test_a_table_takes_no_room_for_nothing() -> None:
+    """States stand beside the names; labels have a column where a host has one."""
+    short, long = Shown(a_host("h1", labels={}), True, NOW), Shown(a_host("h" * 20, labels={"gpu": 1.0}), True, NOW)
+    heads = [heading(layout(shown, 150)) for shown in ([short], [short, long])]
+    assert [12, 21] == [layout(shown, 150).name for shown in ([short], [short, long])]
+    assert [False, True] == ["has" in head for head in heads]
+
+
 @pytest.mark.parametrize("width", [20, 40, 60, 78, 118, 198])
 @pytest.mark.parametrize("text", HOSTILE)
 def test_rows_are_as_wide_as_the_table(width: int, text: str) -> None:
@@ -181,9 +189,10 @@ def test_rows_are_as_wide_as_the_table(width: int, text: str) -> None:
     host = a_host(text, subdeck=text, python=text, carrier=text, carrier_version=text, labels={text: 1.0}, address=text)
     for is_told in (True, False):
         shown = Shown(host, is_told, NOW)
-        row = "".join(part for part, _ in cells(shown, width))
+        table = layout([shown], width)
+        row = "".join(part for part, _ in cells(shown, table))
         assert cell_len(row) <= width
-        assert cell_len(heading(width)) == cell_len(row)
+        assert cell_len(heading(table)) == cell_len(row)
         for line in (row, facts(shown)):
             assert not [char for char in line if ord(char) < 32 or 0x7F <= ord(char) < 0xA0]
 

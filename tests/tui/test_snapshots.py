@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
+from subdeck.core.config.host_settings import HostsSettings
 from subdeck.core.doctor import Check, State
 from subdeck.core.presets.file import Preset, PresetProblem
 from subdeck.core.run.model import PresetSource, RunReason, Usage, WaitsFor
@@ -180,7 +181,8 @@ async def test_the_hosts(
     """What is wrong above, a row for each host, and all of the one at the cursor below."""
     for module in (screen_of_hosts, watch):
         monkeypatch.setattr(module, "datetime", FrozenTime)
-    now, hosts = FrozenTime.now(UTC), Hosts(project_dir, a_run(1, "completed"))
+    now = FrozenTime.now(UTC)
+    hosts = Hosts(project_dir, a_run(1, "completed"), hosts=HostsSettings(attach={"h10": "me@h10"}))
     faults = ("me@h11: Permission denied (publickey)",)
     hosts.tell(
         *(a_host(f"h0{number}", heard_at=iso(now), used=number, runs=number % 3) for number in range(1, 6)),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...core.run.snapshot import Counts
 
 STATE_WIDTH = 10
-NAME_WIDTH = 10
+NAME_WIDTH = 12
 DETAIL_WIDTH = 70 - STATE_WIDTH - NAME_WIDTH
 """What the dialog leaves beside the two."""
 FIX_WIDTH = 64

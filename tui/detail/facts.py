@@ -187,7 +187,7 @@ def _place(run: RunSnapshot, now: datetime, lease: float) -> Facts:
         return
     yield "host", one_line(place.host, 64)
     yield "there since" if place.state is PlaceState.PLACED else "out of reach since", _local(place.since)
-    yield "last heard of", _local(place.heard_at)
+    yield "last heard of", _local(place.heard_at) if run.is_out_of_reach else ""
     yield "lease left", _lease_left(place.heard_at, now, lease) if run.is_out_of_reach else ""
     yield "what was seen", one_line(place.why, 300)
     yield "ssh", one_line(place.address, 100)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,7 +13,7 @@ from ...core import __version__
 from ...core.config.host_needs import needs_words
 from ...core.run.describe import NOTHING, moment, span
 from ...core.text.plain import one_line
-from ..text.cells import fit
+from ..text.cells import cells as cell_width, fit
 from .figures import NAME, name_of
 
 if TYPE_CHECKING:
@@ -105,29 +105,40 @@ COLUMNS: tuple[Column, ...] = (
 """Those that give way first come last."""
 
 
+class Layout(NamedTuple):
+    name: int
+    """Cells of the names."""
+    columns: tuple[Column, ...]
+    """What fits beside them."""
+
+
 @lru_cache(32)
-def columns_at(width: int) -> tuple[tuple[Column, ...], int]:
-    """Return what fits beside the names, and how wide these are."""
+def _layout(width: int, name: int, *, has_labels: bool) -> Layout:
     room = width - LEAST_NAME
     shown: list[Column] = []
     for column in COLUMNS:
         if column.width > room:
             break
-        shown.append(column)
-        room -= column.width
-    return tuple(shown), LEAST_NAME + min(room, 24)
+        if has_labels or column is not COLUMNS[-1]:
+            shown.append(column)
+            room -= column.width
+    return Layout(LEAST_NAME + max(0, min(room, name - LEAST_NAME)), tuple(shown))
 
 
-def heading(width: int) -> str:
-    columns, name = columns_at(width)
-    return fit("host", name) + "".join(_cell(column.heading, column) for column in columns)
+def layout(hosts: Sequence[Shown], width: int) -> Layout:
+    """Lay out the table: the names are as wide as they have to be, and there are labels only where a host has one."""
+    longest = max((cell_width(one_line(shown.host.name, NAME)) for shown in hosts), default=0)
+    return _layout(width, longest + 1, has_labels=any(shown.host.labels for shown in hosts))
 
 
-def cells(shown: Shown, width: int) -> list[Cell]:
+def heading(table: Layout) -> str:
+    return fit("host", table.name) + "".join(_cell(column.heading, column) for column in table.columns)
+
+
+def cells(shown: Shown, table: Layout) -> list[Cell]:
     """Return the row of a host."""
-    columns, name = columns_at(width)
-    row: list[Cell] = [(fit(one_line(shown.host.name, NAME), name), "" if shown.in_reach else MUTED)]
-    for column in columns:
+    row: list[Cell] = [(fit(one_line(shown.host.name, NAME), table.name), "" if shown.in_reach else MUTED)]
+    for column in table.columns:
         colour = MUTED
         if column is COLUMNS[0]:
             colour = RUNNING if shown.in_reach else AWAY if shown.is_told else MUTED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..widgets.line_view import RowList
-from .rows import Shown, cells, heading
+from .rows import Shown, cells, heading, layout
 
 
 class HostTable(RowList, can_focus=True, inherit_bindings=False):
@@ -38,13 +38,13 @@ class HostTable(RowList, can_focus=True, inherit_bindings=False):
         return bool(self._shown)
 
     def head_line(self, width: int) -> str:
-        return heading(width)
+        return heading(layout(self._shown, width))
 
     def empty_lines(self) -> list[str]:
         return list(self.empty)
 
     def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
-        return cells(self._shown[row], width)
+        return cells(self._shown[row], layout(self._shown, width))
 
     def cursor_moved(self) -> None:
         self.post_message(self.Highlighted())

@@ -306,4 +306,14 @@ def _facts(run: RunSnapshot) -> list[str]:
     meta = run.meta
     origin = str(meta.preset_source) if meta.preset else ""
     changed = f"changed {run.changes.brief}" if run.changes and run.changes.files else ""
-    return [part for part in (origin, meta.runner, one_line(meta.resolved_model, 40), meta.run_id, changed) if part]
+    return [
+        part
+        for part in (
+            origin,
+            one_line(run.host, 40) or meta.runner,
+            one_line(meta.resolved_model, 40),
+            meta.run_id,
+            changed,
+        )
+        if part
+    ]

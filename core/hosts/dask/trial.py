@@ -121,8 +121,8 @@ def _next_steps(count: int, slots: int) -> str:
     return (
         f"A cluster to try: {hosts} on this machine, {slots} runs each at the same time.\n"
         "In another terminal:\n"
-        "  subdeck hosts                        the hosts\n"
-        '  subdeck run PRESET "TASK" --runner hosts\n'
+        "  subdeck hosts                                                lists the hosts\n"
+        '  subdeck run --runner hosts --no-preset "List the modules"    runs on one of them\n'
         "ctrl-C ends it, and stops what runs on it."
     )
 
