@@ -84,7 +84,7 @@ async def test_a_carrier_that_misses_a_cancellation(project_dir: Path, tmp_path:
         await there.kill()
         there.carrier.run = connect
         there.begin()
-        await until(lambda: there.relay and there.relay._carrying, "the carrier to work")
+        await until(lambda: there.relay and there.relay._connections._carrying, "the carrier to work")
         await asyncio.wait_for(there.kill(), 20)
         assert cancelled.is_set()
 

@@ -48,7 +48,8 @@ def project(project_dir: Path) -> Project:
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What failed is tried again at once."""
-    monkeypatch.setattr("subdeck.core.hosts.relay.relay.AGAIN_S", 0.05)
+    for module in ("errands", "relay"):
+        monkeypatch.setattr(f"subdeck.core.hosts.relay.{module}.AGAIN_S", 0.05)
 
 
 @pytest.fixture

@@ -36,7 +36,8 @@ def project(project_dir: Path) -> Project:
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What failed is tried again at once."""
-    monkeypatch.setattr("subdeck.core.hosts.relay.relay.AGAIN_S", 0.05)
+    for module in ("errands", "relay"):
+        monkeypatch.setattr(f"subdeck.core.hosts.relay.{module}.AGAIN_S", 0.05)
 
 
 @pytest.fixture
@@ -90,7 +91,7 @@ async def test_a_change_at_the_time_of_another_is_seen(
     project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A directory that was just changed may change again without another time: it is looked at until that is over."""
-    monkeypatch.setattr("subdeck.core.hosts.relay.relay.TICK_S", 60.0)
+    monkeypatch.setattr("subdeck.core.hosts.relay.runs.TICK_S", 60.0)
     run = Told(project, teller, permit="")
     found = relay_of(project, teller)
     for _ in range(3):
