@@ -93,13 +93,14 @@ def take_in(start: Start, place: Place, directory: str | None = None) -> Arrived
         system_prompt_path=meta.system_prompt_path and f"{run_dir}/{paths.SYSTEM_PROMPT}",
     )
     check = _check_option(start)
-    is_new = not os.path.lexists(run_dir)
+    may_have_wrapper = os.path.lexists(run_dir)
     lock = _lock_of(own, start.prompt, place)
     try:
         _furnish(own, start, run_dir, {**agent.env, **start.agent_env})
+        may_have_wrapper = True  # also where starting it fails: one may have been forked off that did not answer
         has_gone = _start_wrapper(own, start, place, check, settings)
     except (SubdeckError, OSError) as error:
-        if not (is_new and is_of_full_disk(error)):  # one that was there may have a wrapper, on its way to take it
+        if may_have_wrapper or not is_of_full_disk(error):
             return _failed(own, run_dir, lock, error)
         files.remove_tree(run_dir)
         os.close(lock)
