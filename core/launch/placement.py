@@ -16,6 +16,7 @@ from ..presets.catalog import Preset
 from ..run.model import RunnerKind, RunRequest
 from ..text.plain import one_line
 
+NONE_HERE = "the offline reader was chosen by what is installed here; name the agent (--agent pi) if hosts have one"
 LOCAL = "leave the runner out, or choose process"
 
 

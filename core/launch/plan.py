@@ -11,7 +11,7 @@ from msgspec.structs import astuple, replace
 
 from .. import paths
 from ..agents.agent import AgentChoice, Wanted
-from ..agents.choice import agent_elsewhere, catalog_of, choose_agent, may_serve, offers, settled
+from ..agents.choice import AUTO, agent_elsewhere, catalog_of, choose_agent, may_serve, offers, settled
 from ..config.workspace import Workspace
 from ..errors import AgentUnavailable, SubdeckError, UsageError, nearest
 from ..models.catalog import INHERIT
@@ -44,7 +44,7 @@ from ..text.plain import one_line
 from .child_session import OURS, ChildSession, Keeper, directory_of, own_session, sticky_session
 from .inherit import Inherited, inherit_from, prompt_with_context
 from .model import ResolvedModel, resolve_model, wanted_model
-from .placement import Placement, placement, refuse_conversation, refuse_worktree
+from .placement import NONE_HERE, Placement, placement, refuse_conversation, refuse_worktree
 
 PREVIOUS = "{previous}"
 
@@ -275,14 +275,18 @@ class Plan:
 
     @cached_property
     def agent(self) -> AgentChoice:
-        preset = self.preset
-        name = self._request.agent or (preset and preset.agent) or self._settings.agent
+        name, model = self._agent_name, wanted_model(self._request.model, self.preset, self._settings)
         try:
-            return choose_agent(name, self._settings, wanted_model(self._request.model, preset, self._settings))
+            return choose_agent(name, self._settings, model)
         except AgentUnavailable as missing:
             if self.runner is not RunnerKind.HOSTS:
                 raise
             return agent_elsewhere(name, self._settings, missing)
+
+    @property
+    def _agent_name(self) -> str:
+        preset = self.preset
+        return self._request.agent or (preset and preset.agent) or self._settings.agent
 
     @cached_property
     def runner(self) -> RunnerKind:
@@ -295,6 +299,9 @@ class Plan:
         settled = placement(self._request, self.preset, self.runner, self._settings)
         if self.runner is RunnerKind.HOSTS and self._request.child_session:
             refuse_conversation(self.agent.naming, self.agent.name)
+        is_last_resort = self._agent_name == AUTO and bool(self.agent.own_model)
+        if self.runner is RunnerKind.HOSTS and is_last_resort and self._settings.hosts.is_set:
+            return replace(settled, warnings=(*settled.warnings, NONE_HERE))
         return settled
 
     @cached_property

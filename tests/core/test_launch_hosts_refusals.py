@@ -19,6 +19,7 @@ from subdeck.core.delegation.schema import specs, tools_for
 from subdeck.core.engine import Engine
 from subdeck.core.errors import AgentUnavailable, RunnerUnavailable, SubdeckError, UsageError
 from subdeck.core.launch.child_session import Keeper, own_session
+from subdeck.core.launch.placement import NONE_HERE
 from subdeck.core.launch.plan import Plan, plan_all
 from subdeck.core.presets.catalog import discover
 from subdeck.core.presets.file import Preset, parse_preset
@@ -294,6 +295,8 @@ def test_an_agent_may_be_on_hosts_alone(
     assert (name, kind, command, RunnerKind.HOSTS) == (meta.agent, meta.kind, meta.agent_command, meta.runner)
     label = planned(engine, settings=settings, **request).agent.label
     assert label == f"{name} (here {'there is no such program' if name == 'mine' else f'{name} is not on PATH'})"
+    assert NONE_HERE not in meta.warnings
+    assert NONE_HERE in decided(engine, settings=replace(settings, agent="auto")).warnings
     with pytest.raises(AgentUnavailable):
         decided(engine, settings=settings, runner="process", **request)
     with pytest.raises(AgentUnavailable, match='no agent is called "nobody"'):
