@@ -23,6 +23,7 @@ from . import shop
 from .changes import changes
 from .compare import compare
 from .day import day, write
+from .hosts import hosts
 from .talk import talk
 from .tour import tour
 
@@ -57,6 +58,7 @@ def main() -> int:
             asyncio.run(talk(picture))
             asyncio.run(compare(picture))
             asyncio.run(changes(project, picture))
+            asyncio.run(hosts(project, picture))
     finally:
         isolation.end_tmux_servers(root)
         left = isolation.end_left_overs(marker)
