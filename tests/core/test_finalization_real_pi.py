@@ -14,9 +14,9 @@ from subdeck.core.run.outcome import FINALIZE_TOOL, INSTRUCTION, feedback
 from tests.factories import end_of, events_of, result_of, run_dir
 
 from .conversing import starts
-from .real_pi import EITHER_PI, RealPi, called, offered, real_pi, said, texts
+from .real_pi import NEWER_PI, RealPi, called, offered, real_pi, said, texts
 
-pytestmark = [pytest.mark.pi, EITHER_PI]
+pytestmark = [pytest.mark.pi, NEWER_PI]
 
 FOUND = (FINALIZE_TOOL, {"status": "SUCCESS", "result": "Found."})
 

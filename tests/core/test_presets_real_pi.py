@@ -19,9 +19,9 @@ from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.fake_llm import FakeLLM
 
-from .real_pi import EITHER_PI
+from .real_pi import NEWER_PI
 
-pytestmark = [pytest.mark.pi, EITHER_PI]
+pytestmark = [pytest.mark.pi, NEWER_PI]
 
 ANSWER: dict[str, Any] = {"turns": [{"steps": [{"text": "Seen."}]}]}
 PATIENCE = 90

@@ -14,9 +14,9 @@ from tests.e2e.terminal import Terminal
 from tests.factories import events_of, result_of, wait_for_end
 from tests.waiting import wait_until
 
-from .real_pi import EITHER_PI, RealPi, called, real_pi, said, texts
+from .real_pi import NEWER_PI, RealPi, called, real_pi, said, texts
 
-pytestmark = [pytest.mark.pi, EITHER_PI]
+pytestmark = [pytest.mark.pi, NEWER_PI]
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 from tests.factories import result_of
 from tests.repositories import git, make_repository
 
-from .real_pi import EITHER_PI, RealPi, called, real_pi, said, texts
+from .real_pi import NEWER_PI, RealPi, called, real_pi, said, texts
 
-pytestmark = [pytest.mark.pi, EITHER_PI]
+pytestmark = [pytest.mark.pi, NEWER_PI]
 
 
 @pytest.fixture
