@@ -6,8 +6,10 @@ import inspect
 import os
 import secrets
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import hypothesis
@@ -29,6 +31,9 @@ from .house.set_up import (
 # The same examples everywhere, however slow the machine: what fails, fails again.
 hypothesis.settings.register_profile("subdeck", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("subdeck")
+
+# `make clean` removes it; without it every worker compiles all test modules anew.
+sys.dont_write_bytecode = False
 
 PI_PROGRAM = "node_modules/.bin/pi"
 SESSION_WORLD = pytest.StashKey[Path]()
@@ -117,14 +122,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     A test that types into a real terminal is run once more where it fails: a busy machine may take its keys in another
     order. The summary names it.
     """
+    starts_processes = cache(lambda path: any(map(path.match, STARTS_PROCESSES)))
+    fuzzes = cache(lambda path: any(map(path.match, FUZZ)))
     for item in items:
         if "e2e" in item.path.parts:
             item.add_marker(pytest.mark.flaky(reruns=1))
         if item.path.name in QUICK:
             continue
-        if any(item.path.match(pattern) for pattern in STARTS_PROCESSES):
+        if starts_processes(item.path):
             item.add_marker(pytest.mark.processes)
-        if any(item.path.match(pattern) for pattern in FUZZ):
+        if fuzzes(item.path):
             item.add_marker(pytest.mark.fuzz)
         if "tui" in item.path.parts and inspect.iscoroutinefunction(getattr(item, "function", None)):
             item.add_marker(pytest.mark.app)

@@ -26,6 +26,7 @@ KEPT_PREFIXES = ("COV_", "COVERAGE_", "PYTEST_", "PYTHON")
 def variables(root: Path) -> dict[str, str]:
     """Return the environment of a world that lives in a short directory (a socket's path has 107 bytes at most)."""
     kept = {name: value for name, value in os.environ.items() if name in KEPT or name.startswith(KEPT_PREFIXES)}
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)  # else every process of every test compiles what it imports
     home, temporary = root / "home", root / "tmp"
     home.mkdir()
     temporary.mkdir()
