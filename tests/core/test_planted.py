@@ -6,7 +6,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from subdeck.core.run.events import RunStarted, encode_event
 from subdeck.core.run.model import LauncherKind, RunnerKind
 
 from ..factories import make_finished, make_meta, make_run, open_engine, run_to_end, write_runner, write_settings
+from ..killing import IS_WHOLE
 from ..planted import KINDS, make_outside, plant, tree_of
 from .command_line import Done, subdeck, write_preset
 
@@ -212,6 +213,12 @@ def unfinished(project: paths.Project) -> None:
     SessionFile(project, "operator").add_run(meta)
 
 
+def pairs(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return each kind with each name, as `make soak` wants it; else each of both with a third of the others."""
+    found = [(kind, name, row + column) for row, kind in enumerate(KINDS) for column, name in enumerate(names)]
+    return [(kind, name) for kind, name, number in found if IS_WHOLE or number % 3 == 0]
+
+
 def look_and_act(cli: Callable[..., Done], project: paths.Project) -> str:
     """Do with the planted run, and with all, what people do; return the list of runs as it was at first."""
     listed = cli("status", "--all").out
@@ -237,8 +244,7 @@ def look_and_act(cli: Callable[..., Done], project: paths.Project) -> str:
 
 
 @pytest.mark.timeout(30)
-@pytest.mark.parametrize("name", IN_A_RUN)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "name"), pairs(IN_A_RUN))
 def test_anything_in_the_place_of_a_file_of_a_run(
     project: paths.Project, outside: Path, cli: Callable[..., Done], kind: str, name: str
 ) -> None:
@@ -253,8 +259,7 @@ def test_anything_in_the_place_of_a_file_of_a_run(
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("name", [*BESIDE_RUNS, *ALL_RUNS, f"runs/{PLANTED}"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "name"), pairs((*BESIDE_RUNS, *ALL_RUNS, f"runs/{PLANTED}")))
 def test_anything_in_the_place_of_what_a_project_keeps(
     project: paths.Project, outside: Path, cli: Callable[..., Done], kind: str, name: str
 ) -> None:

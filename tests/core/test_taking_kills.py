@@ -83,7 +83,7 @@ def discard(scene: Scene) -> Callable[[], object]:
     return lambda: scene.engine.work.discard(plan)
 
 
-EVERY = 13
+EVERY = 23
 """Of so many steps one is died at: each costs a repository."""
 
 
