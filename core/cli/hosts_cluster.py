@@ -51,9 +51,12 @@ def keys(directory: str | None, as_json: bool) -> None:
     say(f"Made ca.pem, me.pem and me.key in {where}")
     is_usual = os.path.dirname(made.ca) == keys_dir()
     option = "" if is_usual else f" --keys {shlex.quote(where)}"
+    parent = os.path.dirname(where)
+    there = shlex.quote(_from_home(parent) if is_usual else parent)
     lines = [
         "Copy the three files to the same place on the machine of the scheduler and on every host, for yourself alone:",
-        f"  scp -rp {shlex.quote(where)} HOST:{shlex.quote(os.path.dirname(where))}/",
+        f"  ssh HOST mkdir -p {there}",
+        f"  scp -rp {shlex.quote(where)} HOST:{there}/",
         "Then start, with the scheduler's own name or address in place of HEAD:",
         f"  subdeck hosts scheduler tls://HEAD:8786{option}     there",
         f"  subdeck hosts serve tls://HEAD:8786{option}         on every host",
@@ -64,6 +67,13 @@ def keys(directory: str | None, as_json: bool) -> None:
     if not is_usual:
         lines.append(f"    tls: {{ca: {made.ca}, cert: {made.cert}, key: {made.key}}}")
     note(plain("\n".join(lines)))
+
+
+def _from_home(directory: str) -> str:
+    """Return a directory as ssh and scp take it where the home may be another: relative to that, if it is below it."""
+    home = os.path.expanduser("~")
+    below = os.path.commonpath((home, directory)) == home and directory != home
+    return os.path.relpath(directory, home) if below else directory
 
 
 @click.command("scheduler")

@@ -33,7 +33,7 @@ COLUMNS = (
     Column(80, least=8),
     Column(12),
 )
-IN_REACH, OUT_OF_REACH = "● in reach", "? unknown"
+IN_REACH, OUT_OF_REACH = "● in reach", "? out of reach"
 
 EMPTY = """\
 No hosts are set up to run on.

@@ -108,7 +108,8 @@ def whereabouts(run: RunSnapshot) -> str:
         ahead = f" ({run.state.ahead} ahead)" if run.state.ahead else ""
         if run.state.held:
             return f"queue held{ahead}"
-        return (one_line(run.place.why, HOST_WHY) if run.place else "") or f"waits for a host{ahead}"
+        wanted = one_line(run.meta.host, HOST_NAME) or "a host"
+        return (one_line(run.place.why, HOST_WHY) if run.place else "") or f"waits for {wanted}{ahead}"
     if run.end and run.end.late:
         return f"finished later on {_host(run)}: {run.end.late}"
     if isinstance(run.state, Queued) and run.place and run.place.why:

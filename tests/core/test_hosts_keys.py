@@ -62,9 +62,12 @@ def test_the_command_says_what_to_do_with_them(project_dir: Path, tmp_path: Path
     assert (0, f"Made ca.pem, me.pem and me.key in {keys_dir()}\n") == (done.code, done.out)
     assert "subdeck hosts serve tls://HEAD:8786   " in done.err
     assert "tls:" not in done.err.replace("tls://", "")
+    assert "ssh HOST mkdir -p .config/subdeck\n" in done.err, "a home may be another there"
+    assert f"{keys_dir()} HOST:.config/subdeck/\n" in done.err
     assert keys_in(keys_dir()) == certificates("tls://head:8786", TlsFiles())
     other = subdeck("hosts", "keys", str(tmp_path / "keys"), cwd=project_dir)
     assert f"--keys {tmp_path}/keys" in other.err
+    assert f"HOST:{tmp_path}/\n" in other.err
     assert f"    tls: {{ca: {tmp_path}/keys/ca.pem, " in other.err
     again = subdeck("hosts", "keys", "--json", cwd=project_dir)
     assert (2, "") == (again.code, again.out)

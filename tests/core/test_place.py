@@ -110,6 +110,12 @@ def test_words(status: str, fields: dict[str, Any], words: str) -> None:
     assert words == describe.standing(make_snapshot(remote(), status, **fields))
 
 
+def test_words_of_a_host_that_was_asked_for() -> None:
+    """A run that has to be on one host waits for that one, whichever others are free."""
+    run = make_snapshot(remote(host="h07"), "queued", waits_for=WaitsFor.HOST, ahead=2)
+    assert describe.standing(run) == "queued · waits for h07 (2 ahead)"
+
+
 @pytest.mark.parametrize(
     ("status", "fields", "line"),
     [

@@ -33,7 +33,7 @@ def make_keys(directory: str) -> TlsFiles:
     for path in (paths.ca, paths.cert, paths.key):
         if os.path.lexists(path):
             hint = "choose another directory; or remove it, and what was copied from it, where all is to be made anew"
-            raise UsageError("is there already, and is not overwritten", where=one_line(path, 500), hint=hint)
+            raise UsageError("the file is there already, and is not overwritten", where=one_line(path, 500), hint=hint)
     files.make_private_directory(directory)
     for path, content in zip((paths.ca, paths.cert, paths.key), _made(), strict=True):
         files.write_new(path, content, durable=True)
