@@ -159,6 +159,15 @@ class HostAgent:
             said = str(error) if isinstance(error, SubdeckError) else f"{type(error).__name__}: {error}"
             return encode(Answer(Said.REFUSED, one_line(f"{self.name}: {said}", _LONGEST_WHY)))
 
+    async def hold(self, relay: str, run_id: str) -> Said:
+        """Offer a run, and hold a slot for it until it has ended: what a ticket does all the time."""
+        spool = self._spool(relay)
+        is_here = run_id in spool.known or spool.was_delivered(run_id) or spool.was_removed(run_id)
+        if not is_here and not await self._offer(spool, run_id):
+            return Said.NO_PERMIT
+        await spool.over(run_id)
+        return Said.OVER
+
     async def run(self) -> None:
         """Renew leases, notice news, finish runs that nobody is responsible for; until it is cancelled."""
         renewed = proved = purged = float("-inf")
@@ -324,12 +333,7 @@ class HostAgent:
         return Answer(Said.TOLD)
 
     async def _hold(self, asked: Hold) -> Answer:
-        spool = self._spool(asked.relay)
-        is_here = asked.run in spool.known or spool.was_delivered(asked.run) or spool.was_removed(asked.run)
-        if not is_here and not await self._offer(spool, asked.run):
-            return Answer(Said.NO_PERMIT)
-        await spool.over(asked.run)
-        return Answer(Said.OVER)
+        return Answer(await self.hold(asked.relay, asked.run))
 
     async def _offer(self, spool: Spool, run_id: str) -> bool:
         """Hold a slot for a run until it comes or is refused; False where neither was in time."""

@@ -145,7 +145,8 @@ class Spool:
         self._changed: dict[str, int] = {}
         """In which turn there was news of an open run last."""
         self._waiting: set[asyncio.Event] = set()
-        self._ends: dict[str, asyncio.Event] = {}
+        self._ends: dict[str, list[asyncio.Future[None]]] = {}
+        """What waits for the end of a run: as little as can be, for each slot that is used has one."""
         self._bells: dict[str, tuple[int, int]] = {}
         self._unborn: dict[str, float] = {}
         """Since when a directory is known that no wrapper has taken."""
@@ -217,7 +218,9 @@ class Spool:
     async def over(self, run_id: str) -> None:
         """Wait until a run has ended, or is not there any more."""
         if run_id in self.open:
-            await self._ends.setdefault(run_id, asyncio.Event()).wait()
+            end = asyncio.get_running_loop().create_future()
+            self._ends.setdefault(run_id, []).append(end)
+            await end
 
     def add(self, run_id: str) -> None:
         """Know of a run that is there."""
@@ -240,8 +243,9 @@ class Spool:
 
     def _end(self, run_id: str) -> None:
         self.open.discard(run_id)
-        if event := self._ends.pop(run_id, None):
-            event.set()
+        for end in self._ends.pop(run_id, ()):
+            if not end.done():  # nobody waits any more
+                end.set_result(None)
 
     def has_ended(self, run_id: str) -> bool:
         return os.path.exists(f"{self.project.run_dir(run_id)}/{paths.RESULT}")

@@ -12,6 +12,10 @@ _OURS: Mapping[str, str | int] = {
     "distributed.scheduler.allowed-failures": 0,
     "distributed.scheduler.worker-ttl": "60s",  # longer than a worker's loop ever stops
     "distributed.admin.tick.limit": "30s",  # that a machine is busy is no news
+    "distributed.admin.log-length": 100,
+    "distributed.admin.low-level-log-length": 20,  # the last messages are kept whole, among others
+    "distributed.admin.system-monitor.interval": "2s",
+    "distributed.admin.system-monitor.log-length": 60,
     "distributed.admin.system-monitor.disk": "false",
     "distributed.admin.system-monitor.gil.enabled": "false",
     "distributed.worker.profile.enabled": "false",

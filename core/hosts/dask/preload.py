@@ -13,14 +13,20 @@ from importlib.metadata import version
 from typing import Any
 
 import click
+
+from ...system.imports import import_msgspec
+
+import_msgspec()  # before what brings all of it
+
 from msgspec import Struct
 
 from ... import paths
 from ...errors import SubdeckError
+from ...system.memory import keep_little
 from ...text.plain import one_line
 from .. import protocol
 from ..host_agent import HostAgent
-from ..protocol import Answer, Hold, Said, Verb
+from ..protocol import Answer, Said, Verb
 from . import configuration
 from .security import expiry
 
@@ -59,6 +65,7 @@ async def dask_setup(worker: Any, spool: str, host_name: str) -> None:
     except (SubdeckError, OSError) as error:
         sys.exit(f"subdeck: {one_line(str(error), 1000)}")
     configuration.drop_variables()
+    keep_little()
     _serving.append(Serving(agent, asyncio.create_task(agent.run())))
     worker.handlers[HANDLER] = answer
     worker.startup_information[HANDLER] = _told
@@ -85,8 +92,7 @@ async def answer(verb: str, message: bytes) -> bytes:
 
 async def hold(relay: str, run: str) -> str:
     """Hold a slot for a run until it has ended; what tickets call. Returns a word of `Said`."""
-    said = protocol.decode_answer(Verb.HOLD, await answer(Verb.HOLD, protocol.encode(Hold(relay, run))))
-    return str(said.said)
+    return str(await _serving[0].agent.hold(relay, run) if _serving else Said.REFUSED)
 
 
 async def _told(_: Any) -> dict[str, object]:

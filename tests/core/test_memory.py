@@ -1,0 +1,41 @@
+"""What a process takes that lives long."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+
+import pytest
+from subdeck.core.system import memory
+
+LARGE_MESSAGES = """
+import sys
+from mmap import PAGESIZE
+from subdeck.core.system.memory import keep_little
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * PAGESIZE
+
+keep_little()
+before = resident()
+large = b"x" * 8_000_000
+del large
+several = [b"x" * 1_000_000 for _ in range(10)]
+del several
+print(resident() - before)
+"""
+
+
+def test_large_messages_leave_nothing() -> None:
+    """What large messages took is given back, as large as some before them were."""
+    done = subprocess.run([sys.executable, "-c", LARGE_MESSAGES], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 1_000_000
+
+
+def test_another_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the C library has no such options nothing is wrong."""
+    monkeypatch.setattr("ctypes.CDLL", lambda _: object())
+    memory.keep_little()
+    gc.unfreeze()
