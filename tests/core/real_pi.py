@@ -16,14 +16,15 @@ from subdeck.core.run.model import RunRequest
 from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.fake_llm import FakeLLM
-from tests.house.set_up import NEW_PI_VERSION, PI_VERSION
+from tests.house.set_up import NEW_PI_HOME, NEW_PI_VERSION, PI_VERSION
 from tests.killing import IS_WHOLE
 
 from .conversing import write_preset
 
 EITHER_PI = pytest.mark.parametrize("pi_executable", [PI_VERSION, NEW_PI_VERSION], indirect=True)
 """The test runs with both versions of pi, if the newer one is there."""
-NEWER_PI = EITHER_PI if IS_WHOLE else pytest.mark.parametrize("pi_executable", [NEW_PI_VERSION], indirect=True)
+_IS_EITHER = IS_WHOLE or not NEW_PI_HOME.exists()
+NEWER_PI = EITHER_PI if _IS_EITHER else pytest.mark.parametrize("pi_executable", [NEW_PI_VERSION], indirect=True)
 """It runs with the newer one, and with both in `make soak`: what it shows is hardly a matter of the version."""
 
 PATIENCE = 90
