@@ -79,7 +79,8 @@ def _agents(names: Iterable[str], settings: Settings) -> Iterator[AgentVersion]:
         try:
             choice = choose_agent(name, settings)
         except SubdeckError as error:
-            yield AgentVersion(one_line(name, 64), problem=one_line(str(error), 1000))
+            where = f"{error.where}: " if os.sep in error.where else ""
+            yield AgentVersion(one_line(name, 64), problem=one_line(f"{where}{error.what}", 1000))
         else:
             yield AgentVersion(one_line(name, 64), one_line(choice.version or "", 200))
 

@@ -24,6 +24,7 @@ from subdeck.core.hosts.carrier import Carrier, Link, OutOfReach, Wish
 from subdeck.core.hosts.dask.certificates import make_keys
 from subdeck.core.hosts.dask.security import expiry
 from subdeck.core.hosts.doctor import diagnose, question
+from subdeck.core.hosts.facts import examined
 from subdeck.core.hosts.host_agent import HostAgent
 from subdeck.core.hosts.protocol import PROTOCOL, AgentVersion, Answer, Examine, Examined, HostFacts, Said, Verb, encode
 from subdeck.core.hosts.ssh.line import HostLine
@@ -34,7 +35,7 @@ from tests.core.clusters import trial
 from tests.core.command_line import subdeck
 from tests.core.hosting import hosting
 from tests.core.sshd import SshHost
-from tests.factories import open_engine
+from tests.factories import open_engine, write_settings
 from tests.waiting import wait_until
 
 PYTHON = ".".join(map(str, sys.version_info[:3]))
@@ -309,3 +310,12 @@ def test_hosts_that_ssh_reaches(world: Path, home: Path, project_dir: Path) -> N
     (fault,) = (check for check in general["checks"] if check["name"] == "reach")
     assert (1, False, processes.host()) == (everything.code, everything.document["ok"], host["host"])
     assert ("h2: subdeck is not installed there" in fault["detail"], "pip install" in fault["fix"]) == (True, True)
+
+
+def test_a_missing_agent_is_told_without_the_advice_for_this_machine(home: Path, tmp_path: Path) -> None:
+    """What mends it is said by the doctor, who knows on which machine; of a program the path is told."""
+    write_settings(command=("/nosuch/agent",))
+    found = examined(Examine(agents=("puppet", "mine")), host="h1", spool=str(tmp_path), facts=FACTS)
+    assert ["/nosuch/agent: there is no such program", 'no agent is called "mine"'] == [
+        agent.problem for agent in found.agents
+    ]

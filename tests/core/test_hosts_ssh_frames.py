@@ -169,7 +169,7 @@ def test_the_command_line_is_fixed() -> None:
         (
             255,
             b"ssh: connect to host h1 port 22: Connection refused\r\n",
-            "ssh: connect to host h1 port 22: Connection refused",
+            "connect to host h1 port 22: Connection refused",
         ),
         (255, b"", "me@h1: ssh lost the connection"),
         (127, b"bash: line 1: subdeck: command not found\n", "me@h1: subdeck is not installed there"),

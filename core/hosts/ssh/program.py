@@ -54,6 +54,7 @@ def _of_ssh(host: str, line: str) -> str:
         return f"{host}: its key is not known here, or another one than before; see what `ssh {host}` says"
     if not line:
         return f"{host}: ssh lost the connection"
+    line = line.removeprefix("ssh: ")
     return line if name in line else f"{host}: {line}"
 
 
