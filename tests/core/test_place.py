@@ -46,7 +46,8 @@ ON_H07 = Place(PlaceState.PLACED, host="h07", since=paths.now_iso())
 GONE = Place(PlaceState.OUT_OF_REACH, host="h07", heard_at=TODAY.isoformat())
 PERMIT = Permit(spool="5" * 32, host="h07", at=paths.now_iso())
 PLACE_HOLDER = RunnerFacts(kind=RunnerKind.HOSTS, pid=1, pid_started=None, host="", boot_id="", pid_namespace="")
-STARTED = RunStarted(seq=1, ts=paths.now_iso(), pid=1, child_pid=1, attempt=1, max_attempts=1)
+BEGAN = (TODAY - timedelta(minutes=1)).isoformat()
+STARTED = RunStarted(seq=1, ts=BEGAN, pid=1, child_pid=1, attempt=1, max_attempts=1)
 
 
 @pytest.fixture
@@ -252,7 +253,9 @@ def test_hosts_have_a_queue_of_their_own(engine: Engine) -> None:
 
 def test_runs_of_hosts_are_moved_and_held(engine: Engine) -> None:
     """Those that wait for a host stand in the list of the queue, are moved among themselves, and are held with all."""
-    made = [remote_run(engine, Place(PlaceState.WAITS), permit=False, max_running=1) for _ in range(3)]
+    ages = [f"2026-01-01T00:00:0{number}.000Z" for number in range(3)]  # else two may have one millisecond
+    waits = Place(PlaceState.WAITS)
+    made = [remote_run(engine, waits, permit=False, max_running=1, created_at=at) for at in ages]
     (one, two, three), locks = [run_id for run_id, _ in made], [lock for _, lock in made]
     here, lock = make_run(engine.project, make_meta(max_running=1))
     assert [0, 1, 2] == [ahead_of(seen(engine, run_id)) for run_id in (one, two, three)]

@@ -194,7 +194,9 @@ async def test_doctor_is_one_key_away(project_dir: Path) -> None:
         await until_screen(deck, MainScreen)
         (project_place(project_dir) / "scout.md").write_text(SCOUT)
         await deck.press("!")
-        await deck.until_text("presets   1: scout")
+        await deck.until_text("✓ ok      subdeck")
+        await deck.press("pagedown")
+        await deck.until_text("presets     1: scout")
 
 
 def test_doctor_sums_up() -> None:
@@ -202,7 +204,7 @@ def test_doctor_sums_up() -> None:
     checks = (Check("a", State.PROBLEM, "x", "do\x1b[31m it"), Check("b", State.WARN, "y"), Check("c", State.WARN, "z"))
     assert verdict(checks) == "1 problem, 2 warnings   esc closes"
     assert verdict(()) == "all is well   esc closes"
-    assert check_lines(checks[0]).plain == "✗ problem a         x\n  → do it"
+    assert check_lines(checks[0]).plain == "✗ problem a           x\n  → do it"
 
 
 async def test_a_read_text_is_filtered_and_scrolled() -> None:
