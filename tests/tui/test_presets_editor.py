@@ -240,6 +240,7 @@ async def test_the_editor_goes_on_outside(project_dir: Path, tmp_path: Path, mon
         )
         await deck.press("ctrl+e")
         await deck.until_text("✗ vi ended with 1")
+        assert not any(worker.group == "check" and worker.is_running for worker in deck.app.workers)
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,7 @@ class PresetEditorScreen(LoadingScreen[Draft, str]):
         before = self._area.written
         text, problem = edit_text(cast("App[Any]", self.app), before, name=name)
         if problem:
+            self.workers.cancel_group(self, "check")  # what it finds would take the place of this
             self._say(Content.styled(f"✗ {one_line(problem, 300)}", "$text-error"))
         elif text != before:
             self._area.put(text)
