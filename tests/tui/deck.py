@@ -12,7 +12,9 @@ from subdeck.tui.app import SubdeckApp
 from subdeck.tui.deck.screen import MainScreen
 from subdeck.tui.engine_api import EngineApi
 from subdeck.tui.transcript.view import DocumentView
+from textual._context import visible_screen_stack
 from textual.pilot import Pilot
+from textual.strip import Strip
 from textual.widget import Widget
 
 from .fake_engine import FakeEngine
@@ -37,8 +39,13 @@ class Deck:
     @property
     def screen_text(self) -> str:
         """Every line of the screen as the terminal would show it."""
-        strips = self.app.screen._compositor.render_strips(self.app.size)
-        return "\n".join(strip.text for strip in strips)
+        return "\n".join(strip.text for strip in self.strips)
+
+    @property
+    def strips(self) -> list[Strip]:
+        """The screen with what lies below it: drawn here first, a dialog would keep the emptiness it had around it."""
+        visible_screen_stack.set(self.app._background_screens)
+        return self.app.screen._compositor.render_strips(self.app.size)
 
     @property
     def toasts(self) -> list[str]:

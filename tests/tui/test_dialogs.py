@@ -129,3 +129,11 @@ async def test_it_stands_a_tiny_terminal(name: str) -> None:
         await deck.pilot.pause()
         await deck.pilot.resize_terminal(80, 24)
         await deck.until(lambda: frame_of(deck).region == before, "the same frame")
+
+
+async def test_the_deck_is_seen_around_a_dialog() -> None:
+    """Whoever draws it first: what a test drew without the deck below stayed so in the terminal."""
+    async with opened(an_engine()) as deck:
+        await deck.press("q")
+        deck.app.screen.refresh()
+        assert "bg: 1 running" in deck.screen_text

@@ -112,8 +112,7 @@ async def test_the_answer_is_rendered(over: Scene) -> None:
         await detail_of(deck)
         await deck.until_text("• auth.py is the place, see it (https://example.org)")
         assert "# Found" not in deck.screen_text
-        assert not [segment for strip in deck.app.screen._compositor.render_strips(deck.app.size)
-                    for segment in strip if segment.style and segment.style.link]  # fmt: skip
+        assert not [segment for strip in deck.strips for segment in strip if segment.style and segment.style.link]
         await deck.press("y")
         assert deck.app.clipboard.startswith("# Found\n\n- **auth.py**")
 

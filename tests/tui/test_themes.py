@@ -29,7 +29,7 @@ def an_engine(**settings: object) -> FakeEngine:
 
 
 def segments(deck: Deck) -> Iterator[tuple[str, Style]]:
-    for strip in deck.app.screen._compositor.render_strips(deck.app.size):
+    for strip in deck.strips:
         for text, style, _ in strip:
             if style is not None and text.strip():
                 yield text, style
