@@ -32,6 +32,7 @@ from .code.host_code import HostCode
 from .facts import examined, fitting_name, host_facts
 from .full_disk import is_of_full_disk
 from .mirror import Lacking, lacking
+from .offers import Offers
 from .protocol import (
     PROTOCOL,
     Ack,
@@ -67,10 +68,6 @@ LEASE_S = 1.0
 PROOF_S = 2.0
 """Between two looks whether somebody is responsible for each open run."""
 PURGE_S = 600.0
-PATIENCE_S = 20.0
-"""How long a slot is held for a run that has no permit."""
-OFFER_AGAIN_S = 5.0
-"""After this a relay that waits is told again of an offer which nothing came of."""
 MISSING_S = 0.25
 """After this a relay is told that a run it asks for is not here."""
 TAKING_S = 60.0
@@ -79,15 +76,6 @@ LOOK_AGAIN_S = 0.02
 _LONGEST_WHY = 1000
 
 T = TypeVar("T")
-
-
-class _Offer(Struct):
-    """A run for which a slot is held, and which is not here."""
-
-    settled: asyncio.Event
-    """The run has come, or was refused."""
-    holders: int = 0
-    told_at: float = float("-inf")
 
 
 class HostAgent:
@@ -118,7 +106,7 @@ class HostAgent:
         self._files = HostCode(self._root.path)
         self._forker = Forker()
         self._spools = {relay: Spool(self._root, relay) for relay in self._root.relays()}
-        self._offers: dict[tuple[str, str], _Offer] = {}
+        self._offers = Offers()
         self._arriving: dict[tuple[str, str], asyncio.Task[Answer]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._quick = ThreadPoolExecutor(4, "subdeck-quick")
@@ -163,7 +151,7 @@ class HostAgent:
         """Offer a run, and hold a slot for it until it has ended: what a ticket does all the time."""
         spool = self._spool(relay)
         is_here = run_id in spool.known or spool.was_delivered(run_id) or spool.was_removed(run_id)
-        if not is_here and not await self._offer(spool, run_id):
+        if not is_here and not await self._offers.hold(spool, run_id):
             return Said.NO_PERMIT
         await spool.over(run_id)
         return Said.OVER
@@ -214,7 +202,7 @@ class HostAgent:
         while True:
             found = await self._in_thread(lacking, spool.project, wanted, asked.budget)
             rest = deadline - time.monotonic()
-            if found or rest <= 0 or self._has_new_offer(spool):
+            if found or rest <= 0 or self._offers.has_news(spool):
                 break
             await spool.news(turn, min(rest, 1.0))
             # Where nothing was rung all are looked at: what a child writes rings no bell by itself.
@@ -222,20 +210,13 @@ class HostAgent:
             turn, wanted = spool.turn, {run_id: asked.have[run_id] for run_id in changed if run_id in asked.have}
         return self._pulled(spool, found, left)
 
-    def _has_new_offer(self, spool: Spool) -> bool:
-        now = time.monotonic()
-        return any(now - offer.told_at >= OFFER_AGAIN_S for _, offer in self._offered(spool))
-
     def _pulled(self, spool: Spool, found: Lacking, left: float | None) -> Pulled:
-        offers = self._offered(spool)
-        for _, offer in offers:
-            offer.told_at = time.monotonic()
         return Pulled(
             spool=self.spool_id,
             host=self.name,
             facts=self.facts,
             known=tuple(sorted(spool.known)),
-            offers=tuple(run_id for run_id, _ in offers),
+            offers=self._offers.tell(spool),
             chunks=found.chunks,
             bells=found.bells,
             ends=found.ends,
@@ -269,8 +250,7 @@ class HostAgent:
             await self._files.forget(asked.run)
             return Answer(Said.NOT_NOW if is_full else Said.REFUSED, one_line(str(error), _LONGEST_WHY))
         finally:
-            if offer := self._offers.get((asked.relay, asked.run)):
-                offer.settled.set()
+            self._offers.settle(spool, asked.run)
         spool.add(asked.run)
         if arrived:
             self._spawn(self._let_go(spool, asked.run, arrived))
@@ -334,29 +314,6 @@ class HostAgent:
 
     async def _hold(self, asked: Hold) -> Answer:
         return Answer(await self.hold(asked.relay, asked.run))
-
-    async def _offer(self, spool: Spool, run_id: str) -> bool:
-        """Hold a slot for a run until it comes or is refused; False where neither was in time."""
-        key = (spool.relay, run_id)
-        offer = self._offers.setdefault(key, _Offer(asyncio.Event()))
-        offer.holders += 1
-        spool.ring()
-        try:
-            await asyncio.wait_for(offer.settled.wait(), PATIENCE_S)
-        except TimeoutError:
-            return False
-        finally:
-            offer.holders -= 1
-            if not offer.holders:
-                self._offers.pop(key, None)
-        return True
-
-    def _offered(self, spool: Spool) -> list[tuple[str, _Offer]]:
-        return [
-            (run_id, offer)
-            for (relay, run_id), offer in self._offers.items()
-            if relay == spool.relay and run_id not in spool.known
-        ]
 
     async def _examine(self, asked: Examine) -> Examined:
         there = {"host": self.name, "spool": self._root.path, "facts": self.facts, "expiry": self._expiry}
