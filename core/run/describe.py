@@ -12,6 +12,7 @@ from ..paths import EVENTS
 from ..text.plain import one_line, shortened
 from .changes import CheckResult
 from .model import Limits, Permissions, PromptMode, RunReason, RunStatus, Usage, WaitsFor, newer_schema
+from .place import PlaceState
 from .prices import dollars
 from .requests import request_line
 from .snapshot import Checking, Counts, Ended, Queued, Running, RunSnapshot
@@ -102,8 +103,9 @@ def whereabouts(run: RunSnapshot) -> str:
     if not run.is_remote or run.is_left_alone:
         return ""
     if run.is_out_of_reach:
-        host = _host(run)
-        return f"stops when {host} is back" if run.stop_waits else f"{host} not heard {_since(run)}"
+        host, place = _host(run), run.place
+        why = one_line(place.why, HOST_WHY) if place and place.state is PlaceState.OUT_OF_REACH else ""
+        return f"stops when {host} is back" if run.stop_waits else why or f"{host} not heard {_since(run)}"
     if isinstance(run.state, Queued) and run.state.waits_for is WaitsFor.HOST:
         ahead = f" ({run.state.ahead} ahead)" if run.state.ahead else ""
         if run.state.held:

@@ -98,6 +98,16 @@ def seen(engine: Engine, run_id: str) -> RunSnapshot:
         ),
         ("running", {"place": ON_H07}, "running · h07"),
         ("running", {"place": GONE, "elsewhere": True}, "unknown · h07 not heard since 14:02"),
+        (
+            "running",
+            {"place": replace(GONE, why="h07 does not know it any more"), "elsewhere": True},
+            "unknown · h07 does not know it any more",
+        ),
+        (
+            "queued",
+            {"place": replace(GONE, state=PlaceState.PLACED, why="h07 has no room for it yet"), "elsewhere": True},
+            "unknown · h07 not heard since 14:02",
+        ),
         ("queued", {"place": replace(ON_H07, why="h07 has no room for it yet")}, "queued · h07 has no room for it yet"),
         ("running", {"place": replace(ON_H07, why="h07 has no room for it yet")}, "running · h07"),
         ("queued", {"place": GONE, "elsewhere": True}, "unknown · h07 not heard since 14:02"),

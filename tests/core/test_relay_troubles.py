@@ -11,14 +11,15 @@ from pathlib import Path
 import msgspec
 import pytest
 from subdeck.core import paths
+from subdeck.core.hosts.carrier import OutOfReach
 from subdeck.core.hosts.code.sending import Brought, CodeCarriage
-from subdeck.core.hosts.protocol import Ack, Answer, Said, Start, Stop
+from subdeck.core.hosts.protocol import Ack, Answer, Said, Start, Stop, Verb
 from subdeck.core.hosts.relay.__main__ import MOST_FILES, allow_many_files
 from subdeck.core.hosts.relay.remote import Remote
 from subdeck.core.paths import Project
 from subdeck.core.run import artifacts
 from subdeck.core.run.model import RunReason, RunResult, StopRequest
-from subdeck.core.run.place import Permit, PlaceState, give_permit, read_permit, read_place
+from subdeck.core.run.place import Permit, Place, PlaceState, give_permit, read_permit, read_place
 from subdeck.core.system import files
 from subdeck.core.system.directory import Directory
 
@@ -184,6 +185,30 @@ async def test_a_host_without_room_is_asked_again(
         teller.says, teller.known = Answer(Said.KNOWN), (waiting.id,)
         await until(lambda: place(waiting) == (PlaceState.PLACED, ""), "it to be started")
     assert waiting.result is None
+
+
+async def test_what_a_host_lacked_is_not_said_when_it_is_gone(
+    project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have room by then; what is known is that nothing is heard of it."""
+    teller.says = Answer(Said.NOT_NOW, "No space left on device")
+    run = Told(project, teller)
+    (run.dir / paths.ENVIRONMENT).write_bytes(b"{}")
+
+    async def gone(key: str, verb: Verb, message: bytes, timeout: float) -> bytes:
+        raise OutOfReach("no answer")
+
+    async with relay(project, teller):
+        await until(lambda: (place := read_place(str(run.dir))) and place.why, "it to say what it waits for")
+        monkeypatch.setattr(teller, "call", gone)
+        place = await until(lambda: out_of_reach(run), "nobody to vouch for it")
+    assert "" == place.why
+
+
+def out_of_reach(run: Told) -> Place | None:
+    """Return where a run is said to be, once that is out of reach."""
+    place = read_place(str(run.dir))
+    return place if place and place.state is PlaceState.OUT_OF_REACH else None
 
 
 async def test_a_relay_waits_for_what_was_given_up(project: Project, teller: Teller) -> None:

@@ -39,4 +39,5 @@ class Places:
         if remote.heard is None and now - self._began < settings.reach:
             return None
         heard_at = remote.heard_at or (remote.place.heard_at if remote.place else "")
-        return Place(PlaceState.OUT_OF_REACH, name, paths.now_iso(), remote.trouble, heard_at, address=address)
+        why = remote.trouble if remote.trouble != remote.not_now else ""  # it may have room by now
+        return Place(PlaceState.OUT_OF_REACH, name, paths.now_iso(), why, heard_at, address=address)
