@@ -39,7 +39,7 @@ class ChoicePlan(Struct, frozen=True, kw_only=True):
             return "\n".join(filter(None, (_sentence(self.refusal), _sentence(self.advice))))
         lines = self.applied.words.split("\n")[:-1] if self.applied else []
         if self.discarded:
-            lines.append("Discards, with worktree and branch:")
+            lines.append("Discards the work of:")
             lines += [f"  {plan.run}: {plan.standing}" for plan in self.discarded]
         lines += map(_sentence, self.notes)
         staged = "The files are left unstaged; index and branch stay as they are. " if self.applied else ""

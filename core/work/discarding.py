@@ -124,10 +124,11 @@ def _packed(worktree: Worktree) -> bytes:
 
 
 def take_back_discarded(project: paths.Project, act: Act) -> str:
-    """Bring worktree and branch back, as they were. Raises SubdeckError and OSError."""
+    """Bring the branch back as it was, with the worktree where there was one. Raises SubdeckError and OSError."""
     data = fit(act.data, Discarded)
     _bring_back(project, data, acts.place(project, act.id))
-    return f"brought back the worktree and the branch {one_line(data.record.branch, 80)}"
+    what = "the branch" if data.record.away else "the worktree and the branch"
+    return f"brought back {what} {one_line(data.record.branch, 80)}"
 
 
 def _bring_back(project: paths.Project, data: Discarded, place: str) -> None:

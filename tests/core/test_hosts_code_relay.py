@@ -94,7 +94,7 @@ async def test_its_work_is_taken_over_like_that_of_any_run(root: Path, tmp_path:
         assert "on h1" in work.plan_discard(other).words
         work.discard(work.plan_discard(other))
         assert not git(root, "for-each-ref", f"refs/heads/subdeck/adhoc-{other.run_id[-6:]}")
-        undo(there.engine)
+        assert f"brought back the branch subdeck/adhoc-{other.run_id[-6:]}" == undo(there.engine)
         assert git(root, "for-each-ref", f"refs/heads/subdeck/adhoc-{other.run_id[-6:]}")
 
 
