@@ -25,8 +25,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Canceller:
     """A stop that is set by a signal, or when nobody is left at the other end of what is watched.
 
-    The handlers only write to a pipe, because what they raise the watcher would swallow. That pipe and the other ends
-    are polled whenever somebody asks, so that a silent run too is cancelled when its reader has gone.
+    A signal writes to a pipe where the kernel delivers it, in whichever thread that is; nothing is raised, which the
+    watcher would swallow. That pipe and the other ends are polled whenever somebody asks, so that a silent run too is
+    cancelled when its reader has gone.
     """
 
     def __init__(self, watched: Iterable[int] = (1, 2)) -> None:
@@ -40,18 +41,22 @@ class Canceller:
             self._poller.register(descriptor, 0)  # only errors and hang-ups
         self._reads: dict[int, Callable[[], bool]] = {}
         self._former: dict[int, Any] = {}
+        self._former_wakeup = -1
         self._is_set = False
 
     def __enter__(self) -> Canceller:
+        # Python's own handlers run later, and only in the main thread, which may be waiting for good by then.
+        self._former_wakeup = signal.set_wakeup_fd(self._request, warn_on_full_buffer=False)
         for number in SIGNALS:
             # What a shell or nohup has set to be ignored stays ignored.
             if signal.getsignal(number) is not signal.SIG_IGN:
-                self._former[number] = signal.signal(number, lambda _number, _frame: self.set())
+                self._former[number] = signal.signal(number, lambda _number, _frame: None)
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._former.items():
             signal.signal(number, handler)
+        signal.set_wakeup_fd(self._former_wakeup)
 
     def listen(self, read: Callable[[], bool], descriptor: int = 0) -> None:
         """Call `read` when there is something on stdin, or in its stead; False says that the other end has gone."""
@@ -64,7 +69,7 @@ class Canceller:
             self._reads[descriptor] = read
 
     def set(self) -> None:
-        """Cancel; a second time changes nothing. May be called by a signal handler."""
+        """Cancel; a second time changes nothing."""
         try:
             os.write(self._request, b"\0")
         except BlockingIOError:

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,31 @@ def _bytes(path: Path) -> bytes:
 
 def result_of(project: Path, run_id: str) -> dict[str, str]:
     return json.loads((project / ".pi/subagents/runs" / run_id / "result.json").read_bytes())
+
+
+ELSEWHERE = """
+import signal, threading
+from subdeck.core.cli.stdio import Canceller
+
+def waits():
+    with open("/proc/self/stat") as stat:
+        return stat.read().rpartition(")")[2].split()[0] == "S"
+
+def ask_to_end():
+    while not all(waits() for _ in range(100)):
+        pass
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+with Canceller(()) as canceller:
+    threading.Thread(target=ask_to_end).start()
+    canceller.wait()
+"""
+"""The program gets a signal in another thread while its first one waits: the kernel may choose any."""
+
+
+def test_a_signal_cancels_whichever_thread_gets_it() -> None:
+    """Who waits without an end is woken although nothing of Python runs where the wait is."""
+    subprocess.run([sys.executable, "-c", ELSEWHERE], check=True, timeout=60)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
