@@ -63,18 +63,19 @@ def test_it_is_on_its_own(tmp_path: Path) -> None:
     os.set_inheritable(inherited, True)
     before = signal.signal(signal.SIGTERM, lambda number, frame: None)
     try:
-        child = start(["/bin/sh", "-c", "ls /proc/self/fd; grep -E 'Sig(Blk|Ign)' /proc/$$/status; read word"])
+        child = start(["cat"])
+        assert child.stdin is not None
         assert child.pid == os.getsid(child.pid)
         os.set_blocking(child.stdout, True)
-        said = b""
-        while b"SigIgn" not in said or not said.endswith(b"\n"):
-            said += os.read(child.stdout, 4096)
-        words = said.decode().split()
-        assert {"0", "1", "2", "3"} == set(words[: words.index("SigBlk:")])  # 3 is how ls reads them
-        blocked, ignored = (int(words[words.index(name) + 1], 16) for name in ("SigBlk:", "SigIgn:"))
+        os.write(child.stdin, b"so\n")
+        assert b"so\n" == os.read(child.stdout, 4096)  # all that starts it is behind it then
+        assert {"0", "1", "2"} == set(os.listdir(f"/proc/{child.pid}/fd"))
+        status = Path(f"/proc/{child.pid}/status").read_text().split()
+        blocked, ignored = (int(status[status.index(name) + 1], 16) for name in ("SigBlk:", "SigIgn:"))
         assert (0, 0) == (blocked, ignored & (1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1))
         child.terminate()
         assert ("", "", -signal.SIGTERM) == said_by(child)
+        os.close(child.stdin)
         child.terminate()
         assert set() == signal.pthread_sigmask(signal.SIG_BLOCK, [])
     finally:
