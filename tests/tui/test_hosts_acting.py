@@ -110,7 +110,7 @@ async def test_there_is_nothing_to_attach_to(host: str, expected: str) -> None:
         assert expected in deck.toasts[-1]
 
 
-NOW = datetime(2026, 11, 23, 14, 2, tzinfo=UTC)
+NOW = datetime(2026, 11, 23, 14, 2).astimezone(UTC)
 DAY = 24 * 3600.0
 
 
@@ -127,7 +127,7 @@ def away(heard: datetime) -> RunSnapshot:
 
 def test_the_facts_of_a_place() -> None:
     """The detail says on which host a run is and since when, what was asked for, and why it waits."""
-    place = Place(PlaceState.PLACED, host="h07", since="2026-11-23T13:00:00Z", heard_at="2026-11-23T14:01:58Z")
+    place = Place(PlaceState.PLACED, host="h07", since=NOW.isoformat())
     facts = facts_of(a_remote_run(1, place=place, meta_needs={"gpu": 1.0}))
     for expected in ("runner hosts", "needs gpu 1", "host h07", "there since 2026-11-23"):
         assert expected in facts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -226,7 +227,7 @@ async def test_usage_by_turn(over: Scene) -> None:
 
 
 def row_of(number: int) -> Sequence[str]:
-    return (stamp(number)[11:19], f"{number},000")
+    return (f"{datetime.fromisoformat(stamp(number)).astimezone():%H:%M:%S}", f"{number},000")
 
 
 async def test_a_big_record_is_read_in_pieces(over: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

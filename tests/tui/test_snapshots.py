@@ -32,7 +32,8 @@ from .test_run_detail import Scene, detail_of, tab
 
 KEPT = Path(__file__).parent / "snapshots"
 
-START = datetime(2026, 1, 2, 20, 0, tzinfo=UTC)
+START = datetime(2026, 1, 2, 20, 0).astimezone(UTC)
+"""Eight in the evening wherever the test runs."""
 SMALL, MIDDLE, LARGE = (80, 24), (120, 30), (200, 50)
 
 
