@@ -24,6 +24,10 @@ KEPT_PREFIXES = ("COV_", "COVERAGE_", "PYTEST_", "PYTHON")
 """Names that pass; all else (keys of model providers, proxies, TMUX, settings of pi and subdeck) does not."""
 
 
+TIME_ZONE = "UTC" if 2 <= datetime.now(UTC).hour < 22 else "ACROSS-12"
+"""One in which no day begins or ends while tests run: UTC, or the one on the other side of the world. Chosen once."""
+
+
 def variables(root: Path) -> dict[str, str]:
     """Return the environment of a world that lives in a short directory (a socket's path has 107 bytes at most)."""
     kept = {name: value for name, value in os.environ.items() if name in KEPT or name.startswith(KEPT_PREFIXES)}
@@ -40,18 +44,13 @@ def variables(root: Path) -> dict[str, str]:
         "TERM": "xterm-256color",
         "TMPDIR": str(temporary),
         "TMUX_TMPDIR": str(root),
-        "TZ": time_zone(),
+        "TZ": TIME_ZONE,
         "XDG_CACHE_HOME": str(home / ".cache"),
         "XDG_CONFIG_HOME": str(home / ".config"),
         "XDG_DATA_HOME": str(home / ".local" / "share"),
         "XDG_RUNTIME_DIR": str(temporary),
         "XDG_STATE_HOME": str(home / ".local" / "state"),
     }
-
-
-def time_zone() -> str:
-    """Return a zone in which no day begins or ends while tests run: UTC, or the one on the other side of the world."""
-    return "UTC" if 2 <= datetime.now(UTC).hour < 22 else "ACROSS-12"
 
 
 def enter(environment: dict[str, str]) -> None:
