@@ -297,22 +297,39 @@ class WrapperWatch:
             pidfd = os.pidfd_open(facts.pid)
         except (OSError, OverflowError):
             return
-        if processes.is_alive(facts.pid, facts.pid_started):
+        try:
+            if not processes.is_alive(facts.pid, facts.pid_started):
+                raise ProcessLookupError
+            self._deaths.register(pidfd, select.EPOLLIN)
+        except OSError:
+            os.close(pidfd)
+        else:
             self._pidfds[run_id] = pidfd
             self._run_ids[pidfd] = run_id
-            self._deaths.register(pidfd, select.EPOLLIN)
-        else:
-            os.close(pidfd)
 
     def forget(self, run_id: str) -> None:
+        """Stop watching a run's wrapper.
+
+        Closing alone is not enough: epoll keeps its registration while a child between fork and exec has a copy.
+        """
         pidfd = self._pidfds.pop(run_id, None)
         if pidfd is not None:
             del self._run_ids[pidfd]
+            self._unregister(pidfd)
             os.close(pidfd)
+
+    def _unregister(self, pidfd: int) -> None:
+        with contextlib.suppress(OSError):
+            self._deaths.unregister(pidfd)
 
     def take_dead(self) -> set[str]:
         """Return the runs whose wrappers have died since the last call; they are not watched any more."""
-        dead = {self._run_ids[pidfd] for pidfd, _ in self._deaths.poll(0)}
+        dead = set[str]()
+        for pidfd, _ in self._deaths.poll(0):
+            if run_id := self._run_ids.get(pidfd):
+                dead.add(run_id)
+            else:
+                self._unregister(pidfd)
         for run_id in dead:
             self.forget(run_id)
         return dead

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -445,6 +446,36 @@ def test_a_watched_wrapper_that_dies_is_named_once(project: Project) -> None:
     os.kill(dying, signal.SIGKILL)
     assert {"dying"} == wait_until(wrappers.take_dead, "the death of a wrapper")
     assert (set(), True, False) == (wrappers.take_dead(), "living" in wrappers, "dying" in wrappers)
+
+
+def _is_pidfd(descriptor: int) -> bool:
+    try:
+        return "pidfd" in os.readlink(f"/proc/self/fd/{descriptor}")
+    except FileNotFoundError:
+        return False
+
+
+def test_a_forgotten_wrapper_whose_descriptor_a_child_inherited(project: Project) -> None:
+    """The death of a wrapper that is no longer watched is not reported, even if a child holds a copy of its pidfd."""
+    forgotten, other = sleeper(), sleeper()
+    wrappers = liveness.WrapperWatch()
+    runner = facts(pid=forgotten, pid_started=processes.start_time(forgotten))
+    wrappers.add("forgotten", str(abandoned(project, runner=runner)[1]))
+    held = [int(name) for name in os.listdir("/proc/self/fd")]
+    child = subprocess.Popen(["sleep", "60"], pass_fds=[number for number in held if _is_pidfd(number)])
+    try:
+        wrappers.forget("forgotten")
+        os.kill(forgotten, signal.SIGKILL)
+        wait_until_gone(forgotten)
+        assert set() == wrappers.take_dead()
+        runner = facts(pid=other, pid_started=processes.start_time(other))
+        wrappers.add("watched", str(abandoned(project, runner=runner)[1]))
+        assert set() == wrappers.take_dead()
+        os.kill(other, signal.SIGKILL)
+        assert {"watched"} == wait_until(wrappers.take_dead, "the death of the watched wrapper")
+    finally:
+        child.kill()
+        child.wait()
 
 
 def test_a_living_wrapper_is_not_proven_again_and_again(project: Project) -> None:
