@@ -7,7 +7,7 @@ import click
 from ..engine import Engine
 from ..errors import UsageError
 from ..run.code_blocks import CodeBlock, code_blocks
-from .options import json_option, run_argument
+from .options import Whole, json_option, run_argument
 from .output import document, note, pass_on
 
 NO_ANSWER = 1
@@ -16,7 +16,7 @@ NO_ANSWER = 1
 
 @click.command("answer")
 @run_argument
-@click.option("--code", "number", metavar="N", type=click.IntRange(min=1), help="Print only the N-th code block.")
+@click.option("--code", "number", metavar="N", type=Whole(min=1), help="Print only the N-th code block.")
 @json_option
 def answer(ref: str, number: int | None, as_json: bool) -> int:
     """Print the answer of a run, as it was written.

@@ -17,7 +17,7 @@ from ..project import trash
 from ..run.describe import discarded_words, runs_word, size_text
 from ..text.plain import one_line
 from ..work import keeping
-from .options import Days, Number, json_option
+from .options import Days, Number, Whole, json_option
 from .output import document, is_terminal, note, say
 
 NAMED = 20
@@ -34,7 +34,7 @@ UNASKED_HINT = "add --yes, or --dry-run to see what would be deleted"
     type=Days(MOST_DAYS),
     help="Delete runs that ended more than DAYS ago; 12h and 2w are understood, too.",
 )
-@click.option("--keep", metavar="N", type=click.IntRange(0, MOST_COUNT), help="Delete all but the newest N runs.")
+@click.option("--keep", metavar="N", type=Whole(0, MOST_COUNT), help="Delete all but the newest N runs.")
 @click.option(
     "--max-mb", metavar="N", type=Number(MOST_MEGABYTES), help="Delete the oldest until all runs take at most N MB."
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..config.yaml_tree import read_text
 from ..engine import Engine
-from ..errors import ContentError, SubdeckError, UsageError
+from ..errors import ContentError, PresetError, SubdeckError, UsageError
 from ..project.registry import count
 from ..run.model import Limits, RunnerKind, RunRequest, RunStatus, WorktreeFrom
 from ..run.snapshot import RunSnapshot
@@ -125,6 +125,8 @@ def _read_request(
             where=given[0],
             hint="a preset has its own tools and prompt: edit its file, or use --no-preset",
         )
+    if save_as is not None:
+        _check_save_as(save_as)
     request = RunRequest(
         previous=engine.find((previous,))[0] if previous else None,
         task=read_stdin("task") if task == "-" else task,
@@ -135,7 +137,7 @@ def _read_request(
         worktree=_worktree(worktree, no_worktree=no_worktree),
         **asked,
     )
-    if save_as:
+    if save_as is not None:
         _save(engine, save_as, request)
     return request
 
@@ -172,6 +174,13 @@ def _preset_and_task(args: Sequence[str], *, no_preset: bool) -> tuple[str | Non
                 where=f'"{one_line(only, 60)}"',
                 hint='give both: subdeck run PRESET "what to do"; "-" as TASK reads stdin; --no-preset needs TASK only',
             )
+        case [preset, _] if no_preset:
+            name = one_line(preset, 60)
+            raise UsageError(
+                f'--no-preset takes only TASK, and "{name}" was given before it',
+                where="--no-preset",
+                hint=f'leave "{name}" out, or leave --no-preset out to run it as a preset',
+            )
         case _:
             wanted = "TASK alone" if no_preset else "PRESET and TASK"
             raise UsageError(
@@ -188,6 +197,16 @@ def _read_prompt(path: str) -> str:
         raise UsageError("there is no such file", where=f"--prompt {one_line(path)}") from None
     except ContentError as error:
         raise UsageError(error.what, where=f"--prompt {one_line(path)}", hint=error.hint) from error
+
+
+def _check_save_as(name: str) -> None:
+    """Raise PresetError for a name that no preset can be saved as."""
+    from ..presets.write import check_new_name
+
+    try:
+        check_new_name(name)
+    except PresetError as error:
+        raise PresetError(error.what, where="--save-as", hint=error.hint) from error
 
 
 def _save(engine: Engine, name: str, request: RunRequest) -> None:

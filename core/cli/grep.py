@@ -10,7 +10,7 @@ from ..engine import Engine
 from ..run.describe import moment
 from ..search.pattern import Pattern
 from ..search.scan import Found, Hit, Place
-from .options import json_option
+from .options import Whole, json_option
 from .output import document, is_terminal, say, terminal_width
 from .table import fit
 
@@ -25,7 +25,7 @@ PLACE_WIDTH = max(map(len, Place))
 @click.option("-i", "--ignore-case", is_flag=True, help="Ignore case.")
 @click.option("-E", "--regex", is_flag=True, help="PATTERN is a regular expression, as Python's.")
 @click.option("-l", "--runs", "only_runs", is_flag=True, help="Print only the ids of the runs, one per line.")
-@click.option("-m", "--max-count", metavar="N", type=click.IntRange(min=1), help="Print at most N lines per run.")
+@click.option("-m", "--max-count", metavar="N", type=Whole(min=1), help="Print at most N lines per run.")
 @json_option
 def grep(
     text: str,

@@ -8,13 +8,14 @@ import click
 
 from ..paths import spool_dir
 from .hosts_cluster import MOST_SLOTS, labels_in
+from .options import Whole
 
 
 @click.command("agent")
 @click.option("--spool", metavar="DIR", help="Where runs are kept: on a disk of its own, and never two hosts' in one.")
 @click.option(
     "--slots",
-    type=click.IntRange(1, MOST_SLOTS),
+    type=Whole(1, MOST_SLOTS),
     help="How many runs at the same time; else what the one says who reaches it (hosts: ssh_slots).",
 )
 @click.option("--label", "labels", metavar="NAME=COUNT", multiple=True, help="What else it has, such as gpu=2.")

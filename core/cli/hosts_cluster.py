@@ -20,6 +20,7 @@ from ..errors import RunnerUnavailable, UsageError
 from ..paths import spool_dir
 from ..system import files
 from ..text.plain import one_line, plain
+from .options import Whole
 from .output import document, note, say
 
 MOST_SLOTS, MOST_HOSTS = 10_000, 64
@@ -107,7 +108,7 @@ def scheduler(address: str | None, keys: str | None, as_json: bool) -> None:
 @keys_option
 @click.option(
     "--slots",
-    type=click.IntRange(1, MOST_SLOTS),
+    type=Whole(1, MOST_SLOTS),
     help="How many runs at the same time; else what free memory (400 MB a child) and cores allow.",
 )
 @click.option("--label", "labels", metavar="NAME=COUNT", multiple=True, help="What else it has, such as gpu=2.")
@@ -155,8 +156,8 @@ def serve(
 
 
 @click.command("try")
-@click.argument("count", type=click.IntRange(1, MOST_HOSTS), default=2)
-@click.option("--slots", type=click.IntRange(1, MOST_SLOTS), default=4, show_default=True, help="Of each host.")
+@click.argument("count", type=Whole(1, MOST_HOSTS), default=2)
+@click.option("--slots", type=Whole(1, MOST_SLOTS), default=4, show_default=True, help="Of each host.")
 @errors_as_json
 def try_(count: int, slots: int, as_json: bool) -> None:
     """Try runs on hosts: keep a cluster with COUNT hosts on this machine alone, until ctrl-C.

@@ -18,7 +18,7 @@ from ..presets.recognition import recognised_form
 from ..presets.write import place_copy
 from ..run.model import PresetSource
 from ..text.plain import one_line
-from .options import json_option
+from .options import OneOf, json_option
 from .output import document, note, say
 
 
@@ -26,7 +26,7 @@ from .output import document, note, say
 @click.argument("file", metavar="FILE")
 @click.option("--as", "name", metavar="NAME", help="What the preset is called, instead of the name in the file.")
 @click.option("--global", "for_all", is_flag=True, help="For all your projects, instead of only this one.")
-@click.option("--from", "form", type=click.Choice(list(FORMS)), help="For which program the file was written.")
+@click.option("--from", "form", type=OneOf(list(FORMS)), help="For which program the file was written.")
 @click.option("--agent", metavar="A", default="", help="Which agent runs it, if not that of the file's program.")
 @json_option
 def import_(file: str, name: str | None, for_all: bool, form: str | None, agent: str, as_json: bool) -> None:

@@ -18,7 +18,7 @@ from ..run.model import RunnerKind, RunStatus
 from ..run.snapshot import RunSnapshot
 from ..system.files import open_file
 from ..system.line_file import LineFile, LineTail
-from .options import json_option, run_argument
+from .options import OneOf, Whole, json_option, run_argument
 from .output import EXIT_CODES, document, exit_code, note, pass_bytes, pass_on, report, say
 
 MARKDOWN = "markdown"
@@ -189,13 +189,13 @@ def _follow(engine: Engine, run_id: str, log: _Log) -> int:
 @click.argument("file", metavar="FILE")
 @click.option(
     "--agent",
-    type=click.Choice(list(KINDS)),
+    type=OneOf(list(KINDS)),
     help="The kind of agent that wrote it (default: told by its first lines).",
 )
 @click.option(
     "--exit-code",
     metavar="N",
-    type=click.IntRange(-64, 255),
+    type=Whole(-64, 255),
     default=0,
     help="The exit code of the child; -15 means signal 15.",
 )

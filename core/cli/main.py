@@ -10,7 +10,7 @@ from keyword import iskeyword
 import click
 
 from .. import __version__
-from ..errors import UsageError, nearest, nearest_of
+from ..errors import UsageError, nearest
 from ..system.imports import import_msgspec, load
 from ..text.plain import one_line
 from .output import INTERRUPTED, run_to_end, say, terminal_width
@@ -114,7 +114,9 @@ def main(open_app: OpenApp, arguments: Sequence[str] | None = None) -> int:
         except click.Abort:
             return INTERRUPTED
         except click.ClickException as error:
-            raise _explained(error) from error
+            from .usage import explained  # which help does without
+
+            raise explained(error, " ".join(("subdeck", *(word for word in args[:1] if word in COMMANDS)))) from error
 
     return run_to_end(command, as_json=as_json)
 
@@ -134,7 +136,8 @@ def _deck(open_app: OpenApp) -> CommandGroup:
     def deck(ctx: click.Context, directory: str | None, run: str | None, readonly: bool) -> int:
         """A control deck for coding subagents. Without a command, open the app on the current directory.
 
-        Exit codes: 0 completed, 1 failed, 3 aborted; 2 when nothing was started.
+        Exit codes: 0 completed, 1 failed, 3 aborted, 4 completed but its check did not pass; 2 when nothing was
+        started.
         Every command takes --json; errors are then JSON on stderr.
         """
         if directory is not None:
@@ -152,22 +155,3 @@ def _deck(open_app: OpenApp) -> CommandGroup:
         return 0
 
     return deck
-
-
-def _explained(error: click.ClickException) -> UsageError:
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    path = context.command_path if context else "subdeck"
-    hint = f"{path} --help shows what it takes"
-    if isinstance(error, click.NoSuchOption):
-        known = [option for param in context.command.params for option in param.opts] if context else ()
-        bare = {option.lstrip("-"): option for option in known if option.startswith("--")}
-        close = [bare[name] for name in nearest_of(error.option_name.lstrip("-"), bare, cutoff=0.6, count=2)]
-        near = f"did you mean {', '.join(close)}?" if close else ""
-        if context is not None and context.info_name in ("run", "bg"):
-            hint = (
-                f'{near} a task that begins with "-" goes after "--": {path} PRESET -- "{error.option_name} …"'.strip()
-            )
-        elif near:
-            hint = near
-    what = error.message if isinstance(error, click.NoSuchOption) else error.format_message()
-    return UsageError(what[:1].lower() + what[1:].rstrip("."), where=path, hint=hint)

@@ -7,6 +7,7 @@ import os
 import click
 
 from ..errors import UsageError
+from .options import OneOf
 from .output import note
 from .serving import serve_client
 
@@ -27,8 +28,8 @@ WHEN_READ = {
 
 
 @click.command("mcp")
-@click.argument("action", type=click.Choice(["serve", "install", "uninstall"]), default="serve")
-@click.argument("client", type=click.Choice(["claude", "codex"]), required=False)
+@click.argument("action", type=OneOf(["serve", "install", "uninstall"]), default="serve")
+@click.argument("client", type=OneOf(["claude", "codex"]), required=False)
 @click.option("--project", is_flag=True, help="Install for this project only, instead of for all your projects.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON; of a server only the error that keeps it from starting."

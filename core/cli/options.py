@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..errors import nearest
 from ..text.plain import one_line
+
+if TYPE_CHECKING:
+    _Choice = click.Choice[str]
+else:
+    _Choice = click.Choice  # which takes no type before click 8.2
+
+SHOWN = 60
+"""Characters of a wrong value that its error repeats."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 
@@ -18,34 +26,71 @@ runs_argument = click.argument("refs", metavar="RUN...", nargs=-1, required=True
 run_argument = click.argument("ref", metavar="RUN")
 
 
-class Number(click.FloatRange):
-    """A number of an option, from 0 to a maximum; never `nan`, which is in no order with other numbers."""
-
-    def __init__(self, most: float) -> None:
-        super().__init__(min=0, max=most)
+class Whole(click.IntRange):
+    """A whole number within bounds."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            float(value)
-        except ValueError:
-            self.fail(f"{one_line(str(value), 40)} is not a number", param, ctx)
-        number = super().convert(value, param, ctx)
-        if math.isnan(number):
-            self.fail(f"{one_line(str(value), 40)} is not a number", param, ctx)
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            bounds = _bounds(self.min, self.max)
+            self.fail(f'"{one_line(str(value), SHOWN)}": expected a whole number{bounds}', param, ctx)
+
+
+class OneOf(_Choice):
+    """One of a few words."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            words = [str(word) for word in self.choices]
+            near = nearest(str(value), words)
+            expected = " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+            self.fail(f'"{one_line(str(value), SHOWN)}": expected {expected}{near and f"; {near}"}', param, ctx)
+
+
+class Number(click.FloatRange):
+    """A number of an option, from 0 to a maximum; never `nan`, which is in no order with other numbers."""
+
+    expected = "a number"
+
+    def __init__(self, most: float) -> None:
+        super().__init__(min=0, max=most)
+        self.bounds = _bounds(0, most)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            number = super().convert(self.number(str(value).strip()), param, ctx)
+        except (click.BadParameter, ValueError):
+            number = math.nan
+        if math.isnan(number) or not self.is_allowed(number):
+            self.fail(f'"{one_line(str(value), SHOWN)}": expected {self.expected}{self.bounds}', param, ctx)
         return number
+
+    def number(self, text: str) -> float:
+        """Return the number that a text stands for. Raises ValueError."""
+        return float(text)
+
+    def is_allowed(self, number: float) -> bool:
+        """Whether it is one of those that are meant, beside the bounds."""
+        return True
 
 
 class Dollars(Number):
     """An amount above nothing, with the sign or without."""
 
+    expected = "dollars, such as 2.50,"
+
     def __init__(self) -> None:
         super().__init__(1_000_000)
+        self.bounds = " above 0 and at most 1,000,000"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        amount = super().convert(str(value).strip().removeprefix("$"), param, ctx)
-        if amount <= 0:
-            self.fail(f"{one_line(str(value), 40)} is not above 0", param, ctx)
-        return amount
+    def number(self, text: str) -> float:
+        return float(text.removeprefix("$"))
+
+    def is_allowed(self, number: float) -> bool:
+        return number > 0
 
 
 _DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0}
@@ -54,10 +99,15 @@ _DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0}
 class Days(Number):
     """A number of days, also as the app's filter takes an age: `3d`, `12h`, `2w`."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        text = str(value).strip()
+    expected = "a number of days, or an age such as 12h or 2w,"
+
+    def number(self, text: str) -> float:
         days = _DAYS.get(text[-1:].lower())
-        if days is not None:
-            with suppress(ValueError):
-                text = str(float(text[:-1]) * days)
-        return super().convert(text, param, ctx)
+        return float(text) if days is None else float(text[:-1]) * days
+
+
+def _bounds(least: float | None, most: float | None) -> str:
+    """Return ` of at least 1`, or ` from 0 to 255`."""
+    if least is None or most is None:
+        return "" if least is None else f" of at least {least:,}"
+    return f" from {least:,} to {most:,}"

@@ -21,7 +21,7 @@ from ..run.model import LauncherKind
 from ..system.log import log_thread_faults
 from ..text.decoding import UNDECODABLE, decode
 from ..text.plain import one_line
-from .options import json_option
+from .options import OneOf, json_option
 from .output import NOTHING_STARTED, error_fields, note, say
 from .stdio import Canceller, read_line, write_line
 
@@ -69,7 +69,7 @@ class _Answer(Resolved, frozen=True, rename="camel"):
 @click.option("--run", "ref", metavar="RUN", help="Follow only this run, and end with it.")
 @click.option(
     "--entries",
-    type=click.Choice(["last", "all"]),
+    type=OneOf(["last", "all"]),
     default="last",
     help="Which entries a progress report carries: the last 20 (default), or all.",
 )
@@ -109,7 +109,7 @@ def _line(emission: Emission) -> str:
 
 
 @click.command("tool")
-@click.argument("action", type=click.Choice(["register", "call", "watch"]))
+@click.argument("action", type=OneOf(["register", "call", "watch"]))
 @click.argument("name", required=False)
 @json_option
 def tool(action: str, name: str | None, as_json: bool) -> int:

@@ -9,7 +9,7 @@ import click
 
 from ..agent_kinds import KINDS
 from . import execution
-from .options import Dollars, json_option
+from .options import Dollars, OneOf, Whole, json_option
 
 EPILOG = (
     'TASK may be "-" for stdin. A task that begins with "-" goes after "--": subdeck run PRESET -- "-v prints …". '
@@ -43,12 +43,12 @@ _OPTIONS = (
     click.option(
         "--worktree",
         metavar="[=FROM]",
-        type=click.Choice(("files", "head")),
+        type=OneOf(("files", "head")),
         help="Work in a git worktree of its own: of the files as they are, or with =head of the commit.",
     ),
     click.option("--no-worktree", is_flag=True, help="Work in the files themselves, whatever preset and settings say."),
     click.option("--budget", metavar="DOLLARS", type=Dollars(), help="End the run when it has spent this much."),
-    click.option("--max-tokens", metavar="N", type=click.IntRange(min=1), help="End the run at this many tokens."),
+    click.option("--max-tokens", metavar="N", type=Whole(min=1), help="End the run at this many tokens."),
     click.option("--over-budget", is_flag=True, help="Launch it although the day's budget is used up."),
     click.option("--description", metavar="TEXT", default="", help="A few words for the list of runs."),
     click.option("--no-preset", is_flag=True, help="Run without a preset; give only TASK."),

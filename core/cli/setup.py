@@ -16,7 +16,7 @@ from ..errors import SubdeckError
 from ..paths import Project, agent_dir, user_settings_file
 from ..pi_parent.installer import Installation, State, installation, own_command
 from ..text.plain import one_line
-from .options import json_option
+from .options import OneOf, json_option
 from .output import document, note, say
 
 
@@ -67,7 +67,7 @@ def settings(example: bool, as_json: bool) -> None:
 
 
 @click.command("pi")
-@click.argument("action", type=click.Choice(["status", "install", "uninstall"]), default="status")
+@click.argument("action", type=OneOf(["status", "install", "uninstall"]), default="status")
 @click.option("--project", is_flag=True, help="Use .pi of this project instead of pi's own directory.")
 @json_option
 def pi(action: str, project: bool, as_json: bool) -> None:

@@ -33,16 +33,18 @@ class Canceller:
     def __init__(self, watched: Iterable[int] = (1, 2)) -> None:
         """`watched` are descriptors that somebody reads at the other end; by default stdout and stderr."""
         # Before there is a pipe: with stdout closed, that would be taken for stdout.
-        with_reader = [descriptor for descriptor in watched if _has_reader(descriptor)]
+        self._outputs = [descriptor for descriptor in watched if _has_reader(descriptor)]
         self._wakeup, self._request = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._poller = select.poll()
         self._poller.register(self._wakeup, select.POLLIN)
-        for descriptor in with_reader:
+        for descriptor in self._outputs:
             self._poller.register(descriptor, 0)  # only errors and hang-ups
         self._reads: dict[int, Callable[[], bool]] = {}
         self._former: dict[int, Any] = {}
         self._former_wakeup = -1
         self._is_set = False
+        self.is_unread = False
+        """Whether it was set because nobody reads the output any more."""
 
     def __enter__(self) -> Canceller:
         # Python's own handlers run later, and only in the main thread, which may be waiting for good by then.
@@ -85,9 +87,12 @@ class Canceller:
             self._look(None)
 
     def _look(self, timeout: float | None) -> None:
-        for descriptor, _ in () if self._is_set else self._poller.poll(timeout):
+        ready = set[int]() if self._is_set else {descriptor for descriptor, _ in self._poller.poll(timeout)}
+        for descriptor in ready:
             is_answer = descriptor in self._reads and self._reads[descriptor]()
             self._is_set = self._is_set or not is_answer
+        is_signal = self._wakeup in ready  # ctrl-C ends the reader of a pipeline, too
+        self.is_unread = self.is_unread or (not is_signal and not ready.isdisjoint(self._outputs))
 
 
 def _has_reader(descriptor: int) -> bool:

@@ -33,7 +33,8 @@ def watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller)
     if ended and not ended[0].has_ended:
         progress.tell(f"cancelling {run.meta.short_id} …")
         try:
-            engine.stop((run.run_id,), reason=StopReason.CANCELLED)
+            reason = StopReason.UNREAD if canceller.is_unread else StopReason.CANCELLED
+            engine.stop((run.run_id,), reason=reason)
         except (SubdeckError, OSError) as error:
             progress.tell(f"subdeck: it could not be cancelled: {error}")
         ended = engine.wait((run.run_id,), on_update=progress.take)
@@ -67,6 +68,7 @@ class _Progress:
         except OSError:
             self._broken = True
             self._canceller.set()
+            self._canceller.is_unread = True
 
     def take(self, update: Update) -> None:
         """Show where it is, what is new, and how to reply to what the child asks."""

@@ -98,6 +98,19 @@ def place_preset(directory: str, name: str, stem: str, text: str) -> str:
     return path
 
 
+def check_new_name(name: str) -> None:
+    """Raise PresetError unless a name can be typed as one word. Files may have any name that `check_name` accepts."""
+    if not name.strip():
+        raise PresetError("a preset needs a name")
+    try:
+        check_name(name)
+    except ContentError as error:
+        raise PresetError(error.what, hint=error.hint) from error
+    if re.search(r"\s", name):
+        what = f'the preset name "{one_line(name, NAME_LIMIT)}" contains whitespace'
+        raise PresetError(what, hint=f'write it as one word, such as "{"-".join(name.split())}"')
+
+
 def _checked_text(preset: Preset) -> str:
     """Write the preset as text, and read that again: what would not come back as it was is refused."""
     import yaml

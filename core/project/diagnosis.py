@@ -25,7 +25,7 @@ from ..run.describe import (
 )
 from ..run.events import EventTail, ToolCall, decode_event
 from ..run.fold import Fold, OpenCalls
-from ..run.model import RunReason, RunResult, RunStatus, StopRequest, WaitsFor, newer_schema
+from ..run.model import RunReason, RunResult, RunStatus, StopReason, StopRequest, WaitsFor, newer_schema
 from ..run.outcome import REASONS
 from ..run.progress import tool_word
 from ..run.snapshot import Ended, Queued, Running, RunSnapshot
@@ -183,6 +183,8 @@ def _age(run: RunSnapshot, now: datetime) -> str:
 def _requested(stop: StopRequest | None) -> str:
     if stop is None:
         return ""
+    if stop.reason == StopReason.UNREAD:
+        return "asked to stop: output pipe closed"
     by = f" by {one_line(stop.by, 40)}" if stop.by else ""
     return f"{'to be killed' if stop.force else 'asked to stop'}{by}"
 

@@ -80,6 +80,8 @@ class StopReason(OpenEnum):
     STOPPED = "stopped"
     CANCELLED = "cancelled"
     """Who waited for it gave up."""
+    UNREAD = "unread"
+    """The pipe that took the output of the command that waited for it was closed."""
 
 
 class PromptMode(OpenEnum):

@@ -263,6 +263,8 @@ def _handed_over(facts: StreamFacts) -> tuple[RunReason, str | None]:
 def stopped(stop: StopRequest) -> tuple[RunReason, str]:
     """Return the reason of a run that ends by a stop request, and a sentence that says who made it."""
     by = f" by {one_line(stop.by, 80)}" if stop.by else ""
+    if stop.reason == StopReason.UNREAD:
+        return RunReason.CANCELLED, "cancelled: output pipe closed"
     if stop.reason == StopReason.CANCELLED:
         return RunReason.CANCELLED, f"cancelled{by}"
     if stop.force:

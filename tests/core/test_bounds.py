@@ -108,7 +108,7 @@ def test_an_absurd_option(words: list[str], project_dir: Path) -> None:
     for written in ("1e308", "nan", "inf", "9" * 60):
         done = subdeck(*given, written, cwd=project_dir)
         assert 2 == done.code
-        assert re.search(rf"subdeck: invalid value for '{words[-1]}'.*(not in the range|not a)", done.err), done.err
+        assert re.search(rf'subdeck: invalid {words[-1]} ".*": expected a', done.err), done.err
 
 
 @pytest.mark.parametrize("columns", ["²", "9" * 5000, "-5", "1e3", "0"])

@@ -81,7 +81,7 @@ def test_a_call_counts_instead_of_the_preset(project_dir: Path) -> None:
 def test_the_command_line(project_dir: Path) -> None:
     """An amount is above nothing; the end says what was spent."""
     open_engine(project_dir)
-    assert "is not above 0" in subdeck("run", "--no-preset", "--budget", "0", "x", cwd=project_dir).err
+    assert "above 0 and at most" in subdeck("run", "--no-preset", "--budget", "0", "x", cwd=project_dir).err
     done = subdeck("run", "--no-preset", "--budget", "$0.40", "ask-for-more a\nhang", cwd=project_dir)
     assert (3, True) == (done.code, "spent $0.50 of $0.40" in done.err)
 

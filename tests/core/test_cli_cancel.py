@@ -108,7 +108,7 @@ def test_killed_waiter_leaves_the_run(project: Path) -> None:
 
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
 def test_reader_that_goes_away_cancels_the_run(project: Path, name: str) -> None:
-    """A run that says nothing notices it too when nobody is left to read its answer or its progress."""
+    """A silent run is cancelled too when nobody reads its answer or its progress, and the result says why."""
     reader, writer = os.pipe()
     streams: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, name: writer}
     words = ("run", "scout", "sleep", "--agent", "sleeper")
@@ -117,7 +117,8 @@ def test_reader_that_goes_away_cancels_the_run(project: Path, name: str) -> None
     run_id = begun(project)
     os.close(reader)
     assert 3 == runner.wait(timeout=30)
-    assert "cancelled" == result_of(project, run_id)["reason"]
+    result = result_of(project, run_id)
+    assert ("cancelled", "cancelled: output pipe closed") == (result["reason"], result["errorMessage"])
 
 
 def test_signals_cancel_the_run_without_stdout(project: Path) -> None:

@@ -56,7 +56,8 @@ def test_rules_of_the_call_replace_those_of_the_settings(engine: Engine, project
 
 
 @pytest.mark.parametrize(
-    ("days", "going"), [("2d", 1), ("2", 1), ("12h", 2), ("4W", 1), ("9w", 0), ("3m", "3m is not a number")]
+    ("days", "going"),
+    [("2d", 1), ("2", 1), ("12h", 2), ("4W", 1), ("9w", 0), ("3m", '"3m": expected a number of days')],
 )
 def test_an_age_may_have_a_unit(engine: Engine, project_dir: Path, days: str, going: int | str) -> None:
     """As the app's filter takes it; what is no number is told in plain words."""

@@ -199,7 +199,9 @@ def test_run_without_preset(project: Path) -> None:
 def test_ad_hoc_run_is_saved_as_a_preset(project: Path) -> None:
     """--save-as writes what was run as a preset that can be run again; a request that is refused saves nothing."""
     assert 2 == subdeck("run", "--no-preset", "--save-as", "terse", "--cwd", "nowhere", "x", cwd=project).code
-    assert not (project / ".pi/subagents/terse.md").exists()
+    bad = subdeck("run", "--no-preset", "--save-as", "bad name", "x", "--json", cwd=project)
+    assert (2, "--save-as") == (bad.code, bad.error["where"])
+    assert [project / ".pi/subagents/scout.md"] == list((project / ".pi/subagents").glob("*.md"))
     words = ("--no-preset", "--tools", "read,grep", "--save-as", "terse", "--model", "a/b")
     assert 0 == subdeck("run", *words, "where is open_door", cwd=project).code
     (saved,) = subdeck("presets", "terse", "--json", cwd=project).document["presets"]
@@ -223,6 +225,15 @@ REFUSED = {
     "no model": (["run", "scout", "x", "--agent", "modelless"], "default_model"),
     "tools of a preset": (["run", "scout", "x", "--tools", "read"], "cannot be used with a preset"),
     "prompt is missing": (["run", "--no-preset", "--prompt", "nowhere", "x"], "no such file"),
+    "preset and no preset": (["run", "scout", "hello", "--no-preset"], 'leave "scout" out, or leave --no-preset out'),
+    "tokens": (
+        ["run", "scout", "x", "--max-tokens", "0"],
+        'invalid --max-tokens "0": expected a whole number of at le',
+    ),
+    "budget": (["run", "scout", "x", "--budget", "-1"], 'invalid --budget "-1": expected dollars, such as 2.50, above'),
+    "worktree": (["run", "scout", "x", "--worktree=fils"], 'invalid --worktree "fils": expected files or head; did yo'),
+    "blank in a name": (["run", "--no-preset", "--save-as", "bad name", "x", "--cwd", "nowhere"], 'such as "bad-name"'),
+    "empty name": (["run", "--no-preset", "--save-as", "", "x"], "a preset needs a name"),
     "bad tool": (["run", "--no-preset", "--tools", "re ad", "x"], "is not the name of a tool"),
 }
 

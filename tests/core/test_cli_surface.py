@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from subdeck.core.agent_kinds import KINDS
-from subdeck.core.cli.main import COMMANDS
+from subdeck.core.cli.hosts import hosts
+from subdeck.core.cli.main import COMMANDS, CommandGroup
+from subdeck.core.cli.output import EXIT_CODES, NOTHING_STARTED, UNCHECKED
 from subdeck.core.presets.fields import preset_schema
 
 from tests.core.command_line import SUBDECK, subdeck, write_preset
@@ -132,6 +136,46 @@ def test_usage_errors_are_documents_too(project_dir: Path) -> None:
     assert "--nope" in done.error["what"]
     missing = subdeck("logs", "--json", cwd=project_dir)
     assert "RUN" in missing.error["what"]
+
+
+def test_wrong_values_are_explained_by_us(project_dir: Path) -> None:
+    """Every parameter with bounds or fixed words explains a wrong value itself; click's own text is never shown."""
+    for group in (CommandGroup(), hosts):
+        for name in group.list_commands(click.Context(group)):
+            command = group.get_command(click.Context(group), name)
+            assert command is not None
+            kinds = {type(param.type) for param in command.params}
+            assert not {click.IntRange, click.FloatRange, click.Choice} & kinds, name
+
+
+@pytest.mark.parametrize(
+    ("words", "what", "where"),
+    [
+        (["clean", "--keep", "-3"], 'invalid --keep "-3": expected a whole number from 0 to 999,999,999', "--keep"),
+        (["clean", "--older-than", "3y"], 'expected a number of days, or an age such as 12h or 2w', "--older-than"),
+        (["wait", "x", "--timeout", "nan"], 'invalid --timeout "nan": expected a number from 0 to', "--timeout"),
+        (["pi", "instal"], 'invalid ACTION "instal": expected status, install or uninstall; did you mean', "ACTION"),
+        (["logs"], "RUN is missing", "RUN"),
+        (["presets", "a", "b"], 'unexpected argument "b"', "subdeck presets"),
+        (["status", "--json=3"], "--json takes no value", "--json"),
+        (["run", "x", "--model"], "--model needs a value", "--model"),
+        (["status", "--nope"], "subdeck status has no option --nope", "subdeck status"),
+    ],
+)  # fmt: skip
+def test_usage_errors_say_what_was_expected(project_dir: Path, words: list[str], what: str, where: str) -> None:
+    """An error of the command line names the parameter as it is typed, what was typed and what was expected."""
+    command = f"subdeck {words[0]}"
+    done = subdeck(words[0], "--json", *words[1:], cwd=project_dir)
+    assert (2, "", where) == (done.code, done.out, done.error["where"])
+    assert what in done.error["what"]
+    assert f"{command} --help shows what it takes" == done.error["hint"]
+
+
+def test_help_names_every_exit_code(project_dir: Path) -> None:
+    """The exit codes of a run, that of a failed check among them, are in the help of the program."""
+    helped = " ".join(subdeck("--help", cwd=project_dir).out.split())
+    for code in (*EXIT_CODES.values(), UNCHECKED, NOTHING_STARTED):
+        assert re.search(rf"Exit codes:[^.]*\b{code} ", helped)
 
 
 def test_json_after_two_dashes_is_a_word(project_dir: Path) -> None:

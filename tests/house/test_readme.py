@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from subdeck.core.cli.main import COMMANDS, main
 from subdeck.core.config.files import KEYS
+from subdeck.core.presets.fields import FIELDS
 from subdeck.core.presets.file import parse_preset
 from subdeck.core.run.model import PresetSource
 from subdeck.tui.theme import OURS
@@ -27,6 +28,24 @@ def test_every_command_is_named() -> None:
     """Each command of the table has its place in README, and README names no other."""
     named = set(re.findall(r"`subdeck ([a-z][a-z-]*)[ `]", README))
     assert set(COMMANDS) == named
+
+
+def test_the_table_of_commands_is_complete() -> None:
+    """Each command has a row in the table of commands, and no row is there twice."""
+    table = README.partition("## Command line")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`subdeck[^|\n]*?) \|", table.replace("\\|", "/"), re.MULTILINE)
+    assert len(rows) == len(set(rows))
+    first_words = [row.strip("`").split()[1] for row in rows if row != "`subdeck`"]
+    assert set(COMMANDS) == set(first_words)
+
+
+def test_every_key_of_presets_is_explained() -> None:
+    """The table of preset keys has every key that a preset may have."""
+    table = README.partition("## Presets")[2].partition("\n### ")[0]
+    explained = {
+        key for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for key in re.findall(r"`(\w+)`", row)
+    }
+    assert set(FIELDS) == explained
 
 
 EXAMPLES = re.findall(r"```markdown\n(.*?)```", README, re.DOTALL)

@@ -195,7 +195,12 @@ def worktree_words(engine: EngineApi, form: LaunchForm, values: LaunchValues) ->
 
 def _check_name(engine: EngineApi, save_as: SaveAs) -> None:
     from ...core.presets.catalog import tiers
+    from ...core.presets.write import check_new_name
 
+    try:
+        check_new_name(save_as.name.strip())
+    except PresetError as error:
+        raise PresetError(error.what, where=SAVE_FIELDS, hint=error.hint) from error
     taken = tiers(save_as.name.strip(), engine.workspace)
     if taken:
         where = "is broken" if not taken[0].usable else str(taken[0].source)
