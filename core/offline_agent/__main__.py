@@ -11,6 +11,7 @@ from .answer import Answer
 from .directory import TOOL_NAMES, Directory
 from .host import Aborted, Host
 from .lines import emit
+from .replacement import HOW
 from .stream import FINALIZE_TOOL, Conversation, Session
 from .task import Task
 
@@ -54,6 +55,8 @@ class _Work:
         extensions = {os.path.basename(path) for path in flags.extensions}
         self._cwd = cwd
         self._session = session
+        self._fault = ""
+        """Why a task of this turn was not done."""
         self._tools = [] if flags.no_tools else [name for name in TOOL_NAMES if name in listed]
         self._hands_over = FINALIZE_EXTENSION in extensions and FINALIZE_TOOL in listed
         asked = os.environ.get(ASKED_TOOLS, "").split(",") if ASK_EXTENSION in extensions else []
@@ -63,12 +66,13 @@ class _Work:
     def on(self, prompt: str) -> None:
         conversation = self._conversation
         conversation.begin(prompt)
+        self._fault = ""
         try:
             answers = [self._answer(prompt)]
             while answers:
                 while message := conversation.further():
                     answers.append(self._answer(message))
-                conversation.answer("\n\n".join(answers), self._hands_over)
+                conversation.answer("\n\n".join(answers), self._hands_over, self._fault)
                 answers = [self._answer(message)] if (message := conversation.further()) else []
         except Aborted:
             conversation.end(aborted=True)
@@ -79,7 +83,9 @@ class _Work:
         directory = Directory(self._cwd)
         answer = Answer(Task(prompt, directory.kind), directory, self._tools, self._conversation)
         earlier, self._earlier = self._earlier, self._earlier + 1
-        return answer.write(earlier)
+        text = answer.write(earlier)
+        self._fault = answer.fault or self._fault
+        return text
 
 
 def _pace() -> float:
@@ -96,6 +102,7 @@ def _parse_flags() -> argparse.Namespace:
         prog="python -P -E -m subdeck.core.offline_agent",
         usage="%(prog)s --mode json [options] <prompt.md\n       %(prog)s --mode rpc [options]",
         description="Reads the working directory for the task on stdin, without a model, a key or the network. "
+        f"A task of the form {HOW} changes that file. "
         "Flags of pi that mean nothing without a model are accepted and have no effect.",
         epilog="SUBDECK_OFFLINE_PACE: seconds between two pieces of text (default 0.01; 0 for none, at most 60)",
         allow_abbrev=False,
@@ -105,7 +112,7 @@ def _parse_flags() -> argparse.Namespace:
     add("--session", metavar="PATH", help="write the session to this file, or continue it")
     add("--no-session", action="store_true", help="keep no session, as without --session")
     add("--tools", help=f"comma-separated allowlist of {', '.join(TOOL_NAMES)}; other names are ignored")
-    add("--no-tools", action="store_true", help="no tools: nothing is read")
+    add("--no-tools", action="store_true", help="no tools: nothing is read or changed")
     says = f"{FINALIZE_EXTENSION} makes it hand its answer over, {ASK_EXTENSION} ask leave for its tools"
     add("-e", dest="extensions", metavar="PATH", action="append", default=[], help=says)
     for flag in ("--model", "--thinking", "--system-prompt", "--append-system-prompt"):

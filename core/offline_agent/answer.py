@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ..text.plain import one_line, plain
-from .directory import Call, Directory, Hit, place, visible_name
+from .directory import READING, Call, Directory, Hit, place, visible_name
+from .replacement import HOW, Replacement
 from .stream import Conversation
 from .task import Task
 
@@ -36,14 +37,19 @@ class Answer:
         self._scope = next(iter(task.directories)) if len(task.directories) == 1 else "."
         self._sections = [NO_MODEL]
         self._missing: dict[str, None] = {}
+        self.fault = ""
+        """Why the task was not done; empty if it was, as far as a reader without a model can."""
 
     def write(self, earlier_tasks: int) -> str:
         """Look, and return the whole answer; its first line says that no model was used."""
         say = self._sections.append
+        if self._task.replacement:
+            self._replace(self._task.replacement)
+            return self._written(earlier_tasks)
         if self._task.asks_for_change:
-            say("The task asks for a change. The offline reader only reads: nothing was changed.")
-        if not self._tools:
-            say("No tool of the offline reader (read, grep, find, ls) is allowed here, so nothing was read.")
+            say(f"The task asks for a change. The only change without a model is `{HOW}`: nothing was changed.")
+        if not set(READING).intersection(self._tools):
+            say(f"No reading tool ({', '.join(READING)}) is allowed here, so nothing was read.")
         around = self._look_around()
         self._find_files()
         if self._task.terms:
@@ -54,9 +60,29 @@ class Answer:
         if problems := [*self._directory.problems]:
             rows = "\n".join(f"- {_code(problem)}" for problem in problems[:SHOWN])
             say(f"{_count(len(problems), 'thing')} could not be read:\n\n{rows}")
+        return self._written(earlier_tasks)
+
+    def _written(self, earlier_tasks: int) -> str:
         if earlier_tasks:
-            say(f"This session holds {_count(earlier_tasks, 'earlier task')}; each is answered on its own.")
+            held = _count(earlier_tasks, "earlier task")
+            self._sections.append(f"This session holds {held}; each is answered on its own.")
         return "\n\n".join(self._sections)
+
+    def _replace(self, wanted: Replacement) -> None:
+        """Make the one change that a task can ask for, or say why it was not made."""
+        if "edit" not in self._tools:
+            self.fault = "the tool edit is not allowed here"
+        else:
+            texts = f"{_code(wanted.old)} with {_code(wanted.new) if wanted.new else 'nothing'}"
+            said = f"I replace {texts} in {_span(visible_name(wanted.path))}."
+            (outcome,) = self._conversation.turn(said, [Call("edit", wanted.args)], self._directory.carry_out)
+            if outcome.is_error:
+                self.fault = one_line(outcome.text)
+            else:
+                places = _some(place(hit) for hit in outcome.hits)
+                self._sections.append(f"Replaced {texts} at {places}.")
+        if self.fault:
+            self._sections.append(f"Nothing was changed: {_code(self.fault)}.")
 
     def _look_around(self) -> list[str]:
         """List what the task names, or what is here, and read its files, or what the directory says about itself."""

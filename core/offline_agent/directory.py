@@ -1,4 +1,4 @@
-"""The working directory as four read-only tools see it: bounded, sorted, never outside itself.
+"""The working directory as its tools see it: bounded, sorted, never outside itself; one tool changes a file in it.
 
 Bounds are counts, not clocks, so that the same directory always gives the same answer.
 """
@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 from pathspec import GitIgnoreSpec
 
 from ..text.plain import plain
+from .replacement import Replacement, ToolError, edited
 
-TOOL_NAMES = ("read", "grep", "find", "ls")
+READING = ("read", "grep", "find", "ls")
+TOOL_NAMES = (*READING, "edit")
 MAX_FILES = 20_000
 MAX_FILE_BYTES = 1024 * 1024
 MAX_SEARCHED = 32 * 1024 * 1024
@@ -37,10 +39,6 @@ Rules = tuple[tuple[str, GitIgnoreSpec], ...]
 """Of the `.gitignore` files from the root down, each with the directory it is about: `a/b/`."""
 
 
-class ToolError(Exception):
-    """A tool cannot do what was asked; the text is the tool's result."""
-
-
 class Call(NamedTuple):
     name: str
     args: dict[str, Any]
@@ -58,6 +56,8 @@ class Outcome(NamedTuple):
     text: str
     is_error: bool = False
     hits: tuple[Hit, ...] = ()
+    details: dict[str, Any] | None = None
+    """What the tool says to programs; None for what it was called with."""
 
 
 class Directory:
@@ -79,6 +79,8 @@ class Directory:
         """Return what a call gives; a tool that cannot do it says why, with `is_error`."""
         tools = {"read": self._read, "grep": self._grep, "find": self._find, "ls": self._ls}
         try:
+            if call.name == "edit":
+                return self._edit(**call.args)
             hits = tuple(tools[call.name](**call.args))
         except ToolError as error:
             self.problems[str(error)] = None
@@ -120,11 +122,28 @@ class Directory:
         first = max(1, min(offset, len(lines)))
         return [Hit(path, number, line) for number, line in enumerate(lines[first - 1 : first - 1 + limit], first)]
 
+    def _edit(self, path: str, edits: list[dict[str, str]]) -> Outcome:
+        """Replace a text in place, so that the file keeps its owner, mode and other names."""
+        (edit,) = edits
+        if os.path.islink(os.path.join(self._root, path.replace("\0", "?"))):
+            raise ToolError(f"{path}: a link; name the file that it leads to")
+        located = self._locate_text(path)
+        try:
+            with open(os.open(located, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC), "r+b", buffering=0) as file:
+                changed = edited(file.read(), Replacement(path, edit["oldText"], edit["newText"]))
+                file.seek(0)
+                rest = memoryview(changed.data)
+                while rest:
+                    rest = rest[file.write(rest) or 0 :]
+                file.truncate()
+        except OSError as error:
+            raise ToolError(f"{path}: {error.strerror}") from error
+        hits = (Hit(path, changed.line),)
+        return Outcome(f"Successfully replaced 1 block(s) in {path}.", hits=hits, details=changed.details)
+
     def _lines(self, path: str) -> list[str]:
         """Read a file, split at newlines only, as editors and grep count lines."""
-        located = self._locate(path)
-        if not os.path.isfile(located) or os.path.getsize(located) > MAX_FILE_BYTES:
-            raise ToolError(f"{path}: not a regular file of at most {MAX_FILE_BYTES // 1024} KB")
+        located = self._locate_text(path)
         try:
             with open(located, encoding="utf-8", errors="replace", newline="\n") as file:
                 text = file.read()
@@ -133,6 +152,13 @@ class Directory:
         if "\0" in text:
             raise ToolError(f"{path}: a binary file")
         return [line[:MAX_LINE].removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+
+    def _locate_text(self, path: str) -> str:
+        """Return the real path of a file that may be read whole."""
+        located = self._locate(path)
+        if not os.path.isfile(located) or os.path.getsize(located) > MAX_FILE_BYTES:
+            raise ToolError(f"{path}: not a regular file of at most {MAX_FILE_BYTES // 1024} KB")
+        return located
 
     def _lines_or_none(self, path: str) -> list[str]:
         """Read a file for a search, from which binary and big files are left out without a word."""
@@ -173,7 +199,7 @@ class Directory:
         """Return the real path of something below the root."""
         located = os.path.realpath(os.path.join(self._root, path.replace("\0", "?")))
         if os.path.commonpath((located, self._root)) != self._root:
-            raise ToolError(f"{path} is outside the working directory and was not read")
+            raise ToolError(f"{path} is outside the working directory")
         if not os.path.exists(located):
             raise ToolError(f"{path}: no such file or directory")
         return located

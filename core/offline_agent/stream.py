@@ -132,16 +132,18 @@ class Conversation:
             about = {"toolCallId": call_id, "toolName": call.name}
             emit(type="tool_execution_start", **about, args=call.args)
             outcome = self._carry_out(call_id, call, carry_out)
-            result = {"content": _text(outcome.text), "details": call.args}
+            details = call.args if outcome.details is None else outcome.details
+            result = {"content": _text(outcome.text), "details": details}
             emit(type="tool_execution_end", **about, result=result, isError=outcome.is_error)
             self._add({"role": "toolResult", **about, "content": result["content"], "isError": outcome.is_error})
             outcomes.append(outcome)
         emit(type="turn_end")
         return outcomes
 
-    def answer(self, text: str, hands_over: bool) -> None:
-        """Say the answer, or give it to the tool that hands over a result."""
-        calls = [Call(FINALIZE_TOOL, {"status": "SUCCESS", "result": text})] if hands_over else []
+    def answer(self, text: str, hands_over: bool, fault: str = "") -> None:
+        """Say the answer, or give it to the tool that hands over a result; `fault`: why the task was not done."""
+        verdict = {"status": "ERROR", "error": fault} if fault else {"status": "SUCCESS"}
+        calls = [Call(FINALIZE_TOOL, {**verdict, "result": text})] if hands_over else []
         self.turn("" if hands_over else text, calls, lambda _: Outcome("The result is handed over."))
 
     def end(self, *, aborted: bool = False) -> None:

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
+from .replacement import replacement_of
+
 MAX_TERMS = 6
 MAX_NAMED = 4
 _READ_CHARACTERS = 8000
@@ -60,6 +62,8 @@ class Task:
         """`kind` returns `file`, `directory` or nothing for a path."""
         while block := _BLOCK.match(prompt):
             prompt = prompt[block.end() :]
+        self.replacement = replacement_of(prompt)
+        """The one change that is made for a task; None for any other task."""
         self.text = prompt[:_READ_CHARACTERS].strip()
         self.asks_for_change = _CHANGE.match(self.text) is not None
         self.asks_back = _ASKS_BACK.search(self.text) is not None

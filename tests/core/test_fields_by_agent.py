@@ -117,7 +117,7 @@ CASES: dict[str, dict[str, str]] = {
     "tools: [read, grep]": {"": TOLD, "codex codex-exec": WARNED},
     "tools: []": {"": TOLD, "acp": REFUSED},
     "tools: [bash]": {"": TOLD, "acp offline": REFUSED},
-    "tools: [read, edit]": {"": TOLD, "codex codex-exec offline": WARNED, "acp": REFUSED},
+    "tools: [read, edit]": {"": TOLD, "codex codex-exec": WARNED, "acp": REFUSED},
     "tools: [read, no_such]": {"": WARNED},
     "denied_tools: [edit, write]": {"": TOLD, "codex codex-exec offline": WARNED, "acp": REFUSED},
     "denied_tools: [bash]": {"": TOLD, "codex codex-exec acp": REFUSED, "offline": WARNED},

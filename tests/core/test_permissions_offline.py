@@ -12,7 +12,8 @@ from subdeck.core.run.model import RunReason, RunRequest, Verdict
 from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.core.conversing import write_preset
-from tests.factories import end_of, events_of, wait_for_end, write_settings
+from tests.factories import end_of, events_of, result_of, wait_for_end, write_settings
+from tests.repositories import make_repository
 from tests.waiting import wait_until
 
 TASK = "Read open.txt and closed.txt and search for `lantern` and `wick`"
@@ -26,10 +27,10 @@ def engine(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     return Engine.open(str(project_dir))
 
 
-def launch(engine: Engine, project: Path, rules: str, **settings: Any) -> RunSnapshot:
+def launch(engine: Engine, project: Path, *fields: str, task: str = TASK, **settings: Any) -> RunSnapshot:
     write_settings(agent="offline", agents={}, **settings)
-    write_preset(project, f"permissions: {rules}")
-    (launched,) = engine.launch([RunRequest(task=TASK, preset="scout")], background=True)
+    write_preset(project, *fields)
+    (launched,) = engine.launch([RunRequest(task=task, preset="scout")], background=True)
     return launched
 
 
@@ -44,7 +45,9 @@ def decisions(engine: Engine, run: RunSnapshot) -> set[tuple[str, str, str, str]
 def test_rules_of_preset_and_settings_hold_in_a_run(engine: Engine, project_dir: Path) -> None:
     """What a rule allows or denies is done so without a question, and the records say by which rule."""
     own = {"deny": ["read(closed.txt)"]}
-    run = launch(engine, project_dir, "{allow: [read, grep], ask: ['*']}", permissions=own, answer_timeout=0.1)
+    run = launch(
+        engine, project_dir, "permissions: {allow: [read, grep], ask: ['*']}", permissions=own, answer_timeout=0.1
+    )
     ended = wait_for_end(engine, run.run_id)
     assert ("read", "deny", "rule", "read(closed.txt)") in decisions(engine, ended)
     results = said(engine, ended, ToolResult)
@@ -55,7 +58,7 @@ def test_rules_of_preset_and_settings_hold_in_a_run(engine: Engine, project_dir:
 
 def test_leave_for_the_run_is_given_once(engine: Engine, project_dir: Path) -> None:
     """Reading is asked about until it is allowed in this run; searching is not, as no rule mentions it."""
-    run = launch(engine, project_dir, "{ask: [read]}")
+    run = launch(engine, project_dir, "permissions: {ask: [read]}")
     wait_until(lambda: said(engine, run, Request), "its request")
     engine.reply(run.run_id, "q1", Verdict.ALLOW_RUN)
     ended = wait_for_end(engine, run.run_id)
@@ -65,3 +68,54 @@ def test_leave_for_the_run_is_given_once(engine: Engine, project_dir: Path) -> N
     assert (asked.verdict, asked.request, asked.rule) == (Verdict.ALLOW_RUN, "q1", "read(**)")
     assert {(each.by, each.rule, each.tool_name) for each in later} == {("rule", "read(**)", "read")}
     assert RunReason.DONE == end_of(ended).reason
+
+
+CHANGE = 'replace "wick" with "flame" in open.txt'
+
+
+def test_a_change_that_was_allowed_can_be_applied_and_taken_back(engine: Engine, project_dir: Path) -> None:
+    """The request shows the diff before anything is changed; the change is that of the run, and goes the usual way."""
+    make_repository(project_dir, open_txt="lantern and wick\n")
+    run = launch(engine, project_dir, "permissions: {ask: [edit]}", "worktree: true", task=CHANGE)
+    wait_until(lambda: said(engine, run, Request), "its request")
+    (request,) = said(engine, run, Request)
+    assert ("edit", ("open.txt",), "edit") == (request.tool_name, request.paths, request.rule)
+    assert "+++ open.txt\n@@ -0,1 +0,1 @@\n-wick\n+flame" == request.diff
+    engine.reply(run.run_id, request.id, Verdict.ALLOW)
+    ended = wait_for_end(engine, run.run_id)
+    (result,) = said(engine, ended, ToolResult)
+    assert "--- open.txt\n+++ open.txt\n@@ -1,1 +1,1 @@\n-lantern and wick\n+lantern and flame\n" == result.diff
+    changes = result_of(engine, ended).changes
+    assert changes is not None
+    assert (1, 1, 1) == (changes.files, changes.added, changes.removed)
+    engine.work.apply(engine.work.plan_apply(ended))
+    assert "lantern and flame\n" == (project_dir / "open.txt").read_text()
+    act = engine.last_act()
+    assert act is not None
+    engine.take_back(act)
+    assert "lantern and wick\n" == (project_dir / "open.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("fields", "answer"),
+    [
+        (("permissions: {deny: ['edit(*.txt)']}",), "Denied"),
+        (("permissions: {deny: [edit]}",), "Denied"),
+        (("denied_tools: [edit]",), "the tool edit is not allowed here"),
+        (("tools: [read]",), "the tool edit is not allowed here"),
+    ],
+)
+def test_a_change_that_is_not_allowed_is_not_made(
+    engine: Engine, project_dir: Path, fields: tuple[str, ...], answer: str
+) -> None:
+    """By rule or without the tool, the file stays and the answer says why."""
+    ended = wait_for_end(engine, launch(engine, project_dir, *fields, task=CHANGE).run_id)
+    assert answer in (result_of(engine, ended).final_text or "")
+    assert "lantern and wick\n" == (project_dir / "open.txt").read_text()
+
+
+def test_a_run_without_questions_makes_its_change(engine: Engine, project_dir: Path) -> None:
+    """A run that nobody can talk to makes it as well, where no rule asks."""
+    ended = wait_for_end(engine, launch(engine, project_dir, "talk: false", task=CHANGE).run_id)
+    assert "at `open.txt:1`" in (result_of(engine, ended).final_text or "")
+    assert "lantern and flame\n" == (project_dir / "open.txt").read_text()

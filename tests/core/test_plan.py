@@ -189,7 +189,9 @@ def test_a_role_must_resolve_offline(project: Project) -> None:
 
 def test_all_problems_at_once(project: Project) -> None:
     """What keeps a preset from being launched is told in one go."""
-    problems = plan(project, 'model: "@nobody"\ndenied_tools: [read, grep, find, ls]', OFFLINE, cwd="gone").problems
+    problems = plan(
+        project, 'model: "@nobody"\ndenied_tools: [read, grep, find, ls, edit]', OFFLINE, cwd="gone"
+    ).problems
 
     assert {ModelError, UsageError} == {type(problem) for problem in problems}
     assert 3 == len(problems)

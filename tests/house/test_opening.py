@@ -47,7 +47,10 @@ PATHS = {
     "core/launch/child_session.py": ({"os.scandir"}, "the conversations that outlive their runs, beside pi's files"),
     "core/acp_bridge/wishes.py": ({"open"}, "the prompt in the run directory that it is told"),
     "core/mcp/clients.py": ({"open", "os.unlink"}, "the settings of Claude Code and Codex"),
-    "core/offline_agent/directory.py": ({"open", "os.scandir", "os.walk"}, "what a child agent reads for its task"),
+    "core/offline_agent/directory.py": (
+        {"open", "os.open", "os.scandir", "os.walk"},
+        "what a child agent reads or edits for its task",
+    ),
     "core/offline_agent/stream.py": ({"open", "os.makedirs", "os.open"}, "the session that a child agent is given"),
     "core/pi_parent/installer.py": ({"open", "os.makedirs", "os.unlink"}, "what is installed into pi's directory"),
     "core/presets/catalog.py": ({"os.listdir"}, "the presets that come with subdeck"),

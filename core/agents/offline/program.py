@@ -7,7 +7,7 @@ import sys
 MODEL = "offline/reader"
 """What it answers as, whatever model was asked for: no model is behind it."""
 
-TOOL_NAMES = ("read", "grep", "find", "ls")
+TOOL_NAMES = ("read", "grep", "find", "ls", "edit")
 """The tools it has, by pi's names."""
 
 
