@@ -35,6 +35,8 @@ _MOST_INSIDE = 20
 _READ = (".gitattributes", ".gitignore")
 """What git reads of a working tree before anything else; deeper ones are left to its patience."""
 _INFO = ("exclude", "attributes", "sparse-checkout")
+_GONE = ".gone"
+"""What the name of a store ends with while it is removed."""
 
 
 class Store:
@@ -177,6 +179,18 @@ class Store:
             finally:
                 files.remove(index)
                 files.remove(f"{index}.lock")
+
+    def remove(self) -> None:
+        """Remove the store, as far as that is allowed; a process killed here leaves none that is half there."""
+        gone = f"{self.directory}{_GONE}"
+        files.remove_tree(gone)
+        try:
+            files.rename(self.directory, gone)
+        except FileNotFoundError:
+            return
+        except OSError:
+            gone = self.directory
+        files.remove_tree(gone)
 
     def _git(
         self,

@@ -129,7 +129,7 @@ def _tidy(directory: str, run_dir: str, changes: Changes) -> None:
     files.remove_tree(os.path.join(directory, LIVE))
     files.remove(os.path.join(store_of(directory), "index"))
     if not changes.files:
-        files.remove_tree(store_of(directory))
+        _store(store_of(directory)).remove()
         files.remove(os.path.join(run_dir, paths.CHANGES_PATCH))
 
 

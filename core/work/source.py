@@ -285,4 +285,4 @@ def branch_tip(repository: Repository, branch: str) -> str:
 
 def tidy(directory: str) -> None:
     """Remove what was only needed while somebody looked."""
-    files.remove_tree(os.path.join(directory, SEEN))
+    Store(os.path.join(directory, SEEN)).remove()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import socket
 import stat
@@ -15,6 +16,8 @@ from subdeck.core.git.names import name_of, worded
 from subdeck.core.git.program import GitError
 from subdeck.core.git.snapshot import Snapshot, Store
 from subdeck.core.run.changes import ChangedFile, FileStatus
+
+from tests.killing import deaths
 
 from .repositories import commit, found, git, listed, make, write
 
@@ -228,6 +231,24 @@ def test_what_a_kill_left_is_no_hindrance(tmp_path: Path, store: Store) -> None:
     assert {"a", "new"} == set(listed(store.directory, after.tree))
     store.write(found(root), after.tree, before.tree)
     assert not (root / "new").exists()
+
+
+def test_killed_while_it_is_removed(tmp_path: Path) -> None:
+    """Killed anywhere while a store is removed, the next snapshot in its place has all that it names."""
+    numbers = itertools.count()
+    root = make(tmp_path / "r", {"a": "1"})
+    write(root, {f"new/{number}/file": str(number) for number in range(3)})
+
+    def prepare() -> Store:
+        store = Store(str(tmp_path / str(next(numbers))))
+        store.take(found(root))
+        return store
+
+    for store in deaths(prepare, Store.remove):
+        tree = take(store, root).tree
+        assert store.git(found(root)).run("rev-list", "--objects", tree)
+        store.remove()
+        assert not list(tmp_path.glob(f"{Path(store.directory).name}*"))
 
 
 def test_what_the_user_hides_from_git_is_seen(tmp_path: Path, store: Store) -> None:
