@@ -50,6 +50,14 @@ _DOING = {
 }
 
 
+class Undo(Struct, frozen=True):
+    """An undo that has begun to write: what the files were, and what they are to be."""
+
+    now: str
+    wanted: str
+    """Trees, known to the store that is kept for the act."""
+
+
 class Act(Struct, frozen=True, rename="camel", omit_defaults=True):
     id: str
     kind: ActKind
@@ -62,6 +70,8 @@ class Act(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Whether it is not known to be done: somebody is at it, or was killed."""
     part_of: str = ""
     """What it was a step of, as `choosing reviewer 4ae0bd`: it is taken back with those beside it that say the same."""
+    undo: Undo | None = None
+    """Set before an undo writes the first file. If that undo fails or is killed, the next one finishes it."""
 
     @property
     def is_deletion(self) -> bool:
@@ -90,6 +100,13 @@ def finish(project: paths.Project, act: Act, data: dict[str, Any] | None = None)
     with _changing(project) as acts:
         acts[:] = [done if one.id == act.id else one for one in acts]
     return done
+
+
+def note_undo(project: paths.Project, act: Act, undo: Undo | None) -> None:
+    """Note that an undo of an act is about to write files, or that it wrote none. Raises OSError."""
+    noted = structs.replace(act, undo=undo)
+    with _changing(project) as acts:
+        acts[:] = [noted if one.id == act.id else one for one in acts]
 
 
 def join(project: paths.Project, act_ids: Sequence[str], title: str) -> None:

@@ -22,7 +22,6 @@ from ..git.writing import check_room
 from ..run import artifacts
 from ..run.changes import ChangedFile
 from ..run.snapshot import RunSnapshot
-from ..system import files
 from ..text.plain import one_line
 from . import acts
 from .acts import Act, ActKind
@@ -31,7 +30,7 @@ from .record import Taken, WorkRecord, read_record
 from .recording import summed
 from .source import Source, check_operator, host_of, root_of, source_of, tidy, usable, words_of
 from .taken import TakenBefore, mark_taken
-from .taking import MERGED, NAMED, begun, file_line, sentence
+from .taking import MERGED, NAMED, begun, file_line, half_done, is_untouched, sentence
 
 
 class MergePlan(Struct, frozen=True, kw_only=True):
@@ -198,19 +197,21 @@ def merge(project: paths.Project, plan: MergePlan, message: str = "") -> Act:
     record = read_record(plan.directory)
     before = TakenBefore.of(plan.directory, record) if record else None
     data = Merged(plan.root, plan.branch, plan.head, new, before)
+    now = store.take(target).tree
     act = acts.record(project, plan.kind, plan.run, msgspec.to_builtins(data), begun=True)
     try:
         advance(target, new)
     except GitError as error:
-        if usable(plan.root).head == plan.head:
+        if usable(plan.root).head == plan.head and is_untouched(store, target, now):
             acts.drop(project, act.id)
-        what = f"git does not do it: {one_line(error.what, 400)}"
-        raise SubdeckError(what, where=plan.root, hint=error.hint or "nothing was changed") from error
+            what = f"nothing was merged: {one_line(error.what, 400)}"
+            raise SubdeckError(what, where=plan.root, hint=error.hint or "look again") from error
+        raise half_done("merged", error, plan.root) from error
     if record is not None:
         taken = Taken.PICKED if plan.kind is ActKind.PICK else Taken.MERGED
         mark_taken(plan.directory, record, taken, tree_id(target.git, plan.after))
     done = acts.finish(project, act)
-    files.remove_tree(store.directory)
+    store.remove()
     tidy(plan.directory)
     return done
 

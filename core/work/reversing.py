@@ -10,11 +10,11 @@ from ..git.merging import Conflict, merged
 from ..git.program import Git, GitError
 from ..git.repository import Repository
 from ..git.snapshot import Store
-from ..git.writing import check_room
+from ..git.writing import InTheWay
 from ..system import files
 from ..text.decoding import fit
 from ..text.plain import one_line
-from .acts import Act, ActKind, place
+from .acts import Act, ActKind, Undo, note_undo, place
 from .merging import Merged
 from .readiness import check_free
 from .source import usable
@@ -28,27 +28,30 @@ def take_back_applied(project: paths.Project, act: Act) -> str:
     applied = fit(act.data, Applied)
     target = usable(applied.root)
     store = Store(place(project, act.id))
-    said = reverse(store, target, act, applied.now, applied.wanted)
+    said = reverse(project, store, target, act, applied.now, applied.wanted)
     if applied.before is not None:
         applied.before.restore()
     return said
 
 
-def reverse(store: Store, target: Repository, act: Act, before: str, after: str) -> str:
+def reverse(project: paths.Project, store: Store, target: Repository, act: Act, before: str, after: str) -> str:
     """Bring files that went from one tree to another back, as far as they were written; what was changed since stays.
 
-    Raises SubdeckError where both cannot be.
+    An undo that has failed or was killed on its way is finished. Raises SubdeckError where both changed the same lines,
+    or where git fails, and OSError.
     """
     git = store.git(target)
-    if act.begun and not _knows(git, before, after):
-        return f"{act.title} had not begun to write"
-    now = store.take(target).tree
-    if act.begun and (torn := _torn(git, target.root, now, before, after)):
-        for path in torn:
-            files.remove(os.fsdecode(os.path.join(os.fsencode(target.root), path)))
-        now = store.take(target).tree
-    base = _as_far(store, target, git, now, before, after) if act.begun else after
-    merge = merged(git, base, now, before)
+    if act.undo is not None:
+        wanted = act.undo.wanted
+        now, base = _as_far(store, target, git, act.undo.now, wanted, base=act.undo.now)
+    elif act.begun:
+        if not _knows(git, before, after):
+            return f"{act.title} had not begun to write"
+        wanted = before
+        now, base = _as_far(store, target, git, before, after, base=after)
+    else:
+        now, base, wanted = store.take(target).tree, after, before
+    merge = merged(git, base, now, wanted)
     if merge.conflicts:
         raise SubdeckError(
             f"{act.title} cannot be taken back: changed since, on the same lines: {_listed(merge.conflicts)}",
@@ -56,8 +59,16 @@ def reverse(store: Store, target: Repository, act: Act, before: str, after: str)
             hint="put that back or aside first; nothing was written",
         )
     if merge.tree == now:
-        return f"nothing of {act.title} was left"
-    store.write(target, now, merge.tree)
+        return f"took back {act.title}" if act.undo else f"nothing of {act.title} was left"
+    note_undo(project, act, Undo(now, merge.tree))
+    try:
+        store.write(target, now, merge.tree)
+    except InTheWay:
+        note_undo(project, act, act.undo)
+        raise
+    except GitError as error:
+        what = f"{act.title} was not fully taken back: {one_line(error.what, 400)}"
+        raise SubdeckError(what, where=target.root, hint="subdeck undo finishes it") from error
     return f"took back {act.title}"
 
 
@@ -68,6 +79,29 @@ def _listed(conflicts: tuple[Conflict, ...]) -> str:
 
 def _knows(git: Git, *trees: str) -> bool:
     return all(not git.ask("cat-file", "-e", f"{tree}^{{tree}}").code for tree in trees)
+
+
+def _as_far(store: Store, target: Repository, git: Git, old: str, new: str, *, base: str) -> tuple[str, str]:
+    """Return what the files are, which were being brought from one tree to another, and `base` as it fits that.
+
+    What was left half written is removed. `base` loses the files that are not there: git removed them to write others,
+    and a merge would take that for deletions of the operator's.
+    """
+    now = store.take(target).tree
+    if torn := _torn(git, target.root, now, old, new):
+        for path in torn:
+            files.remove(os.fsdecode(os.path.join(os.fsencode(target.root), path)))
+        now = store.take(target).tree
+    places = _blobs(git, now)
+    missing = _changed(git, old, new).keys() - places.keys()
+    if not missing:
+        return now, base
+    with store.scratch(target) as scratch:
+        scratch.run("read-tree", base)
+        none = b"0" * len(now)
+        gone = b"".join(b"0 %b\t%b\0" % (none, path) for path in missing)
+        scratch.run("update-index", "-z", "--index-info", input=gone)
+        return now, os.fsdecode(scratch.run("write-tree", "--missing-ok")).strip()
 
 
 def _torn(git: Git, root: str, now: str, before: str, after: str) -> list[bytes]:
@@ -83,20 +117,6 @@ def _torn(git: Git, root: str, now: str, before: str, after: str) -> list[bytes]
         if len(held) < len(wanted) and wanted.startswith(held):
             torn.append(path)
     return torn
-
-
-def _as_far(store: Store, target: Repository, git: Git, now: str, before: str, after: str) -> str:
-    """Return the tree that was to be written, without the files that were removed to be written and are not there."""
-    places = _blobs(git, now)
-    missing = [path for path, (_, new) in _changed(git, before, after).items() if new and path not in places]
-    if not missing:
-        return after
-    with store.scratch(target) as scratch:
-        scratch.run("read-tree", after)
-        none = b"0" * len(now)
-        gone = b"".join(b"0 %b\t%b\0" % (none, path) for path in missing)
-        scratch.run("update-index", "-z", "--index-info", input=gone)
-        return os.fsdecode(scratch.run("write-tree", "--missing-ok")).strip()
 
 
 def _changed(git: Git, before: str, after: str) -> dict[bytes, tuple[bytes | None, bytes | None]]:
@@ -129,30 +149,56 @@ def take_back_merged(project: paths.Project, act: Act) -> str:
     done = fit(act.data, Merged)
     target = usable(done.root)
     branch = one_line(done.branch, 80)
-    if act.begun and target.head == done.head:
-        # git was killed before it moved the branch: some files may be written, and the index is as it was.
-        said = reverse(Store(place(project, act.id)), target, act, f"{done.head}^{{tree}}", f"{done.commit}^{{tree}}")
-    elif target.branch != done.branch:
+    # git moves the branch last, and so does an undo: killed before that, files and index may still have to follow.
+    is_back = target.head == done.head and (act.begun or act.undo is not None)
+    if not is_back:
+        _check_branch(target, act, done)
+    check_free(target)
+    store = Store(place(project, act.id))
+    _check_uncommitted(store, target, act, done)
+    said = reverse(project, store, target, act, f"{done.head}^{{tree}}", f"{done.commit}^{{tree}}")
+    try:
+        target.git.run("read-tree", "-i", "-m", "--no-recurse-submodules", done.commit, done.head)
+        target.git.ask("update-index", "-q", "--refresh")
+        if not is_back:
+            target.git.run("update-ref", "-m", "subdeck: undo", f"refs/heads/{done.branch}", done.head, done.commit)
+            said = f"took back {act.title}: {branch} is at {done.head[:12]} again"
+    except GitError as error:
+        what = f"{act.title} was not fully taken back: {one_line(error.what, 300)}"
+        raise SubdeckError(what, where=done.root, hint="subdeck undo finishes it") from error
+    if done.before is not None:
+        done.before.restore()
+    return said
+
+
+def _check_branch(target: Repository, act: Act, done: Merged) -> None:
+    branch = one_line(done.branch, 80)
+    if target.branch != done.branch:
         hint = f"git switch {branch} first"
         raise SubdeckError(f"{act.title} cannot be taken back: {branch} is not checked out", where=done.root, hint=hint)
-    elif target.head != done.commit:
+    if target.head != done.commit:
         again = f"git revert {'-m 1 ' if act.kind is ActKind.MERGE else ''}{done.commit[:12]}"
         raise SubdeckError(
             f"{act.title} cannot be taken back: {branch} has moved on",
             where=done.root,
             hint=f"{again} in a shell takes it out by another commit",
         )
-    else:
-        check_free(target)
-        try:
-            check_room(target.git, target.root, done.commit, done.head)
-            # Files and index first: killed after that, the same is done again and changes nothing.
-            target.git.run("read-tree", "-m", "-u", "--no-recurse-submodules", done.commit, done.head)
-            target.git.run("update-ref", "-m", "subdeck: undo", f"refs/heads/{done.branch}", done.head, done.commit)
-        except GitError as error:
-            what = f"{act.title} cannot be taken back: {one_line(error.what, 300)}"
-            raise SubdeckError(what, where=done.root, hint="commit or stash what is in the way") from error
-        said = f"took back {act.title}: {branch} is at {done.head[:12]} again"
-    if done.before is not None:
-        done.before.restore()
-    return said
+
+
+def _check_uncommitted(store: Store, target: Repository, act: Act, done: Merged) -> None:
+    """Raise SubdeckError where files of the merge have changes that are not committed: in the index always, in the
+    working tree unless subdeck itself was writing there.
+    """
+    names = ("--name-only", "--no-renames", "-z")
+    merged_files = set(target.git.lines("diff-tree", "-r", *names, done.commit, done.head, "--"))
+    staged = set(target.git.lines("diff-index", "--cached", *names, done.commit, "--"))
+    staged &= set(target.git.lines("diff-index", "--cached", *names, done.head, "--"))
+    changed = staged & merged_files
+    if not act.begun and act.undo is None:
+        now = store.take(target).tree
+        changed |= merged_files & set(store.git(target).lines("diff-tree", "-r", *names, done.commit, now, "--"))
+    if changed:
+        listed = ", ".join(one_line(os.fsdecode(path), 200) for path in sorted(changed)[:NAMED])
+        more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
+        what = f"{act.title} cannot be taken back: you have uncommitted changes in {listed}{more}"
+        raise SubdeckError(what, where=done.root, hint="commit or stash them first")

@@ -18,11 +18,11 @@ from ..git.choosing import chosen
 from ..git.diff import changed_files
 from ..git.merging import Conflict, can_merge, merged
 from ..git.program import GitError
+from ..git.repository import Repository
 from ..git.snapshot import Store
 from ..git.writing import InTheWay, check_room
 from ..run.changes import ChangedFile, Changes, FileStatus
 from ..run.snapshot import RunSnapshot
-from ..system import files
 from ..text.plain import one_line
 from . import acts
 from .acts import Act, ActKind
@@ -207,6 +207,23 @@ def _conflict_words(conflicts: tuple[Conflict, ...], *, reverse: bool) -> dict[s
     return {"refusal": f"{what}, in ways that do not go together: {listed}{more}", "advice": advice}
 
 
+def is_untouched(store: Store, target: Repository, before: str) -> bool:
+    """Return whether the files are certainly what they were: what cannot be looked at may be half written."""
+    try:
+        return store.take(target).tree == before
+    except (GitError, OSError):
+        return False
+
+
+def half_done(verb: str, error: GitError, root: str) -> SubdeckError:
+    """Make the error of git failing after it may have written some files; the act stays on the stack."""
+    return SubdeckError(
+        f"the changes were not fully {verb}: {one_line(error.what, 400)}",
+        where=root,
+        hint="subdeck undo puts back the files that were written",
+    )
+
+
 def apply(project: paths.Project, plan: ApplyPlan) -> Act:
     """Do what a plan says; return the act, which can be taken back. Raises SubdeckError and OSError, where nothing was
     done, or what was done stands on the stack.
@@ -226,19 +243,15 @@ def apply(project: paths.Project, plan: ApplyPlan) -> Act:
         bring(store, target, kept, target, (plan.now, plan.wanted))
         store.write(target, plan.now, plan.wanted)
     except GitError as error:
-        if isinstance(error, InTheWay) or store.take(target).tree == plan.now:
+        if isinstance(error, InTheWay) or is_untouched(store, target, plan.now):
             acts.drop(project, act.id)
             raise SubdeckError(
                 f"nothing was applied: {one_line(error.what, 400)}", where=plan.root, hint=error.hint or "look again"
             ) from error
-        raise SubdeckError(
-            f"it was not applied to its end: {one_line(error.what, 400)}",
-            where=plan.root,
-            hint="undo takes back what was done of it",
-        ) from error
+        raise half_done("applied", error, plan.root) from error
     if record is not None and plan.is_whole:
         mark_taken(plan.directory, record, Taken.APPLIED, plan.after)
     done = acts.finish(project, act)
-    files.remove_tree(store.directory)
+    store.remove()
     tidy(plan.directory)
     return done

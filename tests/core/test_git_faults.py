@@ -1,0 +1,225 @@
+"""git itself fails or is killed while it writes the operator's files: nothing is lost, and undo puts all of it back."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+from subdeck.core.engine import Engine
+from subdeck.core.errors import SubdeckError
+from subdeck.core.run.snapshot import RunSnapshot
+
+from tests.factories import open_engine
+from tests.killing import deaths
+from tests.repositories import commit, git, make_repository, make_worktree
+
+REAL_GIT = shutil.which("git") or ""
+BIG = "".join(f"line {number} of the operator\n" for number in range(9_000))
+"""Longer than git may write where it is held back."""
+MOST_BLOCKS = 200
+"""Of 512 bytes: more than an index takes, and less than `BIG`."""
+SHIM = """#!/bin/sh
+for word; do
+    case $word in
+        {command}) test -e {switch} && {{ ulimit -f {blocks}; {trap}; }} ;;
+    esac
+done
+exec {git} "$@"
+"""
+
+EVERY = 17
+"""Of so many steps of an undo one is died at: each costs a repository."""
+
+
+class Scene(Struct):
+    engine: Engine
+    run: RunSnapshot
+    root: Path
+
+
+def scene_at(directory: Path) -> Scene:
+    """Make a run that has changed, added, renamed and deleted files; the operator has edits and a staged file."""
+    (Path(os.environ["HOME"]) / ".gitconfig").write_text("[user]\nname = Me\nemail = me@example.org\n")
+    engine = open_engine(make_repository(directory, b_txt="begin\n", big_txt=BIG, old_txt="old\n", going_txt="going\n"))
+    meta, tree = make_worktree(engine.project)
+    (tree / "b.txt").write_text("theirs\n")
+    (tree / "big.txt").write_text(BIG.replace("operator", "agent"))
+    (tree / "z.txt").write_text("last\n")
+    (tree / "going.txt").unlink()
+    (tree / "old.txt").rename(tree / "renamed.txt")
+    commit(tree, "new.txt")
+    root = Path(engine.project.root)
+    (root / "a.txt").write_text("mine\n")
+    (root / "staged.txt").write_text("staged\n")
+    (root / "untracked.txt").write_text("untracked\n")
+    (root / "ignored").write_text("ignored\n")
+    git(root, "add", "staged.txt")
+    (run,) = engine.snapshots((meta.run_id,))
+    return Scene(engine, run, root)
+
+
+def state(root: Path) -> object:
+    """All that the operator has: commits, branches, index, and every file with its mode."""
+    files = {
+        str(path.relative_to(root)): (path.stat().st_mode, path.read_bytes())
+        for path in root.rglob("*")
+        if path.is_file() and ".git" not in path.parts and ".pi" not in path.parts
+    }
+    listed = (("rev-parse", "HEAD"), ("for-each-ref", "--format=%(refname) %(objectname)"), ("ls-files", "--stage"))
+    return (
+        files,
+        [git(root, *words) for words in listed],
+        git(root, "status", "--porcelain"),
+        git(root, "stash", "list"),
+    )
+
+
+def apply(scene: Scene) -> object:
+    return scene.engine.work.apply(scene.engine.work.plan_apply(scene.run))
+
+
+def merge(scene: Scene) -> object:
+    return scene.engine.work.merge(scene.engine.work.plan_merge(scene.run))
+
+
+def pick(scene: Scene) -> object:
+    return scene.engine.work.merge(scene.engine.work.plan_merge(scene.run, pick=True))
+
+
+ACTS = {apply: "read-tree", merge: "merge", pick: "merge"}
+"""Each with the command of git that writes the files."""
+
+
+def undo(scene: Scene) -> None:
+    act = scene.engine.last_act()
+    assert act is not None, "there is nothing to undo"
+    scene.engine.take_back(act)
+
+
+@pytest.fixture
+def hold_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, bool, bool], None]:
+    """Have a command of git fail at a file that is too long, as on a full disk, or be killed by the kernel over it."""
+    switch, shims = tmp_path / "held-back", tmp_path / "shims"
+
+    def set_to(command: str, is_held: bool, is_killed: bool) -> None:
+        shims.mkdir(exist_ok=True)
+        trap = ":" if is_killed else "trap '' XFSZ"
+        words = {"command": command, "switch": switch, "blocks": MOST_BLOCKS, "trap": trap, "git": REAL_GIT}
+        (shims / "git").write_text(SHIM.format(**words))
+        (shims / "git").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{shims}:{os.environ['PATH']}".removeprefix(f"{shims}:{shims}:"))
+        switch.touch() if is_held else switch.unlink(missing_ok=True)
+
+    return set_to
+
+
+def unlock(root: Path) -> None:
+    """Remove the lock that a killed git has left, as the error says."""
+    (root / ".git" / "index.lock").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("is_killed", [True, False], ids=["killed", "full"])
+@pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
+def test_git_fails_half_way(
+    project_dir: Path, hold_back: Callable[[str, bool, bool], None], act: Callable[[Scene], object], is_killed: bool
+) -> None:
+    """What git had written of it is named, and undo takes it back; then it can be done whole."""
+    scene = scene_at(project_dir)
+    before = state(scene.root)
+    hold_back(ACTS[act], True, is_killed)
+    with pytest.raises(SubdeckError, match="not fully") as caught:
+        act(scene)
+    assert "undo" in caught.value.hint
+    hold_back(ACTS[act], False, is_killed)
+    unlock(scene.root)
+    assert before != state(scene.root), "git wrote nothing: the test holds it back too early"
+    undo(scene)
+    assert before == state(scene.root)
+    assert scene.engine.last_act() is None
+    act(scene)
+    assert "agent" in (scene.root / "big.txt").read_text()
+
+
+@pytest.mark.parametrize("is_killed", [True, False], ids=["killed", "full"])
+@pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
+def test_git_fails_in_an_undo(
+    project_dir: Path, hold_back: Callable[[str, bool, bool], None], act: Callable[[Scene], object], is_killed: bool
+) -> None:
+    """An undo that git did not finish is finished by the next one, with what was edited since."""
+    scene = scene_at(project_dir)
+    before = state(scene.root)
+    act(scene)
+    hold_back("read-tree", True, is_killed)
+    with pytest.raises(SubdeckError, match="not fully taken back"):
+        undo(scene)
+    hold_back("read-tree", False, is_killed)
+    unlock(scene.root)
+    assert before != state(scene.root), "git wrote all of it: the test holds it back too late"
+    undo(scene)
+    assert before == state(scene.root)
+    assert scene.engine.last_act() is None
+
+
+@pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
+def test_killed_in_an_undo(project_dir: Path, act: Callable[[Scene], object]) -> None:
+    """Killed anywhere on its way, an undo is finished by the next one, and all is as it was before the act."""
+    numbers = itertools.count()
+    before: list[object] = []
+
+    def prepare() -> Scene:
+        scene = scene_at(project_dir / str(next(numbers)))
+        before[:] = [state(scene.root)]
+        act(scene)
+        return scene
+
+    for scene in deaths(prepare, undo, every=EVERY):
+        while scene.engine.last_act():
+            undo(scene)
+        assert before == [state(scene.root)]
+
+
+def test_touched_files_are_no_edits(project_dir: Path) -> None:
+    """A merge is taken back although the times of its files have changed."""
+    scene = scene_at(project_dir)
+    before = state(scene.root)
+    merge(scene)
+    for name in ("b.txt", "big.txt", "new.txt"):
+        os.utime(scene.root / name, (1, 1))
+    undo(scene)
+    assert before == state(scene.root)
+
+
+@pytest.mark.parametrize("is_staged", [True, False])
+def test_edited_since_a_merge(project_dir: Path, is_staged: bool) -> None:
+    """A merge is not taken back over edits of its files that are not committed: they are named, and stay."""
+    scene = scene_at(project_dir)
+    merge(scene)
+    (scene.root / "b.txt").write_text("edited\n")
+    if is_staged:
+        git(scene.root, "add", "b.txt")
+        (scene.root / "b.txt").write_text("theirs\n")
+    now = state(scene.root)
+    with pytest.raises(SubdeckError, match=r"uncommitted changes in b\.txt"):
+        undo(scene)
+    assert now == state(scene.root)
+    git(scene.root, "checkout", "HEAD", "--", "b.txt")
+    undo(scene)
+    assert "begin\n" == (scene.root / "b.txt").read_text()
+
+
+def test_a_sparse_checkout_stays_sparse(project_dir: Path) -> None:
+    """Taking a merge back checks out nothing that the operator has left out of the working tree."""
+    scene = scene_at(project_dir)
+    git(scene.root, "stash", "-q", "--include-untracked")
+    git(scene.root, "sparse-checkout", "set", "--no-cone", "/*", "!/a.txt")
+    before = git(scene.root, "ls-files", "-t")
+    assert "S a.txt" in before
+    merge(scene)
+    undo(scene)
+    assert before == git(scene.root, "ls-files", "-t")
+    assert not (scene.root / "a.txt").exists()
