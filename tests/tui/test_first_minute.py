@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 from subdeck.core.config.settings import Settings
+from subdeck.core.presets.catalog import PresetCatalog
 from subdeck.core.presets.file import PresetProblem
 from subdeck.core.run.model import PresetSource
+from subdeck.tui.app import SubdeckApp
 from subdeck.tui.dialogs.ask import QuitScreen
 from subdeck.tui.dialogs.reading import RefusalScreen
+from subdeck.tui.feed.messages import PresetsRead
+from subdeck.tui.launch.screen import LaunchScreen
+from subdeck.tui.launch.waiting import WaitingScreen
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run
@@ -22,7 +29,7 @@ async def test_the_first_run_needs_no_preset() -> None:
     """Where there is no preset `n`, a sentence and ctrl+s launch a run."""
     engine = FakeEngine()
     async with opened(engine, (80, 24)) as deck:
-        await deck.until(lambda: deck.main.presets.is_known, "the presets")
+        await deck.until(lambda: deck.main.presets.known.is_set(), "the presets")
         await dialog_of(deck, "n")
         await deck.until_text("Run without a preset")
         await deck.type(SENTENCE)
@@ -37,7 +44,7 @@ async def test_the_only_known_model_is_filled_in(presets: list[object]) -> None:
     engine = FakeEngine(presets=presets)  # type: ignore[arg-type]
     engine.settings = Settings(models=("fake/only",))
     async with opened(engine) as deck:
-        await deck.until(lambda: deck.main.presets.is_known, "the presets")
+        await deck.until(lambda: deck.main.presets.known.is_set(), "the presets")
         await dialog_of(deck, "n")
         await deck.type("go")
         await deck.press("ctrl+s")
@@ -50,7 +57,7 @@ async def test_one_of_several_models_is_not_chosen() -> None:
     engine = FakeEngine()
     engine.settings = Settings(models=("fake/one", "fake/two"))
     async with opened(engine) as deck:
-        await deck.until(lambda: deck.main.presets.is_known, "the presets")
+        await deck.until(lambda: deck.main.presets.known.is_set(), "the presets")
         dialog = await dialog_of(deck, "n")
         await deck.until_text("↓ 2 known")
         assert "" == dialog.form.first.model
@@ -76,7 +83,7 @@ async def test_what_is_typed_for_a_refused_dialog_does_nothing(
     """In the place of the dialog stands why it does not come, until Escape: no letter is taken for a key."""
     engine = make()
     async with opened(engine) as deck:
-        await deck.until(lambda: deck.main.presets.is_known, "the presets")
+        await deck.until(lambda: deck.main.presets.known.is_set(), "the presets")
         await deck.press(key)
         await deck.until_text(why)
         await deck.type(f"{SENTENCE} xydru")
@@ -130,3 +137,80 @@ async def test_a_letter_of_a_word_does_not_quit() -> None:
         await deck.type("uery")
         assert isinstance(deck.app.screen, QuitScreen)
         assert deck.app.is_running
+
+
+# --- before the presets are read -------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def opened_before_presets(engine: FakeEngine) -> AsyncIterator[tuple[Deck, threading.Event]]:
+    """Open the app while its presets are still being read; setting the event lets that end."""
+    disk, read = threading.Event(), engine.presets
+
+    def slow() -> PresetCatalog:
+        disk.wait(30)
+        return read()
+
+    engine.presets = slow  # type: ignore[method-assign]
+    app = SubdeckApp(engine)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        try:
+            yield Deck(app, pilot), disk
+        finally:
+            disk.set()
+
+
+async def test_launching_waits_for_the_presets() -> None:
+    """`n` before the presets are read opens a dialog whose text and launching key go to the highlighted preset."""
+    engine = FakeEngine(presets=[a_preset()])
+    async with opened_before_presets(engine) as (deck, disk):
+        await deck.press("n")
+        await deck.until(lambda: isinstance(deck.app.screen, WaitingScreen), "the dialog")
+        await deck.type(SENTENCE)
+        await deck.press("ctrl+s")
+        await deck.until_text("it launches once they are read")
+        assert [] == engine.launched
+        disk.set()
+        await deck.until(lambda: engine.launched, "the launch")
+        assert [(SENTENCE, "repo-scout")] == [(request.task, request.preset) for request in engine.launched]
+
+
+async def test_what_is_typed_while_presets_are_read_stays() -> None:
+    """The dialog that replaces the waiting one has its text, and takes what is typed next behind it."""
+    engine = FakeEngine(presets=[a_preset()])
+    async with opened_before_presets(engine) as (deck, disk):
+        await deck.press("n")
+        await deck.type("one ")
+        disk.set()
+        await deck.until(lambda: isinstance(deck.app.screen, LaunchScreen), "the launch dialog")
+        await deck.type("two")
+        await deck.until_text("one two")
+        await deck.until_text("Launch repo-scout")
+
+
+async def test_leaving_before_the_presets_are_read_keeps_the_text() -> None:
+    """Escape closes the waiting dialog; its text begins the next launch without a preset."""
+    engine = FakeEngine(presets=[a_preset()])
+    async with opened_before_presets(engine) as (deck, disk):
+        await deck.press("n")
+        await deck.type(SENTENCE)
+        await deck.press("escape")
+        await deck.until(lambda: deck.app.screen is deck.main, "the deck")
+        disk.set()
+        await deck.until(deck.main.presets.known.is_set, "the presets")
+        await deck.press("N")
+        await deck.until_text(SENTENCE)
+
+
+async def test_a_follow_up_waits_for_the_presets() -> None:
+    """A preset that was not read yet is not reported as gone."""
+    run = a_run(1, "completed", meta_child_session_id="s", meta_session_path="x")
+    engine = FakeEngine(run, presets=[a_preset()])
+    async with opened(engine) as deck:
+        deck.main.presets.known.clear()
+        await deck.press("2", "s")
+        await deck.until(lambda: isinstance(deck.app.screen, WaitingScreen), "the waiting dialog")
+        await deck.type("more")
+        deck.main.show_presets(PresetsRead(engine.catalog))
+        await deck.until_text("Follow up with repo-scout")
+        await deck.until_text("more")

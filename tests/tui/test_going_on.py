@@ -288,7 +288,7 @@ async def test_a_conversation_goes_on_in_place() -> None:
     """At the transcript of a run that is done `s` opens a line; what is said launches the next run, shown there."""
     engine = FakeEngine(a_run(1, "completed", meta_task="where is the check?", **KEPT), presets=[a_preset()])
     async with opened(engine) as deck:
-        await deck.until(lambda: deck.main.presets.is_known, "the presets")
+        await deck.until(lambda: deck.main.presets.known.is_set(), "the presets")
         await deck.press("enter", "s")
         await deck.until_text("▸ go on with repo-scout")
         await deck.type("and who calls it?")

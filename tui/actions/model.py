@@ -95,8 +95,6 @@ class ActionContext(Struct, frozen=True):
     can_suspend: bool = True
     """False in a browser: no terminal to hand over."""
     readonly: bool = False
-    presets_known: bool = True
-    """Whether it was read yet which presets there are."""
 
 
 def _nothing(_: ActionContext) -> str:
@@ -157,8 +155,6 @@ NO_CONVERSATION = "This run kept no conversation (session: none, or it never beg
 
 def needs_usable_preset(context: ActionContext) -> str:
     """Refuse a broken file; where there is no preset at all, a run without one is launched."""
-    if not context.presets_known:
-        return "The presets are still being read."
     return (
         "This file is broken: fix it first ({edit_preset}), or run without a preset ({ad_hoc})."
         if context.problem

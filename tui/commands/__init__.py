@@ -46,7 +46,7 @@ def handlers(deck: MainScreen) -> Handlers:
         "edit_preset_outside": lambda: presets.with_preset(presets.edit_outside),
         "copy_preset": lambda: presets.spawn(presets.copy, deck.presets.preset),
         "delete_preset": lambda: presets.with_preset(presets.delete),
-        "launch": lambda: launch.ask(deck.presets.preset),
+        "launch": launch.launch_highlighted,
         "ad_hoc": lambda: launch.ask(None),
         "with_context": launch.with_context,
         "follow_up": talk.say,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,10 @@ from ...core.text.plain import one_line
 from ..actions import KeyContext, key_of, keys_line
 from ..deck.screen import MainScreen
 from ..launch.form import LaunchForm, Reuse
-from ..launch.memory import Remembered
+from ..launch.memory import ADHOC, Remembered
 from ..launch.start import launch
 from ..launch.values import request_again
+from ..launch.waiting import TypedTask, WaitingScreen
 from .base import Commands, first_of, name_of
 
 if TYPE_CHECKING:
@@ -35,7 +36,28 @@ class LaunchCommands(Commands):
         super().__init__(deck)
         self._remembered = Remembered(deck.bridge)
 
-    def ask(self, preset: Preset | None, reuse: Reuse = Reuse.NOTHING) -> None:
+    def launch_highlighted(self) -> None:
+        """Launch the highlighted preset; without one, or if it is broken, a task of its own."""
+        self._once_presets_are_read(lambda typed: self.ask(self._deck.presets.preset, typed=typed))
+
+    def _once_presets_are_read(self, then: Callable[[TypedTask], None]) -> None:
+        """Do this now, or after the presets are read: until then another dialog takes the task."""
+        if self._deck.presets.known.is_set():
+            then(TypedTask())
+            return
+        screen = WaitingScreen(keys_line(KeyContext.LAUNCH, self._deck.actions), then, self._keep_unsent)
+        self.app.push_screen(screen)
+        self.spawn(self._proceed, screen)
+
+    async def _proceed(self, screen: WaitingScreen) -> None:
+        await self._deck.presets.known.wait()
+        screen.proceed()
+
+    def _keep_unsent(self, task: str) -> None:
+        """Keep a task whose preset is not known: the next launch without a preset begins with it."""
+        self.spawn(self._remembered.change, lambda memory: memory.after_cancel(ADHOC, task))
+
+    def ask(self, preset: Preset | None, reuse: Reuse = Reuse.NOTHING, *, typed: TypedTask | None = None) -> None:
         """Open the dialog at once: no key that is typed after this one may reach the deck."""
         from ..launch.screen import LaunchScreen
 
@@ -51,6 +73,7 @@ class LaunchCommands(Commands):
             list_key=key_of("list_models", self._deck.actions),
             remembered=self._remembered,
             runs=lambda: run_store.runs,
+            typed=typed or TypedTask(),
         )
         self.app.push_screen(screen, partial(self._launched, run if reuse is not Reuse.NOTHING else None))
 
@@ -63,10 +86,16 @@ class LaunchCommands(Commands):
 
     def with_context(self) -> None:
         """Launch what `n` would, with the conversation of the run; without a preset to highlight, the run's own."""
-        run, presets = self._deck.run, self._deck.presets
-        self.ask(presets.preset or (presets.named(run.meta.preset) if run else None), Reuse.CONTEXT)
+        self._once_presets_are_read(self._with_context)
+
+    def _with_context(self, typed: TypedTask) -> None:
+        preset = self._deck.presets.preset or self._own_preset(self._deck.run)
+        self.ask(preset, Reuse.CONTEXT, typed=typed)
 
     def follow_up(self) -> None:
+        self._once_presets_are_read(self._follow_up)
+
+    def _follow_up(self, typed: TypedTask) -> None:
         run = self._deck.run
         preset = self._own_preset(run)
         if run and run.meta.preset and preset is None:
@@ -74,9 +103,11 @@ class LaunchCommands(Commands):
                 f'the preset "{one_line(run.meta.preset, 60)}" of this run is gone or broken',
                 hint="a conversation continues only with its own preset: restore the file",
             )
+            if typed.text.strip():
+                self._keep_unsent(typed.text)
             self._refuse("follow up", str(error))
             return
-        self.ask(preset, Reuse.SESSION)
+        self.ask(preset, Reuse.SESSION, typed=typed)
 
     async def go_on(self, run: RunSnapshot, text: str) -> None:
         """Go on with the conversation of a finished run, as it was launched, with what is said next."""
@@ -91,7 +122,9 @@ class LaunchCommands(Commands):
         return not run.meta.preset or self._own_preset(run) is not None
 
     def rerun_edited(self) -> None:
-        self.ask(self._own_preset(self._deck.run), Reuse.EVERYTHING)
+        self._once_presets_are_read(
+            lambda typed: self.ask(self._own_preset(self._deck.run), Reuse.EVERYTHING, typed=typed)
+        )
 
     def _own_preset(self, run: RunSnapshot | None) -> Preset | None:
         return self._deck.presets.named(run.meta.preset) if run and run.meta.preset else None

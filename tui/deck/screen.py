@@ -272,7 +272,6 @@ class MainScreen(LeanScreen):
             can_suspend=not self.app.is_web,
             shown=self.panes.shown,
             readonly=self._readonly,
-            presets_known=self.presets.is_known,
         )
 
     # --- what the bridge tells -----------------------------------------------------------------------------------

@@ -150,6 +150,12 @@ class LaunchFields(VerticalScroll, can_focus=False):
     def task_area(self) -> PlainTextArea:
         return self.query_one("#task", PlainTextArea)
 
+    def add_to_task(self, text: str) -> None:
+        """Put a text that was typed behind the task."""
+        area = self.task_area
+        area.move_cursor(area.document.end)
+        area.insert(plain(text))
+
     @property
     def values(self) -> LaunchValues:
         save_as, name = None, self._written("save-name")

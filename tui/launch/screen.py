@@ -44,6 +44,7 @@ from .start import (
 )
 from .tasks import FILE_HINT, EarlierTask, EarlierTasksScreen, earlier_tasks, read_text
 from .values import LaunchValues
+from .waiting import TypedTask
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -86,15 +87,17 @@ class LaunchScreen(ModalScreen[str]):
         list_key: str = "",
         remembered: Remembered,
         runs: Callable[[], Iterable[RunSnapshot]],
+        typed: TypedTask,
     ) -> None:
         """`keys` says which keys launch and leave, `list_key` which one lists the models; `runs` are those whose tasks
-        can be had again.
+        can be had again; `typed` is what was typed before this dialog was there.
         """
         super().__init__()
         self._bridge = bridge
         self._keys = keys
         self._remembered = remembered
         self._runs = runs
+        self._typed = typed
         self._over_budget = False
         """Whether the next launch was allowed although the day's budget has no room for it."""
         self._fields = LaunchFields(form, written_facts(form.preset), list_key)
@@ -129,6 +132,10 @@ class LaunchScreen(ModalScreen[str]):
         self._bridge.spawn(self._fill_in)
         self._bridge.spawn(self._look_up)
         self._check_soon()
+        if self._typed.text:
+            self._fields.add_to_task(self._typed.text)
+        if self._typed.launch:
+            self.action_start()
 
     @on(Resize)
     def fit_fields(self) -> None:

@@ -40,6 +40,8 @@ class PresetList(RowList):
         self._engine = engine
         self._catalog: PresetCatalog | None = None
         """None until it is known which presets there are."""
+        self.known = asyncio.Event()
+        """Set once it was read which presets there are."""
         self._missing: tuple[Check, ...] = ()
         """Programs that have to be installed; looked for only while there are no presets."""
         self._wanted: str | None = None
@@ -62,11 +64,6 @@ class PresetList(RowList):
     @property
     def _all(self) -> tuple[Preset | PresetProblem, ...]:
         return (*self._catalog.presets, *self._catalog.problems) if self._catalog else ()
-
-    @property
-    def is_known(self) -> bool:
-        """Whether it was read yet which presets there are."""
-        return self._catalog is not None
 
     @property
     def highlighted(self) -> Preset | PresetProblem | None:
@@ -92,6 +89,7 @@ class PresetList(RowList):
 
     def show_presets(self, catalog: PresetCatalog) -> None:
         before, self._catalog = self.highlighted, catalog
+        self.known.set()
         self._warnings.clear()
         paths, names = [found.path for found in self._all], [found.name for found in self._all]
         if self._wanted in paths:
