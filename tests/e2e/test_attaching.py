@@ -91,13 +91,7 @@ def test_inside_the_same_tmux(shop: Path) -> None:
         (shop / "go").touch()
         app.until_shown("✓ completed: done", "bg: 0 running / 1 total")
         app.press("q")
-
-        def left() -> bool:
-            if "Quit subdeck?" in app.screen:  # the key came right behind others, and may have been a letter of a word
-                app.press("y")
-            return "bg: " not in app.screen
-
-        app.until(left, "the app to end")
+        app.until_hidden("bg: ")
 
 
 def test_a_pane_that_is_gone(open_app: OpenApp, shop: Path) -> None:

@@ -106,7 +106,7 @@ async def test_quitting_beside_active_runs_asks() -> None:
     engine = FakeEngine(a_run(1), a_run(2, "completed"))
     async with opened(engine, (80, 24)) as deck:
         await asked_to_quit(deck)
-        await deck.until_text("1 run goes on in the background")
+        await deck.until_text("1 run continues in the background")
         await deck.press("enter")
         await deck.until(lambda: deck.app.screen is deck.main, "the deck")
         assert deck.app.is_running
@@ -129,14 +129,40 @@ async def test_quitting_an_idle_deck_is_one_key() -> None:
     assert deck.app.return_value == ""
 
 
-async def test_a_letter_of_a_word_does_not_quit() -> None:
-    """A `q` right after other letters asks, and a `y` among letters is no answer."""
+async def test_letters_typed_before_do_not_matter_to_an_idle_deck() -> None:
+    """Nothing is lost if `q` quits right behind other keys, also after the help: it asks nothing."""
     async with opened(FakeEngine(a_run(1, "completed"))) as deck:
+        await deck.press("?")
+        await deck.until_text("Keys")
+        await deck.press("escape")
+        await deck.type("jq")
+        await deck.until(lambda: not deck.app.is_running, "the end")
+    assert deck.app.return_value == ""
+
+
+async def test_a_letter_of_a_word_is_no_answer() -> None:
+    """With a run alive, a `q` right after other letters asks, and a `y` among letters does not confirm."""
+    async with opened(FakeEngine(a_run(1))) as deck:
         await deck.type("jq")
         await deck.until(lambda: isinstance(deck.app.screen, QuitScreen), "the question")
         await deck.type("uery")
         assert isinstance(deck.app.screen, QuitScreen)
         assert deck.app.is_running
+
+
+async def test_quitting_with_an_unsent_text_asks() -> None:
+    """A message that was written and not sent is named before it is lost, although no run is active."""
+    run = a_run(1, "completed", meta_child_session_id="s", meta_session_path="x")
+    engine = FakeEngine(run, presets=[a_preset()])
+    async with opened(engine) as deck:
+        await deck.until(deck.main.presets.known.is_set, "the presets")
+        await deck.press("3", "s")
+        await deck.until_text("go on with repo-scout")
+        await deck.type("and the tests")
+        await deck.press("escape")
+        await asked_to_quit(deck)
+        await deck.until_text("Not sent, and lost if you quit: go on with repo-scout")
+        assert "run" not in deck.rows(deck.app.screen.query_one("#detail"))[0].partition(":")[0]
 
 
 # --- before the presets are read -------------------------------------------------------------------------------------

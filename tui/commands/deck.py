@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
@@ -20,12 +20,14 @@ from ..terminal.key_queue import KeyQueueApp
 from ..text.cells import fit, wrap
 from ..text.format import farewell
 from ..theme import ThemeChoice, next_theme, theme_file
-from .base import Commands
+from .base import Commands, first_of
 
 if TYPE_CHECKING:
     from ...core.doctor import Check
     from ...core.run.snapshot import Counts
 
+NAMED = 4
+"""Texts that were not sent and are named; more are counted."""
 STATE_WIDTH = 10
 NAME_WIDTH = 12
 DETAIL_WIDTH = 70 - STATE_WIDTH - NAME_WIDTH
@@ -129,15 +131,15 @@ class DeckCommands(Commands):
         self._bridge.spawn(file.keep, lambda: ThemeChoice(self.app.theme, setting))
 
     def quit(self) -> None:
-        """End the app; ask where runs would go on without it, or where the key may have been a letter of a text."""
-        is_typing = cast(KeyQueueApp, self.app).was_typing(TYPING_S)
-        if self._deck.counts.running or is_typing:
-            self.spawn(self._ask_to_quit, is_typing)
+        """End the app; ask if runs are active, or if a text that was not sent would be lost."""
+        detail = "\n".join((*what_goes_on(self._deck.counts), *what_is_lost(self._deck.talk.unsent)))
+        if detail:
+            self.spawn(self._ask_to_quit, detail, cast(KeyQueueApp, self.app).was_typing(TYPING_S))
         else:
             self._exit()
 
-    async def _ask_to_quit(self, is_typing: bool) -> None:
-        if await self.app.push_screen_wait(QuitScreen(what_goes_on(self._deck.counts), is_typing=is_typing)):
+    async def _ask_to_quit(self, detail: str, is_typing: bool) -> None:
+        if await self.app.push_screen_wait(QuitScreen(detail, is_typing=is_typing)):
             self._exit()
 
     def _exit(self) -> None:
@@ -168,12 +170,16 @@ class DeckCommands(Commands):
             screen.show([check_lines(check) for check in worst_first], verdict(checks))
 
 
-def what_goes_on(counts: Counts) -> str:
-    """Say what quitting leaves behind."""
-    if not counts.running:
-        return "No run is active."
-    goes, it = ("goes", "it") if counts.running == 1 else ("go", "them")
-    return f"{runs_word(counts.running)} {goes} on in the background; open subdeck again to see {it}."
+def what_goes_on(counts: Counts) -> Iterator[str]:
+    """Name the runs that quitting leaves behind."""
+    if counts.running:
+        continues, it = ("continues", "it") if counts.running == 1 else ("continue", "them")
+        yield f"{runs_word(counts.running)} {continues} in the background; open subdeck again to see {it}."
+
+
+def what_is_lost(titles: Sequence[str]) -> Iterator[str]:
+    """Name the texts that were not sent, a line each."""
+    yield from first_of([f"Not sent, and lost if you quit: {one_line(title, 60)}" for title in titles], NAMED)
 
 
 def cost_lines(sheet: CostSheet) -> list[Content]:

@@ -69,12 +69,18 @@ class TalkLine(Vertical):
         self._give_back = give_back
         self._saying: Saying | None = None
         self._is_sending = False
-        self._unsent: dict[str, str] = {}
+        self._unsent: dict[str, tuple[Saying, str]] = {}
         """What was written and not sent, by the keys of `Saying`."""
 
     @property
     def is_open(self) -> bool:
         return bool(self.display)
+
+    @property
+    def unsent(self) -> tuple[str, ...]:
+        """The titles of the texts that were written and not sent."""
+        self._keep()
+        return tuple(saying.title for saying, _ in self._unsent.values())
 
     @property
     def _field(self) -> PlainTextArea:
@@ -95,7 +101,8 @@ class TalkLine(Vertical):
         self.query_one("#talk-title", Static).update(Content(f"▸ {saying.title}   {self._keys}"))
         self._show_problem("")
         field = self._field
-        field.load_text(self._unsent.pop(saying.key, ""))
+        _, text = self._unsent.pop(saying.key, (saying, ""))
+        field.load_text(text)
         field.move_cursor(field.document.end)
         field.focus()
 
@@ -111,7 +118,7 @@ class TalkLine(Vertical):
 
     def _keep(self) -> None:
         if self._saying and (text := self._field.text).strip():
-            self._unsent[self._saying.key] = text
+            self._unsent[self._saying.key] = (self._saying, text)
 
     def _show_problem(self, text: str) -> None:
         problem = self.query_one("#talk-problem", Static)
@@ -137,7 +144,7 @@ class TalkLine(Vertical):
             if self._saying is saying:
                 self._show_problem(brief_error(error))
             else:
-                self._unsent.setdefault(saying.key, text)
+                self._unsent.setdefault(saying.key, (saying, text))
                 self.app.notify(f"Not sent: {brief_error(error)}", severity="error", markup=False)
         else:
             if self._saying is saying:
