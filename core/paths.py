@@ -73,6 +73,15 @@ def is_child() -> bool:
     return os.environ.get(CHILD) == "1"
 
 
+DEMO = "SUBDECK_DEMO"
+"""The directory of a demo, in the environment of whoever looks at it."""
+
+
+def is_demo() -> bool:
+    """Return whether this process looks at a demo: nothing is launched, and no agent is looked for."""
+    return bool(os.environ.get(DEMO))
+
+
 def prompt_name(attempt: int) -> str:
     """Name of what the child reads on stdin in its n-th attempt, counted from 1."""
     return PROMPT if attempt == 1 else f"prompt-{attempt}.md"

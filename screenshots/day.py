@@ -6,13 +6,13 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from subdeck.core.demo import deck as made_deck
+from subdeck.core.demo.deck import MadeDeck
 from subdeck.core.engine import Engine
 from subdeck.core.paths import Project
 from subdeck.tui.app import SubdeckApp
 from subdeck.tui.tiles.screen import TilesScreen
 
-from tests import made_deck
-from tests.made_deck import MadeDeck
 from tests.tui.deck import Deck
 
 SIZE = (160, 44)
@@ -22,15 +22,9 @@ Picture = Callable[[SubdeckApp, str], None]
 def write(home: Path) -> Path:
     """Make a project with its presets below a home; return it."""
     project = home / "src" / "orders"
-    presets = project / ".pi" / "subagents"
-    presets.mkdir(parents=True)
-    (project / ".git").mkdir()
+    (project / ".git").mkdir(parents=True)
     (project / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
-    for name, (agent, model) in made_deck.MODELS.items():
-        about = made_deck.TASKS[name][0].format("orders")
-        (presets / f"{name}.md").write_text(
-            f"---\nname: {name}\ndescription: {about}\nagent: {agent}\nmodel: {model}\n---\n"
-        )
+    made_deck.write_presets(Project(str(project)))
     return project
 
 

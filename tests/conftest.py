@@ -49,6 +49,7 @@ STARTS_PROCESSES = (
     "test_context.py",
     "test_conversation.py",
     "test_day_budget.py",
+    "test_demo.py",
     "test_engine_*.py",
     "test_finalization.py",
     "test_follow.py",

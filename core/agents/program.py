@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from ..errors import AgentUnavailable
+from ..paths import is_demo
 from ..system import files
 from ..system.processes import find_program
 from ..text.decoding import UNDECODABLE, decode
@@ -30,6 +31,8 @@ def executable(command: Sequence[str], *, where: str, install: str) -> tuple[str
     """Return the command with its program as an absolute path. Raises AgentUnavailable: `where` is the setting that
     names it, `install` says how it is got.
     """
+    if is_demo():
+        raise AgentUnavailable("a demo starts no agents", where=where)
     program = os.path.expanduser(command[0]) if command else ""
     if not program:
         raise AgentUnavailable("the command is empty", where=where, hint=install)

@@ -50,6 +50,7 @@ COMMANDS = {
     "hosts": ("hosts", "Run on other machines: list hosts, serve as one, try it here."),
     "settings": ("setup", "Show the settings in force, or an example file with all of them."),
     "pi": ("setup", "Give pi the tools to start runs, or remove them."),
+    "demo": ("demo", "Try a busy deck that is made up, without an agent or a key."),
     "doctor": ("setup", "Check what is missing on this machine, and how to fix it."),
     "mcp": ("mcp", "Serve the tools to Claude Code, Codex and other MCP clients."),
     "events": ("programs", "Follow runs as a stream of events, for other programs."),

@@ -68,6 +68,12 @@ _PARTS = (
 """Of a plan: those that can raise, in the order in which a person would mend them."""
 
 
+DEMO_REFUSAL = UsageError(
+    "this is a demo: its runs are made up, and nothing can be launched",
+    hint="quit it, then start subdeck in your project",
+)
+
+
 class PlannedRun(Struct, frozen=True):
     """A run of which nothing exists yet."""
 
@@ -97,6 +103,8 @@ class Plan:
     @cached_property
     def problems(self) -> tuple[SubdeckError, ...]:
         """Everything that keeps the run from being launched, as far as it can be found out at once."""
+        if paths.is_demo():
+            return (DEMO_REFUSAL,)
         found: dict[str, SubdeckError] = {}
         for part in _PARTS:
             try:

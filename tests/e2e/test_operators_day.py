@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from subdeck.core.demo import deck as made_deck
+from subdeck.core.demo.deck import MadeDeck
 from subdeck.core.paths import Project
-
-from tests import made_deck
-from tests.made_deck import MadeDeck
 
 from .acts import quit_after
 from .conftest import OpenApp

@@ -41,6 +41,13 @@ PATHS = {
         {"os.chmod", "os.walk", "shutil.rmtree"},
         "worktrees in the user's state, whatever a child made there",
     ),
+    "core/demo/__main__.py": ({"shutil.rmtree"}, "the directory of a demo, which has made it"),
+    "core/demo/deck.py": ({"open"}, "a descriptor that the guarded module has opened"),
+    "core/demo/held_run.py": ({"os.utime"}, "the same"),
+    "core/demo/playground.py": (
+        {"os.listdir", "os.makedirs", "os.open", "os.rename", "shutil.rmtree", "tempfile.mkdtemp"},
+        "the directories of demos, each private and locked, beside other temporary files",
+    ),
     "core/git/writing.py": ({"os.walk"}, "what is in the way in a working tree, which git writes"),
     "core/hosts/code/pool.py": ({"os.utime"}, "the tree of a run that was put aside, in a host's spool"),
     "core/hosts/code/slot.py": ({"shutil.copy2"}, "an index of ours in a host's spool"),

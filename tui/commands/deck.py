@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from textual.content import Content
 
+from ...core.paths import is_demo
 from ...core.run.costs import HEADINGS, CostSheet, cost_sheet, remarks, sections, total_row
 from ...core.run.describe import runs_word
 from ...core.text.plain import one_line
@@ -172,7 +173,9 @@ class DeckCommands(Commands):
 
 def what_goes_on(counts: Counts) -> Iterator[str]:
     """Name the runs that quitting leaves behind."""
-    if counts.running:
+    if counts.running and is_demo():
+        yield "The demo ends too, and its directory is removed."
+    elif counts.running:
         continues, it = ("continues", "it") if counts.running == 1 else ("continue", "them")
         yield f"{runs_word(counts.running)} {continues} in the background; open subdeck again to see {it}."
 

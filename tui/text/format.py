@@ -10,6 +10,7 @@ from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
 from ...core.errors import SubdeckError
+from ...core.paths import is_demo
 from ...core.run.describe import moment, runs_word
 from ...core.run.snapshot import Counts, Queued, RunSnapshot
 from ...core.system.log import log_fault
@@ -54,7 +55,7 @@ def tries(run: RunSnapshot) -> str:
 
 def farewell(counts: Counts) -> str:
     """Return the line printed after quitting; empty when nothing is running."""
-    if not counts.running:
+    if not counts.running or is_demo():
         return ""
     verb, them = ("is", "it") if counts.running == 1 else ("are", "them")
     return f"{runs_word(counts.running)} {verb} still running; subdeck status shows {them}"

@@ -1,0 +1,46 @@
+"""`subdeck demo`: a busy deck to try, made up, in a private directory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import click
+
+from ..errors import UsageError
+from ..paths import is_demo
+from .options import json_option
+
+OpenApp = Callable[[Sequence[str], bool, bool], int]
+
+
+@click.command("demo", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("command", metavar="[COMMAND]...", nargs=-1, type=click.UNPROCESSED)
+@json_option
+@click.pass_obj
+def demo(open_app: OpenApp, command: tuple[str, ...], as_json: bool) -> int:
+    """Open the app on a made-up project: 300 runs, 30 of them running, one with a permission request.
+
+    No agent, key or setting of yours is used. Everything is in a private temporary directory, which is removed at
+    the end. Nothing can be launched.
+
+    With COMMAND, run that command inside the demo that is open in another terminal:
+
+    \b
+      subdeck demo
+      subdeck demo requests
+      subdeck demo reply RUN deny --word "not on a Friday"
+    """
+    from ..demo import playground
+    from .main import main
+
+    if is_demo():
+        raise UsageError("this is a demo already", where="demo", hint="leave out the word demo")
+    if command:
+        directory = playground.running()
+        if directory is None:
+            raise UsageError("no demo is running", where="demo", hint="open one in another terminal: subdeck demo")
+        playground.enter(directory)
+        return main(open_app, command)
+    with playground.made() as directory:
+        playground.enter(directory)
+        return open_app((), False, False)

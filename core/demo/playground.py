@@ -1,0 +1,234 @@
+"""The private directory of a demo: made, found, entered and removed; a lock in it says whether its demo is alive."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+
+from .. import paths
+from ..errors import SubdeckError
+
+PREFIX = "subdeck-demo-"
+_HIDDEN = ".subdeck-demo-"
+"""While it has no lock yet, it goes by a name that nobody looks for."""
+_LOCK = "lock"
+_PROJECT = os.path.join("home", "src", "orders")
+_MEMORY = "/dev/shm"  # noqa: S108 - a directory is made in it that only this user can enter
+_ROOM = 256 * 1024 * 1024
+"""Bytes that must be free there: a deck takes a few megabytes, and twenty more each hour."""
+READY = b"ready\n"
+"""What the feeder writes once the deck can be looked at."""
+_ENDING_S = 10.0
+"""Seconds that the feeder gets to end what it started."""
+_KEPT = frozenset({
+    "COLORTERM", "COLUMNS", "LANG", "LANGUAGE", "LINES", "LOGNAME", "NO_COLOR", "PATH", "SHELL", "TERM", "TERM_PROGRAM",
+    "TERM_PROGRAM_VERSION", "TMUX", "TMUX_PANE", "TZ", "USER",
+})  # fmt: skip
+"""Variables that a demo keeps: the terminal, the language and the clock. Every other may lead to something of the
+user's: a home, a key, settings, a log."""
+
+
+@contextmanager
+def made() -> Generator[str]:
+    """Make a demo and yield its directory, which can be entered; at the end its process is ended and it is removed.
+
+    What earlier demos left behind is removed first. Raises SubdeckError if the demo cannot be made.
+    """
+    _remove_dead()
+    try:
+        directory, lock = _locked()
+    except OSError as error:
+        raise SubdeckError(
+            f"the demo's directory cannot be made: {error.strerror}",
+            where=_place(),
+            hint="set TMPDIR to a directory that you can write to",
+        ) from error
+    feeder = None
+    try:
+        feeder = _start_feeder(directory, lock)
+        _wait_until_ready(feeder)
+        yield directory
+    finally:
+        if feeder is not None:
+            _end(feeder)
+        shutil.rmtree(directory, ignore_errors=True)
+        os.close(lock)
+
+
+def running() -> str | None:
+    """Return the directory of the demo that was started last and is alive; None if there is none."""
+    return max((path for path, lock in _found() if lock is None), key=_made_at, default=None)
+
+
+def enter(directory: str) -> None:
+    """Have this process, and what it starts, look at a demo and at nothing else of the user's."""
+    os.environ.clear()
+    os.environ.update(environment(directory))
+    tempfile.tempdir = None  # it was remembered
+    os.chdir(project_of(directory))
+
+
+def environment(directory: str) -> dict[str, str]:
+    """Return the variables of a demo: whatever is read or written by them lies in its directory."""
+    home = os.path.join(directory, "home")
+    temporary = os.path.join(directory, "tmp")
+    kept = {name: value for name, value in os.environ.items() if name in _KEPT or name.startswith("LC_")}
+    return kept | {
+        paths.DEMO: directory,
+        "HOME": home,
+        "TMPDIR": temporary,
+        "TMUX_TMPDIR": temporary,
+        "XDG_CACHE_HOME": os.path.join(home, ".cache"),
+        "XDG_CONFIG_HOME": os.path.join(home, ".config"),
+        "XDG_DATA_HOME": os.path.join(home, ".local", "share"),
+        "XDG_RUNTIME_DIR": temporary,
+        "XDG_STATE_HOME": os.path.join(home, ".local", "state"),
+    }
+
+
+def project_of(directory: str) -> str:
+    return os.path.join(directory, _PROJECT)
+
+
+def _place() -> str:
+    """Return where demos are made: in memory, where a thousand small files take a tenth of the time, unless the user
+    names another place.
+    """
+    if not os.environ.get("TMPDIR") and os.access(_MEMORY, os.W_OK | os.X_OK):
+        room = os.statvfs(_MEMORY)
+        if room.f_bavail * room.f_frsize >= _ROOM:
+            return _MEMORY
+    return tempfile.gettempdir()
+
+
+def _locked() -> tuple[str, int]:
+    """Make the directory; return it, and its lock, which is held until the descriptor is closed everywhere."""
+    hidden = tempfile.mkdtemp(prefix=_HIDDEN, dir=_place())
+    try:
+        for name in (_PROJECT, "tmp"):
+            os.makedirs(os.path.join(hidden, name), mode=0o700)
+        lock = os.open(os.path.join(hidden, _LOCK), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        above, name = os.path.split(hidden)
+        directory = os.path.join(os.path.realpath(above), f"{PREFIX}{name.removeprefix(_HIDDEN)}")
+        os.rename(hidden, directory)
+    except BaseException:
+        shutil.rmtree(hidden, ignore_errors=True)
+        raise
+    return directory, lock
+
+
+def _start_feeder(directory: str, lock: int) -> subprocess.Popen[bytes]:
+    command = (sys.executable, "-P", "-E", "-m", "subdeck.core.demo", directory, str(os.getpid()))
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(lock,),
+            env=environment(directory),
+            cwd="/",
+            start_new_session=True,  # ctrl-C is for the app
+        )
+    except OSError as error:
+        raise SubdeckError(f"the demo cannot be started: {error.strerror}", where=sys.executable) from error
+
+
+def _wait_until_ready(feeder: subprocess.Popen[bytes]) -> None:
+    said = b""
+    if feeder.stdout is not None:
+        with feeder.stdout as pipe:
+            said = pipe.readline()
+    if said != READY:
+        reason = said.decode("utf-8", "replace").strip() or "its process ended"
+        raise SubdeckError(f"the demo cannot be started: {reason}", hint="check the space in the temporary directory")
+
+
+def _end(feeder: subprocess.Popen[bytes]) -> None:
+    """Tell the feeder that it is over, and wait until it has removed the directory."""
+    if feeder.stdin is not None:
+        feeder.stdin.close()
+    try:
+        feeder.wait(_ENDING_S)
+    except subprocess.TimeoutExpired:
+        feeder.kill()
+        feeder.wait()
+
+
+def _found() -> Iterator[tuple[str, int | None]]:
+    """Yield this user's demos: each with its lock where that was free, which is closed
+    afterwards, or None where the demo is alive. What is not certainly a demo of this user is passed over.
+    """
+    places = dict.fromkeys(map(os.path.realpath, (tempfile.gettempdir(), _MEMORY)))
+    for path in (os.path.join(place, name) for place in places for name in _names(place)):
+        try:
+            directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            lock = _lock_in(directory)
+        finally:
+            os.close(directory)
+        if lock is None:
+            continue
+        try:
+            yield path, lock if _is_free(lock) else None
+        finally:
+            os.close(lock)
+
+
+def _names(place: str) -> list[str]:
+    try:
+        return [name for name in os.listdir(place) if name.startswith(PREFIX)]
+    except OSError:
+        return []
+
+
+def _lock_in(directory: int) -> int | None:
+    """Open the lock of a demo of this user; None for a directory that is no such thing."""
+    status = os.fstat(directory)
+    if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) != 0o700:
+        return None
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        lock = os.open(_LOCK, flags, dir_fd=directory)
+    except OSError:
+        return None
+    status = os.fstat(lock)
+    if status.st_uid == os.geteuid() and stat.S_ISREG(status.st_mode):
+        return lock
+    os.close(lock)
+    return None
+
+
+def _is_free(lock: int) -> bool:
+    """Take a lock; return False where its demo is alive, or where that is not certain."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _remove_dead() -> None:
+    for path, lock in _found():
+        if lock is not None:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _made_at(path: str) -> float:
+    try:
+        return os.stat(os.path.join(path, _LOCK)).st_mtime
+    except OSError as error:
+        if error.errno != errno.ENOENT:
+            raise
+        return 0.0  # it is being removed
