@@ -213,7 +213,10 @@ def _work(project: paths.Project) -> Iterator[Check]:
 def _settings(project: paths.Project, settings: Settings) -> Iterator[Check]:
     found = [path for path in (paths.user_settings_file(), project.settings_file) if os.path.exists(path)]
     detail = ", ".join(found) or f"no file; {paths.user_settings_file()} would be read"
-    yield Check("settings", State.OK, detail)
+    for fault in settings.faults:
+        yield Check("settings", State.PROBLEM, f"{fault.where}: {fault.what}", fault.hint)
+    if not settings.faults:
+        yield Check("settings", State.OK, detail)
     for notice in settings.notices:
         yield Check("settings", State.WARN, notice)
 

@@ -60,6 +60,7 @@ class Engine:
             self.project = project_of(self.project)
         trust.check(self.project)
         self.cwd = cwd
+        self._launched_by = LaunchedBy(session, kind)
         self._workspace: Workspace | None = None
         """None as long as the settings are the defaults and nobody has asked for them."""
         if paths.has_settings(self.project):
@@ -69,7 +70,6 @@ class Engine:
         """What was spent today, as it was read last."""
         self._stood: tuple[Settings, Standing] | None = None
         """What came of that, and by which settings."""
-        self._launched_by = LaunchedBy(session, kind)
         self._looks_by = None if readonly else kind
         """Who signs the results of lost runs; None finishes none."""
 
@@ -112,10 +112,15 @@ class Engine:
         return self.workspace.settings
 
     def read_settings(self) -> Settings:
-        """Read the settings again, as each launch does. Raises SettingsError; then the old ones stay in force."""
+        """Read the settings again, as each launch does. Raises SettingsError; then the old ones stay in force.
+
+        Wrong values of what only the app reads are errors for the command line alone.
+        """
         from .config.workspace import load_settings
 
         settings = load_settings(self.project)
+        if settings.faults and self._launched_by.kind is LauncherKind.CLI:
+            raise settings.faults[0].error
         if settings != self.settings:
             self._workspace = replace(self.workspace, settings=settings)
         return self.settings

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from textual.notifications import Notification, Notify, SeverityLevel
 from textual.screen import ModalScreen
 
-from ..core.text.plain import one_line, plain
-from .actions import KeyContext, bindings, key_of
+from ..core.errors import SettingsError
+from ..core.text.plain import plain
+from .actions import ACTIONS, Action, KeyContext, bindings, key_of
 from .actions.keys import keymap, with_own_keys
 from .actions.own import own_actions
 from .deck.screen import MainScreen
@@ -23,6 +24,9 @@ from .theme import DARK, OURS, TERMINAL, ColorRemover, is_color_unwanted, theme_
 if TYPE_CHECKING:
     from .deck.screen import Handlers
     from .engine_api import EngineApi
+
+FAULT_TIMEOUT = 15.0
+"""Seconds that a warning about the settings stays on the screen; the list of messages keeps it."""
 
 
 class SubdeckApp(KeyQueueApp, inherit_bindings=False):
@@ -39,7 +43,7 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
         """With `run_id` that run is shown by itself until the operator goes to the deck; `readonly` changes nothing; of
         the `watched` runs tiles are shown, and nothing else.
 
-        Raises SettingsError for keys that cannot be had.
+        Wrong names and keys in the settings become warnings; the defaults stand in for them.
         """
         super().__init__()
         self._engine = engine
@@ -50,7 +54,9 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
             self.register_theme(theme)
         self.no_color = is_color_unwanted()
         self.begin_with_theme(self._wanted_theme(), ColorRemover() if self.no_color else None)
-        self._actions = with_own_keys(engine.settings.keys, own_actions(engine.settings.commands))
+        self._faults = [fault.error for fault in engine.settings.faults]
+        """What is wrong in the settings and was replaced by defaults."""
+        self._actions = self._usable_actions()
         self.notices = Notices()
         self.set_keymap(keymap(self._actions))
         give_captures_encoding(self)
@@ -66,6 +72,18 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
             watched=self._watched,
         )
 
+    def _usable_actions(self) -> tuple[Action, ...]:
+        """Return the actions with the keys of the settings; the usual keys where those cannot be had."""
+        settings = self._engine.settings
+        own = own_actions(settings.commands)
+        for keys, commands in ((settings.keys, own), ({}, own), (settings.keys, ())):
+            try:
+                return with_own_keys(keys, commands)
+            except SettingsError as fault:
+                if str(fault) not in map(str, self._faults):
+                    self._faults.append(fault)
+        return ACTIONS
+
     def _wanted_theme(self) -> str:
         if self.no_color:
             return TERMINAL.name  # its rules tell by bold, dim and reversed text
@@ -76,13 +94,9 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
 
     def on_mount(self) -> None:
         expect_unannounced_stops(lambda: self.call_later(self.refresh, layout=True))
-        wanted = self._engine.settings.theme
-        if wanted and wanted not in self.available_themes:
-            names = ", ".join(sorted(self.available_themes))
-            self.notify(
-                f"theme: there is no {one_line(wanted, 60)}; there are {names}", severity="warning", markup=False
-            )
-
+        for fault in self._faults:
+            text = f"{fault}\n  The default is used."
+            self.notify(plain(text), severity="warning", timeout=FAULT_TIMEOUT, markup=False)
         for notice in self._engine.settings.notices:
             self.notify(plain(notice), severity="warning", markup=False)
 

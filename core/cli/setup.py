@@ -17,7 +17,7 @@ from ..paths import Project, agent_dir, user_settings_file
 from ..pi_parent.installer import Installation, State, installation, own_command
 from ..text.plain import one_line
 from .options import OneOf, json_option
-from .output import document, note, say
+from .output import NOTHING_STARTED, document, note, say
 
 
 @click.command("doctor")
@@ -25,20 +25,21 @@ from .output import document, note, say
 def doctor(as_json: bool) -> int:
     """Check everything that subdeck needs, without changing anything.
 
-    The exit code is 1 if something keeps runs from being started here, else 0.
+    The exit code is 2 if a settings file is wrong, 1 if anything else keeps runs from being started here, else 0.
     """
     from ..doctor import SYMBOLS, State as CheckState, examine
 
     checks = examine()
-    is_broken = any(check.state is CheckState.PROBLEM for check in checks)
+    broken = [check.name for check in checks if check.state is CheckState.PROBLEM]
+    code = NOTHING_STARTED if "settings" in broken else min(1, len(broken))
     if as_json:
-        document({"ok": not is_broken, "checks": checks})
-        return 1 if is_broken else 0
+        document({"ok": not broken, "checks": checks})
+        return code
     for check in checks:
         say(f"{SYMBOLS[check.state]} {check.state:<8} {check.name:<9} {one_line(check.detail)}")
         if check.fix:
             say(f"{'':<21}→ {one_line(check.fix)}")
-    return 1 if is_broken else 0
+    return code
 
 
 @click.command("settings")

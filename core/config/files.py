@@ -14,7 +14,7 @@ from ..agent_kinds import KINDS
 from ..errors import ContentError, SettingsError, nearest
 from ..paths import Project, user_settings_file
 from .host_settings import HostsSettings
-from .settings import PresetDir, Settings
+from .settings import PresetDir, SettingFault, Settings
 from .values import ProjectMay, Setting, is_blank, read_value, unexpected, without_none
 from .yaml_tree import Fields, Node, Text, parse_mapping, read_text
 
@@ -54,12 +54,18 @@ def value_of(settings: Settings, key: str) -> Any:
 # --- one file --------------------------------------------------------------------------------------------------------
 
 
+APP_ONLY = frozenset(("theme", "columns", "keys", "commands"))
+"""Keys that only the app reads: it starts with their defaults where their values are wrong."""
+
+
 class Entry(Struct, frozen=True):
     """One value of a settings file."""
 
     key: str
     value: Any
     line: int
+    fault: ContentError | None = None
+    """Why there is no value, for a key of `APP_ONLY`."""
 
 
 def _read_file(path: str) -> dict[str, Entry]:
@@ -89,7 +95,16 @@ def read_entries(fields: Fields, section: str = "") -> Iterator[Entry]:
         elif key not in KEYS:
             raise _unknown(key, node, section)
         elif not is_blank(node):
-            yield Entry(key, read_value(key, KEYS[key].kind, node), node.line)
+            yield _entry(key, node)
+
+
+def _entry(key: str, node: Node) -> Entry:
+    try:
+        return Entry(key, read_value(key, KEYS[key].kind, node), node.line)
+    except ContentError as fault:
+        if key not in APP_ONLY:
+            raise
+        return Entry(key, None, node.line, fault)
 
 
 def _names(section: str) -> tuple[str, ...]:
@@ -104,6 +119,22 @@ def _unknown(key: str, node: Node, section: str) -> ContentError:
     return ContentError(f'"{key}" is not a setting', line=node.line, hint=hint)
 
 
+def place_in_file(key: str) -> str:
+    """Return where a key such as `keys.stop` stands in the user's file: `path:line`, or the path alone."""
+    path = user_settings_file()
+    try:
+        node: Node = parse_mapping(read_text(path))
+    except (FileNotFoundError, ContentError):
+        return path
+    line: int | None = None
+    for name in key.split("."):
+        child = node.pairs.get(name) if isinstance(node, Fields) else None
+        if child is None:
+            break
+        node, line = child, child.line
+    return path if line is None else f"{path}:{line}"
+
+
 # --- both files ------------------------------------------------------------------------------------------------------
 
 
@@ -111,7 +142,9 @@ def merged_settings(project: Project) -> Settings:
     """Read both files and merge them; one that is missing sets nothing. Raises SettingsError."""
     user_file, project_file = user_settings_file(), project.settings_file
     user, own = _read_file(user_file), _read_file(project_file)
-    values = {key: entry.value for key, entry in user.items()}
+    values = {key: entry.value for key, entry in user.items() if entry.fault is None}
+    wrong = [entry.fault for entry in user.values() if entry.fault is not None]
+    faults = tuple(SettingFault(fault.what, fault.within(user_file), fault.hint) for fault in wrong)
     if "preset_dirs" in user:
         values["preset_dirs"] = _directories(
             values["preset_dirs"], lambda named: _absolute(project, os.path.expanduser(named))
@@ -135,7 +168,7 @@ def merged_settings(project: Project) -> Settings:
                     values[key] = value
                 else:
                     notices.append(f"{where}: {key} is above your own limit, which applies")
-    settings = _built(values, tuple(notices))
+    settings = _built(values, tuple(notices), faults)
     known = ("auto", *KINDS, *settings.agents)
     if settings.agent not in known:
         hint = nearest(settings.agent, known, cutoff=0.5) or 'name it under "agents", with its command'
@@ -180,18 +213,18 @@ def _added(key: str, users: Any, own: Any) -> Any:
     return tuple(dict.fromkeys((*first, *second)))
 
 
-def _built(values: Mapping[str, Any], notices: tuple[str, ...]) -> Settings:
+def _built(values: Mapping[str, Any], notices: tuple[str, ...] = (), faults: tuple[SettingFault, ...] = ()) -> Settings:
     tops: dict[str, Any] = {key: value for key, value in values.items() if "." not in key}
     for section, struct in SECTIONS.items():
         members = {key.partition(".")[2]: value for key, value in values.items() if key.startswith(f"{section}.")}
         tops[section] = struct(**members)
-    return Settings(**tops, notices=notices)
+    return Settings(**tops, notices=notices, faults=faults)
 
 
 def user_hosts() -> HostsSettings:
     """Return what the user's own file says of hosts, whatever project this is. Raises SettingsError."""
     entries = _read_file(user_settings_file())
-    return _built({key: entry.value for key, entry in entries.items() if key.startswith("hosts.")}, ()).hosts
+    return _built({key: entry.value for key, entry in entries.items() if key.startswith("hosts.")}).hosts
 
 
 # --- the example -----------------------------------------------------------------------------------------------------

@@ -15,7 +15,9 @@ from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
 from ..agent_kinds import KINDS
+from ..errors import SettingsError
 from ..run.model import Limits, LogCaps, Permissions, RunnerKind, WorktreeFrom
+from . import app_names
 from .host_settings import HostsSettings
 from .values import (
     Begins,
@@ -65,7 +67,13 @@ Role = Annotated[
 RoleModel = Annotated[str, Meta(min_length=1), Spelling("a model like provider/id")]
 ModelName = Annotated[str, Meta(min_length=1), Spelling("the name of a model")]
 Directory = Annotated[str, Meta(min_length=1), Spelling("a directory")]
-Key = Annotated[str, Meta(min_length=1), Spelling('a key like "ctrl+r"')]
+Key = Annotated[str, Meta(min_length=1), Spelling('a key like "ctrl+r"', app_names.keys)]
+ActionName = Annotated[str, Spelling("the name of an action", app_names.action)]
+Theme = Annotated[str, Spelling("the name of a theme", app_names.theme)]
+Columns = Annotated[
+    tuple[Annotated[str, Spelling("the name of a column", app_names.column)], ...],
+    Spelling("a list of columns like [state, task, cost]", app_names.columns),
+]
 
 
 class AgentSettings(Struct, frozen=True):
@@ -201,6 +209,18 @@ class Retention(Struct, frozen=True):
     @property
     def is_set(self) -> bool:
         return (self.days, self.keep, self.max_mb) != (None, None, None)
+
+
+class SettingFault(Struct, frozen=True):
+    """A wrong value, in the parts of a SettingsError."""
+
+    what: str
+    where: str
+    hint: str
+
+    @property
+    def error(self) -> SettingsError:
+        return SettingsError(self.what, where=self.where, hint=self.hint)
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -360,7 +380,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     hosts: HostsSettings = HostsSettings()
     logs: Logs = Logs()
     theme: Annotated[
-        Words | None,
+        Theme | None,
         Setting(
             "The app's theme: subdeck-dark, subdeck-light, terminal (its own colours), or one of Textual's,"
             " such as nord.",
@@ -368,7 +388,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = None
     columns: Annotated[
-        Texts,
+        Columns,
         Setting(
             "The columns of the app's list of runs, in their order: state, preset, task, now, host, age, elapsed,"
             " tokens, cost, changes, agent, model, id. Where there is little room, those that matter least are left"
@@ -378,7 +398,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = ()
     """Empty for the usual ones."""
     keys: Annotated[
-        dict[Words, Key],
+        dict[ActionName, Key],
         Spelling('lines of the form "action: key"', dict),
         Setting("Keys of the app, by action.", '{stop: "ctrl+x"}'),
     ] = {}
@@ -413,6 +433,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     retention: Retention = Retention()
     notices: tuple[str, ...] = ()
     """Not a key: what of the project's file has no effect, and why (a cap above the user's)."""
+    faults: tuple[SettingFault, ...] = ()
+    """Not a key: wrong values of keys that only change how the app looks, in whose place the defaults are used."""
 
     @property
     def has_day_budget(self) -> bool:

@@ -259,15 +259,25 @@ def _item(key: str, kind: Any, node: Node) -> Any:
             if isinstance(node, Fields):
                 return _struct(key, one, node)
         elif isinstance(node, Text):
-            return _spelling(one).parse(node.value)
+            return _of_item(key, one, node)
     raise ValueError
+
+
+def _of_item(key: str, kind: Any, node: Text) -> Any:
+    try:
+        return _spelling(kind).parse(node.value)
+    except ContentError as error:
+        raise ContentError(f"{key}: {error.what}", line=node.line, hint=error.hint) from error
 
 
 def _mapping(key: str, name_kind: Any, value_kind: Any, node: Fields) -> dict[str, Any]:
     values: dict[str, Any] = {}
     spelling = _spelling(name_kind)
     for written, child in node.pairs.items():
-        name = spelling.parse(written)
+        try:
+            name = spelling.parse(written)
+        except ContentError as error:
+            raise ContentError(f"{key}: {error.what}", line=child.line, hint=error.hint) from error
         try:
             fit(name, name_kind)
         except UNDECODABLE:

@@ -291,9 +291,22 @@ def test_doctor_works_with_broken_settings(project_dir: Path, home: Path) -> Non
     path.parent.mkdir(parents=True)
     path.write_text("agnet: offline\n")
     done = subdeck("doctor", cwd=project_dir)
-    assert 1 == done.code
+    assert 2 == done.code
     assert f"✗ problem  settings  {path}:1" in done.out
     assert "✓ ok       python" in done.out
+
+
+@pytest.mark.parametrize("line", ["columns: [csot]", "theme: nrod", "keys: {stpo: k}"])
+def test_wrong_names_of_the_app_are_reported(project_dir: Path, home: Path, line: str) -> None:
+    """doctor and every command report a wrong column, theme or key with file, line and the nearest name, and exit 2."""
+    path = home / ".config" / "subdeck" / "config.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"max_parallel: 2\n{line}\n")
+    for words in (["doctor"], ["status"], ["presets"], ["settings"]):
+        done = subdeck(*words, cwd=project_dir)
+        assert 2 == done.code
+        assert f"{path}:2" in done.out + done.err
+        assert "did you mean" in done.out + done.err
 
 
 def test_app_opens_and_quits(project_dir: Path) -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from subdeck.core.config.files import KEYS, example_of, example_settings, read_entries, value_of
 from subdeck.core.config.settings import (
     AgentSettings,
@@ -23,9 +24,10 @@ from subdeck.core.config.settings import (
 from subdeck.core.config.values import ProjectMay
 from subdeck.core.config.workspace import load_settings
 from subdeck.core.config.yaml_tree import parse_mapping
+from subdeck.core.engine import Engine
 from subdeck.core.errors import SettingsError
 from subdeck.core.paths import Project
-from subdeck.core.run.model import LogCaps
+from subdeck.core.run.model import LauncherKind, LogCaps
 
 
 @pytest.fixture
@@ -135,10 +137,10 @@ retention: {days: 14, keep: 100, max_mb: 500.5}
 @pytest.mark.parametrize("word", ["off", "yes", "1e3", "0x10", "2024-01-01", "No"])
 def test_a_scalar_for_a_text_is_text(project: Project, user_file: Path, word: str) -> None:
     """What YAML takes for a boolean, number or date stays as typed where a text is meant."""
-    user_file.write_text(f"theme: {word}\ndefault_model: {word}\n")
+    user_file.write_text(f"models: [{word}]\ndefault_model: {word}\n")
     settings = load_settings(project)
 
-    assert (word, word) == (settings.theme, settings.default_model)
+    assert ((word,), word) == (settings.models, settings.default_model)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +231,7 @@ def test_a_file_of_another_editor(project: Project, user_file: Path) -> None:
         ("runner: screen\n", 1, 'runner: process, tmux or hosts was expected, found "screen"', ""),
         ("tmux: {socket: '#(touch x)'}\n", 1, "tmux.socket: a name of letters, digits, _ and -", ""),
         ("tmux: {socket: ../x}\n", 1, 'found "../x"', ""),
-        ("theme: {a: b}\n", 1, "theme: a text was expected, found keys below it", ""),
+        ("theme: {a: b}\n", 1, "theme: the name of a theme was expected, found keys below it", ""),
         ("models: a/b\n", 1, 'models: a list of texts was expected, found "a/b"', ""),
         ("models: [[a]]\n", 1, "models: a list of texts was expected", ""),
         ("keys: [a]\n", 1, "keys: lines of the form", ""),
@@ -276,11 +278,46 @@ def test_a_wrong_file_says_what_and_where(
     """An error names file, line, key, what was expected and found, and the nearest known key."""
     user_file.write_text(text)
     with pytest.raises(SettingsError) as caught:
-        load_settings(project)
+        Engine.open(project.root)
 
     assert f"{user_file}:{line}" == caught.value.where
     assert what in caught.value.what
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what", "hint"),
+    [
+        ("columns: [foo]\n", 1, 'columns: there is no column "foo"', "known: state, preset, task"),
+        ("runner: process\ncolumns:\n  - state\n  - costs\n", 4, 'no column "costs"', "did you mean cost?"),
+        ("columns: [task, task]\n", 1, 'the column "task" appears twice', "remove one"),
+        ("columns: 3\n", 1, "columns: a list of columns like [state, task, cost] was expected", ""),
+        ("theme: nrod\n", 1, 'theme: there is no theme "nrod"', "did you mean nord?"),
+        ("keys:\n  stop: K\n  stpo: k\n", 3, 'keys: there is no action "stpo"', "did you mean stop?"),
+        ("keys: {stop: ctlr+x}\n", 1, 'keys.stop: "ctlr+x" is not a key', 'write it like "k"'),
+        ("commands:\n  a: {key: ctlr+x, argv: [a]}\n", 2, 'commands.a.key: "ctlr+x" is not a key', 'write it like "k"'),
+    ],
+)
+def test_what_only_the_app_reads_is_replaced_by_defaults(
+    project: Project, user_file: Path, text: str, line: int, what: str, hint: str
+) -> None:
+    """A wrong name is kept as a fault with file, line and the nearest name; everything else holds."""
+    user_file.write_text(text + "max_parallel: 7\n")
+    settings = load_settings(project)
+    (fault,) = settings.faults
+    assert f"{user_file}:{line}" == fault.where
+    assert what in fault.what
+    assert hint in fault.hint
+    assert Settings(max_parallel=7, faults=(fault,)) == structs.replace(settings, runner=Settings().runner)
+
+
+def test_wrong_names_stop_the_command_line_alone(project: Project, user_file: Path) -> None:
+    """What only the app reads is an error for commands and none for the app or a parent agent."""
+    user_file.write_text("columns: [foo]\n")
+    with pytest.raises(SettingsError, match="there is no column"):
+        Engine.open(project.root)
+    for kind in (LauncherKind.APP, LauncherKind.MCP, LauncherKind.PI):
+        assert () == Engine.open(project.root, kind=kind).settings.columns
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""README's table of keys: `python -m tests.house.key_table README.md` writes it anew."""
+"""README's table of keys, and the engine's list of actions: `python -m tests.house.key_table README.md` writes both."""
 
 from __future__ import annotations
 
@@ -9,6 +9,14 @@ from pathlib import Path
 from subdeck.tui.actions import ACTIONS, PANES, Action, KeyContext, key_label, said
 
 BEGIN, END = "<!-- keys -->", "<!-- /keys -->"
+
+NAMES = Path(__file__).resolve().parents[2] / "core" / "config" / "action_names.py"
+NAMES_HEAD = '''"""The actions of the app, which the setting `keys` may name.
+
+Written by `python -m tests.house.key_table README.md`.
+"""
+
+'''
 
 UNLISTED = (KeyContext.PICK, KeyContext.ASK, KeyContext.HELP)
 """Dialogs that say their few keys themselves."""
@@ -47,9 +55,16 @@ def _where(places: Sequence[KeyContext]) -> str:
     return "" if everywhere else f" ({', '.join(places)})"
 
 
+def names_module() -> str:
+    """Return the text of the module that has the names of all actions."""
+    names = "".join(f'    "{name}",\n' for name in sorted(action.id for action in ACTIONS))
+    return f"{NAMES_HEAD}ACTIONS = (\n{names})\n"
+
+
 def main() -> None:
     file = Path(sys.argv[1])
     file.write_text(with_table(file.read_text(encoding="utf-8")), encoding="utf-8")
+    NAMES.write_text(names_module(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 from msgspec.structs import replace
 from rich.cells import cell_len
+from subdeck.core.config.app_names import COLUMNS
 from subdeck.core.config.settings import Settings
-from subdeck.core.errors import SettingsError
 from subdeck.core.run.changes import WorktreePlan
 from subdeck.core.run.model import Usage
 from subdeck.core.run.snapshot import RunSnapshot
@@ -216,17 +216,9 @@ def test_chosen_columns_stand_in_their_order() -> None:
     assert line.split() == ["id", "cost↓", "model", "task"]
 
 
-@pytest.mark.parametrize(
-    ("names", "what", "hint"),
-    [(["task", "costs"], 'no column "costs"', "did you mean cost"), (["task", "task"], "twice", "leave one")],
-)
-def test_a_column_that_cannot_be(names: list[str], what: str, hint: str) -> None:
-    """A name that is not known is refused with the nearest one, and where it stands."""
-    with pytest.raises(SettingsError) as caught:
-        chosen_columns(names)
-    assert what in caught.value.what
-    assert hint in str(caught.value.hint)
-    assert str(caught.value.where).endswith("config.yaml: columns")
+def test_the_engine_knows_the_columns() -> None:
+    """The settings take the columns that the list has, and no other."""
+    assert tuple(Column) == COLUMNS
 
 
 def test_no_choice_is_the_usual_one() -> None:

@@ -114,7 +114,7 @@ def test_key_that_cannot_be_had_is_an_error(command: OwnCommand, what: str) -> N
     """At the start it is said which command is meant, and what its key means already."""
     with pytest.raises(SettingsError, match=what) as error:
         with_own_keys({}, own_actions({"mine": command}))
-    assert error.value.where.endswith("commands.mine.key")
+    assert error.value.what.startswith("commands.mine.key: ")
 
 
 def test_settings_of_the_user_only(project_dir: Path) -> None:

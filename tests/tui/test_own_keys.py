@@ -1,14 +1,20 @@
-"""Keys of the settings: they act, the screen says them, and what cannot be is told before the app opens."""
+"""Keys of the settings: they act, the screen says them, and what cannot be is a warning when the app opens."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from subdeck.core.config.settings import Settings
-from subdeck.core.errors import SettingsError
+from subdeck.core.config.app_names import keys
+from subdeck.core.config.settings import OwnCommand, SettingFault, Settings
+from subdeck.core.errors import ContentError, SettingsError
+from subdeck.core.paths import user_settings_file
 from subdeck.tui.actions import ACTIONS, KeyContext
 from subdeck.tui.actions.keys import keymap, with_own_keys
-from subdeck.tui.app import SubdeckApp
+from subdeck.tui.actions.table import BY_ID
 from subdeck.tui.dialogs.reading import help_text
+
+from tests.house.key_table import NAMES, names_module
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id
@@ -64,15 +70,62 @@ def test_what_cannot_be_is_refused(keys: dict[str, str], words: str) -> None:
     with pytest.raises(SettingsError) as caught:
         with_own_keys(keys)
     assert words in str(caught.value)
-    assert "config.yaml: keys." in caught.value.where
+    assert caught.value.what.startswith("keys.")
+    assert caught.value.where.endswith("config.yaml")
 
 
-def test_it_is_told_before_the_app_opens() -> None:
-    """The app of an engine with colliding keys cannot be made, so that the shell shows the error."""
-    engine = FakeEngine()
-    engine.settings = Settings(keys={"stop": "d"})
-    with pytest.raises(SettingsError):
-        SubdeckApp(engine)  # type: ignore[arg-type]
+def test_a_wrong_key_is_named_with_its_line(home: Path) -> None:
+    """A key with two meanings is named with file and line."""
+    path = Path(user_settings_file())
+    path.parent.mkdir(parents=True)
+    path.write_text("theme: nord\nkeys:\n  kill: K\n  stop: d\n")
+    with pytest.raises(SettingsError) as caught:
+        with_own_keys({"kill": "K", "stop": "d"})
+    assert (f"{path}:4", True) == (caught.value.where, caught.value.what.startswith("keys.stop: "))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(keys={"stop": "d"}),
+        Settings(keys={"stop": "k"}, commands={"mine": OwnCommand(key="x", argv=("a",))}),
+    ],
+)
+async def test_the_app_opens_with_wrong_keys(settings: Settings) -> None:
+    """The app opens with the usual keys and warns about those that cannot be had."""
+    engine = FakeEngine(a_run(1))
+    engine.settings = settings
+    async with opened(engine) as deck:
+        assert any('means "' in toast and "The default is used." in toast for toast in deck.toasts)
+        await deck.until_text("? help")
+        assert all(action.id in BY_ID for action in deck.app._actions)
+
+
+async def test_the_app_opens_with_wrong_settings() -> None:
+    """A wrong name in what only the app reads becomes a warning with file, line and the nearest name."""
+    engine = FakeEngine(a_run(1))
+    fault = SettingFault('columns: there is no column "stat"', "/home/x/config.yaml:3", "did you mean state?")
+    engine.settings = Settings(faults=(fault,))
+    async with opened(engine) as deck:
+        (told,) = [toast for toast in deck.toasts if "stat" in toast]
+        assert all(part in told for part in ("config.yaml:3", 'no column "stat"', "did you mean state?"))
+
+
+def test_the_engine_knows_the_actions() -> None:
+    """The engine's list of actions is current; `python -m tests.house.key_table README.md` writes it."""
+    assert names_module() == NAMES.read_text()
+
+
+@pytest.mark.parametrize(
+    "key", ["k", "X", "ctrl+x", "f5", "percent_sign", "shift+z", "space", "ctlr+x", "nonsense", ""]
+)
+def test_the_engine_knows_the_keys(key: str) -> None:
+    """What the engine takes for a key is one for the app, and nothing else is."""
+    try:
+        assert key == keys(key)
+    except ContentError:
+        with pytest.raises(SettingsError, match="is not a key"):
+            with_own_keys({"hold_queue": key})
 
 
 async def test_own_keys_act_and_are_shown() -> None:

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 from rich.style import Style
+from subdeck.core.config.app_names import THEMES
 from subdeck.core.config.settings import Settings
 from subdeck.tui.theme import OURS, next_theme, theme_file
 from textual.color import Color
+from textual.theme import BUILTIN_THEMES
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id, some_events
@@ -50,12 +52,9 @@ async def test_a_key_goes_to_the_next_theme() -> None:
         assert any("Theme terminal" in toast for toast in deck.toasts)
 
 
-async def test_a_wrong_name_is_told() -> None:
-    """The app opens with the theme of the house and names those that there are."""
-    async with opened(an_engine(theme="drak")) as deck:
-        assert deck.app.theme == NAMES[0]
-        (told,) = [toast for toast in deck.toasts if "there is no drak" in toast]
-        assert all(name in told for name in NAMES)
+def test_the_engine_knows_the_themes() -> None:
+    """The settings take the themes that the app has, and no other."""
+    assert {*NAMES, *BUILTIN_THEMES} == set(THEMES)
 
 
 @pytest.mark.parametrize("name", ["subdeck-dark", "subdeck-light"])

@@ -11,7 +11,6 @@ from textual.binding import Binding, BindingType
 from textual.keys import Keys, key_to_character
 
 from ...core.errors import SettingsError, nearest
-from ...core.paths import user_settings_file
 from ...core.text.plain import one_line
 from .model import ON_DECK, Action, ActionContext, KeyContext, Keys as ModelKeys
 from .own import PREFIX as OWN_PREFIX
@@ -192,6 +191,8 @@ def _refuse_collisions(actions: Sequence[Action], changed: Container[str]) -> No
 
 
 def _fault(name: str, what: str, hint: str) -> SettingsError:
+    from ...core.config.files import place_in_file  # the YAML reader, which only a wrong file needs
+
     is_own = name not in BY_ID and name.startswith(OWN_PREFIX)
     key = f"commands.{name.removeprefix(OWN_PREFIX)}.key" if is_own else f"keys.{name}"
-    return SettingsError(what, where=f"{user_settings_file()}: {one_line(key, 60)}", hint=hint)
+    return SettingsError(f"{one_line(key, 60)}: {what}", where=place_in_file(key), hint=hint)

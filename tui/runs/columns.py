@@ -7,9 +7,6 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from ...core.errors import SettingsError, nearest
-from ...core.paths import user_settings_file
-from ...core.text.plain import one_line
 from ..text.cells import fit
 from .order import Sort
 
@@ -107,17 +104,7 @@ RISING, FALLING = "↑", "↓"
 
 
 def chosen_columns(names: Sequence[str]) -> tuple[Column, ...]:
-    """Return the columns that the settings name, in their order; the usual ones where they name none.
-
-    Raises SettingsError for a name that is not known, or there twice.
-    """
-    where = f"{user_settings_file()}: columns"
-    for number, name in enumerate(names):
-        if name not in tuple(Column):
-            hint = nearest(name, tuple(Column)) or f"known: {', '.join(Column)}"
-            raise SettingsError(f'there is no column "{one_line(name, 40)}"', where=where, hint=hint)
-        if name in names[:number]:
-            raise SettingsError(f'"{name}" is there twice', where=where, hint="leave one of them out")
+    """Return the columns that the settings name, in their order; the usual ones where they name none."""
     return tuple(map(Column, names)) or DEFAULT
 
 
