@@ -100,13 +100,18 @@ class Follower:
         """Runs that were looked at since the last time all were."""
         self._rested = 0.0
         self._past: set[str] = set()
-        """Runs whose ends are no news: those there at the start that were not open, and those that were reported."""
+        """Runs whose ends are not news: they had ended when they were first seen, or their ends were reported."""
+        self._open: set[str] = set()
+        """Runs that were seen before they had ended."""
+        self._began = ""
+        """When the first look began, an ISO time."""
         self._complete = False
         self._swept = self._proved = self._proved_all = 0.0
         self._listed: tuple[int, ...] = ()
 
     def updates(self, stop: Stop) -> Iterator[Update]:
         """Yield updates until `stop` is set; blocks in between."""
+        self._began = now_iso()
         names = self._registry.names()
         self._past.update(names)
         first = self._registry.look({*names[:NEWEST], *self._registry.active_names()}, prove=True)
@@ -130,6 +135,12 @@ class Follower:
             if time.monotonic() - self._swept >= SWEEP:
                 touched |= self._sweep()
             yield self._update(touched, presets_changed=changes.presets)
+
+    def _is_news(self, run: RunSnapshot) -> bool:
+        """Return whether a run has just ended: not one that was trusted or restored after its end, or copied here."""
+        if not run.has_ended or run.foreign or run.run_id in self._past:
+            return False
+        return run.run_id in self._open or self._has_ended_since(self._began, run.run_id)
 
     def _has_ended_since(self, moment: str, run_id: str) -> bool:
         run = self._registry.get(run_id)
@@ -179,9 +190,13 @@ class Follower:
 
     def _update(self, touched: Collection[str], *, presets_changed: bool = False) -> Update:
         runs = tuple(run for run_id in sorted(touched, reverse=True) if (run := self._registry.get(run_id)))
-        ended = tuple(run for run in runs if run.has_ended and not run.foreign and run.run_id not in self._past)
-        self._past.difference_update(run.run_id for run in runs if not run.has_ended)
-        self._past.update(run.run_id for run in ended)
+        ended = tuple(run for run in runs if self._is_news(run))
+        over = {run.run_id for run in runs if run.has_ended}
+        active = {run.run_id for run in runs} - over
+        self._open.difference_update(over)
+        self._open.update(active)
+        self._past.difference_update(active)
+        self._past.update(over)
         return Update(
             runs=runs,
             removed=tuple(run_id for run_id in touched if run_id not in self._registry),

@@ -155,9 +155,19 @@ def test_short_runs_end_once_too(engine: Engine, project_dir: Path, script: str)
 def test_a_run_made_in_one_moment(engine: Engine) -> None:
     """A finished run that appears as a whole is told as ended."""
     with following(engine) as followed:
-        meta = make_finished(engine.project)
+        meta = make_finished(engine.project, ended_at=paths.now_iso())
         followed.wait_for(meta.run_id, lambda run: run.has_ended, "the run to be seen")
     assert [meta.run_id] == followed.ended
+
+
+def test_what_comes_back_is_not_news(engine: Engine) -> None:
+    """The end of a run that was deleted before anybody followed is not news when the run is restored."""
+    old = make_finished(engine.project)
+    engine.delete([old.run_id])
+    with following(engine) as followed:
+        engine.restore([old.run_id])
+        followed.wait_for(old.run_id, lambda run: run.has_ended, "the run to be back")
+    assert [] == followed.ended
 
 
 def test_what_came_back_did_not_end_again(engine: Engine) -> None:

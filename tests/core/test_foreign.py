@@ -482,6 +482,24 @@ def test_those_who_follow_see_it(engine: Engine) -> None:
         assert 1 == followed.updates[-1].counts.total
 
 
+@pytest.mark.parametrize("comes", ["before", "later"])
+def test_a_trusted_run_has_not_just_ended(engine: Engine, comes: str) -> None:
+    """The end of an untrusted run is not news when it is trusted, whenever its directory came."""
+    meta = make_finished(engine.project)
+    directory = Path(engine.project.run_dir(meta.run_id))
+    unmark(directory)
+    aside = directory.rename(Path(engine.project.root, "aside"))
+    if comes == "before":
+        aside.rename(directory)
+    with following(engine) as followed:
+        if comes == "later":
+            aside.rename(directory)
+            followed.wait_for(meta.run_id, lambda run: run.foreign, "the untrusted run to be seen")
+        engine.adopt([meta.run_id])
+        followed.wait_for(meta.run_id, lambda run: not run.foreign, "the run to be one's own")
+    assert [] == followed.ended
+
+
 # --- on the command line ---------------------------------------------------------------------------------------------
 
 
