@@ -9,6 +9,7 @@ from typing import Any
 from ..config.yaml_tree import read_text
 from ..engine import Engine
 from ..errors import ContentError, PresetError, SubdeckError, UsageError
+from ..project.read_marks import mark_read
 from ..project.registry import count
 from ..run.model import Limits, RunnerKind, RunRequest, RunStatus, WorktreeFrom
 from ..run.snapshot import RunSnapshot
@@ -46,7 +47,7 @@ def run(args: Sequence[str], *, as_json: bool = False, **options: Any) -> int:
         from .watching import watch  # while the child starts
 
         try:
-            result = watch(engine, launched, canceller)
+            result, is_read = watch(engine, launched, canceller)
         except (SubdeckError, OSError) as error:
             wrapped = error if isinstance(error, SubdeckError) else SubdeckError(str(error), where=engine.project.runs)
             show_error(wrapped, as_json=as_json)
@@ -54,12 +55,17 @@ def run(args: Sequence[str], *, as_json: bool = False, **options: Any) -> int:
         try:
             if as_json:
                 document(result)
+                is_read = True
             elif result.status is RunStatus.COMPLETED and result.final_text:
                 pass_on(result.final_text)
+                is_read = True
         except OSError as error:
+            is_read = False
             what = f"the run has ended, but its answer could not be printed: {error.strerror}"
             hint = f"subdeck logs {result.run_id} shows it"
             show_error(SubdeckError(what, where="stdout", hint=hint), as_json=as_json)
+        if is_read:
+            mark_read(engine.project.root, (result.run_id,))
         return exit_code(result.status, result.check)
 
 

@@ -21,8 +21,10 @@ from .stdio import Canceller
 DELETED = "the run was deleted while it was waited for"
 
 
-def watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller) -> RunResult:
-    """Show a run until it has ended; return its result. Raises SubdeckError when its directory was deleted."""
+def watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller) -> tuple[RunResult, bool]:
+    """Show a run until it has ended; return its result, and whether it could be shown how it ended. Raises SubdeckError
+    when its directory was deleted.
+    """
     if not launched:
         raise SubdeckError(DELETED, where=engine.project.runs)
     (run,) = launched
@@ -42,8 +44,7 @@ def watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller)
     if result is None or not ended:
         raise SubdeckError(DELETED, where=engine.project.run_dir(run.run_id))
     progress.show()
-    progress.end(ended[0], result)
-    return result
+    return result, progress.end(ended[0], result)
 
 
 class _Progress:
@@ -97,11 +98,13 @@ class _Progress:
             else:
                 self.tell(text)
 
-    def end(self, run: RunSnapshot, result: RunResult) -> None:
+    def end(self, run: RunSnapshot, result: RunResult) -> bool:
+        """Show how the run ended; return whether that was possible."""
         is_answer = self._held.strip() == plain(result.final_text or "").strip()
         if result.status is not RunStatus.COMPLETED or not is_answer:
             self._release()
         self.tell("\n".join(_closing(run, result)))
+        return not self._broken
 
     def _release(self) -> None:
         if self._held:

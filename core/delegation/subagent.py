@@ -10,6 +10,7 @@ import msgspec
 from ..engine import Engine
 from ..errors import SubdeckError
 from ..project.follower import Stop, Update
+from ..project.read_marks import mark_read
 from ..run.describe import latest
 from ..run.model import RunStatus, StopReason
 from ..run.snapshot import RunSnapshot
@@ -58,7 +59,9 @@ def subagent(engine: Engine, params: object, *, parent: Parent, progress: Report
     except BaseException:
         _cancel(engine, run_ids)
         raise
-    return call.result()
+    result = call.result()
+    mark_read(engine.project.root, run_ids)
+    return result
 
 
 def _cancel(engine: Engine, run_ids: Sequence[str]) -> None:

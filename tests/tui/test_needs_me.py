@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.paths import project_key, state_file
+from subdeck.core.project.read_marks import mark_read
 from subdeck.core.project.registry import ends_with_question, finished_snapshot
 from subdeck.core.run.events import Request
 from subdeck.core.run.model import Group, RequestKind, RunReason, RunResult, RunStatus
@@ -102,6 +103,29 @@ async def test_the_next_start_knows() -> None:
     async with opened(an_engine(*ENDS)) as deck:
         await deck.until_text("1 failed · 1 asks · 1 new")
         assert not deck.main.run_store.is_unseen(run_id(4))
+
+
+async def test_a_failed_command_needs_you_in_every_app() -> None:
+    """An unprinted failure that a shell waited for is counted by an open app and by one that starts later."""
+    failed = over(1, "failed", meta_background=False)
+    engine = an_engine(a_run(1, meta_background=False))
+    async with opened(engine) as deck:
+        await began(deck)
+        engine.tell(failed)
+        await deck.until_text("1 failed")
+    async with opened(an_engine(failed)) as deck:
+        await deck.until_text("1 failed")
+
+
+async def test_a_command_that_printed_a_result_takes_it_off() -> None:
+    """A mark that a command made in the file is followed by an open app."""
+    engine = an_engine(a_run(1, meta_background=False))
+    async with opened(engine) as deck:
+        await began(deck)
+        engine.tell(over(1, "failed", meta_background=False))
+        await deck.until_text("1 failed")
+        mark_read("/src/shop", [run_id(1)])
+        await deck.until(lambda: "1 failed" not in deck.screen_text, "the count to go")
 
 
 async def test_windows_share_what_was_seen() -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
-from subdeck.core.paths import now_iso
+from subdeck.core.paths import iso_time, now_iso, project_key, state_file
 from subdeck.core.run.describe import activity
 from subdeck.core.run.model import RunReason, Usage
+from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.feed.bridge import FRAME_S, RECENTLY_S, SLOWEST_S, FramePace, merged
 from subdeck.tui.runs import store
+from subdeck.tui.runs.seen import HANDED_OVER_S, SeenFile
 from subdeck.tui.runs.store import RunStore, Totals
 
 from ..factories import changed
@@ -25,9 +30,19 @@ def test_totals_follow_changes() -> None:
     assert run_store.whole == Totals(30, 0.75)
 
 
+SINCE_LONG = b"since 2020-01-01T00:00:00.000Z\nwaited-since 2020-01-01T00:00:00.000Z\n"
+"""Marks that were begun before any run of these tests."""
+
+
+def a_store(marks: bytes = SINCE_LONG) -> RunStore:
+    run_store = RunStore()
+    run_store.take_marks(marks)
+    return run_store
+
+
 def test_only_failures_need_the_operator() -> None:
     """An answer or an ordered stop needs nobody, a failure does until it is looked at."""
-    run_store = RunStore()
+    run_store = a_store()
     runs = (a_run(1, "completed"), a_run(2, "failed"), a_run(3, "aborted"), a_run(4, "failed"))
     run_store.apply(an_update(*runs, ended=runs))
     assert run_store.unseen == {run_id(2), run_id(4)}
@@ -37,7 +52,7 @@ def test_only_failures_need_the_operator() -> None:
 
 def test_an_end_of_a_newer_schema_needs_nobody() -> None:
     """How a run of a newer schema ended is not known, so that it is neither unseen nor unread."""
-    run_store = RunStore()
+    run_store = a_store()
     run = a_run(1, "failed", newer_schema=2)
     run_store.apply(an_update(run, ended=(run,)))
     assert not run_store.is_unseen(run_id(1))
@@ -54,7 +69,7 @@ def test_an_end_of_a_newer_schema_needs_nobody() -> None:
 )
 def test_other_ends_are_unread_unless_ordered(status: str, reason: RunReason, unread: bool) -> None:
     """An answer and an end by a limit are there to be read; who stopped a run knows that it ended."""
-    run_store = RunStore()
+    run_store = a_store()
     run = a_run(1, status, reason=reason)
     run_store.apply(an_update(run, ended=(run,)))
     assert (run_id(1) in run_store.unread, run_store.unseen) == (unread, set())
@@ -62,9 +77,54 @@ def test_other_ends_are_unread_unless_ordered(status: str, reason: RunReason, un
     assert not run_store.is_unseen(run_id(1))
 
 
+def foreground(number: int, *, seconds_ago: float = 3600.0, **fields: object) -> RunSnapshot:
+    """A failed run that a command has waited for."""
+    ended_at = iso_time(time.time() - seconds_ago)
+    return a_run(number, "failed", meta_background=False, ended_at=ended_at, **fields)
+
+
+@pytest.mark.parametrize("is_followed", [True, False])
+@pytest.mark.parametrize(
+    ("more", "is_unread"),
+    [("", True), (f"seen {run_id(1)}\n", False), (f"seen {run_id(1)}\nnew {run_id(1)}\n", True)],
+)
+def test_the_file_alone_decides(more: str, is_unread: bool, is_followed: bool) -> None:
+    """A result is unread in an app that saw the run end if and only if it is in one that starts later."""
+    for run in (a_run(1, "failed"), foreground(1)):
+        run_store = a_store()
+        if is_followed:
+            run_store.apply(an_update(replace(run, state=a_run(1).state)))
+        run_store.apply(an_update(run, ended=(run,)))
+        run_store.take_marks(SINCE_LONG + more.encode())
+        assert is_unread == run_store.is_unseen(run_id(1))
+
+
+def test_a_command_has_time_to_print_a_result() -> None:
+    """The result of a run that is waited for is unread only if the command does not mark it soon after its end."""
+    run_store = a_store()
+    run_store.apply(an_update(foreground(1, seconds_ago=0.0), foreground(2, seconds_ago=0.0)))
+    assert (set(), {run_id(1), run_id(2)}) == (run_store.unseen, run_store.handed_over)
+    assert run_store.mark_seen(run_id(2))
+    run_store.apply(an_update(foreground(1, seconds_ago=HANDED_OVER_S), foreground(2, seconds_ago=HANDED_OVER_S)))
+    assert ({run_id(1)}, set()) == (run_store.unseen, run_store.handed_over)
+
+
+def test_old_results_do_not_become_unread(tmp_path: Path) -> None:
+    """A file of an earlier version gets the time from which on results of foreground runs count, once."""
+    file = Path(state_file("seen", project_key(str(tmp_path))))
+    file.parent.mkdir(parents=True)
+    file.write_bytes(SINCE_LONG.splitlines(keepends=True)[0])
+    later = iso_time(time.time() + 60)
+    read = SeenFile(str(tmp_path)).read(now_iso(), tuple)
+    assert read == SeenFile(str(tmp_path)).read(later, tuple) == file.read_bytes()
+    run_store = a_store(read)
+    run_store.apply(an_update(foreground(1), a_run(2, "failed")))
+    assert {run_id(2)} == run_store.unseen
+
+
 def test_what_was_noted_of_a_run_goes_with_it() -> None:
     """A run that vanished is neither marked nor unseen."""
-    run_store = RunStore()
+    run_store = a_store()
     runs = (a_run(1, "failed"), a_run(2, "completed"))
     run_store.apply(an_update(*runs, ended=runs))
     run_store.marked.update((run_id(1), run_id(2)))

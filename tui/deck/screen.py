@@ -283,6 +283,7 @@ class MainScreen(LeanScreen):
         self.counts = update.counts
         looked_at = self.transcript.run_id if self.transcript.has_focus else None
         self.runs.runs_changed(update)
+        self.runs.mark_ended(update.ended)
         if self.run_store.holding:
             self._contents.runs_changed(update)
         if self._tiles is not None:

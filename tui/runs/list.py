@@ -253,15 +253,26 @@ class RunList(RowList):
         """Filter these runs again: something else than their snapshots has changed."""
         self._refilter(run_ids)
 
+    def mark_ended(self, ended: Iterable[RunSnapshot]) -> None:
+        """Mark as unread those background runs that have just ended by a clock which is behind that of the marks."""
+        marks = self._run_store.marks
+        behind = [
+            run
+            for run in ended
+            if run.meta.background and marks.mark_of(run.run_id) is None and not marks.is_unread(run)
+        ]
+        if behind:
+            self.mark_unseen(behind)
+
     def mark_unseen(self, ended: Iterable[RunSnapshot]) -> None:
-        """Note ends that the operator has not looked at, for other windows and the next start too."""
+        """Mark results as unread, for other windows and the next start too."""
         runs = tuple(ended)
         self._run_store.mark_unseen(runs)
         self._marks.write(NEW, [run.run_id for run in runs if self._run_store.is_unseen(run.run_id)])
         self._refilter(run.run_id for run in runs)
 
     def mark_seen(self, run_id: str | None) -> None:
-        """Note that a run is being looked at; of one that has ended, for other windows too."""
+        """Note that a run is being looked at; the result of one that has ended is read, for other windows too."""
         if run_id is None:
             return
         if self._run_store.silence.mark_seen(run_id):

@@ -1,8 +1,4 @@
-"""Which ends the operator has looked at: kept on disk for each project, so that all windows and the next start know.
-
-The file is a list of marks, each a line that is appended at once, so that several windows may write; the last mark of
-a run counts. Of what ended before the first mark was made nobody asks any more.
-"""
+"""Which results are unread, kept on disk for each project, so that all windows and the next start know."""
 
 from __future__ import annotations
 
@@ -10,43 +6,68 @@ import os
 from collections.abc import Callable, Iterable
 from functools import cached_property
 
-from ...core.paths import project_key, state_file
+from ...core.paths import iso_time
+from ...core.project.read_marks import NEW, SEEN, SINCE, WAITED_SINCE, add_marks, line, marks_file
 from ...core.run.snapshot import RunSnapshot
 from ...core.system import files
 
-SINCE, SEEN, NEW = "since", "seen", "new"
+__all__ = ["NEW", "SEEN", "Marks", "SeenFile"]
+
 LARGEST = 512 * 1024
-"""Bytes of the file; then it begins anew, with what is still to be looked at."""
+"""Bytes of the file; then it begins anew, with what is still unread."""
+HANDED_OVER_S = 2.0
+"""Seconds that the command which waits for a run has to print its result and to mark it as read."""
 
 
 class Marks:
-    """What the file says; nothing is news before it was read."""
+    """The content of the file; nothing is unread before it was read."""
 
     def __init__(self) -> None:
         self._since = ""
-        """When the first mark was made, an ISO time; empty before it was read."""
+        """From which end on background runs are unread, an ISO time; empty before the file was read."""
+        self._waited_since = ""
+        """The same for runs that somebody waits for."""
         self._seen: dict[str, bool] = {}
-        """By run id, whether it was looked at."""
+        """By run id, whether it is read by the file."""
+        self._here: dict[str, bool] = {}
+        """The same by this window, whose marks may not be in the file yet."""
 
     def take(self, content: bytes) -> None:
         """Follow these lines; one that makes no sense is left out."""
-        for line in content.decode("ascii", "replace").splitlines():
-            word, _, about = line.partition(" ")
+        for text in content.decode("ascii", "replace").splitlines():
+            word, _, about = text.partition(" ")
             if word == SINCE:
-                self._since = about
+                self._since, self._waited_since = about, ""
                 self._seen.clear()
+            elif word == WAITED_SINCE:
+                self._waited_since = self._waited_since or about
             elif word in (SEEN, NEW):
                 self._seen[about] = word == SEEN
 
-    def is_news(self, run: RunSnapshot) -> bool:
-        """Return whether a run has ended and nobody has looked at it since."""
-        if not self._since or run.end is None:
-            return False
-        seen = self._seen.get(run.run_id)
-        return run.meta.background and run.end.ended_at >= self._since if seen is None else not seen
+    def note(self, mark: str, run_id: str) -> None:
+        """Take a mark of this window."""
+        self._here[run_id] = mark == SEEN
 
-    def is_seen(self, run_id: str) -> bool:
-        return self._seen.get(run_id, False)
+    def is_unread(self, run: RunSnapshot) -> bool:
+        """Return whether a run has ended and its result was neither opened, marked as read, nor printed."""
+        if run.end is None:
+            return False
+        seen = self.mark_of(run.run_id)
+        if seen is not None:
+            return not seen
+        since = self._since if run.meta.background else self._waited_since
+        return bool(since) and run.end.ended_at >= since
+
+    def is_being_handed_over(self, run: RunSnapshot, now: float) -> bool:
+        """Return whether a run has ended so lately that the command which waits for it may still mark it as read."""
+        if run.end is None or run.meta.background or self.mark_of(run.run_id) is not None:
+            return False
+        return iso_time(now - HANDED_OVER_S) < run.end.ended_at < iso_time(now + HANDED_OVER_S)
+
+    def mark_of(self, run_id: str) -> bool | None:
+        """Return whether a run was marked as read, or as unread; None for one without a mark."""
+        here = self._here.get(run_id)
+        return True if here else self._seen.get(run_id, here)
 
 
 class SeenFile:
@@ -57,31 +78,40 @@ class SeenFile:
         self._readonly = readonly
         self._signature: tuple[int, int, int] | None = None
         """Of the file as it was read last."""
+        self._waited_since = ""
+        """What a file of an earlier version lacks; empty before such a file was read."""
 
     @cached_property
     def _path(self) -> str:
-        return state_file("seen", project_key(self._project_root))  # not before the first paint
+        return marks_file(self._project_root)  # not before the first paint
 
     @property
     def has_changed(self) -> bool:
         """Whether somebody has written since it was read last; the cost is one look at the file."""
         return self._look() != self._signature
 
-    def read(self, now: str, news: Callable[[], Iterable[str]]) -> bytes:
-        """Return all marks. One that is missing is begun `now`, an ISO time; one too large begins anew with `news`.
+    def read(self, now: str, unread: Callable[[], Iterable[str]]) -> bytes:
+        """Return all marks. One that is missing is begun `now`, an ISO time; one too large begins anew with `unread`.
 
         Where nothing can be written the marks hold for as long as the app is open.
         """
         signature = self._look()
         content = b"" if signature is None else self._content()
         if not content.startswith(SINCE.encode()) or len(content) > LARGEST:
-            content = b"".join([_line(SINCE, now), *(_line(NEW, run_id) for run_id in news())])
+            begin = [line(SINCE, now), line(WAITED_SINCE, now)]
+            content = b"".join([*begin, *(line(NEW, run_id) for run_id in unread())])
             if not self._readonly:
                 try:
                     files.write_state(self._path, content)
                 except OSError:
                     return content
             signature = self._look()
+        elif line(WAITED_SINCE, "")[:-1] not in content:  # results that an earlier version left do not become unread
+            if not self._waited_since:
+                self._waited_since = now
+                self.add(WAITED_SINCE, [now])
+                signature = self._look()
+            content += line(WAITED_SINCE, self._waited_since)
         self._signature = signature
         return content
 
@@ -90,13 +120,9 @@ class SeenFile:
         if self._readonly:
             return
         try:
-            descriptor = files.open_private(self._path, os.O_WRONLY | os.O_APPEND)
+            add_marks(self._path, mark, run_ids)
         except OSError:
             return  # it holds for as long as the app is open
-        try:
-            os.write(descriptor, b"".join(_line(mark, run_id) for run_id in run_ids))
-        finally:
-            os.close(descriptor)
 
     def _look(self) -> tuple[int, int, int] | None:
         try:
@@ -110,7 +136,3 @@ class SeenFile:
             return files.read(self._path)
         except OSError:
             return b""
-
-
-def _line(word: str, about: str) -> bytes:
-    return f"{word} {about}\n".encode("ascii", "replace")

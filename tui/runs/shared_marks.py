@@ -1,4 +1,4 @@
-"""Marks of what was looked at, shared with other windows: followed and written beside the event loop."""
+"""Marks of read results, shared with other windows and commands: followed and written beside the event loop."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from .store import RunStore
 
 LOOK_S = 2.0
-"""Between two looks at what other windows have marked as seen."""
+"""Between two looks at what others have marked as read."""
 
 
 class SharedMarks:
     def __init__(self, node: Widget, run_store: RunStore, file: SeenFile, tell: Callable[[set[str]], None]) -> None:
-        """`node` runs the workers; `tell` hears of the runs that are news now, or no more."""
+        """`node` runs the workers; `tell` is called with the runs that have become unread, or read."""
         self._node = node
         self._run_store = run_store
         self._file = file
@@ -37,7 +37,7 @@ class SharedMarks:
         self._node.run_worker(partial(self._write_in_turn, mark, run_ids), exit_on_error=False)
 
     def _look(self) -> None:
-        if self._file.has_changed:
+        if self._file.has_changed or self._run_store.handed_over:
             self._read()
 
     def _read(self) -> None:
@@ -46,8 +46,9 @@ class SharedMarks:
     async def _take(self) -> None:
         store = self._run_store
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        unseen = tuple(store.unseen | store.unread)
-        content = await asyncio.to_thread(self._file.read, now, lambda: unseen)
+        async with self._writing:
+            unread = tuple(store.unseen | store.unread)
+            content = await asyncio.to_thread(self._file.read, now, lambda: unread)
         if changed := store.take_marks(content):
             self._tell(changed)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, time as time_of_day, timedelta
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +12,7 @@ from ...core.paths import now_iso
 from ...core.run.model import RunReason, RunStatus
 from ...core.run.snapshot import RunSnapshot
 from .filter import Flags
-from .seen import Marks
+from .seen import NEW, SEEN, Marks
 from .silence import SilenceWatch
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Need(IntEnum):
     SILENT = 3
     """It runs, and has written nothing for longer than is its way."""
     NEW = 4
-    """It has ended and was not looked at."""
+    """It has ended, and its result is unread."""
 
     @property
     def word(self) -> str:
@@ -57,7 +58,7 @@ class Totals(NamedTuple):
 def midnights() -> tuple[str, str]:
     """Return when the day of whoever reads this began, and when it ends, as `createdAt` is written."""
     today = datetime.now().date()
-    days = (datetime.combine(day, time()).astimezone(UTC) for day in (today, today + timedelta(days=1)))
+    days = (datetime.combine(day, time_of_day()).astimezone(UTC) for day in (today, today + timedelta(days=1)))
     begin, end = (day.isoformat(timespec="milliseconds").replace("+00:00", "Z") for day in days)
     return begin, end
 
@@ -73,9 +74,11 @@ class RunStore:
         """Sums over the runs that were launched since midnight, where the operator sits."""
         self._midnight, self._next_midnight = midnights()
         self.unseen: set[str] = set()
-        """Runs that ended badly and were not looked at since: they need the operator."""
+        """Runs that ended badly and whose results are unread: they need the operator."""
         self.unread: set[str] = set()
-        """Runs that ended otherwise and were not looked at since."""
+        """Runs that ended otherwise and whose results are unread."""
+        self.handed_over: set[str] = set()
+        """Runs whose results the commands that waited for them may still mark as read."""
         self.waiting: set[str] = set()
         """Runs whose children wait for a reply."""
         self.asked: list[RunSnapshot] = []
@@ -88,7 +91,7 @@ class RunStore:
         self.open_remote: set[str] = set()
         """Those of them that have not ended."""
         self.marks = Marks()
-        """What is kept of what was looked at; changed by `take_marks` only."""
+        """Which results are read, on disk; changed by methods of this store only."""
         self.changing: dict[str, Changes] = {}
         """What runs that go on had changed at the last look, by their ids."""
         self._conversations: dict[str, set[str]] = {}
@@ -131,25 +134,36 @@ class RunStore:
             self._forget(run_id)
         for run in update.runs:
             self._put(run)
-        self.mark_unseen(update.ended)
 
     def mark_unseen(self, ended: Iterable[RunSnapshot]) -> None:
-        """Remember which of these ends the operator has not looked at; how a newer schema's ended is not known here."""
+        """Mark the results of these runs as unread."""
+        now = time.time()
         for run in ended:
-            if run.is_left_alone:
-                continue
-            if needs_operator(run):
-                self.unseen.add(run.run_id)
-            elif run.reason not in _REQUESTED:
-                self.unread.add(run.run_id)
+            self.marks.note(NEW, run.run_id)
+            self._judge(run, now)
 
     def mark_seen(self, run_id: str) -> bool:
-        """Note that the end of a run was looked at; return whether it had not been before."""
-        if run_id not in self.unseen and run_id not in self.unread:
+        """Mark the result of a run as read; return whether it was unread, or would have become so."""
+        if run_id not in self.unseen and run_id not in self.unread and run_id not in self.handed_over:
             return False
-        self.unseen.discard(run_id)
-        self.unread.discard(run_id)
+        self.marks.note(SEEN, run_id)
+        for noted in (self.unseen, self.unread, self.handed_over):
+            noted.discard(run_id)
         return True
+
+    def _judge(self, run: RunSnapshot, now: float) -> None:
+        """Decide by the marks whether the result of a run is unread; how a newer schema's ended is not known here."""
+        run_id = run.run_id
+        for noted in (self.unseen, self.unread, self.handed_over):
+            noted.discard(run_id)
+        if run.end is None or run.is_left_alone or not self.marks.is_unread(run):
+            return
+        if self.marks.is_being_handed_over(run, now):
+            self.handed_over.add(run_id)
+        elif needs_operator(run):
+            self.unseen.add(run_id)
+        elif run.reason not in _REQUESTED:
+            self.unread.add(run_id)
 
     def is_unseen(self, run_id: str) -> bool:
         """Return whether a run has ended and was not looked at since."""
@@ -159,12 +173,12 @@ class RunStore:
         return self.is_unseen(run_id) or run_id in self.waiting or run_id in self.silence.needing
 
     def take_marks(self, content: bytes) -> set[str]:
-        """Follow marks, of this window or another one; return the runs that are news now, or no more."""
+        """Follow the marks of all windows and commands; return the runs that have become unread, or read."""
         before = self.unseen | self.unread
         self.marks.take(content)
-        self.mark_unseen(run for run in self.runs if self.marks.is_news(run))
-        for run_id in [run_id for run_id in before if self.marks.is_seen(run_id)]:
-            self.mark_seen(run_id)
+        now = time.time()
+        for run in self.runs:
+            self._judge(run, now)
         return before ^ (self.unseen | self.unread)
 
     def need(self, run_id: str) -> Need | None:
@@ -201,9 +215,8 @@ class RunStore:
                 self.asked.append(run)
         else:
             self.waiting.discard(run.run_id)
-        if (old is None or not old.has_ended) and self.marks.is_news(run):
-            self.mark_unseen((run,))
         if run.has_ended:
+            self._judge(run, time.time())
             self.changing.pop(run.run_id, None)
         for snapshot, step in ((old, -1), (run, +1)):
             self._add_up(snapshot, step)
@@ -215,7 +228,8 @@ class RunStore:
         self.silence.forget(run_id)
         self.changing.pop(run_id, None)
         self._conversations.get(run.child_session_id or "", set()).discard(run_id)
-        for noted in (self.unseen, self.unread, self.marked, self.waiting, self.remote, self.open_remote):
+        unread = (self.unseen, self.unread, self.handed_over)
+        for noted in (*unread, self.marked, self.waiting, self.remote, self.open_remote):
             noted.discard(run_id)
         self._add_up(run, -1)
 

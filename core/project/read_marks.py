@@ -1,0 +1,44 @@
+"""Which results are read: a file of marks for each project, for all open apps and all commands that print results.
+
+Each mark is a line, appended in one write, so that several processes may write; the last mark of a run counts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from ..paths import project_key, state_file
+from ..system import files
+
+SINCE = "since"
+"""Begins the file: from this time on results of background runs are unread until they are marked."""
+WAITED_SINCE = "waited-since"
+"""The same for runs that a command or a parent agent waits for; files of earlier versions lack it."""
+SEEN, NEW = "seen", "new"
+
+
+def marks_file(project_root: str) -> str:
+    """Return the path of a project's marks; the first app that is opened on the project makes the file."""
+    return state_file("seen", project_key(project_root))
+
+
+def line(word: str, about: str) -> bytes:
+    return f"{word} {about}\n".encode("ascii", "replace")
+
+
+def add_marks(path: str, mark: str, run_ids: Iterable[str]) -> None:
+    """Append a mark for each of these runs. Raises OSError, also without the file: then nothing is unread."""
+    descriptor = files.open_file(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(descriptor, b"".join(line(mark, run_id) for run_id in run_ids))
+    finally:
+        os.close(descriptor)
+
+
+def mark_read(project_root: str, run_ids: Iterable[str]) -> None:
+    """Mark the results of runs as read: whoever waited for them has them. Where that fails they stay unread."""
+    try:
+        add_marks(marks_file(project_root), SEEN, run_ids)
+    except OSError:
+        return
