@@ -11,7 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from .. import paths
-from ..paths import Project, iso_time, project_key, state_file
+from ..paths import Project, iso_time
+from ..project.read_marks import SINCE, line, marks_file
 from ..run.events import (
     AssistantText,
     Event,
@@ -131,8 +132,7 @@ class MadeDeck:
         self.waiting = (self.asking(0, 90.0),) if asks_leave else ()
         others = len(self.group) + len(self.silent) + len(self.waiting)
         self.working = tuple(self.starting(self.chance.uniform(15, 900)) for _ in range(RUNNING - others))
-        seen = state_file("seen", project_key(project.root))
-        files.write_state(seen, f"since {iso_time(self._now - 10 * 60)}\n".encode())
+        files.write_state(marks_file(project.root), line(SINCE, iso_time(self._now - 10 * 60)))
         self._runs.close()
 
     def close(self) -> None:
