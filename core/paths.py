@@ -60,6 +60,8 @@ _GIT_FILE = b"gitdir:"
 """How a `.git` begins that is a file, as in a worktree."""
 ENVIRONMENT = "environment"
 """What a tmux child needs from its launcher's environment; read and unlinked by the wrapper."""
+WORKS, WORKTREE = "work", "tree"
+"""Of the directories outside checkouts: of all work, and of the worktree of a run."""
 AGENT_ENVIRONMENT = "SUBDECK_AGENT_ENVIRONMENT"
 """The variable in which a wrapper gets, as JSON, what the settings add to the environment of its child alone."""
 
@@ -231,7 +233,7 @@ def work_dir(project: Project, run_id: str) -> str:
 
 def works_dir(project: Project) -> str:
     """Return the directory of the work of all runs of a project."""
-    return state_file("work", project_key(project.root))
+    return state_file(WORKS, project_key(project.root))
 
 
 def cache_dir() -> str:

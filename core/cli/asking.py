@@ -38,7 +38,7 @@ class Asking:
 
 
 def asks_line(run: RunSnapshot, request: Request) -> str:
-    return f"{run.meta.short_id} waits for an answer: {request_line(request)}"
+    return f"{run.meta.short_id} waits for an answer: {request_line(request, cwd=run.meta.cwd)}"
 
 
 def how_to_reply(run: RunSnapshot, request: Request) -> str:

@@ -14,7 +14,7 @@ from ..project.talk import Outcome, Sent, open_request
 from ..run.describe import clock, moment
 from ..run.events import Request
 from ..run.model import MOST_SECONDS, MessageState, RequestKind, Verdict
-from ..run.requests import request_fields, request_line, request_text
+from ..run.requests import place_in_worktree, request_fields, request_line, request_text
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 from .asking import how_to_reply
@@ -102,7 +102,7 @@ def requests(refs: tuple[str, ...], as_json: bool) -> None:
         say("\n\n".join(_block(run, request) for run, request in asked))
     else:
         rows = [
-            (run.meta.short_id, request.id, run.meta.title, request_line(request), _waits(request))
+            (run.meta.short_id, request.id, run.meta.title, request_line(request, cwd=run.meta.cwd), _waits(request))
             for run, request in asked
         ]
         say_lines(table(COLUMNS, rows, terminal_width()))
@@ -265,8 +265,9 @@ def _fields(run: RunSnapshot, request: Request) -> dict[str, Any]:
 
 def _block(run: RunSnapshot, request: Request) -> str:
     head = f"{run.meta.short_id} {request.id}  {one_line(run.meta.title, 80)}, {_waits(request)}"
-    cwd = "" if request.cwd or not (request.command or request.paths) else f"\n  in {one_line(run.meta.cwd)}"
-    return f"{head}\n{request_text(request)}{cwd}\n{how_to_reply(run, request)}{_denied(run, request)}"
+    place = place_in_worktree(request, run.meta.cwd) or one_line(run.meta.cwd)
+    cwd = "" if request.cwd or not (request.command or request.paths) else f"\n  in {place}"
+    return f"{head}\n{request_text(request, run.meta.cwd)}{cwd}\n{how_to_reply(run, request)}{_denied(run, request)}"
 
 
 def _denied(run: RunSnapshot, request: Request) -> str:

@@ -204,7 +204,7 @@ def _status_row(engine: Engine, run: RunSnapshot, limit: int | None) -> dict[str
     row = {**_row(engine, run), "activity": activity(run)}
     if run.is_waiting:
         row["requests"] = [
-            {"id": request.id, "kind": request.kind, "asks": request_line(request, ASKS_LENGTH)}
+            {"id": request.id, "kind": request.kind, "asks": request_line(request, ASKS_LENGTH, run.meta.cwd)}
             for request in run.requests
         ]
     return row | end_fields(run, engine.result(run.run_id), limit=limit) if run.has_ended else row

@@ -149,7 +149,7 @@ class SessionWatch:
         for request in run.requests:
             if request.id not in told:
                 told.add(request.id)
-                asks = f"{run.meta.title} {run.meta.short_id} {request_line(request)}"
+                asks = f"{run.meta.title} {run.meta.short_id} {request_line(request, cwd=run.meta.cwd)}"
                 text = f"{asks} — subdeck reply {run.meta.short_id} answers, or the deck"
                 yield {"type": "asked", "runId": run.run_id, "notice": {"text": text, "level": "warning"}}
 

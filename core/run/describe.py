@@ -206,7 +206,7 @@ def asked(run: RunSnapshot, limit: int = 400) -> str:
     if first is None:
         return ""
     more = f" (and {len(others)} more)" if others else ""
-    return request_line(first, limit - len(more)) + more
+    return request_line(first, limit - len(more), run.meta.cwd) + more
 
 
 def still_running(not_ended: Sequence[str], limit: int = 400) -> str:

@@ -5,6 +5,8 @@ The wording is that of the design "Subagent Live Progress Rendering"; what an ev
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from ..text.decoding import encode_shown
@@ -86,7 +88,9 @@ def is_worded(tool_name: str) -> bool:
 class ProgressFormatter:
     """Turns the events of one run, in their order, into text for a person."""
 
-    def __init__(self) -> None:
+    def __init__(self, cwd: Callable[[], str] = str) -> None:
+        """`cwd` is asked for the directory of the run where a request has paths."""
+        self.cwd = cwd
         self._subjects: dict[str, tuple[str, str]] = {}
         """Tool name and subject of the calls that have no result yet, oldest first."""
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..paths import WORKS, WORKTREE, is_run_id
 from ..text.plain import one_line, plain
 from .model import MessageState, Verdict
 
@@ -37,14 +39,45 @@ WORDS = (*_VERDICTS.values(), *_STATES.values(), "by the rule agent Interrupted 
 """All that is said here in words of ours."""
 
 
-def subject_of(request: Request, limit: int = SUBJECT) -> str:
-    """Say in a line what a request is about."""
-    return one_line(request.command or ", ".join(request.paths) or request.text or request.title, limit)
+def subject_of(request: Request, limit: int = SUBJECT, cwd: str = "") -> str:
+    """Return what a request is about, in a line; its paths as `shown_path` does."""
+    paths = ", ".join(shown_path(path, cwd) for path in request.paths)
+    return one_line(request.command or paths or request.text or request.title, limit)
 
 
-def request_line(request: Request, limit: int = SUBJECT) -> str:
+def shown_path(path: str, cwd: str) -> str:
+    """Return a path from `cwd`, the directory of the run, if it is certainly in there or in the worktree around it.
+
+    Any other path stays as it is, so that nothing outside can pass for a file of the run.
+    """
+    if len(cwd) < 2 or not os.path.isabs(path) or os.path.normpath(path) != path:
+        return one_line(path)
+    bases = filter(None, (cwd.rstrip("/"), worktree_around(cwd)))
+    is_inside = any(f"{path}/".startswith(f"{base}/") for base in bases)
+    return one_line(os.path.relpath(path, cwd) if is_inside else path)
+
+
+def place_in_worktree(request: Request, cwd: str) -> str:
+    """Return `its worktree`, or `src in its worktree`, if a request would be carried out there; else nothing."""
+    tree, where = worktree_around(cwd), os.path.normpath(os.path.join(cwd, request.cwd))
+    if not tree or not f"{where}/".startswith(f"{tree}/"):
+        return ""
+    inside = os.path.relpath(where, tree)
+    return "its worktree" if inside == "." else f"{one_line(inside)} in its worktree"
+
+
+def worktree_around(cwd: str) -> str:
+    """Return the root of the worktree of a run in which a directory is; empty if it is in none."""
+    parts = cwd.split("/")
+    for at in range(3, len(parts)):
+        if parts[at] == WORKTREE and parts[at - 3] == WORKS and is_run_id(parts[at - 1]):
+            return "/".join(parts[: at + 1])
+    return ""
+
+
+def request_line(request: Request, limit: int = SUBJECT, cwd: str = "") -> str:
     """Return `wants to run a command: rm -rf build`."""
-    title, subject = one_line(request.title, 80), subject_of(request, limit)
+    title, subject = one_line(request.title, 80), subject_of(request, limit, cwd)
     return title if subject in ("", title) else one_line(f"{title}: {subject}", limit)
 
 
@@ -62,19 +95,22 @@ def _field_fields(field: Field) -> dict[str, Any]:
     return {name: getattr(field, name) for name in field.__struct_fields__}
 
 
-def request_text(request: Request) -> str:
-    """Return exactly what is asked, in lines: the command, the paths, the change, what can be chosen."""
-    return "\n".join(_lines(request))
+def request_text(request: Request, cwd: str = "") -> str:
+    """Return exactly what is asked, in lines: the command, the paths, the change, what can be chosen.
+
+    With the directory of the run its paths are from there.
+    """
+    return "\n".join(_lines(request, cwd))
 
 
-def _lines(request: Request) -> Iterator[str]:
+def _lines(request: Request, cwd: str) -> Iterator[str]:
     yield one_line(request.title, SUBJECT) or "asks"
     if request.command:
         yield from _indented(request.command)
     for path in request.paths:
-        yield f"  {one_line(path)}"
+        yield f"  {shown_path(path, cwd)}"
     if request.cwd:
-        yield f"  in {one_line(request.cwd)}"
+        yield f"  in {place_in_worktree(request, cwd) or one_line(request.cwd)}"
     if request.text.strip():
         yield from _indented(request.text)
     if request.diff:

@@ -20,7 +20,7 @@ from ..text.decoding import UNDECODABLE, decode
 FILE = "work.json"
 LOCK = "lock"
 """Held shared by whoever works in the worktree; beside it, too."""
-TREE = "tree"
+TREE = paths.WORKTREE
 """The worktree itself, beside the record."""
 
 

@@ -330,7 +330,7 @@ class Conversation:
                 by=by,
                 rule=rule,
                 tool_name=request.tool_name,
-                subject=subject_of(request),
+                subject=subject_of(request, cwd=self._meta.cwd),
                 message=message,
             )
         )

@@ -284,3 +284,17 @@ def test_what_a_toast_says_of_requests() -> None:
     lines = requests_text(runs).split("\n")
     assert lines[0] == "6 runs wait for your reply:"
     assert lines[-1] == "and 3 runs more"
+
+
+TREE = "/state/subdeck/work/0123456789abcdef/20260101-000000-abcdef/tree"
+
+
+def test_paths_of_a_worktree_are_short() -> None:
+    """The block names files and the place from the worktree, and the command exactly."""
+    diff = f"+++ {TREE}/src/a.py\n@@ -1,1 +1,1 @@\n-a\n+b"
+    edit = a_request(command="", paths=(f"{TREE}/src/a.py", "/etc/hosts"), diff=diff, cwd="")
+    rows = [row.text for row in request_rows(edit, TREE, 80)]
+    assert ["src/a.py", "/etc/hosts", "in its worktree"] == rows[:3]
+    assert "src/a.py" in rows[3:] and not [row for row in rows if TREE in row]
+    exact = [row.text for row in request_rows(a_request(command=f"cat {TREE}/a"), TREE, 200)]
+    assert f"cat {TREE}/a" == exact[0]

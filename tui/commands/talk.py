@@ -117,7 +117,7 @@ class TalkCommands(Commands):
         if run is None or request is None:
             return
         key = f"{run.run_id} {request.id}"
-        subject = subject_of(request, SUBJECT)
+        subject = subject_of(request, SUBJECT, run.meta.cwd)
         match request.kind:
             case RequestKind.PERMISSION:
                 send = partial(self._send_reply, run, request, Verdict.DENY)

@@ -175,7 +175,7 @@ def entry_of(event: Event, formatter: ProgressFormatter) -> Entry | None:
     if isinstance(event, Thinking):
         return _thinking(event)
     if isinstance(event, Message | Request | Decision):
-        return _talk(event)
+        return _talk(event, formatter)
     text = formatter.text(event) or _own_words(event)
     if not text or not (shown := text.strip("\n")):
         return None
@@ -191,7 +191,7 @@ def entry_of(event: Event, formatter: ProgressFormatter) -> Entry | None:
     return Entry(local_time(event.ts), _kind(event), shown, isinstance(event, ToolCall | ToolResult))
 
 
-def _talk(event: Message | Request | Decision) -> Entry | None:
+def _talk(event: Message | Request | Decision, formatter: ProgressFormatter) -> Entry | None:
     time = local_time(event.ts)
     match event:
         case Message(state=MessageState.ACCEPTED):
@@ -202,7 +202,8 @@ def _talk(event: Message | Request | Decision) -> Entry | None:
             kind = Kind.NOTE if event.state is MessageState.DELIVERED else Kind.WARNING
             return Entry(time, kind, message_text(event), settles=event.id)
         case Request():
-            return Entry(time, Kind.REQUEST, f"? {request_line(event, REQUEST_LIMIT)}", opens=True)
+            asked = request_line(event, REQUEST_LIMIT, formatter.cwd() if event.paths else "")
+            return Entry(time, Kind.REQUEST, f"? {asked}", opens=True)
         case Decision():
             kind = Kind.WARNING if event.verdict is Verdict.DENY else Kind.NOTE
             said = decision_line(event)

@@ -6,12 +6,15 @@ the lines are counted.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...core.run.artifacts import read_meta
 from ...core.run.edits import may_be_edit
 from ...core.run.events import ToolCall, ToolResult, call_id_of_line, decode_event, line_prefix, seq_of_line
 from ...core.run.progress import ProgressFormatter
@@ -74,9 +77,20 @@ def _result_of(file: LineFile, view: View, offset: int, line: bytes) -> ToolResu
     return None
 
 
+def _formatter_of(file: LineFile) -> ProgressFormatter:
+    return ProgressFormatter(partial(_cwd_of, os.path.dirname(file.path)))
+
+
+@lru_cache(64)
+def _cwd_of(run_dir: str) -> str:
+    """Return where a run works; empty where its record does not say."""
+    meta = read_meta(run_dir)
+    return meta.cwd if meta else ""
+
+
 def primed(file: LineFile, view: View, lines: Sequence[tuple[int, bytes]]) -> ProgressFormatter:
     """Return a formatter that knows the calls whose results come in these lines without them."""
-    formatter = ProgressFormatter()
+    formatter = _formatter_of(file)
     if view is not View.READABLE:
         return formatter
     called: set[bytes] = set()
@@ -159,7 +173,7 @@ class RunReader:
         """Bytes behind it that hold no newline."""
         self._before: Iterator[Chunk] = iter(())
         self._counting = False
-        self._formatter = ProgressFormatter()
+        self._formatter = _formatter_of(file)
         self._last_seq = 0
 
     def read(self) -> Piece:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ...core.run.events import CUT, Field, Request
 from ...core.run.model import RequestKind
+from ...core.run.requests import place_in_worktree, shown_path
 from ...core.text.plain import one_line, plain
 from ..feed.lines import diff_body
 from ..text.cells import wrap_line
@@ -58,7 +59,7 @@ def _lines(request: Request, cwd: str) -> Iterator[BlockRow]:
     if request.command:
         yield from _several(request.command, Tone.COMMAND)
     for path in request.paths:
-        yield BlockRow(one_line(path), Tone.COMMAND)
+        yield BlockRow(shown_path(path, cwd), Tone.COMMAND)
     for number, choice in enumerate(request.choices, 1):
         yield BlockRow(f"{number}  {one_line(choice)}", Tone.COMMAND)
     for field in request.fields:
@@ -66,7 +67,8 @@ def _lines(request: Request, cwd: str) -> Iterator[BlockRow]:
     if any(CUT in text for text in (request.text, request.command, request.diff, *request.paths)):
         yield BlockRow("! it is longer than what is kept of it: this is its beginning", Tone.WARNING)
     if request.kind is RequestKind.PERMISSION:
-        yield BlockRow(f"in {short_path(request.cwd or cwd, PATH_WIDTH)}", Tone.MUTED)
+        place = place_in_worktree(request, cwd) or short_path(request.cwd or cwd, PATH_WIDTH)
+        yield BlockRow(f"in {place}", Tone.MUTED)
         rule = f"by the rule {one_line(request.rule, 200)}" if request.rule else "the agent asks by itself"
         yield BlockRow(f"{rule}; nothing of it has run, and limits stand still", Tone.MUTED)
         if request.run_rule:
@@ -74,19 +76,22 @@ def _lines(request: Request, cwd: str) -> Iterator[BlockRow]:
     else:
         yield BlockRow("limits stand still until you reply", Tone.MUTED)
     if request.diff:  # the longest comes last
-        yield from _diff(request)
+        yield from _diff(request, cwd)
 
 
 def _several(text: str, tone: Tone) -> Iterator[BlockRow]:
     return (BlockRow(line, tone) for line in plain(text[:LONGEST]).strip("\n").split("\n"))
 
 
-def _diff(request: Request) -> Iterator[BlockRow]:
+def _diff(request: Request, cwd: str) -> Iterator[BlockRow]:
     is_named = len(request.paths) == 1
     for line in diff_body(request.diff):
-        if is_named and not line.sign and line.text == one_line(request.paths[0]):
-            continue
-        yield BlockRow(line.margin + line.text, _TONES.get(line.sign, Tone.TEXT if line.sign else Tone.MUTED))
+        text = line.text
+        if not line.sign:
+            if is_named and text == one_line(request.paths[0]):
+                continue
+            text = shown_path(text, cwd)
+        yield BlockRow(line.margin + text, _TONES.get(line.sign, Tone.TEXT if line.sign else Tone.MUTED))
 
 
 def field_line(field: Field) -> str:
