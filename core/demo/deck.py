@@ -73,12 +73,12 @@ _KIND = "offline"
 """What the made-up agents count as: no program of theirs is looked for, to take a run over or to list its models."""
 
 ANSWERS = {
-    "repo-scout": "**{task}**: it is decided in `{file}:{line}`, and nowhere else.\n\n- `check()` reads it first\n"
-    "- the settings only name it",
-    "reviewer": "## {task}\n\n1. `{file}:{line}` returns before the lock is released\n2. the rest is *fine*",
-    "fixer": "{task}: done in `{file}`. The tests pass.\n\n```python\nif order.was_refunded_with(key):\n"
+    "repo-scout": "`{file}:{line}` decides it, and nothing else does.\n\n- `check()` reads it first\n"
+    "- the settings only **name** it",
+    "reviewer": "## Two findings\n\n1. `{file}:{line}` returns before the lock is released.\n2. The rest is *fine*.",
+    "fixer": "Done in `{file}`, and the tests pass.\n\n```python\nif order.was_refunded_with(key):\n"
     "    return order.refund_of(key)\n```",
-    "docs-writer": "{task}: written. See [the guide](docs/{file}), section **{line}**.",
+    "docs-writer": "Written, with **{line} lines**. It links to [the guide]({file}).",
 }
 """What agents answer, by preset."""
 NEEDLE = "reconciliation_window"
@@ -184,7 +184,7 @@ class MadeDeck:
             age = 40 * 60 + number * 14 * DAY / ENDED
             reason = (RunReason.MODEL_ERROR, RunReason.STOPPED)[number % 2] if number % 13 == 0 else RunReason.DONE
         file = f"src/{preset[:4]}_{number % 7}.py"
-        answer = ANSWERS[preset].format(task=f"{task[:1].upper()}{task[1:]}", file=file, line=number + 12)
+        answer = ANSWERS[preset].format(file=file, line=number + 12)
         events = (*steps_of(self.chance, 3), AssistantText(text=answer))
         return self._end(preset, task, age, events, answer if reason is RunReason.DONE else None, reason)
 

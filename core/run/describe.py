@@ -166,7 +166,7 @@ def _doing(run: RunSnapshot, limit: int) -> str:
         case Running() as running if special := _special(run, running, limit):
             now = special
         case Running() as running:
-            now = one_line(running.sentence, limit) or one_line(running.activity, limit) or "starting"
+            now = _prose(running.sentence, limit) or one_line(running.activity, limit) or "starting"
         case Queued() as queued:
             now = _queued(run, queued)
     return f"{run.fault} · {now}" if run.fault else now
@@ -259,7 +259,8 @@ def _how_it_ended(end: Ended, limit: int) -> str:
 def _ending(end: Ended, limit: int) -> str:
     if end.not_ended:
         return one_line(f"{end.reason}, but {still_running(end.not_ended, limit)}", limit)
-    message = _cut(end.message.removeprefix(NO_MODEL).strip(), limit) or _cut(end.message, limit)
+    cut = _prose if end.status is RunStatus.COMPLETED or end.partial else _cut
+    message = cut(end.message.removeprefix(NO_MODEL).strip(), limit) or _cut(end.message, limit)
     if end.partial and message:
         message += " (partial answer)"
     if end.reason is RunReason.DONE or end.reason is RunReason.FINALIZED:
@@ -267,6 +268,15 @@ def _ending(end: Ended, limit: int) -> str:
     if message.startswith(end.reason):
         return message
     return f"{end.reason}: {message}" if message else str(end.reason)
+
+
+def _prose(text: str, limit: int) -> str:
+    """Return what an agent says as one plain line, without the marks of its markdown."""
+    if not any(mark in text for mark in "`*#["):
+        return _cut(text, limit)
+    from ..text.markdown import prose  # half of all runs do without, and so does the wrapper
+
+    return prose(text, limit)
 
 
 def _cut(message: str, limit: int) -> str:

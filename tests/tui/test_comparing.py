@@ -219,3 +219,15 @@ async def test_what_cannot_be_picked_is_said() -> None:
         await deck.press("p")
         await deck.until(lambda: deck.toasts, "the word")
         assert "--readonly" in deck.toasts[-1]
+
+
+def test_answers_show_their_markdown() -> None:
+    """Marks are not shown but as styles, and code stands apart from the text."""
+    answer = "## Fixed\n**Two** races in `a.py`.\n```\nx = 1\n```"
+    sides = [Side(run=run, answer=answer) for run in mates("completed", "completed")]
+    drawn = lines(sides, 0, 120, datetime.now(UTC))
+    shown = [line.plain for line in drawn]
+    begin = next(number for number, line in enumerate(shown) if line.startswith("answer"))
+    assert ["Fixed", "Two races in a.py.", "  x = 1"] == [line[9:60].rstrip() for line in shown[begin : begin + 3]]
+    strong = [drawn[begin + 1].plain[span.start : span.end] for span in drawn[begin + 1].spans if span.style == "bold"]
+    assert ["Two", "Two"] == strong

@@ -53,11 +53,19 @@ def test_an_end_says_its_reason() -> None:
     assert describe.doing(a_run(1, "aborted", message="stopped by operator")) == "stopped by operator"
 
 
+def test_a_row_has_no_marks_of_markdown() -> None:
+    """What an agent says or is saying is plain text on the row; an error stays as it was reported."""
+    said = "## Done\n`src/a.py` is **fixed**, see [the notes](n.md)"
+    assert describe.doing(a_run(1, "completed", message=said)) == "Done src/a.py is fixed, see the notes (n.md)"
+    assert describe.doing(a_run(1, sentence="Now I read `src/au")) == "Now I read src/au"
+    assert describe.doing(a_run(1, "failed", message="no `token` in *")) == "model_error: no `token` in *"
+
+
 def test_the_offline_agent_tells_what_it_found() -> None:
     """That no model was used is the first line of its answer; a row has room for what comes after it."""
     answer = f"{NO_MODEL} It looked for `token`: 5 matches in 2 files."
-    assert describe.doing(a_run(1, "completed", message=answer)) == "It looked for `token`: 5 matches in 2 files."
-    assert describe.doing(a_run(1, "completed", message=answer), 20) == "It looked for `toke…"
+    assert describe.doing(a_run(1, "completed", message=answer)) == "It looked for token: 5 matches in 2 files."
+    assert describe.doing(a_run(1, "completed", message=answer), 20) == "It looked for token…"
     assert describe.doing(a_run(1, "completed", message=NO_MODEL)) == NO_MODEL
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from subdeck.core import paths
 from subdeck.core.run.events import ErrorReported, encode_event
-from subdeck.tui.transcript.matches import highlighter
+from subdeck.tui.feed.lines import View
+from subdeck.tui.transcript.matches import Query, highlighter
 from textual.geometry import Offset
 
 from .deck import text_at_cursor
@@ -314,26 +315,38 @@ async def test_a_state_is_said_at_the_edge() -> None:
 
 
 async def test_a_little_markdown() -> None:
-    """Headings and strong words are bold, code has its colour and keeps its indentation; other text is as it is."""
+    """Marks are not shown: headings and strong words are bold, code has its colour; other text is as it is."""
     said = "# Title\nUse **the token** and `x = 1`.\n- one\n```py\n    if a ** b:\n```\n2 * 3 * 4, a_b_c, **open"
     async with reading(text(1, said)) as pane:
         assert pane.said == [
-            "# Title",
-            "Use the token and `x = 1`.",
+            "Title",
+            "Use the token and x = 1.",
             "• one",
-            "```py",
-            "    if a ** b:",
-            "```",
+            "      if a ** b:",
             "2 * 3 * 4, a_b_c, **open",
         ]
-        lines = [pane.transcript.render_line(y) for y in range(7)]
+        lines = [pane.transcript.render_line(y) for y in range(5)]
         bold = [seg.text.strip() for line in lines for seg in line if seg.style and seg.style.bold and seg.text.strip()]
-        assert bold == ["# Title", "the token"]
-        plain = next(seg.style.color for seg in lines[6] if seg.text.startswith("2 *") and seg.style)
-        coloured = [
-            seg.text for line in lines for seg in line if seg.style and seg.style.color != plain and "`" in seg.text
-        ]
-        assert coloured == ["`x = 1`", "```py", "```"]
+        assert bold == ["Title", "the token"]
+        code = next(seg.style.color for seg in lines[1] if seg.text == "x = 1" and seg.style)
+        coloured = [seg.text for line in lines for seg in line if seg.style and seg.style.color == code]
+        assert coloured == ["x = 1", "    if a ** b:"]
+
+
+async def test_markdown_is_found_as_written_and_as_shown() -> None:
+    """A search finds words across marks either way, and marks them; copying takes what was written."""
+    said = "It is **done** in `src/a.py` now"
+    async with reading(text(1, said)) as pane:
+        for words in ("is done in src", "is **done** in `src"):
+            file = pane.transcript.document.file
+            assert file is not None
+            line = file.line_at(0)
+            assert Query(words, View.READABLE).matcher()(0, line + b"\n") == [0]
+            pane.transcript.highlight(highlighter(words))
+            strip = pane.transcript.render_line(0)
+            assert "".join(seg.text for seg in strip if seg.style and seg.style.reverse) == "is done in src"
+            assert pane.transcript.document.part_with(0, words) == 0
+        assert pane.transcript.document.full_text(0) == said
 
 
 async def test_an_error_has_a_sign() -> None:

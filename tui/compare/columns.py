@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 
 from textual.content import Content
 
 from ...core.run.comparison import ROWS, Side, answer, facts, files, is_one_task
+from ...core.text import markdown
+from ...core.text.markdown import Look
 from ...core.text.plain import one_line
-from ..text.cells import cells, fit, wrap
+from ..text.cells import cells, fit, wrap_line
 from ..text.format import short_path
 
 LABEL = 9
@@ -18,6 +21,13 @@ GAP = 2
 NARROWEST = 32
 """Cells that a column needs for others to stand beside it."""
 ANSWER_ROWS = 40
+_LOOKS = {
+    Look.CODE: "$text-secondary",
+    Look.EMPHASIS: "italic",
+    Look.FAINT: "$text-muted",
+    Look.STRONG: "bold",
+    Look.TITLE: "bold underline",
+}
 _STYLES = {"✓": "$text-success", "✗": "$text-error", "●": "$text-accent", "⊘": "$text-warning"}
 
 
@@ -45,8 +55,8 @@ def lines(sides: Sequence[Side], current: int, width: int, now: datetime) -> lis
         laid_out.append(_line("task", [_cell(one_line(side.run.meta.task, 300), room) for side in some]))
     said = [facts(side, now) for side in some]
     laid_out += [_line(row, [_cell(fact[row], room) for fact in said]) for row in ROWS]
-    laid_out += _block("files", [_files(side, room) for side in some], room)
-    laid_out += _block("answer", [wrap(answer(side), room)[:ANSWER_ROWS] for side in some], room)
+    laid_out += _block("files", [[Content(row) for row in _files(side, room)] for side in some], room)
+    laid_out += _block("answer", [[*islice(_answer(side, room), ANSWER_ROWS)] for side in some], room)
     return laid_out
 
 
@@ -72,10 +82,25 @@ def _files(side: Side, room: int) -> list[str]:
     return rows
 
 
-def _block(label: str, rows: Sequence[Sequence[str]], room: int) -> Iterator[Content]:
+def _answer(side: Side, room: int) -> Iterator[Content]:
+    """Yield the rows of an answer, with its markdown."""
+    for line in markdown.lines(answer(side)):
+        position = 0
+        for row in wrap_line(line.text, max(1, room - len(line.prefix))):
+            position = line.text.find(row, position)
+            shown = markdown.part(line, position, position + len(row))
+            position += len(row)
+            content = Content(shown.text)
+            for start, end, look in shown.spans:
+                content = content.stylize(_LOOKS[look], start, end)
+            yield Content(line.prefix) + content
+
+
+def _block(label: str, rows: Sequence[Sequence[Content]], room: int) -> Iterator[Content]:
     """Yield lines of which a column may have more than another; none where none has any."""
     for number in range(max(map(len, rows))):
-        parts = [Content(fit(some[number] if number < len(some) else "", room)) for some in rows]
+        parts = [(some[number] if number < len(some) else Content("")) for some in rows]
+        parts = [part.truncate(room, ellipsis=True, pad=True) for part in parts]
         yield _line(label if number == 0 else "", parts)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 
 from ...core.system.line_file import CHUNK, Chunk, LineFile
 from ..feed.lines import BodyLine, Entry, View, full_text, is_laborious
@@ -342,8 +342,10 @@ class Document:
         if (found := self.entry_at(offset)) is None:
             return None
         rows, entry = found
-        texts = [row.text.lower() for row in rows.cut(entry)]
-        # Words that are broken over two rows are shown by the first of them.
-        joined = [f"{text} {below}" for text, below in zip(texts, [*texts[1:], ""], strict=True)]
+        cut = rows.cut(entry)
         low = words.lower()
-        return next((part for shown in (texts, joined) for part, text in enumerate(shown) if low in text), None)
+        if (part := next((part for part, row in enumerate(cut) if row.says(low)), None)) is not None:
+            return part
+        # Words that are broken over two rows are shown by the first of them.
+        joined = (f"{row.text} {below.text}".lower() for row, below in pairwise(cut))
+        return next((part for part, text in enumerate(joined) if low in text), None)

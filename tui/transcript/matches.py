@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.run.edits import is_edit, may_be_edit
 from ...core.run.events import (
+    AssistantText,
     ErrorReported,
     RunEnded,
     ToolCall,
@@ -28,6 +29,8 @@ from ...core.run.model import RunStatus
 from ...core.run.progress import ProgressFormatter, vocabulary
 from ...core.search.pattern import hides
 from ...core.search.texts import texts_of
+from ...core.text import markdown
+from ...core.text.plain import plain
 from ..feed.lines import LINE_TEXTS, View, entry_of_line, event_of, full_text
 
 if TYPE_CHECKING:
@@ -111,12 +114,18 @@ class Query:
 
 
 def searched_text(view: str, line: bytes, formatter: ProgressFormatter) -> str:
-    """Return what a person can read of a line, opened or not; empty where it is not shown.
+    """Return what a person can read of a line, opened or not; empty where it is not shown. What an agent says is
+    found as it is written, and as it is shown without its marks.
 
     Of an edit these are all its texts: nothing is compared only to be searched.
     """
     if view == View.READABLE:
-        if may_be_edit(line) and (event := event_of(line)) and is_edit(event):
+        event = event_of(line)
+        if isinstance(event, AssistantText):
+            written = plain(event.text).strip("\n")
+            shown = [shown.text for shown in markdown.lines(written)] if markdown.may_have_marks(written) else []
+            return "\n".join((written, *shown))
+        if may_be_edit(line) and event and is_edit(event):
             entry = entry_of_line(view, line, formatter)
             return "\n".join((entry.text if entry else "", *texts_of(event)))
         return full_text(view, line, formatter)

@@ -17,6 +17,7 @@ from ...core.run.describe import clock, doing, moment
 from ...core.run.model import STATUS_OF, RunReason, RunStatus
 from ...core.run.outcome import REASONS
 from ...core.run.snapshot import Running
+from ...core.text import markdown
 from ...core.text.plain import one_line, plain
 from ..actions import ACTIONS, Action, KeyContext, bindings, key_of
 from ..feed.lines import Entry, View
@@ -58,6 +59,9 @@ class Transcript(DocumentView):
         & > .transcript--error { color: $text-error; }
         & > .transcript--ended { color: $text; text-style: bold; }
         & > .transcript--strong { text-style: bold; }
+        & > .transcript--emphasis { text-style: italic; }
+        & > .transcript--title { text-style: bold underline; }
+        & > .transcript--faint { color: $text-muted; }
         & > .transcript--message { color: $text-accent; text-style: bold; }
         & > .transcript--request { color: $text-warning; text-style: bold; }
         & > .transcript--added { color: $text-success; }
@@ -247,7 +251,10 @@ class Transcript(DocumentView):
         self._cut_live()
 
     def _cut_live(self) -> None:
-        text = self._live_text + " "
+        text = self._live_text
+        if self.view is View.READABLE:
+            text = "\n".join(line.prefix + line.text for line in markdown.lines(text))
+        text += " "
         width = self.document.width
         cut = wrap(text, width) if width else text.split("\n")
         self.live_rows = cut if self._live_text else ()

@@ -1,14 +1,11 @@
-"""Which rows of the screen the lines of one chunk take, the little of markdown that they show, and how they are drawn.
-
-Only the two stars around strong text are left out. Backticks and the marks of headings stay: colour alone says nothing.
-"""
+"""Which rows of the screen the lines of one chunk take, with the markdown in them, and how they are drawn."""
 
 from __future__ import annotations
 
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
@@ -18,27 +15,18 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.cache import LRUCache
 
+from ...core.text import markdown
+from ...core.text.markdown import Line, Look, Source
 from ..feed.lines import Entry, Kind
 from ..text.cells import cells, wrap_line
 
 UNWRAPPED_LIMIT = 4000
 """Cells of a line that can be scrolled to when lines are not wrapped."""
 
-MARKED_LIMIT = 2000
-"""Characters of a line in which markdown is looked for; a longer one is shown as it is."""
-
 BODY_PREFIX = "│ "
 """In front of what an opened line shows below itself."""
 
-_FENCE = re.compile(r" {0,8}(`{3,}|~{3,})")
-_HEADING = re.compile(r" {0,3}#{1,6} +\S")
-_BULLET = re.compile(r"( *)[-*] (?=\S)")
-_INLINE = re.compile(r"(`[^`]+`)|\*\*(?! )([^*]+)(?<! )\*\*")
-
-
-STRONG_STYLE = "transcript--strong"
-CODE_STYLE = "transcript--code"
-
+_LOOK_STYLES = {look: f"transcript--{look}" for look in Look}
 
 STATE_ROOM = 14
 """Cells at the end of a message's row for what became of it."""
@@ -46,20 +34,20 @@ LEAST_FOR_STATE = 44
 """Cells of a row from which on there is room for that."""
 
 
-class Span(NamedTuple):
-    start: int
-    end: int
-    style: str
-
-
 class Row(NamedTuple):
     """What stands in one row of the screen."""
 
-    text: str
-    spans: tuple[Span, ...] = ()
-    prefix: str = ""
+    line: Line
     sign: str = ""
     """Of a line of a diff, how it differs; it stands in the prefix too."""
+
+    @property
+    def text(self) -> str:
+        return self.line.text
+
+    def says(self, low: str) -> bool:
+        """Whether words in lower case stand in what is shown, or in what was written."""
+        return low in self.line.text.lower() or low in self.line.source.lower()
 
 
 class TextPosition(NamedTuple):
@@ -121,12 +109,11 @@ class Rows:
 
     def cut(self, entry: Entry) -> list[Row]:
         """Break an entry into its rows."""
-        if entry.kind is Kind.TEXT:
-            lines = _marked_lines(entry.text)
-        else:
-            lines = [Row(line) for line in _head(entry).split("\n")]
+        text = _head(entry)
+        shown = markdown.lines(text) if entry.kind is Kind.TEXT else map(Line, text.split("\n"))
+        lines = [Row(line) for line in shown]
         if entry.body is not None:
-            lines += [Row(line.text, (), BODY_PREFIX + line.margin, line.sign) for line in entry.body]
+            lines += [Row(Line(line.text, (), BODY_PREFIX + line.margin), line.sign) for line in entry.body]
         room = self._room_of(entry)
         return [row for line in lines for row in self._cut_line(line, room)]
 
@@ -134,31 +121,45 @@ class Rows:
         """Return the cells for its text; a message leaves some for what became of it."""
         return self.width - STATE_ROOM if entry.message and self.width >= LEAST_FOR_STATE else self.width
 
-    def _cut_line(self, line: Row, room: int) -> list[Row]:
-        rows: list[Row] = []
-        position = 0
+    def _cut_line(self, row: Row, room: int) -> Iterator[Row]:
+        line, position = row.line, 0
         prefix, width = line.prefix, room - len(line.prefix)
-        for part in wrap_line(line.text, width) if self.width else [line.text[:UNWRAPPED_LIMIT]]:
-            position = line.text.find(part, position)
-            rows.append(Row(part, _spans_in(line.spans, position, position + len(part)), prefix, line.sign))
-            position += len(part)
+        for text in wrap_line(line.text, width) if self.width else [line.text[:UNWRAPPED_LIMIT]]:
+            position = line.text.find(text, position)
+            yield Row(markdown.part(line, position, position + len(text), prefix), row.sign)
+            position += len(text)
             prefix = re.sub(r"\d", " ", prefix)  # the number of a line stands in its first row, its sign in all
-        return rows
 
     def _row_count(self, entry: Entry) -> int:
         text, room = _head(entry), self._room_of(entry)
         # Nearly every line fits; cutting the rest is what costs.
         if entry.body is None and len(text) <= room and text.isascii() and "\n" not in text:
             return 1
-        lines = _shown_lines(text) if entry.kind is Kind.TEXT else text.split("\n")
         below = entry.body or ()
         if not self.width:
-            shown = (*lines, *(BODY_PREFIX + line.margin + line.text for line in below))
-            self.longest = max(self.longest, *(cells(line[:UNWRAPPED_LIMIT]) for line in shown))
-            return len(lines) + len(below)
+            return self._measured(entry, text)
+        if entry.kind is Kind.TEXT and markdown.may_have_marks(text):
+            rows = sum(_rows_of(source, room) for source in markdown.sources(text))
+        else:
+            rows = sum(len(wrap_line(line, room)) for line in text.split("\n"))
         inner = self.width - len(BODY_PREFIX)
-        rows = sum(len(wrap_line(line, room)) for line in lines)
         return rows + sum(len(wrap_line(line.text, inner - len(line.margin))) for line in below)
+
+    def _measured(self, entry: Entry, text: str) -> int:
+        """Return the rows of an entry where lines are not wrapped, and note the longest."""
+        shown = markdown.lines(text) if entry.kind is Kind.TEXT else map(Line, text.split("\n"))
+        rows = [line.prefix + line.text for line in shown]
+        rows += [BODY_PREFIX + line.margin + line.text for line in entry.body or ()]
+        self.longest = max(self.longest, *(cells(row[:UNWRAPPED_LIMIT]) for row in rows))
+        return len(rows)
+
+
+def _rows_of(source: Source, room: int) -> int:
+    """Return how many rows a line takes; nearly every line fits, and is not laid out for that."""
+    room -= len(source.prefix)
+    if len(source.text) <= room and source.text.isascii():
+        return 1
+    return len(wrap_line(markdown.laid_out(source).text, room))
 
 
 def _head(entry: Entry) -> str:
@@ -166,59 +167,6 @@ def _head(entry: Entry) -> str:
     if entry.body is None or entry.kind is not Kind.THINKING:
         return entry.text
     return "▾" + entry.text.partition(")")[0][1:] + ")"
-
-
-def _spans_in(spans: tuple[Span, ...], start: int, end: int) -> tuple[Span, ...]:
-    """Return the parts of spans that lie in a part of their line."""
-    inside = (span for span in spans if span.start < end and span.end > start)
-    return tuple(Span(max(span.start, start) - start, min(span.end, end) - start, span.style) for span in inside)
-
-
-def _marked_lines(text: str) -> list[Row]:
-    lines: list[Row] = []
-    fence = ""
-    for line in text.split("\n"):
-        found = _FENCE.match(line)
-        ticks = found[1] if found else ""
-        if fence:
-            lines.append(_whole(line, CODE_STYLE))
-            closes = ticks.startswith(fence) and not line.strip().strip(fence[0])
-            fence = "" if closes else fence
-        elif ticks:
-            lines.append(_whole(line, CODE_STYLE))
-            fence = ticks
-        else:
-            lines.append(_marked(line))
-    return lines
-
-
-def _shown_lines(text: str) -> list[str]:
-    """Return the same lines without their marks; a bullet is as wide as what it stands for, and so left alone."""
-    return [line.text for line in _marked_lines(text)] if "**" in text else text.split("\n")
-
-
-def _whole(line: str, style: str) -> Row:
-    return Row(line, (Span(0, len(line), style),) if line else ())
-
-
-def _marked(line: str) -> Row:
-    if len(line) > MARKED_LIMIT:
-        return Row(line)
-    if _HEADING.match(line):
-        return _whole(line, STRONG_STYLE)
-    if bullet := _BULLET.match(line):
-        line = f"{bullet[1]}• {line[bullet.end() :]}"
-    if "`" not in line and "**" not in line:
-        return Row(line)
-    shown, done = "", 0
-    spans: list[Span] = []
-    for found in _INLINE.finditer(line):
-        shown += line[done : found.start()]
-        inside = found[1] or found[2]
-        spans.append(Span(len(shown), len(shown) + len(inside), CODE_STYLE if found[1] else STRONG_STYLE))
-        shown += inside
-        done = found.end()
-    return Row(shown + line[done:], tuple(spans))
 
 
 CURSOR = "▌"
@@ -232,8 +180,7 @@ _SIGN_STYLES = {"+": "transcript--added", "-": "transcript--removed"}
 COMPONENTS = {
     *_KIND_STYLES.values(),
     *_SIGN_STYLES.values(),
-    STRONG_STYLE,
-    CODE_STYLE,
+    *_LOOK_STYLES.values(),
     TIME_STYLE,
     CURSOR_STYLE,
     POINTER_STYLE,
@@ -267,12 +214,13 @@ class Painter:
         margin = self._over(self._style_of(TIME_STYLE), back)
         pointer = self._over(self._style_of(POINTER_STYLE), back) if cursor else margin
         segments = [Segment(CURSOR if cursor or pointed else " ", pointer), Segment(time.ljust(indent - 1), margin)]
-        kind = self._style_of(_SIGN_STYLES.get(row.sign) or _KIND_STYLES[Kind.TEXT if row.prefix else entry.kind])
-        if row.prefix:
+        prefix = row.line.prefix
+        kind = self._style_of(_SIGN_STYLES.get(row.sign) or _KIND_STYLES[Kind.TEXT if prefix else entry.kind])
+        if prefix:
             # The sign has the colour of its line, and is there where colours are not.
-            signed = len(row.prefix) - 2 if row.sign else len(row.prefix)
-            segments.append(Segment(row.prefix[:signed], margin))
-            segments.append(Segment(row.prefix[signed:], self._over(kind, back)))
+            signed = len(prefix) - 2 if row.sign else len(prefix)
+            segments.append(Segment(prefix[:signed], margin))
+            segments.append(Segment(prefix[signed:], self._over(kind, back)))
         segments += [Segment(text, self._over(style, back)) for text, style in self._pieces(row, kind)]
         return segments
 
@@ -287,24 +235,25 @@ class Painter:
         rows = self._cut.get(offset)
         if rows is None or laid_out.part >= len(rows):
             rows = self._cut[offset] = laid_out.rows.cut(laid_out.entry)
-        return rows[laid_out.part] if laid_out.part < len(rows) else Row("")
+        return rows[laid_out.part] if laid_out.part < len(rows) else Row(Line(""))
 
     def _pieces(self, row: Row, kind: Style) -> list[tuple[str, Style]]:
         """Cut a row where its style changes."""
-        matches = [found.span() for found in self._words.finditer(row.text)] if self._words else []
-        if not row.spans and not matches:
-            return [(row.text, kind)]
-        cuts = {0, len(row.text)}
-        cuts.update(end for start, stop, *_ in (*row.spans, *matches) for end in (start, stop))
+        line = row.line
+        matches = line.found(self._words) if self._words else []
+        if not line.spans and not matches:
+            return [(line.text, kind)]
+        cuts = {0, len(line.text)}
+        cuts.update(end for start, stop, *_ in (*line.spans, *matches) for end in (start, stop))
         pieces: list[tuple[str, Style]] = []
         for start, end in pairwise(sorted(cuts)):
             style = kind
-            for span in row.spans:
+            for span in line.spans:
                 if span.start <= start < span.end:
-                    style += self._style_of(span.style)
+                    style += self._style_of(_LOOK_STYLES[span.look])
             if any(begin <= start < stop for begin, stop in matches):
                 style += _MATCH
-            pieces.append((row.text[start:end], style))
+            pieces.append((line.text[start:end], style))
         return pieces
 
     def _over(self, style: Style, back: Style) -> Style:
