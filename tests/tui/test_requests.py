@@ -204,6 +204,24 @@ async def test_a_reply_that_comes_too_late() -> None:
         await deck.until(lambda: not deck.main.request.is_shown, "the block to go")
 
 
+@pytest.mark.parametrize("place", ["runs", "transcript", "request"])
+async def test_leaving_a_message_over_a_request(place: str) -> None:
+    """Escape from the line of a message gives the keys back to where they were, whatever the run asks."""
+    engine = FakeEngine(asking(1))
+    async with opened(engine) as deck:
+        await at_block(deck)
+        if place != "request":
+            await deck.press("escape")
+        if place == "runs":
+            await deck.press("2")
+        pane = getattr(deck.main, place)
+        await deck.until(lambda: pane.has_focus, "the keys in the pane")
+        await deck.press("s")
+        await deck.until_text("▸ to repo-scout")
+        await deck.press("escape")
+        await deck.until(lambda: not deck.main.talk.is_open and pane.has_focus, "the keys back in the pane")
+
+
 async def test_readonly_shows_and_answers_nothing() -> None:
     """With --readonly the request is there, without keys."""
     engine = FakeEngine(asking(1))

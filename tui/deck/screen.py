@@ -496,12 +496,18 @@ class MainScreen(LeanScreen):
     def open_talk(self, saying: Saying) -> None:
         """Open the line at the foot of the transcript in which something is said."""
         if not self.talk.is_open:
-            self._talk_from = self.panes.place
+            self._talk_from = KeyContext.REQUEST if self.request.has_focus else self.panes.place
         self.panes.show(KeyContext.TRANSCRIPT)
         self.talk.open(saying)
 
     def _leave_talk(self) -> None:
-        self.panes.go_to(self._talk_from)
+        """Give the keys back to the pane that had them; a request that is gone had them for the transcript."""
+        if self._talk_from in (KeyContext.REQUEST, KeyContext.TRANSCRIPT):
+            self.panes.show(KeyContext.TRANSCRIPT)
+            is_back = self._talk_from is KeyContext.REQUEST and self.request.is_shown
+            (self.request if is_back else self.transcript).focus()
+        else:
+            self.panes.go_to(self._talk_from)
 
     def open_palette(self) -> None:
         self._handlers["palette"]()
