@@ -204,6 +204,29 @@ async def test_a_reply_that_comes_too_late() -> None:
         await deck.until(lambda: not deck.main.request.is_shown, "the block to go")
 
 
+async def test_the_block_names_the_keys_that_work() -> None:
+    """Without the keys it names the one that leads to it, with them those that reply; while a text is written, none."""
+    engine = FakeEngine(asking(1), a_run(2))
+    async with opened(engine, (80, 24)) as deck:
+        await deck.until(lambda: deck.main.run_store.waiting, "a request")
+        deck.main.runs.select(run_id(1))
+        await deck.until_text("] answer")
+        assert "y allow" not in deck.screen_text
+        await deck.press("3")
+        await deck.until_text("y allow")
+        assert "] answer" not in deck.screen_text
+        await deck.press("escape")
+        await deck.until_text("] answer")
+        assert "y allow" not in deck.screen_text
+        await deck.press("s")
+        await deck.until_text("▸ to repo-scout")
+        assert "] answer" not in deck.screen_text
+        await deck.press("escape")
+        await deck.until_text("] answer")
+        await deck.press("]")
+        await deck.until_text("y allow")
+
+
 @pytest.mark.parametrize("place", ["runs", "transcript", "request"])
 async def test_leaving_a_message_over_a_request(place: str) -> None:
     """Escape from the line of a message gives the keys back to where they were, whatever the run asks."""

@@ -411,6 +411,7 @@ class MainScreen(LeanScreen):
     def _show_action_context(self) -> None:
         self._header.show_needs(Counter(self.run_store.needs.values()))
         self._status.hints = footer_hints(self.action_context, self.actions)
+        self.request.show_keys(self._place)
 
     @on(RowList.Chosen)
     async def open_row(self) -> None:

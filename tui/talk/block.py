@@ -16,7 +16,8 @@ from textual.strip import Strip
 
 from ...core.run.describe import WAITS_GLYPH, clock, moment
 from ...core.text.plain import one_line
-from ..actions import ACTIONS, Action, ActionContext, KeyContext, bindings, keys_line
+from ..actions import ACTIONS, Action, ActionContext, KeyContext, bindings, key_of, keys_line
+from ..actions.keys import TEXT_PLACES
 from ..widgets.line_view import LineView
 from .request_rows import BlockRow, Tone, request_rows
 
@@ -71,6 +72,8 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         """What is shown; None where nothing is asked that was not replied to from here."""
         self._replied: set[tuple[str, str]] = set()
         """Runs and ids of what was replied to and may still be open in their records."""
+        self._place = KeyContext.RUNS
+        """Where the keys are."""
         self._rows: list[BlockRow] = []
         self._read_from = 0.0
         """When what is shown counts as read, by `time.monotonic`."""
@@ -113,6 +116,12 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         else:
             self._replied.discard((run_id, request_id))
 
+    def show_keys(self, place: KeyContext) -> None:
+        """Name the keys that work where the keys are now."""
+        if place is not self._place:
+            self._place = place
+            self.tick()
+
     def tick(self) -> None:
         """Say at the edges what is asked since when, and which keys reply to it."""
         run, request = self._run, self.request
@@ -123,9 +132,16 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         if more > 0:
             parts.append(f"{more} more")
         self.border_title = Content(" · ".join(parts))
+        self.border_subtitle = Content(self._keys(run, request))
+
+    def _keys(self, run: RunSnapshot, request: Request) -> str:
+        """Name the keys that reply, or the one that leads to them."""
+        if self._place is not KeyContext.REQUEST:
+            leads_here = key_of("next_unseen", self._actions)
+            return f"{leads_here} {'show' if self._readonly else 'answer'}" if self._place not in TEXT_PLACES else ""
         context = ActionContext(place=KeyContext.REQUEST, run=run, request=request, readonly=self._readonly)
         only_ours = [action for action in self._actions if KeyContext.REQUEST in action.places]
-        self.border_subtitle = Content(keys_line(KeyContext.REQUEST, only_ours, context))
+        return keys_line(KeyContext.REQUEST, only_ours, context)
 
     def _times(self, run: RunSnapshot, request: Request) -> list[str]:
         """Say for how long it is asked, and when nobody will have replied."""
