@@ -23,12 +23,23 @@ LONGEST_DRAWING_S = 1.0
 """Where something moves all the time there is no end of it."""
 
 
+class Clock:
+    """The app's clock for keys: it stands until a test moves it."""
+
+    def __init__(self) -> None:
+        self.now = time.monotonic()
+
+    def __call__(self) -> float:
+        return self.now
+
+
 class Deck:
     """The app under test, seen as its operator sees it."""
 
     def __init__(self, app: SubdeckApp, pilot: Pilot[str]) -> None:
         self.app = app
         self.pilot = pilot
+        self.clock = app.clock = Clock()
 
     @property
     def main(self) -> MainScreen:
@@ -58,6 +69,15 @@ class Deck:
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
         await self._drawn()
+
+    async def pass_time(self, seconds: float = 5.0) -> None:
+        """Let time pass on the clock for keys, once the request that is shown is on the screen."""
+        block = self.main.request
+        if block.is_shown and self.app.screen is self.main:
+            await self.until(lambda: block._guard._visible_since is not None, "the block on the screen")
+        self.clock.now += seconds
+        block._settle()
+        block.tick()
 
     async def _drawn(self) -> None:
         """Let the app draw what it knows: its messages are done before that is on the screen."""

@@ -200,7 +200,9 @@ async def test_who_waits_is_not_ticked_off() -> None:
     async with opened(engine) as deck:
         engine.tell(asking(2, "rm -rf build"))
         await deck.until_text("1 waiting")
-        await deck.press("]", "m")
+        await deck.press("]")
+        await deck.pass_time()
+        await deck.press("m")
         await deck.until(lambda: any("until somebody replies" in toast for toast in deck.toasts), "the refusal")
         assert "1 waiting" in deck.screen_text
         engine.tell(a_run(2, meta_talk=True))

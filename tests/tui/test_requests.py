@@ -40,9 +40,17 @@ def asking(number: int, *requests: Request, **fields: Any) -> RunSnapshot:
 
 
 async def at_block(deck: Deck) -> None:
-    await deck.until_text("1 waiting")
+    """Go to the first request, and read it."""
+    await deck.until(lambda: deck.main.run_store.waiting, "a request")
     await deck.press("]")
     await deck.until(lambda: deck.main.request.has_focus, "the keys in the block")
+    await deck.pass_time()
+
+
+async def no_request(deck: Deck, engine: FakeEngine) -> None:
+    """Let the run ask nothing any more."""
+    engine.tell(a_run(1, meta_talk=True))
+    await deck.until(lambda: not deck.main.run_store.waiting, "the end of its request")
 
 
 async def test_one_key_answers() -> None:
@@ -56,8 +64,11 @@ async def test_one_key_answers() -> None:
         await deck.press("y")
         await deck.until(lambda: engine.told, "the reply")
         assert engine.told == [("reply", run_id(1), "q1", "allow", "")]
+        await deck.until_text("reply sent")
+        await no_request(deck, engine)
+        await deck.pass_time()
         await deck.until(lambda: not deck.main.request.is_shown, "the block to go")
-        assert deck.main.transcript.has_focus
+        await deck.until(lambda: deck.main.transcript.has_focus, "the keys in the transcript")
 
 
 @pytest.mark.parametrize(("key", "verdict"), [("Y", "allow_run"), ("n", "deny"), ("y", "allow")])
@@ -158,10 +169,9 @@ async def test_several_requests_in_turn() -> None:
         assert "1 more" in deck.screen_text
         await deck.press("y")
         await deck.until_text("make install")
-        deck.main.request._read_from += 60
         await deck.press("y")
         assert [("reply", run_id(1), "q1", "allow", "")] == engine.told
-        deck.main.request._read_from = 0
+        await deck.pass_time()
         await deck.press("n")
         await deck.until(lambda: len(engine.told) == 2, "the second reply")
         assert engine.told[1] == ("reply", run_id(1), "q2", "deny", "")
@@ -199,8 +209,10 @@ async def test_a_reply_that_comes_too_late() -> None:
         await at_block(deck)
         await deck.press("y")
         await deck.until(lambda: any("not open any more" in toast for toast in deck.toasts), "why not")
-        assert deck.main.request.is_shown
-        engine.tell(a_run(1, meta_talk=True))
+        assert deck.main.request.request
+        await no_request(deck, engine)
+        await deck.until_text("request gone")
+        await deck.pass_time()
         await deck.until(lambda: not deck.main.request.is_shown, "the block to go")
 
 
@@ -215,6 +227,7 @@ async def test_the_block_names_the_keys_that_work() -> None:
         await deck.press("3")
         await deck.until_text("y allow")
         assert "] answer" not in deck.screen_text
+        await deck.pass_time()
         await deck.press("escape")
         await deck.until_text("] answer")
         assert "y allow" not in deck.screen_text

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from ...core.errors import SubdeckError, UsageError
 from ...core.run.describe import runs_word
@@ -32,6 +33,7 @@ MOST_FAULTS = 2
 
 SUBJECT = 60
 """Characters of what a reply is about, above the line in which it is written."""
+REQUEST_GONE = "This request is gone: it was withdrawn or answered elsewhere. Your text was not sent; esc leaves."
 
 
 class TalkCommands(Commands):
@@ -113,7 +115,7 @@ class TalkCommands(Commands):
 
     def answer(self) -> None:
         """Open the line in which a reply, a word of denial or a field of the form is written."""
-        run, request = self._deck.run, self._deck.request.request
+        run, request = self._deck.request.run, self._deck.request.request
         if run is None or request is None:
             return
         key = f"{run.run_id} {request.id}"
@@ -121,12 +123,20 @@ class TalkCommands(Commands):
         match request.kind:
             case RequestKind.PERMISSION:
                 send = partial(self._send_reply, run, request, Verdict.DENY)
-                self._deck.open_talk(Saying(key, f"deny, and say why: {subject}", send))
+                self._open_reply(run, request, Saying(key, f"deny, and say why: {subject}", send))
             case RequestKind.FORM if request.fields:
                 self._fill_in(run, request, {})
             case _:
                 send = partial(self._send_reply, run, request, Verdict.REPLY)
-                self._deck.open_talk(Saying(key, f"reply to: {subject}", send))
+                self._open_reply(run, request, Saying(key, f"reply to: {subject}", send))
+
+    def _open_reply(self, run: RunSnapshot, request: Request, saying: Saying) -> None:
+        self._deck.open_talk(replace(saying, obstacle=partial(self._why_gone, run.run_id, request.id)))
+
+    def _why_gone(self, run_id: str, request_id: str) -> str:
+        run = self._deck.run_store.get(run_id)
+        is_open = run is not None and run.is_waiting and any(one.id == request_id for one in run.requests)
+        return "" if is_open else REQUEST_GONE
 
     def _fill_in(self, run: RunSnapshot, request: Request, values: dict[str, str]) -> None:
         """Ask for the next field of a form; the values before it are sent with the last one."""
@@ -136,7 +146,7 @@ class TalkCommands(Commands):
         async def take(text: str) -> None:
             filled = {**values, field.name: _chosen(field, text)}
             if len(filled) < len(request.fields):
-                self._deck.call_after_refresh(self._fill_in, run, request, filled)
+                self._fill_in(run, request, filled)
             else:
                 given = {name: value for name, value in filled.items() if value}
                 await self._send_reply(
@@ -145,14 +155,15 @@ class TalkCommands(Commands):
 
         title = f"{number + 1} of {len(request.fields)}: {field_line(field)}"
         key = f"{run.run_id} {request.id} {number}"
-        self._deck.open_talk(Saying(key, title, take, may_be_empty=not field.required))
+        self._open_reply(run, request, Saying(key, title, take, may_be_empty=not field.required))
 
     def _reply(self, verdict: Verdict, text: str = "") -> None:
+        """Reply to what is shown, unless it has just taken the place of something else."""
         block = self._deck.request
-        if block.is_unread:
+        if not block.is_ready:
             self.app.bell()
-        elif (run := self._deck.run) and block.request:
-            self.spawn(self._send_reply, run, block.request, verdict, text)
+        elif block.run and block.request:
+            self.spawn(self._send_reply, block.run, block.request, verdict, text)
 
     async def _send_reply(self, run: RunSnapshot, request: Request, verdict: Verdict, text: str = "") -> None:
         """Reply; what is shown goes on at once to what is asked next."""

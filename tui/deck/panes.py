@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ...core.project.follower import Update
     from ..runs.list import RunList
     from ..runs.store import RunStore
+    from ..talk.block import RequestBlock
 
 
 class Border(Enum):
@@ -61,8 +62,8 @@ class Panes(Vertical):
         """What holds that, and the line that filters."""
         self.right = Vertical(id="right")
         """What holds the transcript, and what stands at its foot: below that, or beside it."""
-        self.request: Widget | None = None
-        """What is asked below the transcript; while it is there, it has the keys of that."""
+        self.request: RequestBlock | None = None
+        """What is asked below the transcript; while something is asked, it has the keys of that."""
         self.zoomed: KeyContext | None = None
         """The pane to which the operator gave the whole screen."""
         self._back_to: KeyContext | None = None
@@ -116,8 +117,8 @@ class Panes(Vertical):
     def go_to(self, place: KeyContext) -> None:
         """Show a pane and give it the keys; a zoom goes with them."""
         self.show(place)
-        is_asked = place is KeyContext.TRANSCRIPT and self.request is not None and self.request.display
-        (self.request if is_asked and self.request else self._panes[place]).focus()
+        block = self.request if place is KeyContext.TRANSCRIPT else None
+        (block if block is not None and block.request else self._panes[place]).focus()
 
     def show(self, place: KeyContext) -> None:
         """Show a pane, to which the keys go next; a zoom goes with them."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from textual import on
 from textual.app import ComposeResult
-from textual.events import DescendantFocus, Resize
+from textual.events import DescendantFocus, Resize, ScreenResume
 from textual.widget import Widget
 
 from ...core.paths import STDERR
@@ -121,7 +121,7 @@ class MainScreen(LeanScreen):
         self._talk_from = KeyContext.TRANSCRIPT
         """The pane that had the keys before something was said."""
         panes = {KeyContext.PRESETS: self.presets, KeyContext.RUNS: self.runs, KeyContext.TRANSCRIPT: self.transcript}
-        self.request = RequestBlock(actions, readonly=readonly)
+        self.request = RequestBlock(actions, self._leave_request, readonly=readonly)
         self.panes = Panes(self, panes, readonly=readonly)
         self.panes.request = self.request
         self._single_run = SingleRunMode(run_id, self.run_store, self.runs, self.panes)
@@ -390,9 +390,22 @@ class MainScreen(LeanScreen):
         self.transcript.show_earlier(run_id, known)
 
     def show_request(self) -> None:
-        """Show what the shown run asks; where nothing is asked any more, the transcript takes the keys."""
-        if not self.request.show(self.run_store.get(self.transcript.run_id)):
+        """Show what the shown run asks."""
+        run, block = self.run_store.get(self.transcript.run_id), self.request
+        has_keys = block.has_focus or (self.talk.is_open and self._talk_from is KeyContext.REQUEST)
+        is_chosen = not block.is_shown or self.runs.listing.row_of(block.run_id) is not None
+        block.show(run, has_keys=has_keys, is_chosen=is_chosen)
+        self.talk.look()
+
+    def _leave_request(self) -> None:
+        """Give the keys of a request that is gone to the transcript."""
+        if self.request.has_focus:
             self.transcript.focus()
+
+    @on(ScreenResume)
+    def look_at_request(self) -> None:
+        """Count a request that changed below a dialog as visible from now on."""
+        self.call_after_refresh(self.request.look)
 
     @on(RequestBlock.Chosen)
     def reply_with_choice(self, message: RequestBlock.Chosen) -> None:

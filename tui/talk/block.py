@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from time import monotonic
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from rich.segment import Segment
 from textual.content import Content
-from textual.events import Resize
+from textual.events import Hide, Key, Resize, Show
 from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
@@ -18,21 +17,34 @@ from ...core.run.describe import WAITS_GLYPH, clock, moment
 from ...core.text.plain import one_line
 from ..actions import ACTIONS, Action, ActionContext, KeyContext, bindings, key_of, keys_line
 from ..actions.keys import TEXT_PLACES
+from ..terminal.key_queue import KeyQueueApp
 from ..widgets.line_view import LineView
+from .guard import QUIET_S, REPLACED_S, VISIBLE_S, ReplyGuard
 from .request_rows import BlockRow, Tone, request_rows
 
 if TYPE_CHECKING:
+    from textual.timer import Timer
+
     from ...core.run.events import Request
     from ...core.run.snapshot import RunSnapshot
 
-UNREAD_S = 0.4
-"""For so long after one request has taken the place of another, keys may be meant for that one."""
+LINGER_S = 2.0
+"""Seconds for which the block stays after a reply: the agent's next request often comes at once."""
+POLL_S = 1.0
+"""Seconds between two checks whether it can close."""
+STEPS = ("next_unseen", "previous_unseen")
+"""Actions that go on from a request which was gone to, however fast their keys follow each other."""
+REPLY_SENT = "reply sent"
+GONE = "request gone: it was withdrawn or answered elsewhere"
 TITLE = 80
 """Characters of what a request is called."""
 
 
 class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
-    """Shows the requests of one run in turn, those first that were made first; there while something is asked."""
+    """Shows the requests of one run in turn, those first that were made first.
+
+    One that was answered or withdrawn stays for a moment, so that keys meant for it reach nothing else.
+    """
 
     BINDINGS = bindings(KeyContext.REQUEST)
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"request--{tone}" for tone in Tone}
@@ -63,51 +75,163 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
             super().__init__()
             self.number = number
 
-    def __init__(self, actions: Sequence[Action] = ACTIONS, *, readonly: bool = False) -> None:
+    def __init__(
+        self,
+        actions: Sequence[Action] = ACTIONS,
+        give_back: Callable[[], None] = lambda: None,
+        *,
+        readonly: bool = False,
+    ) -> None:
+        """`give_back` hands the keys to another pane, if the block has them."""
         super().__init__(id="request")
         self._actions = actions
+        self._give_back = give_back
         self._readonly = readonly
-        self._run: RunSnapshot | None = None
+        self.run: RunSnapshot | None = None
+        """The run whose request is shown, or was shown last."""
         self.request: Request | None = None
         """What is shown; None where nothing is asked that was not replied to from here."""
+        self._past: Request | None = None
+        """The request shown last, while it stays after it was answered or withdrawn."""
+        self._past_note = ""
+        self._is_new = False
+        """Whether what is shown took the place of a request that was not answered from here."""
+        self._lost: tuple[str, float] = ("", 0.0)
+        """The run whose shown request vanished without a reply from here, and when."""
         self._replied: set[tuple[str, str]] = set()
         """Runs and ids of what was replied to and may still be open in their records."""
         self._place = KeyContext.RUNS
         """Where the keys are."""
         self._rows: list[BlockRow] = []
-        self._read_from = 0.0
-        """When what is shown counts as read, by `time.monotonic`."""
+        self._guard = ReplyGuard()
+        self._is_visited = False
+        """Whether what is shown came because the run was gone to."""
+        self._steps = {key for action in actions if action.id in STEPS for _, key in action.keys}
+        self._rang = False
+        """Whether the bell told of a dropped key since the last change."""
+        self._linger_until = 0.0
+        self._timer: Timer | None = None
 
     @property
     def is_shown(self) -> bool:
         return bool(self.display)
 
     @property
-    def is_unread(self) -> bool:
-        """Whether it has just taken the place of another request, for which the last key may have been meant."""
-        return monotonic() < self._read_from
+    def run_id(self) -> str:
+        return self.run.run_id if self.run else ""
 
-    def show(self, run: RunSnapshot | None) -> bool:
-        """Show what a run asks; return False where that leaves nobody with the keys that the block had."""
-        if self.request is None and not self._replied and (run is None or not run.is_waiting):
-            return True
-        self._run = run
+    @property
+    def is_ready(self) -> bool:
+        """Whether what is shown has been on the screen for long enough to be replied to."""
+        return self.request is not None and not self._guard.seconds_left(self._now)
+
+    @property
+    def _now(self) -> float:
+        return cast(KeyQueueApp, self.app).clock()
+
+    # --- what is shown ------------------------------------------------------------------------------------------------
+
+    def show(self, run: RunSnapshot | None, *, has_keys: bool, is_chosen: bool = True) -> None:
+        """Show what a run asks; `has_keys` tells whether the block has the keys, or lent them to the line of a reply.
+
+        `is_chosen` is False if the run took the place of another one that left the list.
+        """
+        if not (self.is_shown or self._replied) and (run is None or not run.is_waiting):
+            return
         asked = run.requests if run is not None and run.is_waiting else ()
         ids = {request.id for request in asked}
         if run is not None:
             self._replied = {known for known in self._replied if known[0] != run.run_id or known[1] in ids}
         request = next((one for one in asked if run and (run.run_id, one.id) not in self._replied), None)
-        if request == self.request and self.is_shown == (request is not None):
-            return True
-        had_keys = self.has_focus
-        if had_keys and request is not None:
-            self._read_from = monotonic() + UNREAD_S
-        self.request = request
-        self.display = request is not None
+        if run is None or request is None:
+            self._end(run, has_keys, is_chosen)
+        elif (run.run_id, request) != (self.run_id, self.request):
+            self._begin(run, request, is_chosen)
+        else:
+            self.run = run
+
+    def _begin(self, run: RunSnapshot, request: Request, is_chosen: bool) -> None:
+        """Show a request; where it took the place of another one without a reply, say so and hold the keys longer."""
+        lost_run, lost_at = self._lost
+        if run.run_id != self.run_id:
+            self._is_new = not is_chosen
+        elif self.request is None:
+            self._is_new = lost_run == run.run_id and self._now - lost_at < REPLACED_S
+        else:
+            self._is_new = (run.run_id, self.request.id) not in self._replied
+        self._is_visited = run.run_id != self.run_id and is_chosen
+        self.run, self.request, self._past = run, request, None
+        self._change(REPLACED_S if self._is_new else VISIBLE_S)
+
+    def _end(self, run: RunSnapshot | None, has_keys: bool, is_chosen: bool) -> None:
+        """Show that the request is gone, for as long as keys may still be meant for it."""
+        is_other = run is None or run.run_id != self.run_id
+        if is_other and is_chosen:
+            self._close()
+            return
+        is_replied = self.request is not None and (self.run_id, self.request.id) in self._replied
+        if is_other:  # its records are not followed any more
+            self._replied = {known for known in self._replied if known[0] != self.run_id}
+        if self.request is None:
+            self._settle()
+            return
+        self._past, self.request = self.request, None
+        self._is_new = self._is_visited = False
+        self._past_note = REPLY_SENT if is_replied else GONE
+        if not is_replied:
+            self._lost = (self.run_id, self._now)
+        if not has_keys:
+            self._close()
+            return
+        self._linger_until = self._now + (LINGER_S if is_replied else 0.0)
+        self._change(VISIBLE_S if is_replied else REPLACED_S)
+
+    def _change(self, delay: float) -> None:
+        self._guard.restart(delay)
+        self._rang = False
+        self.display = True
         self._lay_out()
         self.scroll_to(y=0, animate=False)
         self.tick()
-        return request is not None or not had_keys
+        self.call_after_refresh(self.look)
+
+    def _settle(self) -> None:
+        """Close once nothing follows the request that is gone, and nobody types any more."""
+        if self.request is not None or not self.is_shown:
+            return
+        now = self._now
+        if any(run_id == self.run_id for run_id, _ in self._replied):
+            self._linger_until = now + LINGER_S  # not confirmed yet
+        quiet = cast(KeyQueueApp, self.app).last_key_at + QUIET_S
+        left = max(self._guard.seconds_left(now), self._linger_until - now, quiet - now)
+        if left <= 0:
+            self._close()
+            return
+        if self._timer:
+            self._timer.stop()
+        self._timer = self.set_timer(min(left, POLL_S), self._settle)
+
+    def _close(self) -> None:
+        self.request = self._past = None
+        if self.is_shown:
+            self.display = False
+            self._give_back()
+
+    def look(self) -> None:
+        """Note that what is shown is on the screen now, unless a dialog lies over it."""
+        if self.is_shown and self.app.screen is self.screen and self.is_on_screen:
+            self._guard.note_visible(self._now)
+            if self._is_new and (left := self._guard.seconds_left(self._now)):
+                self.set_timer(left, self.tick)
+            self._settle()
+
+    def on_show(self, _: Show) -> None:
+        self.look()
+
+    def on_hide(self, _: Hide) -> None:
+        self._guard.note_hidden(self._now)
+        if self.request is None:
+            self._close()
 
     def mark_replied(self, run_id: str, request_id: str, replied: bool) -> None:
         """Note that a reply is on its way, or that it could not be given."""
@@ -115,6 +239,7 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
             self._replied.add((run_id, request_id))
         else:
             self._replied.discard((run_id, request_id))
+            self._past_note = GONE
 
     def show_keys(self, place: KeyContext) -> None:
         """Name the keys that work where the keys are now."""
@@ -124,14 +249,19 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
 
     def tick(self) -> None:
         """Say at the edges what is asked since when, and which keys reply to it."""
-        run, request = self._run, self.request
-        if run is None or request is None:
+        run, request = self.run, self.request
+        if run is None or not self.is_shown:
+            return
+        if request is None:
+            self.border_title = Content(f"{WAITS_GLYPH} {self._past_note}")
+            self.border_subtitle = Content("")
             return
         more = sum((run.run_id, one.id) not in self._replied for one in run.requests) - 1
-        parts = [f"{WAITS_GLYPH} {one_line(request.title, TITLE) or 'asks'}", *self._times(run, request)]
+        new = ["new request"] if self._is_new else []
+        parts = [*new, one_line(request.title, TITLE) or "asks", *self._times(run, request)]
         if more > 0:
             parts.append(f"{more} more")
-        self.border_title = Content(" · ".join(parts))
+        self.border_title = Content(f"{WAITS_GLYPH} {' · '.join(parts)}")
         self.border_subtitle = Content(self._keys(run, request))
 
     def _keys(self, run: RunSnapshot, request: Request) -> str:
@@ -139,6 +269,8 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         if self._place is not KeyContext.REQUEST:
             leads_here = key_of("next_unseen", self._actions)
             return f"{leads_here} {'show' if self._readonly else 'answer'}" if self._place not in TEXT_PLACES else ""
+        if self._is_new and not self.is_ready:
+            return "read it first: keys work in a moment"
         context = ActionContext(place=KeyContext.REQUEST, run=run, request=request, readonly=self._readonly)
         only_ours = [action for action in self._actions if KeyContext.REQUEST in action.places]
         return keys_line(KeyContext.REQUEST, only_ours, context)
@@ -154,8 +286,9 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
 
     def _lay_out(self) -> None:
         width = max(10, self.scrollable_content_region.width or self.app.size.width - 4)
-        cwd = self._run.meta.cwd if self._run else ""
-        self._rows = request_rows(self.request, cwd, width) if self.request else []
+        cwd = self.run.meta.cwd if self.run else ""
+        shown = self.request or self._past
+        self._rows = request_rows(shown, cwd, width) if shown else []
         self.virtual_size = Size(width, len(self._rows))
         self.refresh(layout=True)
 
@@ -163,7 +296,30 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         if self.is_shown:
             self._lay_out()
 
+    def render_line(self, y: int) -> Strip:
+        row = self.scroll_offset.y + y
+        if row >= len(self._rows):
+            return self.strip(())
+        text, tone = self._rows[row]
+        return self.strip([Segment(text, self.style_of(f"request--{tone if self.request else Tone.MUTED}"))])
+
+    # --- keys ---------------------------------------------------------------------------------------------------------
+
+    def on_key(self, event: Key) -> None:
+        """Drop what may have been meant for something else."""
+        is_step = self._is_visited and not self._steps.isdisjoint((event.key, event.character))
+        if self._guard.takes(cast(KeyQueueApp, self.app).key_time) or is_step:
+            return
+        event.stop()
+        event.prevent_default()
+        if not self._rang:
+            self._rang = True
+            self.app.bell()
+
     def action_move(self, where: str) -> None:
+        if self.request is None:
+            self._give_back()
+            return
         row = self.target_row(where, self.scroll_offset.y, len(self._rows))
         self.scroll_to(y=max(0, min(row, self.max_scroll_y)), animate=False)
 
@@ -175,10 +331,3 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
 
     def action_choose(self, number: int) -> None:
         self.post_message(self.Chosen(number))
-
-    def render_line(self, y: int) -> Strip:
-        row = self.scroll_offset.y + y
-        if row >= len(self._rows):
-            return self.strip(())
-        text, tone = self._rows[row]
-        return self.strip([Segment(text, self.style_of(f"request--{tone}"))])

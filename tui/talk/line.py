@@ -38,6 +38,8 @@ class Saying(Struct, frozen=True):
     send: Callable[[str], Awaitable[None]]
     """Raises SubdeckError, which leaves the line open."""
     may_be_empty: bool = False
+    obstacle: Callable[[], str] = str
+    """Returns why it cannot be sent any more; empty if it can."""
 
 
 class TalkLine(Vertical):
@@ -116,6 +118,11 @@ class TalkLine(Vertical):
             if had_keys:
                 self._give_back()
 
+    def look(self) -> None:
+        """Show why what is being written cannot be sent any more; the text stays."""
+        if self._saying and not self._is_sending and (why := self._saying.obstacle()):
+            self._show_problem(why)
+
     def _keep(self) -> None:
         if self._saying and (text := self._field.text).strip():
             self._unsent[self._saying.key] = (self._saying, text)
@@ -133,6 +140,9 @@ class TalkLine(Vertical):
             return
         if not text.strip() and not self._saying.may_be_empty:
             self._show_problem("Say something, or leave with esc.")
+            return
+        if why := self._saying.obstacle():
+            self._show_problem(why)
             return
         self._is_sending = True
         self._bridge.spawn(self._send, self._saying, text.strip("\n"))

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable
-from typing import Any, TypeAlias
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, TypeAlias
 
 from textual.app import App
 from textual.events import Event, Key, Paste
@@ -32,12 +32,26 @@ ROUNDS = 2
 Typed: TypeAlias = Key | Paste
 
 
+class KeyTime(NamedTuple):
+    """When a key came from the terminal, however long it was held back; by the clock of the app."""
+
+    at: float
+    before: float
+    """When the key before it came, wherever that one went."""
+
+
 class KeyQueueApp(StyledOnceApp, inherit_bindings=False):
     """An app that keeps keys in their order until whatever they are meant for is there."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._typed: deque[Typed] = deque()
+        self.clock: Callable[[], float] = time.monotonic
+        """What times of keys are read from; tests put their own here."""
+        self.last_key_at = float("-inf")
+        """When the last key came, handed on or not."""
+        self.key_time = KeyTime(self.last_key_at, self.last_key_at)
+        """Of the key that is being handled."""
+        self._typed: deque[tuple[Typed, KeyTime]] = deque()
         self._is_emptying = False
         self._written_at = 0.0
         """When the last character was handed on."""
@@ -48,7 +62,9 @@ class KeyQueueApp(StyledOnceApp, inherit_bindings=False):
         if not isinstance(event, Key | Paste) or event.is_forwarded:
             await super().on_event(event)
             return
-        self._typed.append(event)
+        came = self.clock() - (time.monotonic() - event.time)  # the loop may have been busy since
+        self._typed.append((event, KeyTime(came, self.last_key_at)))
+        self.last_key_at = came
         if not self._is_emptying:
             self._is_emptying = True
             start = await self._hand_on() if self._takes_keys else self
@@ -76,14 +92,15 @@ class KeyQueueApp(StyledOnceApp, inherit_bindings=False):
     async def _hand_on(self) -> Widget:
         """Deliver the next key, and behind a letter the letters that follow it; return where they went."""
         start = self.focused or self.screen
-        typed = self._typed.popleft()
-        await self._deliver(typed)
-        while _is_written(typed, start) and self._typed and _is_written(self._typed[0], start):
-            typed = self._typed.popleft()
-            await self._deliver(typed)
+        typed, key_time = self._typed.popleft()
+        await self._deliver(typed, key_time)
+        while _is_written(typed, start) and self._typed and _is_written(self._typed[0][0], start):
+            typed, key_time = self._typed.popleft()
+            await self._deliver(typed, key_time)
         return start
 
-    async def _deliver(self, typed: Typed) -> None:
+    async def _deliver(self, typed: Typed, key_time: KeyTime) -> None:
+        self.key_time = key_time
         is_written, now = isinstance(typed, Paste) or typed.is_printable, time.monotonic()
         self._pause = now - self._written_at if is_written else float("inf")
         if is_written:
