@@ -29,9 +29,11 @@ COLUMNS = (
     Column(9, right=True),
     Column(6, right=True),
 )
+AGENT = Column(16, least=4)
+"""Before what a run does, if runs of several agents are listed."""
 HOST = Column(20, least=4)
 """Before what a run does, where one of another machine is listed."""
-HOST_AT = 4
+ADDED_AT = 4
 
 EMPTY = """\
 No runs in {place} yet.
@@ -85,8 +87,11 @@ def rows(runs: Sequence[RunSnapshot]) -> list[str]:
         ],
     )
     if any(run.is_remote for run in runs):
-        columns = (*COLUMNS[:HOST_AT], HOST, *COLUMNS[HOST_AT:])
-        cells = [(*row[:HOST_AT], run.host, *row[HOST_AT:]) for row, run in zip(cells, runs, strict=True)]
+        columns = (*columns[:ADDED_AT], HOST, *columns[ADDED_AT:])
+        cells = [(*row[:ADDED_AT], run.host, *row[ADDED_AT:]) for row, run in zip(cells, runs, strict=True)]
+    if len({run.meta.agent for run in runs}) > 1:
+        columns = (*columns[:ADDED_AT], AGENT, *columns[ADDED_AT:])
+        cells = [(*row[:ADDED_AT], run.meta.agent, *row[ADDED_AT:]) for row, run in zip(cells, runs, strict=True)]
     return table(columns, cells, terminal_width())
 
 

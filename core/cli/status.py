@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 def status(refs: tuple[str, ...], show_all: bool, as_json: bool) -> None:
     """List runs, newest first: the active ones and the last 20, every one with --all, or only those named.
 
-    Columns: state, id, preset, task, what the run is doing or how it ended, time, tokens; before what it does the host,
-    where a run of another machine is listed. For the runs that are named, lines below say why each is not done, or how
-    it ended, and what it has changed.
+    Columns: state, id, preset, task, what the run is doing or how it ended, time, tokens; before what it does the agent
+    if runs of several are listed, and the host, where a run of another machine is listed. For the runs that are named,
+    lines below say why each is not done, or how it ended, and what it has changed.
     """
     if refs and show_all:
         raise UsageError("--all cannot be used with ids", where="status", hint="leave one of them out")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -33,12 +33,14 @@ class Column(StrEnum):
     ID = "id"
 
 
-DEFAULT = (
-    *(Column.STATE, Column.PRESET, Column.TASK, Column.NOW),
-    *(Column.AGE, Column.ELAPSED, Column.TOKENS, Column.COST, Column.CHANGES, Column.AGENT),
-)
-WITH_HOST = (*DEFAULT[:4], Column.HOST, *DEFAULT[4:])
+_TEXTS = (Column.STATE, Column.PRESET, Column.TASK, Column.NOW)
+_FIGURES = (Column.AGE, Column.ELAPSED, Column.TOKENS, Column.COST, Column.CHANGES)
+DEFAULT = (*_TEXTS, *_FIGURES, Column.AGENT)
+WITH_HOST = (*_TEXTS, Column.HOST, *_FIGURES, Column.AGENT)
 """The same while a run of another machine is listed."""
+WITH_AGENT = (*_TEXTS, Column.AGENT, *_FIGURES)
+"""The same while runs of several agents are listed: the agent is more important then."""
+WITH_BOTH = (*_TEXTS, Column.AGENT, Column.HOST, *_FIGURES)
 
 GUTTER = 1
 """Blank cells before each column but a state that comes first: whatever the width, no text touches another one."""
@@ -71,6 +73,8 @@ _LEFT = {
     Column.MODEL: 72,
 }
 """Cells that have to be left for the texts beside such a column."""
+AGENT_NAME, LEFT_BY_NAME = 9, 42
+"""Cells of an agent's name alone, with the gutter, and those that have to be left for the texts beside it."""
 LEFT_BY_CHOICE = 28
 """The same at the most where the operator has chosen the columns."""
 ROOMY = 80
@@ -108,11 +112,16 @@ def chosen_columns(names: Sequence[str]) -> tuple[Column, ...]:
     return tuple(map(Column, names)) or DEFAULT
 
 
+_USUAL = {(False, False): DEFAULT, (True, False): WITH_HOST, (False, True): WITH_AGENT, (True, True): WITH_BOTH}
+
+
 @lru_cache(16)
-def for_listed(wanted: tuple[Column, ...], *, remote: bool) -> tuple[Column, ...]:
-    """Return the columns for what is listed: `remote` says that a run of another machine is among it."""
+def for_listed(wanted: tuple[Column, ...], *, remote: bool, agents: bool = False) -> tuple[Column, ...]:
+    """Return the columns for what is listed: `remote` says that a run of another machine is among it, `agents` that
+    the runs have several agents.
+    """
     if wanted == DEFAULT:
-        return WITH_HOST if remote else DEFAULT
+        return _USUAL[remote, agents]
     return wanted if remote else tuple(column for column in wanted if column is not Column.HOST) or DEFAULT
 
 
@@ -143,10 +152,9 @@ def layout(width: int, wanted: tuple[Column, ...] = DEFAULT, *, words: bool = Fa
     state = gutter + GLYPH if Column.STATE in wanted else 0
     room = max(0, width - LEAD - state)
     shown: dict[Column, int] = {}
-    for column, cost in _FIXED.items():
-        left = _LEFT[column] if wanted in (DEFAULT, WITH_HOST) else min(_LEFT[column], LEFT_BY_CHOICE)
+    for column, cost, left in _needs(wanted):
         if column in wanted and room - cost >= left:
-            shown[column] = cost
+            shown[column] = shown.get(column, 0) + cost
             room -= cost
     if state and words and room - (WORD - GLYPH) >= LEFT_BY_WORD:
         state += WORD - GLYPH
@@ -161,6 +169,20 @@ def layout(width: int, wanted: tuple[Column, ...] = DEFAULT, *, words: bool = Fa
             places.append(Place(column, start, shown[column]))
             start += shown[column]
     return Layout(tuple(places), width)
+
+
+def _needs(wanted: tuple[Column, ...]) -> Iterator[tuple[Column, int, int]]:
+    """Yield the columns of about one length, the most important first: each with its cells, and those that have to be
+    left for the texts beside it. One that comes twice gets more cells.
+    """
+    if wanted not in _USUAL.values():
+        yield from ((column, cost, min(_LEFT[column], LEFT_BY_CHOICE)) for column, cost in _FIXED.items())
+        return
+    has_name = wanted in (WITH_AGENT, WITH_BOTH)
+    for column, cost in _FIXED.items():
+        if column is Column.COST and has_name:
+            yield Column.AGENT, AGENT_NAME, LEFT_BY_NAME
+        yield column, cost - AGENT_NAME if column is Column.AGENT and has_name else cost, _LEFT[column]
 
 
 def _texts(room: int, wanted: Sequence[Column]) -> dict[Column, int]:

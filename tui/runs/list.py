@@ -323,7 +323,8 @@ class RunList(RowList):
 
     def layout_at(self, width: int) -> Layout:
         """Return the columns of rows of this width."""
-        columns = for_listed(self._columns, remote=self.listing.has_remote)
+        listing = self.listing
+        columns = for_listed(self._columns, remote=listing.has_remote, agents=listing.has_several_agents)
         return layout(width, columns, words=self.app.size.width >= WORDS_FROM)
 
     def head_line(self, width: int) -> str:

@@ -82,6 +82,14 @@ class Listing:
         """Whether a run of another machine is shown."""
         return bool(self._run_store.remote) and not self._hidden.issuperset(self._run_store.remote)
 
+    @property
+    def has_several_agents(self) -> bool:
+        """Whether runs of more than one agent are shown."""
+        by_agent = self._run_store.by_agent
+        if len(by_agent) < 2:
+            return False
+        return len(by_agent) - sum(map(self._hidden.issuperset, by_agent.values())) > 1
+
     # --- rows --------------------------------------------------------------------------------------------------------
 
     def row(self, index: int) -> Row:

@@ -174,6 +174,11 @@ def _hosts(runs: Sequence[RunSnapshot]) -> str:
     return f"{len(hosts)} hosts" if len(hosts) > 1 else one_line(next(iter(hosts), ""), 64)
 
 
+def _agents(runs: Sequence[RunSnapshot]) -> str:
+    agents = {run.meta.agent for run in runs}
+    return f"{len(agents)} agents" if len(agents) > 1 else one_line(runs[0].meta.agent, 60)
+
+
 _PRECEDENCE = (RunStatus.RUNNING, RunStatus.QUEUED, RunStatus.FAILED, RunStatus.ABORTED, RunStatus.COMPLETED)
 """A group has the first of these statuses that one of its runs has."""
 _IN_WORDS = (RunStatus.RUNNING, RunStatus.QUEUED)
@@ -230,6 +235,8 @@ class GroupFacts(Struct, frozen=True):
     """Characters with which the tasks of all begin; 0 where their beginnings are not alike."""
     launched: str
     """When the first one was launched."""
+    agent: str = ""
+    """Their agent, or how many there are."""
     host: str = ""
     """Where they run: the host, or on how many they are; empty where that is this machine, or open."""
     waiting: int = 0
@@ -306,6 +313,7 @@ def summarize(runs: Sequence[RunSnapshot], known: int) -> GroupFacts:
         about=texts[0] if is_same or not common else f"{common}…",
         common=len(common),
         launched=min(run.meta.created_at for run in runs),
+        agent=_agents(runs),
         host=_hosts(runs),
         waiting=sum(run.is_waiting for run in runs),
     )

@@ -13,7 +13,7 @@ from ...core.text.plain import one_line
 from ..actions import ACTIONS, Action, key_of
 from ..text.cells import cells as cells_of
 from ..text.format import dollars, tries
-from .columns import GUTTER, WORD, Column, Layout, Place, cell
+from .columns import AGENT_NAME, GUTTER, WORD, Column, Layout, Place, cell
 from .order import GroupFacts, about
 
 if TYPE_CHECKING:
@@ -142,7 +142,9 @@ def _with_note(run: RunSnapshot, text: str, layout: Layout) -> str:
     return " · ".join((*filter(None, notes), text))
 
 
-def _agent(run: RunSnapshot, _: RowFlags, __: Layout) -> str:
+def _agent(run: RunSnapshot, _: RowFlags, layout: Layout) -> str:
+    if (place := layout.place(Column.AGENT)) and place.width <= AGENT_NAME:
+        return one_line(run.meta.agent, 60)
     return " ".join(
         filter(
             None,
@@ -200,8 +202,6 @@ def _head_text(group: GroupFacts, column: Column, layout: Layout, width: int, no
             return group.about
         case Column.NOW:
             return _tally(group, width - GUTTER)
-        case Column.HOST:
-            return group.host
         case Column.AGE:
             return group.age(now)
         case Column.ELAPSED:
@@ -210,7 +210,9 @@ def _head_text(group: GroupFacts, column: Column, layout: Layout, width: int, no
             return tokens(group.tokens)
         case Column.COST:
             return known_cost(dollars(group.cost), group.unpriced)
-        case Column.CHANGES | Column.AGENT | Column.MODEL | Column.ID:
+        case Column.AGENT | Column.HOST:
+            return group.agent if column is Column.AGENT else group.host
+        case Column.CHANGES | Column.MODEL | Column.ID:
             return ""
 
 

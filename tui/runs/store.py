@@ -88,6 +88,8 @@ class RunStore:
         """Runs that the operator has marked."""
         self.remote: set[str] = set()
         """Runs of other machines."""
+        self.by_agent: dict[str, set[str]] = {}
+        """The runs of each agent, by its name."""
         self.open_remote: set[str] = set()
         """Those of them that have not ended."""
         self.marks = Marks()
@@ -206,6 +208,7 @@ class RunStore:
         if (old is None or old.told_session != run.told_session) and (session := run.child_session_id):
             self._conversations.setdefault(session, set()).add(run.run_id)
         self.silence.put(run)
+        self.by_agent.setdefault(run.meta.agent, set()).add(run.run_id)
         if run.is_remote:
             self.remote.add(run.run_id)
             (self.open_remote.discard if run.has_ended else self.open_remote.add)(run.run_id)
@@ -231,6 +234,10 @@ class RunStore:
         unread = (self.unseen, self.unread, self.handed_over)
         for noted in (*unread, self.marked, self.waiting, self.remote, self.open_remote):
             noted.discard(run_id)
+        of_agent = self.by_agent[run.meta.agent]
+        of_agent.discard(run_id)
+        if not of_agent:
+            del self.by_agent[run.meta.agent]
         self._add_up(run, -1)
 
     def _add_up(self, run: RunSnapshot | None, step: int) -> None:

@@ -1,0 +1,16 @@
+"""The agent of each run in the list that `subdeck status` prints."""
+
+from __future__ import annotations
+
+from subdeck.core.cli.listing import rows
+
+from tests.factories import make_meta, make_snapshot
+
+
+def test_status_names_agents_if_there_are_several() -> None:
+    """The agent stands in each line as soon as runs of several agents are listed, and not before."""
+    claude, codex = (make_snapshot(make_meta(agent=agent), "completed") for agent in ("claude", "codex"))
+    assert not any("claude" in line for line in rows([claude, claude]))
+    first, second = rows([claude, codex])
+    assert "  claude  " in first
+    assert "  codex   " in second
