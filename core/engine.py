@@ -301,6 +301,12 @@ class Engine:
         registry = Registry(self.project, by=self._looks_by, only=only, looks_again=True)
         return Follower(self.project, registry, preset_dirs, shown).updates(stop)
 
+    def follow(self, stop: Stop, *, only: Iterable[str] | None = None) -> Iterator[Update]:
+        """Yield what `updates` does, and continue after a failure of it. Raises FollowingFailed after several."""
+        from .project.resuming import steady
+
+        return steady(lambda: self.updates(stop, only=only), stop)
+
     def wait(
         self,
         run_ids: Sequence[str],
@@ -317,7 +323,7 @@ class Engine:
 
         deadline = None if timeout is None else time.monotonic() + timeout
         standing: dict[str, RunSnapshot] = {}
-        for update in self.updates(stop or threading.Event(), only=run_ids):
+        for update in self.follow(stop or threading.Event(), only=run_ids):
             standing |= {run.run_id: run for run in update.runs}
             for run_id in update.removed:
                 standing.pop(run_id, None)
@@ -419,7 +425,7 @@ class Engine:
         receptions = [Reception(self.project, one) for one in sent]
         standing: dict[str, RunSnapshot] = {}
         run_ids = tuple({one.run_id for one in sent})
-        for update in self.updates(stop or threading.Event(), only=run_ids) if sent else ():
+        for update in self.follow(stop or threading.Event(), only=run_ids) if sent else ():
             standing |= {run.run_id: run for run in update.runs}
             for run_id in update.removed:
                 standing.pop(run_id, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 
@@ -90,6 +91,30 @@ class BudgetExceeded(UsageError):
 
 class RunBusy(SubdeckError):
     """The request needs a finished run, and this one has not ended."""
+
+
+class FollowingFailed(SubdeckError):
+    """What happens to runs cannot be followed any longer; the runs themselves continue."""
+
+
+def explained(error: BaseException) -> SubdeckError:
+    """Return any error in words for a person: an error of the system by its reason and path, an unexpected one by its
+    type. Never the `str()` of one, which is written for programmers.
+    """
+    if isinstance(error, SubdeckError):
+        return error
+    if isinstance(error, OSError) and error.strerror:
+        name = error.filename
+        return SubdeckError(error.strerror, where=os.fsdecode(name) if isinstance(name, (str, bytes)) else "")
+    if isinstance(error, TimeoutError) or type(error).__name__ == "TimeoutExpired":  # which subprocess raises
+        return SubdeckError("no answer in time")
+    return SubdeckError(f"an unexpected error ({type(error).__name__})", hint="SUBDECK_LOG=FILE keeps details")
+
+
+def reason(error: BaseException) -> str:
+    """Return the same for the middle of a sentence, without what to do."""
+    known = explained(error)
+    return known.what if not known.where or known.where in known.what else f"{known.where}: {known.what}"
 
 
 def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6, count: int = 3) -> str:

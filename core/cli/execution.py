@@ -8,7 +8,7 @@ from typing import Any
 
 from ..config.yaml_tree import read_text
 from ..engine import Engine
-from ..errors import ContentError, PresetError, SubdeckError, UsageError
+from ..errors import ContentError, FollowingFailed, PresetError, SubdeckError, UsageError, explained, reason
 from ..project.read_marks import mark_read
 from ..project.registry import count
 from ..run.model import Limits, RunnerKind, RunRequest, RunStatus, WorktreeFrom
@@ -48,9 +48,10 @@ def run(args: Sequence[str], *, as_json: bool = False, **options: Any) -> int:
 
         try:
             result, is_read = watch(engine, launched, canceller)
+        except FollowingFailed:
+            raise
         except (SubdeckError, OSError) as error:
-            wrapped = error if isinstance(error, SubdeckError) else SubdeckError(str(error), where=engine.project.runs)
-            show_error(wrapped, as_json=as_json)
+            show_error(explained(error), as_json=as_json)
             return DELETED_CODE
         try:
             if as_json:
@@ -83,7 +84,7 @@ def start(args: Sequence[str], *, as_json: bool = False, **options: Any) -> int:
     try:
         _print_started(engine, started, as_json=as_json)
     except (SubdeckError, OSError) as error:
-        what = f"the run {started.run_id} was started, but this could not be printed: {error}"
+        what = f"the run {started.run_id} was started, but this could not be printed: {reason(error)}"
         hint = f"subdeck status {started.meta.short_id} shows it"
         show_error(SubdeckError(what, where="stdout", hint=hint), as_json=as_json)
     return worst(launched)

@@ -138,7 +138,7 @@ def _deck(open_app: OpenApp) -> CommandGroup:
         """A control deck for coding subagents. Without a command, open the app on the current directory.
 
         Exit codes: 0 completed, 1 failed, 3 aborted, 4 completed but its check did not pass; 2 when nothing was
-        started.
+        started; 70 after an unexpected error, when runs that were started continue.
         Every command takes --json; errors are then JSON on stderr.
         """
         if directory is not None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ..errors import SubdeckError
+from ..errors import FollowingFailed, SubdeckError, explained
 from ..text.plain import UNSAFE, one_line, plain
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ INTERRUPTED = 130
 
 NOT_PRINTED = 1
 """The exit code of a command that did its work, but could not print what it found."""
+
+INTERNAL_ERROR = 70
+"""The exit code for an unexpected error, sysexits' EX_SOFTWARE; what was started continues."""
 
 DELETED_CODE = 1
 """The exit code for a run that was started and then deleted, so that its end is not known."""
@@ -101,7 +104,7 @@ def error_fields(error: SubdeckError | OSError) -> dict[str, str]:
     if isinstance(error, OutputError):
         error = SubdeckError(f"the output could not be written: {error.strerror}", where=error.filename)
     elif isinstance(error, OSError):
-        error = SubdeckError(error.strerror or str(error), where=str(error.filename or ""))
+        error = explained(error)
     return {"what": error.what, "where": error.where, "hint": error.hint}
 
 
@@ -163,9 +166,18 @@ def run_to_end(command: Callable[[], object], *, as_json: bool = False) -> int:
     except OutputError as error:
         show_error(error, as_json=as_json)
         return NOT_PRINTED
+    except FollowingFailed as error:
+        show_error(error, as_json=as_json)
+        return INTERNAL_ERROR
     except (SubdeckError, OSError) as error:
         show_error(error, as_json=as_json)
         return NOTHING_STARTED
+    except Exception as error:
+        from ..system.log import log_fault
+
+        log_fault("in a command", error)
+        show_error(explained(error), as_json=as_json)
+        return INTERNAL_ERROR
     finally:
         drop_unwritten()
 

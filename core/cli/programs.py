@@ -95,7 +95,7 @@ def events(ref: str | None, entries: str, as_json: bool) -> None:
             if run_ids:
                 engine.wait(run_ids, on_update=show, stop=canceller)
                 return
-            for update in engine.updates(canceller):
+            for update in engine.follow(canceller):
                 show(update)
     except BrokenPipeError:
         return  # who followed has gone
@@ -186,7 +186,7 @@ def _watch() -> int:
         _Answers(canceller)
         watch = SessionWatch(session, asked.runs)
         emitter = Emitter(engine, wanted=watch.owns, whole=asked.entries == "all") if asked.events else None
-        for update in engine.updates(canceller):
+        for update in engine.follow(canceller):
             for emission in emitter.take(update) if emitter else ():
                 write_line({"type": "event", "channel": emission.channel, "payload": emission.payload})
             for line in watch.take(update):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from ..engine import Engine
-from ..errors import SubdeckError
+from ..errors import SubdeckError, reason
 from ..project.follower import Update
 from ..run import describe
 from ..run.events import AssistantText, RunEnded
@@ -35,10 +35,10 @@ def watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller)
     if ended and not ended[0].has_ended:
         progress.tell(f"cancelling {run.meta.short_id} …")
         try:
-            reason = StopReason.UNREAD if canceller.is_unread else StopReason.CANCELLED
-            engine.stop((run.run_id,), reason=reason)
+            stopped_as = StopReason.UNREAD if canceller.is_unread else StopReason.CANCELLED
+            engine.stop((run.run_id,), reason=stopped_as)
         except (SubdeckError, OSError) as error:
-            progress.tell(f"subdeck: it could not be cancelled: {error}")
+            progress.tell(f"subdeck: it could not be cancelled: {reason(error)}")
         ended = engine.wait((run.run_id,), on_update=progress.take)
     result = engine.result(run.run_id)
     if result is None or not ended:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import click
 
 from ..engine import Engine
-from ..errors import SubdeckError, UnknownRun, UsageError
+from ..errors import SubdeckError, UnknownRun, UsageError, reason
 from ..run.describe import discarded_words, size_text
 from ..text.plain import one_line
 from ..work import worktrees as kept
@@ -97,7 +97,7 @@ def _remove(found: Iterable[Worktree]) -> list[Worktree]:
         try:
             kept.remove(worktree)
         except SubdeckError as error:
-            note(f"! {error}")
+            note(f"! {reason(error)}")
         else:
             removed.append(worktree)
     return removed

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from ..errors import BudgetExceeded, SubdeckError
+from ..errors import BudgetExceeded, SubdeckError, explained
 from ..run.changes import Changes, CheckResult, changes_fields
 from ..run.describe import check_fields, check_words, latest
 from ..run.model import RunMeta, RunReason, RunResult, RunStatus
@@ -116,9 +116,9 @@ def tool_error(error: SubdeckError | OSError) -> ToolError:
     """Put an error of the engine or the system into the form for parents."""
     if isinstance(error, BudgetExceeded):
         return ToolError(what=error.what, where=error.where, hint="ask the operator, who alone may allow more")
-    if isinstance(error, SubdeckError):
-        return ToolError(what=error.what, where=error.where or ARGUMENT, hint=error.hint)
-    return ToolError(what=error.strerror or str(error), where=str(error.filename or "disk"))
+    known = explained(error)
+    where = ARGUMENT if isinstance(error, SubdeckError) else "disk"
+    return ToolError(what=known.what, where=known.where or where, hint=known.hint)
 
 
 def rejection(errors: Sequence[ToolError], **more: Any) -> CallResult:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from ..errors import explained
 from ..system.log import log_fault
 from .protocol import INTERNAL_ERROR, Fields, ProtocolError, RequestId
 
@@ -43,6 +44,11 @@ class Call:
         if self.on_drop:
             self.on_drop()
 
+    def fail(self, error: Exception) -> None:
+        """Answer with an error that nobody expected."""
+        log_fault("working on a request", error)
+        self.settle(error=ProtocolError(INTERNAL_ERROR, str(explained(error))).error)
+
     def work_on(self, work: Callable[[Call], Fields]) -> None:
         """Answer with what `work` returns, or with its error."""
         try:
@@ -50,8 +56,7 @@ class Call:
         except ProtocolError as error:
             self.settle(error=error.error)
         except Exception as error:
-            log_fault("working on a request", error)
-            self.settle(error=ProtocolError(INTERNAL_ERROR, f"{type(error).__name__}: {error}").error)
+            self.fail(error)
         else:
             self.settle(result=result)
 

@@ -11,10 +11,11 @@ from .. import paths
 from ..agents.choice import has_whole_list, model_list, refresh_models
 from ..delegation.schema import SEND, STATUS, ToolSpec, tools_for
 from ..engine import Engine
-from ..errors import AgentUnavailable, SubdeckError, UsageError
+from ..errors import AgentUnavailable, SubdeckError, UsageError, reason
 from ..presets.catalog import Preset, PresetCatalog
 from ..presets.places import preset_places
 from ..project.follower import watch
+from ..system.log import log_fault
 from ..text.plain import one_line
 from .protocol import CLAUDE_CODE, Fields
 
@@ -23,6 +24,9 @@ ALWAYS_LOAD = {"anthropic/alwaysLoad": True}
 
 TASK = "task"
 """The one argument of each prompt."""
+
+AGAIN_S = 5.0
+"""Seconds after which a watch that failed begins again."""
 
 TOOLS = "tools"
 PROMPTS = "prompts"
@@ -83,18 +87,27 @@ class Lists:
             return (*presets, self._engine.project.home, settings, paths.agent_dir())
 
         while not self._stop.is_set():
-            workspace = self._engine.workspace
-            for change in watch(self._engine.project, directories, self._stop):
-                if change.presets:
-                    try:
+            try:
+                self._watch_once(directories)
+            except Exception as error:  # the next watch begins with a comparison, so that no change is missed
+                log_fault("watching the lists", error)
+                _complain(error)
+                self._stop.wait(AGAIN_S)
+
+    def _watch_once(self, directories: Callable[[], tuple[str, ...]]) -> None:
+        """Watch until other directories matter."""
+        workspace = self._engine.workspace
+        for change in watch(self._engine.project, directories, self._stop):
+            if change.presets:
+                try:
+                    self._compare()
+                    if self._refresh_models():
                         self._compare()
-                        if self._refresh_models():
-                            self._compare()
-                    except (SubdeckError, OSError) as error:
-                        _complain(error)
-                # Whoever lists the tools reads the settings again; they may name other directories now.
-                if self._engine.workspace is not workspace:
-                    break
+                except (SubdeckError, OSError) as error:
+                    _complain(error)
+            # Whoever lists the tools reads the settings again; they may name other directories now.
+            if self._engine.workspace is not workspace:
+                return
 
     def _compare(self) -> None:
         for name, read in ((TOOLS, self._read_tools), (PROMPTS, self._read_prompts)):
@@ -142,7 +155,7 @@ class Lists:
 
 
 def _complain(error: Exception) -> None:
-    print(f"subdeck mcp: {one_line(str(error))}", file=sys.stderr, flush=True)
+    print(f"subdeck mcp: {one_line(reason(error))}", file=sys.stderr, flush=True)
 
 
 def _tool(spec: ToolSpec) -> Fields:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from ..system.log import log_fault
 from .protocol import Fields, RequestId, encode, notification
 
 KEEP_ALIVE_S = 20.0
@@ -44,6 +45,15 @@ class Relay:
         self._sent += 1
         progress = {"progressToken": self._token, "progress": self._sent, "message": self.latest}
         return encode(notification("notifications/progress", progress))
+
+
+def _line_of(relay: Relay) -> bytes:
+    """Return the message of a relay that is due; nothing if it cannot be made: the answers after it must be written."""
+    try:
+        return relay.line()
+    except Exception as error:
+        log_fault("making a progress message", error)
+        return b""
 
 
 class Outbox:
@@ -117,7 +127,7 @@ class Outbox:
                         self._repeat()
                 first = self._waiting.popleft()
                 self._is_writing = True
-                line = first if isinstance(first, bytes) else first.line()
+                line = first if isinstance(first, bytes) else _line_of(first)
             try:
                 self._write(line)
             except OSError:  # the reader has gone, which the main thread sees too

@@ -205,6 +205,8 @@ class Server:
             self._answer(asked, call)
         except ProtocolError as error:
             call.settle(error=error.error)
+        except Exception as error:  # the requests after this one are to be read
+            call.fail(error)
 
     def _answer(self, asked: Message, call: Call) -> None:
         """Answer a request, or have it worked on. Raises ProtocolError."""

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from subdeck.core.mcp import lists
 from subdeck.core.mcp.calls import Call, Calls
 from subdeck.core.mcp.inbox import Inbox
-from subdeck.core.mcp.outbox import Outbox
+from subdeck.core.mcp.outbox import Outbox, Relay
 from subdeck.core.mcp.protocol import Fields, ProtocolError, encode
+from subdeck.core.mcp.server import Server
+from subdeck.core.project import follower
 
+from tests.core.command_line import write_preset
+from tests.factories import open_engine
 from tests.waiting import wait_until
 
 
@@ -96,6 +103,53 @@ def test_nothing_is_told_of_a_dropped_call(ends: tuple[int, int]) -> None:
     assert [{"number": 0}, {"number": 1}] == frames(ends[0], 2)
 
 
+def test_progress_that_cannot_be_written_ends_nothing(ends: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A progress message that cannot be made is left out; the answers after it are written."""
+    monkeypatch.setattr(Relay, "line", lambda _: {}["token"])
+    outbox = Outbox(ends[1])
+    with outbox.progress(7) as relay:
+        assert relay
+        relay.report("thinking")
+    outbox.send({"number": 1})
+    assert [{"number": 1}] == frames(ends[0], 1)
+
+
+def test_a_request_that_fails_unexpectedly_is_answered(ends: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client gets an error in words for a person, and the server reads the next request."""
+    server = Server("mcp-1", Outbox(ends[1]))
+    monkeypatch.setattr("subdeck.core.mcp.server.handshake", lambda _: {}["secret"])
+    for number, method in enumerate(("initialize", "ping")):
+        params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+        server.take(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode())
+    first, second = frames(ends[0], 2)
+    assert first["error"]["message"].startswith("an unexpected error (KeyError)")
+    assert (1, {}) == (second["id"], second["result"])
+
+
+def test_a_watch_of_the_lists_that_fails_begins_again(
+    project_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A client hears of a change although what watches the lists has failed, and stderr says why it did."""
+    engine, changed, left = open_engine(project_dir, agent="offline"), queue.Queue[str](), [KeyError(13)]
+    watch = follower.watch
+
+    def failing(*args: Any) -> Iterator[follower.Changes]:
+        if left:
+            raise left.pop()
+        return watch(*args)
+
+    monkeypatch.setattr(lists, "watch", failing)
+    monkeypatch.setattr(lists, "AGAIN_S", 0.0)
+    given = lists.Lists(engine, changed.put)
+    try:
+        given.prompts()
+        write_preset(project_dir)
+        assert "prompts" == changed.get(timeout=20)
+    finally:
+        given.close()
+    assert "subdeck mcp: an unexpected error (KeyError)" in capsys.readouterr().err
+
+
 def test_flush_waits_for_a_reader_who_reads(ends: tuple[int, int]) -> None:
     """All that was sent arrives, however slowly; and a reader who takes nothing is not waited for."""
     outbox = Outbox(ends[1])
@@ -173,7 +227,7 @@ def test_failing_work_is_answered() -> None:
         calls.cancel_all()
     refused, failed = (error or {} for _, error in answers.taken)
     assert {"code": -32602, "message": "not like this"} == refused
-    assert (-32603, "LookupError: not there") == (failed["code"], failed["message"])
+    assert (-32603, "an unexpected error (LookupError)") == (failed["code"], failed["message"].split("\n")[0])
 
 
 def test_all_calls_can_be_cancelled() -> None:

@@ -14,7 +14,9 @@ from subdeck.core import paths
 from subdeck.core.hosts.carrier import OutOfReach
 from subdeck.core.hosts.code.sending import Brought, CodeCarriage
 from subdeck.core.hosts.protocol import Ack, Answer, Said, Start, Stop, Verb
+from subdeck.core.hosts.relay import __main__ as relay_program
 from subdeck.core.hosts.relay.__main__ import MOST_FILES, allow_many_files
+from subdeck.core.hosts.relay.relay import Relay
 from subdeck.core.hosts.relay.remote import Remote
 from subdeck.core.paths import Project
 from subdeck.core.run import artifacts
@@ -255,3 +257,39 @@ async def test_what_was_given_up_is_ended_however_often_it_takes(project: Projec
         await teller.heard()
         await teller.heard()
         assert told == stops()
+
+
+async def test_a_carrier_that_fails_is_started_again(
+    project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relay whose carrier ends unexpectedly has it carry again, and notes why."""
+    runs = iter([KeyError(13), None])
+    carries = asyncio.Event()
+
+    async def run() -> None:
+        if error := next(runs):
+            raise error
+        carries.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(teller, "run", run)
+    async with relay(project, teller):
+        await asyncio.wait_for(carries.wait(), 20)
+    assert "carry carriers: an unexpected error (KeyError)" in Path(project.relay_log).read_text()
+
+
+def test_a_relay_that_fails_begins_again(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relay continues after an unexpected error with all that is in the files, and says so in its log."""
+    monkeypatch.setattr(relay_program, "AGAIN_S", 0.0)
+    begun: list[Relay] = []
+
+    async def run(self: Relay) -> None:
+        begun.append(self)
+        if len(begun) == 1:
+            raise KeyError(13)
+
+    monkeypatch.setattr(Relay, "run", run)
+    monkeypatch.setattr(relay_program, "allow_many_files", lambda: None)
+    relay_program.main(project.root)
+    assert 2 == len(set(begun))
+    assert "the relay failed and begins again: an unexpected error (KeyError)" in Path(project.relay_log).read_text()

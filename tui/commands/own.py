@@ -8,6 +8,7 @@ import re
 import tempfile
 from typing import TYPE_CHECKING
 
+from ...core.errors import reason
 from ...core.system.files import open_private
 from ...core.text.plain import disarmed, one_line
 from ..actions.own import ANSWER_FILE, CWD, PATCH_FILE, PREFIX, RUN_ID, is_about_run
@@ -66,7 +67,7 @@ class OwnCommands(Commands):
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            return f"{one_line(argv[0], 80)} could not be started: {error}"
+            return f"{one_line(argv[0], 80)} could not be started: {reason(error)}"
         last = b""
         while process.stdout and (piece := await process.stdout.read(PIECE)):
             last = (last + piece)[-KEPT:]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ...core.errors import RunBusy
+from ...core.errors import RunBusy, reason
 from ...core.run.describe import ago, elapsed, known_cost, moment, runs_word, size_text, whereabouts
 from ...core.run.model import RunnerKind
 from ...core.text.plain import one_line
@@ -352,5 +352,5 @@ def _switch(attach: AttachInfo) -> str:
             attach.argv, check=False, capture_output=True, text=True, timeout=SWITCH_SECONDS, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"tmux could not be asked: {error}"
+        return f"tmux could not be asked: {reason(error)}"
     return f"tmux did not switch: {done.stderr.strip()}" if done.returncode else ""

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ...core.errors import reason
 from ..terminal.handover import NO_TERMINAL, hand_over
 from .base import Commands, name_of
 
@@ -71,5 +72,5 @@ def _open_window(argv: Sequence[str]) -> str:
             argv, check=False, capture_output=True, text=True, timeout=TMUX_SECONDS, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"tmux could not be asked: {error}"
+        return f"tmux could not be asked: {reason(error)}"
     return f"tmux opened no window: {done.stderr.strip()}" if done.returncode else ""

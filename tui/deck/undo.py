@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ...core.errors import SubdeckError
+from ...core.errors import SubdeckError, reason
 from ...core.run.describe import size_text
 from ..actions import Action, key_of
 
@@ -68,7 +68,7 @@ async def clean_up_at_start(bridge: Bridge, undo: Undo, actions: Sequence[Action
 
         selection, cleaned = await bridge.call(apply_retention, bridge.engine.project, rule, time.time())
     except (SubdeckError, OSError) as error:
-        bridge.notify(f"Old runs could not be cleaned up: {error}", severity="warning", markup=False)
+        bridge.notify(f"Old runs could not be cleaned up: {reason(error)}", severity="warning", markup=False)
         return
     if cleaned.moved:
         await undo.look()

@@ -9,9 +9,9 @@ from typing import TypeVar
 from msgspec import Struct
 
 from ...core.doctor import Check
-from ...core.errors import SubdeckError
+from ...core.errors import SubdeckError, reason
 from ...core.run.host_states import HostStates
-from ...core.text.decoding import UNDECODABLE, decode
+from ...core.text.decoding import UNDECODABLE, decode, why as undecodable_why
 from ...core.text.plain import one_line
 
 SECONDS = 60.0
@@ -73,6 +73,8 @@ def _asked(cwd: str, words: tuple[str, ...], kind: type[T]) -> T:
             why, hint = one_line(failure.what, 300), one_line(failure.hint, 300)
     except subprocess.TimeoutExpired:
         why, hint = f"no answer in {SECONDS:g} s", ""
-    except (OSError, *UNDECODABLE) as error:
-        why, hint = one_line(str(error), 300), ""
+    except OSError as error:
+        why, hint = one_line(reason(error), 300), ""
+    except UNDECODABLE as error:
+        why, hint = undecodable_why(error), ""
     raise SubdeckError(f"the hosts could not be asked: {why}", hint=hint or "subdeck hosts doctor says what is wrong")

@@ -19,7 +19,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 from textual.worker import Worker
 
-from ...core.errors import BudgetExceeded, SubdeckError
+from ...core.errors import BudgetExceeded, SubdeckError, reason
 from ...core.text.plain import one_line, plain
 from ..actions import KeyContext, bindings
 from ..dialogs.ask import AskScreen, ConfirmScreen
@@ -347,4 +347,4 @@ class LaunchScreen(ModalScreen[str]):
         try:
             await self._remembered.change(change)
         except OSError as error:
-            self._bridge.notify(f"Your choices could not be saved: {error}", severity="warning", markup=False)
+            self._bridge.notify(f"Your choices could not be saved: {reason(error)}", severity="warning", markup=False)

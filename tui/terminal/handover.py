@@ -14,6 +14,8 @@ from typing import Any
 
 from textual.app import App, SuspendNotSupported
 
+from ...core.errors import reason
+
 EDITORS = ("nano", "vi")
 """Looked for when neither VISUAL nor EDITOR names one."""
 PAGERS = ("less", "more")
@@ -43,7 +45,7 @@ def _lent(app: App[Any], program: str, run: Callable[[], str]) -> str:
             try:
                 problem = run()
             except (OSError, ValueError) as error:
-                problem = f"{program} could not be started: {error}"
+                problem = f"{program} could not be started: {reason(error)}"
     except SuspendNotSupported:
         return NO_TERMINAL
     finally:
@@ -135,7 +137,7 @@ def edit_text(app: App[Any], text: str, *, name: str = "task.md") -> tuple[str, 
                 return text, problem
             return file.read_bytes().decode("utf-8", "replace"), ""
         except OSError as error:
-            return text, f"The text could not be edited: {error}"
+            return text, f"The text could not be edited: {reason(error)}"
 
 
 def page_file(app: App[Any], path: str) -> str:

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
-from ...core.errors import SubdeckError
+from ...core.errors import SubdeckError, explained
 from ...core.paths import is_demo
 from ...core.run.describe import moment, runs_word
 from ...core.run.snapshot import Counts, Queued, RunSnapshot
@@ -61,9 +61,9 @@ def farewell(counts: Counts) -> str:
     return f"{runs_word(counts.running)} {verb} still running; subdeck status shows {them}"
 
 
-def format_error(error: Exception) -> str:
+def format_error(error: BaseException) -> str:
     """Return what is wrong, where, and what to do, safe for the screen."""
-    return plain(str(error)) or one_line(type(error).__name__)
+    return plain(str(explained(error)))
 
 
 def brief_error(error: Exception) -> str:
@@ -76,5 +76,4 @@ def notify_failure(node: Widget, event: Worker.StateChanged) -> None:
     error = event.worker.error
     if event.state is WorkerState.ERROR and error is not None:
         log_fault(f"in the worker {event.worker.name or event.worker.group}", error)
-        text = format_error(error) if isinstance(error, Exception) else type(error).__name__
-        node.notify(text, severity="error", markup=False)
+        node.notify(format_error(error), severity="error", markup=False)

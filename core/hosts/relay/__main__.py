@@ -10,6 +10,7 @@ import sys
 import time
 
 from ... import paths
+from ...errors import reason
 from ...system import files
 from ...system.log import log_fault
 from .journal import Journal
@@ -18,6 +19,12 @@ from .relay import Relay, relay_id
 
 TRY_S = 0.5
 """How long the lock is tried: somebody may just be looking whether it is free."""
+MOST_FAILURES = 5
+"""In a row, before the relay ends; whoever looks at its runs starts another."""
+AGAIN_S = 1.0
+"""Seconds before it begins again after a failure, and as many more for each one before."""
+STEADY_S = 60.0
+"""Seconds of work after which a failure is the first of its row."""
 MOST_FILES = 1 << 20
 """What some systems allow beyond that makes programs slow which go through all descriptors."""
 
@@ -39,7 +46,7 @@ def main(root: str) -> None:
     try:
         asyncio.run(_serve(project, journal, lock))
     except Exception as error:
-        journal.note(f"the relay fails: {type(error).__name__}: {error}")
+        journal.note(f"the relay fails: {reason(error)}")
         log_fault("being the relay of a project", error)
         sys.exit(1)
     journal.note("the relay ends")
@@ -61,10 +68,21 @@ async def _serve(project: paths.Project, journal: Journal, lock: int) -> None:
         if task is not None:
             loop.add_signal_handler(number, task.cancel)
     finder = MeansFinder(project, relay_id(project), journal)
+    failures = 0
     try:
         while True:
             relay = Relay(project, finder, journal)
-            await relay.run()
+            began = time.monotonic()
+            try:
+                await relay.run()
+            except Exception as error:  # another one finds all it needs in the files
+                failures = failures + 1 if time.monotonic() - began < STEADY_S else 1
+                if failures > MOST_FAILURES:
+                    raise
+                log_fault("being the relay of a project", error)
+                journal.note(f"the relay failed and begins again: {reason(error)}")
+                await asyncio.sleep(failures * AGAIN_S)
+                continue
             # Whoever leaves a run looks at the lock after that: either they start another relay, or it is found here.
             files.unlock(lock)
             if not relay.has_work() or not _taken(lock):

@@ -50,6 +50,8 @@ class Connections:
         if time.monotonic() - self._read_settings > SETTINGS_S:
             self._read_settings = time.monotonic()
             self._renew_means()
+        if any(task.done() for task in self._carrying):
+            self._errands.run("carry", "carriers", self._carry)  # one has failed, which none should
         for carrier in self.means.carriers:
             for link in carrier.links.values():
                 self._errands.run("follow", f"{carrier.name} {link.key}", partial(self._follow, carrier, link))
@@ -68,9 +70,12 @@ class Connections:
 
     async def _carry(self) -> None:
         """Have the carriers work that there are now, and no others."""
+        failed = [error for task in self._carrying if task.done() and (error := _error_of(task))]
         await ended(self._carrying)
         self._roster.forget_faults()
         self._carrying = [asyncio.create_task(carrier.run()) for carrier in self.means.carriers]
+        if failed:
+            raise failed[0]  # it is noted, and this is done again no sooner than after a pause
 
     async def _follow(self, carrier: Carrier, link: Link) -> None:
         """Take in what a host has to say, as long as it can be asked. Raises OutOfReach, BadMessage."""
@@ -96,3 +101,8 @@ class Connections:
         message = encode(Pull(self._relay, self._have(spool), wait))
         answer = await carrier.call(link.key, Verb.PULL, message, wait + max(reach, _MOST_PATIENCE_S))
         return decode_answer(Verb.PULL, answer)
+
+
+def _error_of(task: asyncio.Task[None]) -> Exception | None:
+    error = None if task.cancelled() else task.exception()
+    return error if isinstance(error, Exception) else None

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Coroutine
 from typing import Any
 
-from ...errors import SubdeckError
+from ...errors import SubdeckError, reason
 from ...system.log import log_fault
 from ..carrier import OutOfReach
 from ..protocol import BadMessage
@@ -72,7 +72,8 @@ class Errands:
         """Write down what went wrong; what nobody expects with its traceback, where somebody wants a log."""
         if not isinstance(error, (OutOfReach, BadMessage, Misfit, SubdeckError, OSError)):
             log_fault(what, error)
-        self._journal.note(f"{what}: {error or type(error).__name__}")
+        is_ours = isinstance(error, (OutOfReach, BadMessage, Misfit)) and str(error)
+        self._journal.note(f"{what}: {error if is_ours else reason(error)}")
 
 
 async def ended(tasks: Collection[asyncio.Task[None]]) -> None:
