@@ -12,6 +12,8 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from itertools import count
 
 from ..errors import SubdeckError
@@ -58,11 +60,12 @@ class Feeder:
     def look(self) -> None:
         """Take what was sent to the runs, and end those that are to be stopped."""
         for run in tuple(self._scripts):
-            run.hear()
-            if reason := run.wanted_end():
-                self._scripts.pop(run).close()
-                run.end(reason)
-                self._replace(run)
+            with self._played_alone(run):
+                run.hear()
+                if reason := run.wanted_end():
+                    self._scripts.pop(run).close()
+                    run.end(reason)
+                    self._replace(run)
 
     def play(self) -> None:
         """Have each run do what is due."""
@@ -70,12 +73,21 @@ class Feeder:
         while self._due and self._due[0][0] <= now:
             _, _, run = heapq.heappop(self._due)
             if run in self._scripts:
-                self._step(run, now)
+                with self._played_alone(run):
+                    self._step(run, now)
         if self._asks_at is not None and now >= self._asks_at:
             self._asks_at = None
             self._requests += 1
             run = self._made.asking(self._requests)
             self._play(run, script.after_request(run, self._requests))
+
+    @contextmanager
+    def _played_alone(self, run: HeldRun) -> Generator[None]:
+        """Leave a run where it is if its files cannot be written; the others play on."""
+        try:
+            yield
+        except OSError:
+            self._scripts.pop(run, None)
 
     def _step(self, run: HeldRun, now: float) -> None:
         if run.child.is_interrupted:

@@ -6,13 +6,17 @@ import os
 from pathlib import Path
 
 import pytest
-from subdeck.core.run.events import AssistantText, Event, ToolCall, ToolResult, UsageReported, encode_event
+from subdeck.core.paths import Project
+from subdeck.core.run.events import AssistantText, Event, Request, ToolCall, ToolResult, UsageReported, encode_event
+from subdeck.core.run.model import RequestKind
 from subdeck.core.system.line_file import CHUNK, Chunk, LineFile
 from subdeck.tui.feed import reader as reading
 from subdeck.tui.feed.lines import View
 from subdeck.tui.feed.reader import Part, RunReader
 from subdeck.tui.transcript.document import FEW, KEPT, Document
 from subdeck.tui.transcript.rows import TextPosition
+
+from tests.factories import make_finished, make_meta
 
 from .fake_engine import stamp
 
@@ -281,3 +285,24 @@ def test_a_huge_event_is_shown_by_its_beginning(tmp_path: Path) -> None:
     after = reader.read()
     assert [part.chunk.lines for part in after.after] == [1]
     assert reader.read().last_seq == 5
+
+
+def test_a_request_names_its_files_as_seen_from_the_run(project_dir: Path) -> None:
+    """The line is short by what the record of the run says; opened, it has the path as the agent gave it."""
+    tree = "/state/subdeck/work/0123456789abcdef/20260101-000000-abcdef/tree"
+    project = Project(str(project_dir))
+    meta = make_finished(project, make_meta(cwd=tree))
+    asked = Request(
+        seq=1,
+        ts=stamp(1),
+        id="q1",
+        kind=RequestKind.PERMISSION,
+        title="wants to change a file",
+        paths=(f"{tree}/a.py",),
+    )
+    path = Path(project.run_dir(meta.run_id), "events.jsonl")
+    path.write_bytes(encode_event(asked))
+    document = opened(LineFile(str(path)))
+    (entry,) = document.rows(0).entries
+    assert "? wants to change a file: a.py" == entry.text
+    assert f"{tree}/a.py" in document.full_text(0)
