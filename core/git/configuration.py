@@ -60,6 +60,7 @@ _PROGRAMS = re.compile(
     r"|uploadpack\.packobjectshook|protocol\..*\.allow|submodule\..*\.update|trailer\..*\.(cmd|command)"
     r"|hook\..*\.(command|event|enabled)|tar\..*\.command|imap\.tunnel|instaweb\..*|guitool\..*|sendemail\..*"
     r"|mailmap\.(file|blob)"
+    r"|lfs\.(extension|customtransfer)\..*|lfs\.(.*\.)?standalonetransferagent"
 )
 """What names a program, a file outside, or a place to fetch from, in the documentation of any git up to 2.52."""
 

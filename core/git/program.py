@@ -31,6 +31,8 @@ _KEPT = frozenset({
 """What a user says about himself and where his own settings are; all else is about another call of git."""
 _FIXED = {
     "GIT_ADVICE": "0",
+    # Empty allows none, whatever a repository allows itself: gits before 2.39.4 do not know GIT_NO_LAZY_FETCH.
+    "GIT_ALLOW_PROTOCOL": "",
     "GIT_ASKPASS": "",
     "GIT_EDITOR": ":",
     "GIT_LITERAL_PATHSPECS": "1",

@@ -18,6 +18,17 @@ _DOT_GIT = ".git"
 _BRANCHES = "refs/heads/"
 _NO_REF = "ref: refs/heads/.invalid"
 """What stands in HEAD where the references are in tables."""
+_READ_FIRST = (
+    "HEAD",
+    "commondir",
+    "config",
+    "config.worktree",
+    "gitdir",
+    "packed-refs",
+    "shallow",
+    "objects/info/alternates",
+)
+"""What git reads of a repository whatever it is asked: it would wait for a pipe there that nobody writes to."""
 _MOVED = "git finds its working tree elsewhere, by its own settings or as its .git is none"
 _NONE_HERE = "not a git repository (or any "
 
@@ -64,6 +75,8 @@ def find(directory: str, *, patience: float = PATIENCE_S) -> Repository | None:
     place = _place_of(here)
     if place is None:
         return None
+    if waits := _waits(place):
+        return Repository(place, trouble=f"git would wait for {one_line(waits)}: it is not a file")
     try:
         answer = Git(here, is_own=True, patience=patience).ask(
             *("rev-parse", "--is-bare-repository", "--show-object-format=storage", "--path-format=absolute"),
@@ -134,6 +147,29 @@ def _place_of(directory: str) -> str | None:
         directory, former = os.path.dirname(directory), directory
         if directory == former:
             return None
+
+
+def _waits(place: str) -> str:
+    """Return a named pipe in the place of a file that git reads in every repository; empty for none."""
+    git_dir = os.path.join(place, _DOT_GIT) if os.path.lexists(os.path.join(place, _DOT_GIT)) else place
+    if os.path.isfile(git_dir):
+        said = files.content(git_dir).removeprefix(b"gitdir:").strip()
+        git_dir = os.path.join(place, os.fsdecode(said))
+    common_dir = os.path.join(git_dir, os.fsdecode(files.content(os.path.join(git_dir, "commondir")).strip()))
+    for directory in dict.fromkeys((git_dir, common_dir)):
+        reference = files.content(os.path.join(git_dir, "HEAD")).removeprefix(b"ref:").strip()
+        for name in (*_READ_FIRST, os.fsdecode(reference) or "HEAD"):
+            path = os.path.join(directory, name)
+            if _is_pipe(path):
+                return os.path.normpath(path)
+    return ""
+
+
+def _is_pipe(path: str) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def _parts_in(directory: str) -> list[bool]:

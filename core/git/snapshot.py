@@ -204,6 +204,8 @@ class Store:
         more: list[Setting] = [*settings]
         if into_repository:
             more.append(("lfs.storage", os.path.join(repository.common_dir, "lfs")))
+        else:
+            more.append(("core.sharedRepository", "0600"))  # as files of ours are, whatever the umask
         return Git(
             repository.root,
             git_dir=self.directory,

@@ -176,9 +176,24 @@ def test_submodules_are_not_entered(tmp_path: Path, canary: Canary) -> None:
     assert [] == canary.song()
 
 
+@pytest.fixture
+def older_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a git that does not know the variable against fetching, as those before 2.39.4."""
+    shim = tmp_path / "older" / "git"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\nunset GIT_NO_LAZY_FETCH\nexec {shutil.which("git")} "$@"\n')
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{shim.parent}:{os.environ['PATH']}")
+
+
 @pytest.mark.parametrize("missing", ["HEAD", "HEAD:a"])
-def test_nothing_is_fetched(tmp_path: Path, canary: Canary, missing: str) -> None:
+@pytest.mark.parametrize("is_older", [False, True])
+def test_nothing_is_fetched(
+    tmp_path: Path, canary: Canary, missing: str, is_older: bool, request: pytest.FixtureRequest
+) -> None:
     """Where objects are missing that a repository promises to fetch, its ways of fetching are not gone."""
+    if is_older:
+        request.getfixturevalue("older_git")
     root = make(tmp_path / "r", FILES)
     name = git(root, "rev-parse", missing)
     (root / ".git/objects" / name[:2] / name[2:]).unlink()
@@ -298,16 +313,25 @@ def test_alternates_are_only_read(tmp_path: Path) -> None:
     assert before == sorted(outside.rglob("*"))
 
 
-@pytest.mark.parametrize("name", ["HEAD", "config", "index", "info/exclude"])
-def test_a_pipe_in_a_repository_keeps_nobody_waiting(tmp_path: Path, name: str) -> None:
-    """Where a file that git reads is a pipe that nobody writes to, it is done without, or told."""
+WAITING = ("HEAD", "config", "packed-refs", "refs/heads/main", "commondir", "shallow", "objects/info/alternates")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_linked"),
+    [*((name, False) for name in (*WAITING, "index", "info/exclude")), ("config", True), ("packed-refs", True)],
+)
+def test_a_pipe_in_a_repository_keeps_nobody_waiting(tmp_path: Path, name: str, is_linked: bool) -> None:
+    """Where a file that git reads is a pipe that nobody writes to, it is done without, or reported before git waits."""
     root = make(tmp_path / "r", {"a": "1"})
-    (root / ".git" / name).unlink()
-    os.mkfifo(root / ".git" / name)
-    repository = find(str(root), patience=0.3)
+    path = root / ".git" / name
+    if is_linked:
+        git(root, "worktree", "add", "-q", str(tmp_path / "w"))
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    repository = find(str(tmp_path / "w" if is_linked else root), patience=30)
     assert repository is not None
-    if name in ("HEAD", "config"):
-        assert "took longer" in repository.trouble
+    if name in WAITING:
+        assert repository.trouble.startswith("git would wait for") and f"{name}: it is not a file" in repository.trouble
     else:
         assert "" == repository.trouble
         assert Store(str(tmp_path / "store")).take(repository, patience=5).tree
