@@ -197,8 +197,11 @@ def _listing(engine: Engine, runs: Sequence[RunSnapshot], chosen: Sequence[RunSn
     omitted = len(chosen) - len(listed)
     rows = [_status_row(engine, run, ANSWER_LENGTH) for run in listed]
     fields = {"counts": msgspec.to_builtins(counts), "runs": rows, "omitted": omitted}
+    contained = ((counts.waiting, "waiting"), (counts.out_of_reach, "out of reach"))
+    open_runs = [f"{number} {word}" for number, word in contained if number]
     ended = f"{counts.completed} completed, {counts.failed} failed, {counts.aborted} aborted"
-    lines = [f"{background_counts(counts)} ({ended})", *(f"- {run_line(run)}" for run in listed)]
+    head = f"{background_counts(counts)} ({', '.join([*open_runs, ended])})"
+    lines = [head, *(f"- {run_line(run)}" for run in listed)]
     return CallResult("\n".join([*lines, f"… and {omitted} older ones"] if omitted else lines), fields, fields)
 
 

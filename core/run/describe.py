@@ -461,9 +461,8 @@ def discarded_words(count: int, size: int) -> str:
 
 
 def background_counts(counts: Counts) -> str:
-    """`bg: 2 running (1 waiting) / 5 total`, the status line of parent agents and of the app."""
-    waiting = f" ({counts.waiting} {WAITS})" if counts.waiting else ""
-    return f"bg: {counts.running} running{waiting} / {counts.total} total{_out_of_reach(counts)}"
+    """`bg: 2 running / 5 total`, the footer of parent agents and of the app; document 000 fixes its form."""
+    return f"bg: {counts.running} running / {counts.total} total"
 
 
 def _out_of_reach(counts: Counts) -> str:

@@ -98,7 +98,7 @@ def test_a_waiting_run_stands_out_in_lists() -> None:
     counts = count([run, make_snapshot(status="running")])
     assert Counts(running=2, total=2, waiting=1) == counts
     assert "2 runs: 2 running (1 waiting)" == describe.counted(counts)
-    assert "bg: 2 running (1 waiting) / 2 total" == describe.background_counts(counts)
+    assert "bg: 2 running / 2 total" == describe.background_counts(counts)
     interrupted = make_snapshot(status="running", interrupted=True)
     assert "◔ interrupted" == describe.state(interrupted)
     assert "waits for what is said next" == describe.doing(interrupted)

@@ -241,7 +241,7 @@ def test_watch_tells_what_a_run_asks() -> None:
     said = f"scout {run.meta.short_id} wants to run a command: rm -rf build — subdeck reply {run.meta.short_id} answers"
     assert asked["notice"]["text"].startswith(said)
     assert {"type", "runId", "notice"} == set(asked)
-    assert "bg: 1 running (1 waiting) / 1 total" == counts["text"]
+    assert ("bg: 1 running / 1 total", 1) == (counts["text"], counts["waiting"])
     assert [] == list(watch.take(update(run)))
     two = changed(run, requests=(permission(1), permission(2, command="make")))
     (more,) = watch.take(update(two))

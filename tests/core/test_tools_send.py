@@ -120,7 +120,7 @@ def test_a_parent_sees_what_its_run_asks(engine: Engine) -> None:
         asked = [{"id": "q1", "kind": "permission", "asks": "wants to run a command: rm -rf build"}]
         assert asked == row["requests"]
         assert 1 == answer.structured["counts"]["waiting"]
-        assert "bg: 1 running (1 waiting) / 1 total" in answer.text
+        assert "bg: 1 running / 1 total (1 waiting, 0 completed" in answer.text
         assert "running, waits for a person's reply" in answer.text
         (shown,) = brief(answer.structured, 10_000, lambda *_: "")["runs"]
         assert (asked, run.run_id) == (shown["requests"], shown["runId"])

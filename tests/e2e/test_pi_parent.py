@@ -79,14 +79,15 @@ def test_a_session_that_delegates(here: Lab) -> None:
 
 @EITHER_PI
 def test_a_session_steers_its_run(here: Lab) -> None:
-    """The footer counts the run that waits for a person; the model gives it another task in the middle of its turn."""
+    """A note says what its run asks; the model gives the run another task in the middle of its turn."""
     for number in (1, 2):
         (here.project / f"more{number}.md").write_text("The token is checked here, too.\n")
     asks = {"preset": "looker", "task": "Where is the token checked? Ask me which file."}
     here.script(called(("background_agent", asks)), said("Wait."))
     with here.parent() as parent:
         parent.prompt("Go.")
-        parent.until(lambda: "bg: 1 running (1 waiting) / 1 total" in parent.footers(), "the footer")
+        parent.until(lambda: parent.notes(), "the note")
+        assert "bg: 1 running / 1 total" in parent.footers()
         (run,) = here.runs
         (note,) = parent.notes()
         assert note.startswith(f"looker {run.name[-6:]} asks: Which file shall I read?")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from subdeck.core.presets.catalog import PresetProblem
-from subdeck.core.run.model import PresetSource, RunReason, RunStatus, Usage
+from subdeck.core.run.events import Request
+from subdeck.core.run.model import LaunchedBy, PresetSource, RequestKind, RunReason, RunStatus, Usage
+from subdeck.core.run.place import Place, PlaceState
 from subdeck.tui.actions import KeyContext
 
 from .deck import opened
@@ -29,6 +31,29 @@ def busy_engine() -> FakeEngine:
     )
     engine.write(run_id(4), *some_events())
     return engine
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_footer_counts_background_runs_alone(size: tuple[int, int]) -> None:
+    """The footer has one form; the header counts all runs and, if it has room, those that somebody waits for."""
+    asks = Request(id="q1", kind=RequestKind.PERMISSION, title="wants to run a command", command="make")
+    away = Place(state=PlaceState.OUT_OF_REACH, host="h07")
+    engine = FakeEngine(
+        a_run(1, meta_background=False, meta_launched_by=LaunchedBy("operator", "cli")),
+        a_run(2, "queued", meta_background=False, meta_launched_by=LaunchedBy("operator", "cli")),
+        a_run(3, meta_background=False, meta_launched_by=LaunchedBy("parent", "mcp")),
+        a_run(4, requests=(asks,), meta_talk=True),
+        a_run(5, elsewhere=True, place=away, meta_runner="hosts"),
+        a_run(6, "completed"),
+    )
+    async with opened(engine, size) as deck:
+        parts = " (1 in a shell, 1 in a parent, 1 out of reach)" if size[0] > 80 else ""
+        await deck.until_text(f"4 running{parts}, 1 queued")
+        assert "1 waiting" in deck.screen_text.splitlines()[0]
+        assert deck.screen_text.splitlines()[-1].startswith(" bg: 2 running / 3 total  ")
+        engine.tell(a_run(1, "failed", meta_background=False))
+        parts = " (1 in a parent, 1 out of reach)" if size[0] > 80 else ""
+        await deck.until_text(f"3 running{parts}, 1 queued")
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -188,7 +188,7 @@ async def test_who_waits_comes_first() -> None:
         first = deck.rows(deck.main.runs)[1]
         assert "?" in first
         assert "wants to run a" in first
-        assert "bg: 2 running (1 waiting) / 5 total" in deck.screen_text
+        assert "bg: 2 running / 5 total  " in deck.screen_text
         await deck.press("]")
         assert deck.main.runs.selected == run_id(2)
         assert "3 need you" in deck.screen_text

@@ -14,7 +14,7 @@ from ...core.run.describe import NOTHING, background_counts, known_cost, tokens
 from ...core.run.snapshot import Counts
 from ...core.text.plain import one_line
 from ..actions import Hint
-from ..runs.store import Need, Totals
+from ..runs.store import Need, RunStore, Totals
 from ..text.cells import two_sided
 from ..text.format import dollars, short_path
 
@@ -66,6 +66,8 @@ class DeckHeader(Widget):
         """For a line that has no room for the reason."""
         self._short_hosts = ""
         """The same for a line that has no room for the slots."""
+        self._short_runs = ""
+        """The same for a line that has no room for what is contained in it."""
         self._told = ""
         """What the tooltip says."""
 
@@ -73,10 +75,18 @@ class DeckHeader(Widget):
         self._short_agent = one_line(f"{agent.name} {agent.version or ''}" if agent else "no agent", 40)
         self._agent = one_line(agent.label if agent else f"no agent: {problem}", 100)
 
-    def show_figures(self, counts: Counts, today: Totals, whole: Totals, costs_key: str) -> None:
-        """Say what runs and what today's runs used; the tooltip says what all did, and which key shows more."""
+    def show_figures(self, counts: Counts, store: RunStore, costs_key: str) -> None:
+        """Show how many runs are running and what today's runs used; the tooltip has the sums of all runs, and the key
+        that shows more.
+        """
+        today, whole = store.today, store.whole
+        in_shell, in_parent = (len(store.waited_for[is_shell]) for is_shell in (True, False))
+        contained = ((in_shell, "in a shell"), (in_parent, "in a parent"), (counts.out_of_reach, "out of reach"))
+        parts = ", ".join(f"{count} {word}" for count, word in contained if count)
         queued = f", {counts.queued} queued" if counts.queued else ""
-        self._runs = f"{counts.running - counts.queued} running{queued}"
+        running = f"{counts.running - counts.queued} running"
+        self._short_runs = f"{running}{queued}"
+        self._runs = f"{running} ({parts}){queued}" if parts else self._short_runs
         spent = _spent(today)
         self._used = f"today {spent}" if spent else ""
         words = (
@@ -143,9 +153,10 @@ class DeckHeader(Widget):
             (self._short_agent, self._needs, self._runs, short_hosts),
             (self._needs, self._runs, short_hosts),
             (self._needs, self._runs),
+            (self._needs, self._short_runs),
         )
         fitting = (words for parts in shorter if len(words := _joined(*parts)) <= room - SHORTEST_PATH)
-        return next(fitting, self._needs or self._runs)
+        return next(fitting, self._needs or self._short_runs)
 
 
 def _joined(*parts: str) -> str:

@@ -294,7 +294,7 @@ class MainScreen(LeanScreen):
         self._look_for_silence()
         self.runs.mark_seen(looked_at)
         store = self.run_store
-        self._header.show_figures(update.counts, store.today, store.whole, key_of("costs", self.actions))
+        self._header.show_figures(update.counts, store, key_of("costs", self.actions))
         self._header.note = self._single_run.note(key_of("back", self.actions))
         self._status.background = update.background
         self._title.show(update.counts)

@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.paths import now_iso
-from ...core.run.model import RunReason, RunStatus
+from ...core.run.model import LauncherKind, RunReason, RunStatus
 from ...core.run.snapshot import RunSnapshot
 from .filter import Flags
 from .seen import NEW, SEEN, Marks
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _REQUESTED = (RunReason.STOPPED, RunReason.KILLED, RunReason.CANCELLED)
 """Ends that somebody asked for: there is nothing to look at."""
+_PARENTS = (LauncherKind.MCP, LauncherKind.PI)
 
 
 class Need(IntEnum):
@@ -92,6 +93,8 @@ class RunStore:
         """The runs of each agent, by its name."""
         self.open_remote: set[str] = set()
         """Those of them that have not ended."""
+        self.waited_for: dict[bool, set[str]] = {True: set(), False: set()}
+        """Running foreground runs, by whether a shell waits for them; else a parent agent does."""
         self.marks = Marks()
         """Which results are read, on disk; changed by methods of this store only."""
         self.changing: dict[str, Changes] = {}
@@ -221,6 +224,7 @@ class RunStore:
         if run.has_ended:
             self._judge(run, time.time())
             self.changing.pop(run.run_id, None)
+        self._put_waited_for(run)
         for snapshot, step in ((old, -1), (run, +1)):
             self._add_up(snapshot, step)
 
@@ -232,13 +236,20 @@ class RunStore:
         self.changing.pop(run_id, None)
         self._conversations.get(run.child_session_id or "", set()).discard(run_id)
         unread = (self.unseen, self.unread, self.handed_over)
-        for noted in (*unread, self.marked, self.waiting, self.remote, self.open_remote):
+        for noted in (*unread, *self.waited_for.values(), self.marked, self.waiting, self.remote, self.open_remote):
             noted.discard(run_id)
         of_agent = self.by_agent[run.meta.agent]
         of_agent.discard(run_id)
         if not of_agent:
             del self.by_agent[run.meta.agent]
         self._add_up(run, -1)
+
+    def _put_waited_for(self, run: RunSnapshot) -> None:
+        meta = run.meta
+        if meta.background:
+            return
+        runs = self.waited_for[meta.launched_by.kind not in _PARENTS]
+        (runs.add if run.status is RunStatus.RUNNING and not run.foreign else runs.discard)(run.run_id)
 
     def _add_up(self, run: RunSnapshot | None, step: int) -> None:
         """Take a run into the sums, or out of them; a foreign one is in none."""
