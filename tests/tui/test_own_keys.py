@@ -14,8 +14,6 @@ from subdeck.tui.actions.keys import keymap, with_own_keys
 from subdeck.tui.actions.table import BY_ID
 from subdeck.tui.dialogs.reading import help_text
 
-from tests.house.key_table import NAMES, names_module
-
 from .deck import opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id
 
@@ -109,11 +107,6 @@ async def test_the_app_opens_with_wrong_settings() -> None:
     async with opened(engine) as deck:
         (told,) = [toast for toast in deck.toasts if "stat" in toast]
         assert all(part in told for part in ("config.yaml:3", 'no column "stat"', "did you mean state?"))
-
-
-def test_the_engine_knows_the_actions() -> None:
-    """The engine's list of actions is current; `python -m tests.house.key_table README.md` writes it."""
-    assert names_module() == NAMES.read_text()
 
 
 @pytest.mark.parametrize(
