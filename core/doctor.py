@@ -24,6 +24,7 @@ from .agents.program import version_numbers
 from .config.settings import Settings
 from .config.workspace import Workspace, load_settings
 from .errors import AgentUnavailable, SettingsError, SubdeckError
+from .launch.preview import obstacles
 from .presets.catalog import discover
 from .run.describe import size_text
 from .run.mark import check_key
@@ -231,6 +232,8 @@ def _presets(workspace: Workspace) -> Iterator[Check]:
     elif not catalog.problems:
         detail = f"none in {', '.join(catalog.places)}"
         yield Check("presets", State.WARN, detail, "subdeck presets shows how to write one")
+    for name, reasons in obstacles(catalog.presets, workspace).items():
+        yield Check("presets", State.WARN, f"{one_line(name)} cannot start: {reasons[0].what}", reasons[0].hint)
     for problem in catalog.problems:
         fix = "" if os.path.isdir(problem.path) else f"edit {shlex.quote(problem.path)}"
         yield Check("presets", State.WARN, f"{problem.where}: {problem.message}", fix)

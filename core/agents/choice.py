@@ -39,8 +39,13 @@ def usual_model(settings: Settings) -> str:
 
 
 def with_role(model: str, settings: Settings) -> str:
-    """Return what a role of the settings stands for, and any other text as it is; empty for a role that is not set."""
-    return settings.roles.get(model[1:], "").strip() if model.startswith("@") else model
+    """Return what a role of the settings stands for, and any other text as it is; empty for a role that is not set, or
+    that names no model itself (`inherit`).
+    """
+    if not model.startswith("@"):
+        return model
+    target = settings.roles.get(model[1:], "").strip()
+    return "" if target == INHERIT else target
 
 
 def installed_agents(settings: Settings) -> tuple[AgentChoice, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -20,8 +20,8 @@ from ..config.settings import Settings
 from ..engine import Engine
 from ..errors import AgentUnavailable, ModelError, UsageError
 from ..launch.model import resolve_model
-from ..launch.preview import Preview, preview, tools_words
-from ..models.catalog import Catalog, Model
+from ..launch.preview import Obstacle, Preview, obstacles, preview, tools_words
+from ..models.catalog import INHERIT, Catalog, Model
 from ..models.resolvers import provider_roles
 from ..presets.catalog import Preset, PresetCatalog
 from ..presets.fields import preset_schema
@@ -31,6 +31,8 @@ from .options import json_option
 from .output import document, note, say, terminal_width
 from .table import Column, table
 
+MARK_COLUMN = Column(1)
+"""Marks presets that cannot start; only if there are any."""
 PRESET_COLUMNS = (Column(40, least=12), Column(8), Column(40, least=8), Column(200, least=16))
 _INDENT = "  "
 PATIENCE_S = 10.0
@@ -84,8 +86,8 @@ Looked for {patterns} in:
 @click.option("--schema", is_flag=True, help="Print a JSON Schema of the frontmatter, for use in an editor.")
 @json_option
 def presets(name: str | None, schema: bool, as_json: bool) -> None:
-    """List the presets with their source and model, and the files that cannot be used; or show one preset in full, with
-    the model, tools and limits that a run would get here.
+    """List the presets with their source and model, marked with ✗ and the reason if they cannot start here, and the
+    files that cannot be used; or show one preset in full, with the model, tools and limits that a run would get here.
     """
     if schema:
         document(preset_schema())
@@ -100,19 +102,37 @@ def presets(name: str | None, schema: bool, as_json: bool) -> None:
         else:
             say(_preset_text(preset, view))
     elif as_json:
+        stopped = obstacles(catalog.presets, engine.workspace)
         problems = [{"path": problem.where, "message": problem.message} for problem in catalog.problems]
-        document({"presets": [_fields(preset, LISTED_FIELDS) for preset in catalog.presets], "problems": problems})
+        listed = [
+            _fields(preset, LISTED_FIELDS) | {"cannotStart": list(map(_why, stopped.get(preset.name, ())))}
+            for preset in catalog.presets
+        ]
+        document({"presets": listed, "problems": problems})
     else:
-        say(_listed(catalog))
+        say(_listed(catalog, obstacles(catalog.presets, engine.workspace)))
 
 
-def _listed(catalog: PresetCatalog) -> str:
+def _why(obstacle: Obstacle) -> str:
+    return one_line("; ".join(filter(None, (obstacle.what, obstacle.hint))))
+
+
+def _listed(catalog: PresetCatalog, stopped: Mapping[str, Sequence[Obstacle]]) -> str:
     if not catalog.presets and not catalog.problems:
         return EMPTY.format(
             patterns=catalog.patterns, places="\n".join(f"  {one_line(place)}" for place in catalog.places)
         )
-    cells = [(preset.name, preset.source, preset.model or "–", preset.description) for preset in catalog.presets]
-    lines = table(PRESET_COLUMNS, cells, terminal_width())
+    cells = [
+        ("✗" * (preset.name in stopped), preset.name, preset.source, preset.model or "–", preset.description)
+        for preset in catalog.presets
+    ]
+    columns = (MARK_COLUMN, *PRESET_COLUMNS)
+    if not stopped:
+        columns, cells = PRESET_COLUMNS, [row[1:] for row in cells]
+    lines = table(columns, cells, terminal_width())
+    for name, reasons in stopped.items():
+        more = f" (and {len(reasons) - 1} more: subdeck presets {one_line(name)})" if len(reasons) > 1 else ""
+        lines.append(f"✗ {one_line(name)} cannot start: {_why(reasons[0])}{more}")
     lines += [f"! {one_line(preset.name)}: {one_line(text)}" for preset in catalog.presets for text in preset.warnings]
     lines += [f"✗ {one_line(problem.where)}: {one_line(problem.message)}" for problem in catalog.problems]
     return "\n".join(lines)
@@ -316,4 +336,4 @@ def _resolved(role: str, agent: AgentChoice, catalog: Catalog | None, settings: 
         model = resolve_model(f"@{role}", None, settings, agent.own_model, catalog=catalog, levels=agent.levels)
     except ModelError as error:
         return {"resolved": None, "thinking": None, "error": error.what}
-    return {"resolved": model.resolved, "thinking": model.thinking, "error": None}
+    return {"resolved": model.resolved or INHERIT, "thinking": model.thinking, "error": None}

@@ -224,7 +224,7 @@ class _Models:
             return None
         if found.resolved:
             return f"{found.resolved}:{found.thinking_level}" if found.thinking_level else found.resolved
-        if not found.error or not ref.startswith("@"):
+        if not found.error or not ref.startswith("@") or ref[1:] in self._engine.settings.roles:
             return None
         where = preset.path if preset and preset.model and not task.model else ARGUMENT
         hint = "name a model as provider/id, or set up the role"

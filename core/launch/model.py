@@ -14,6 +14,7 @@ from ..models.catalog import INHERIT, LEVELS, Catalog, check_text, offered_level
 from ..models.resolvers import PROVIDERS, Probe, Resolver, RolesResolver, ask, installed_resolvers, provider_roles
 from ..paths import agent_dir, user_settings_file
 from ..presets.file import Preset
+from ..run.model import PresetSource
 from ..text.plain import one_line
 
 
@@ -27,6 +28,8 @@ class ResolvedModel(Struct, frozen=True):
     thinking: str | None = None
     notices: tuple[str, ...] = ()
     """What a person should know although it worked."""
+    inherits: bool = False
+    """Whether it is the parent's model, or the agent's own default where none is known."""
 
 
 class _Reference(Struct, frozen=True):
@@ -34,6 +37,8 @@ class _Reference(Struct, frozen=True):
     source: str
     where: str
     """For a person: the file, setting or argument it came from."""
+    preset_source: PresetSource | None = None
+    """Of the preset it came from."""
 
 
 def resolve_model(
@@ -67,19 +72,25 @@ def resolve_model(
     if reference is None:
         model = ResolvedModel("", own_model, "agent") if own_model or has_default else _missing(preset)
     elif reference.source != "call" and reference.text == INHERIT:
-        model = ResolvedModel(INHERIT, (parent or "").strip(), reference.source)
+        model = _inherited(reference, parent)
     elif _is_for_others(reference.text, reference, settings, has_default, is_offered):
         model = _own_default(reference, reference.text)
     else:
         takes_any = own_model and not reference.text.startswith("@")
         model = _resolved(reference, known, () if takes_any else resolvers)
+        if model.inherits:
+            model = _inherited(reference, parent)
     if (
         reference
-        and reference.text != INHERIT
+        and not model.inherits
         and _is_for_others(model.resolved, reference, settings, has_default, is_offered)
     ):
         model = _own_default(reference, model.resolved)
     return _finished(model, preset, own_model, levels)
+
+
+def _inherited(reference: _Reference, parent: str | None) -> ResolvedModel:
+    return ResolvedModel(reference.text, (parent or "").strip(), reference.source, inherits=True)
 
 
 def _is_for_others(
@@ -106,7 +117,10 @@ def wanted_model(call: str | None, preset: Preset | None, settings: Settings) ->
 def _chosen(call: str | None, preset: Preset | None, settings: Settings) -> _Reference | None:
     candidates = (
         _Reference((call or "").strip(), "call", "the model of this call (tool-call argument)"),
-        _Reference(((preset and preset.model) or "").strip(), "preset", preset.path if preset else ""),
+        _Reference(
+            *(((preset and preset.model) or "").strip(), "preset", preset.path if preset else ""),
+            preset.source if preset else None,
+        ),
         _Reference((settings.default_model or "").strip(), "default_model", "the setting default_model"),
     )
     return next((candidate for candidate in candidates if candidate.text), None)
@@ -135,7 +149,7 @@ def _resolved(reference: _Reference, catalog: Catalog | None, resolvers: Sequenc
         if probe.error:
             raise unusable(reference.text, f"cannot be resolved: {probe.error}", _missed(reference, probe))
         if reference.text.startswith("@"):
-            raise unusable(reference.text, "names a role, and no roles are set up here", _role_hint(reference.text))
+            raise unusable(reference.text, "names a role, and no roles are set up here", _role_hint(reference))
         literal = read_literal(reference.text, catalog)
     except ModelError as error:
         where, hint, brief_hint = reference.where, error.hint, error.brief_hint
@@ -147,6 +161,8 @@ def _answered(reference: _Reference, probe: Probe) -> ResolvedModel:
     """Take what a resolver found, once it is known to be what an agent can be told."""
     resolved = (probe.resolved or "").strip()
     level = probe.thinking_level
+    if resolved == INHERIT:
+        return ResolvedModel(reference.text, "", reference.source, inherits=True)
     if not resolved or resolved.startswith("@") or (level is not None and level not in LEVELS):
         raise unusable(
             reference.text,
@@ -162,17 +178,23 @@ def _answered(reference: _Reference, probe: Probe) -> ResolvedModel:
 
 def _missed(reference: _Reference, probe: Probe) -> str:
     if reference.text.startswith("@"):
-        return _role_hint(reference.text)
+        return _role_hint(reference)
     models = (probe.available and probe.available.models) or ()
     some = f"known: {', '.join(models[:20])}" if models else "name one as provider/id that the agent has"
     return one_line(some, 1000)
 
 
-def _role_hint(ref: str) -> str:
-    role = one_line(ref[1:], 40) or "fast"
+def _role_hint(reference: _Reference) -> str:
+    role = one_line(reference.text[1:], 40) or "fast"
+    if reference.preset_source is PresetSource.BUNDLED:
+        other = 'copy the preset with "model: inherit" (b in the app)'
+    elif reference.preset_source is not None:
+        other = 'write "model: inherit" in the preset'
+    else:
+        other = "name a model as provider/id"
     return (
         f'set "{role}" below roles in {user_settings_file()} or in {agent_dir()}/{PROVIDERS},'
-        " or name a model as provider/id"
+        f" as {role}: inherit (the parent's model, else the agent's default) or as a model; or {other}"
     )
 
 
@@ -183,7 +205,14 @@ def _finished(model: ResolvedModel, preset: Preset | None, own_model: str, level
     notices = model.notices
     if wanted != given:
         notices = (*notices, f'thinking "{wanted}" is more than this agent knows: it gets "{given}"')
-    return ResolvedModel(model.requested, own_model or model.resolved, model.source, given, notices)
+    resolved = own_model or model.resolved
+    return ResolvedModel(model.requested, resolved, model.source, given, notices, inherits=model.inherits)
+
+
+def inherits(text: str | None, settings: Settings) -> bool:
+    """Whether a reference stands for the parent's model, by itself or as a role."""
+    name = (text or "").strip()
+    return name == INHERIT or (name.startswith("@") and known_roles(settings).get(name, "").strip() == INHERIT)
 
 
 def known_roles(settings: Settings) -> dict[str, str]:

@@ -11,7 +11,7 @@ from ..agents.choice import choose_agent, model_list, offers, usual_model
 from ..agents.offered import PATIENCE_S, agents_of, context_words, due, models_of, price_words
 from ..config.settings import Settings
 from ..errors import AgentUnavailable
-from ..models.catalog import settings_listing
+from ..models.catalog import INHERIT, settings_listing
 from ..text.plain import one_line
 from .model import known_roles
 
@@ -36,7 +36,7 @@ def model_choices(agent: str | None, settings: Settings) -> tuple[ModelChoice, .
     choices = [
         ModelChoice(role)
         for role, model in known_roles(settings).items()
-        if not agents or any(offers(each, model) for each in agents)
+        if not agents or model == INHERIT or any(offers(each, model) for each in agents)
     ]
     for each in agents:
         choices += _of_agent(each, settings)

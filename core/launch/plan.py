@@ -14,7 +14,6 @@ from ..agents.agent import AgentChoice, Wanted
 from ..agents.choice import AUTO, agent_elsewhere, catalog_of, choose_agent, may_serve, offers, settled
 from ..config.workspace import Workspace
 from ..errors import AgentUnavailable, SubdeckError, UsageError, nearest
-from ..models.catalog import INHERIT
 from ..presets.catalog import Preset, PresetCatalog, discover
 from ..project.ownership import check_own
 from ..run.artifacts import read_result
@@ -43,7 +42,7 @@ from ..runners.process import usable_runner
 from ..text.plain import one_line
 from .child_session import OURS, ChildSession, Keeper, directory_of, own_session, sticky_session
 from .inherit import Inherited, inherit_from, prompt_with_context
-from .model import ResolvedModel, resolve_model, wanted_model
+from .model import ResolvedModel, inherits, resolve_model, wanted_model
 from .placement import NONE_HERE, Placement, placement, refuse_conversation, refuse_worktree
 
 PREVIOUS = "{previous}"
@@ -93,8 +92,15 @@ class Plan:
     Its parts are worked out when they are asked for, once each; each raises a SubdeckError of its own.
     """
 
-    def __init__(self, request: RunRequest, workspace: Workspace, presets: Callable[[], PresetCatalog]) -> None:
-        """`presets` reads the presets to choose from."""
+    def __init__(
+        self,
+        request: RunRequest,
+        workspace: Workspace,
+        presets: Callable[[], PresetCatalog],
+        plan_worktree: Callable[[str, WorktreeFrom], WorktreePlan] | None = None,
+    ) -> None:
+        """`presets` reads the presets to choose from; `plan_worktree` does what `planned` of `work.base` does."""
+        self._plan_worktree = plan_worktree
         self._request = request
         self._workspace = workspace
         self._settings = workspace.settings
@@ -266,7 +272,7 @@ class Plan:
                 )
             from ..work.base import planned
 
-            return planned(self.cwd, wanted), ()
+            return (self._plan_worktree or planned)(self.cwd, wanted), ()
         except UsageError as error:
             if asked:
                 raise
@@ -328,14 +334,15 @@ class Plan:
             parent=parent if is_served else None,
             is_offered=lambda model: offers(agent, model),
         )
-        if is_served or model.requested != INHERIT or agent.own_model:
+        if is_served or not model.inherits or agent.own_model:
             return model
         notice = f"the parent's model, {parent}, cannot be had from {agent.name}, which takes its own default"
         return replace(model, notices=(*model.notices, notice))
 
     def _model_of_parent(self) -> str | None:
         path, preset = self._parent_session(), self.preset
-        if path is None or INHERIT not in (self._settings.default_model, preset and preset.model):
+        named = (self._request.model, preset and preset.model, self._settings.default_model)
+        if path is None or not any(inherits(text, self._settings) for text in named):
             return None
         from ..agents.pi.session import open_conversation
 

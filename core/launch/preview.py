@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
@@ -11,12 +11,13 @@ from msgspec import Struct
 from ..agents.choice import AgentChoice
 from ..config.workspace import Workspace
 from ..config.yaml_tree import check_size, decode
-from ..errors import ContentError, SubdeckError
+from ..errors import ContentError, SubdeckError, UsageError
 from ..presets.catalog import PresetCatalog, Tier, parsed_in, tiers
 from ..presets.file import SUFFIX, Preset, name_line
 from ..presets.places import Place, place_of, preset_places
 from ..presets.write import stem_of
-from ..run.model import Limits, Permissions, PresetSource, RunRequest, Tools
+from ..run.changes import WorktreePlan
+from ..run.model import Limits, Permissions, PresetSource, RunRequest, Tools, WorktreeFrom
 from ..system import files
 from ..text.plain import one_line
 from .model import ResolvedModel
@@ -45,7 +46,7 @@ class Preview(Struct, frozen=True):
 
 def preview(preset: Preset, workspace: Workspace) -> Preview:
     """Work out what a run of a preset would get, without starting anything; the preset need not be on disk."""
-    plan = Plan(RunRequest(task="-", preset=preset.name), workspace, lambda: PresetCatalog((preset,), (), ()))
+    plan = Plan(RunRequest(task="-", preset=preset.name), workspace, _only(preset))
     limits, limit_warnings = plan.limits
     resources = _part(lambda: plan.agent_warnings) or ()
     agent, model, tools = _part(lambda: plan.agent), _part(lambda: plan.model), _part(lambda: plan.tools)
@@ -74,6 +75,56 @@ def run_warnings(preset: Preset, workspace: Workspace) -> tuple[str, ...]:
     """Return what a run of a preset would not get here, and what would keep it from being launched; a line each."""
     view = preview(preset, workspace)
     return tuple(one_line(text.removeprefix(f"{preset.path}: ")) for text in (*view.warnings, *view.problems))
+
+
+class Obstacle(Struct, frozen=True):
+    """Why a run of a preset cannot start here."""
+
+    what: str
+    hint: str = ""
+
+
+def obstacles(presets: Iterable[Preset], workspace: Workspace) -> dict[str, tuple[Obstacle, ...]]:
+    """Return by name why runs of presets cannot start here; presets that can start are left out.
+
+    git is asked once for each kind of worktree, whatever number of presets want one.
+    """
+    worktrees = _Worktrees()
+    found: dict[str, tuple[Obstacle, ...]] = {}
+    for preset in presets:
+        plan = Plan(RunRequest(task="-", preset=preset.name), workspace, _only(preset), worktrees)
+        if problems := plan.problems:
+            found[preset.name] = tuple(_obstacle(problem, preset) for problem in problems)
+    return found
+
+
+def _only(preset: Preset) -> Callable[[], PresetCatalog]:
+    return lambda: PresetCatalog((preset,), (), ())
+
+
+def _obstacle(problem: SubdeckError, preset: Preset) -> Obstacle:
+    is_told = problem.where in ("", preset.path) or problem.where in problem.what
+    return Obstacle(problem.what if is_told else f"{problem.where}: {problem.what}", problem.hint)
+
+
+class _Worktrees:
+    """Plans each kind of worktree of a directory once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, WorktreeFrom], WorktreePlan | UsageError] = {}
+
+    def __call__(self, directory: str, begins: WorktreeFrom) -> WorktreePlan:
+        from ..work.base import planned
+
+        if (directory, begins) not in self._known:
+            try:
+                self._known[directory, begins] = planned(directory, begins)
+            except UsageError as error:
+                self._known[directory, begins] = error
+        known = self._known[directory, begins]
+        if isinstance(known, UsageError):
+            raise known
+        return known
 
 
 def tools_words(preset: Preset, tools: Tools | None) -> str:

@@ -16,7 +16,7 @@ from ..paths import agent_dir
 from ..system import files
 from ..text.decoding import UNDECODABLE, decode, why
 from ..text.plain import one_line
-from .catalog import Catalog, read_literal
+from .catalog import INHERIT, Catalog, read_literal
 
 PROVIDERS = "providers.json"
 """A file of pi's, in the agent's directory, that may hold roles."""
@@ -38,7 +38,7 @@ class Probe(Struct, rename="camel"):
     ref: str
     """As written, without blanks around it."""
     resolved: str | None = None
-    """`provider/id`, what the agent is told."""
+    """`provider/id`, what the agent is told; or `inherit`."""
     model: Any = None
     """Any object that stands for the model; a text `provider/id` counts as `resolved` too."""
     thinking_level: str | None = None
@@ -140,7 +140,11 @@ class RolesResolver:
         if not roles:
             return
         try:
-            literal = read_literal(_target(probe.ref, roles), self._catalog)
+            target = _target(probe.ref, roles)
+            if target == INHERIT:
+                probe.resolved = probe.model = INHERIT
+                return
+            literal = read_literal(target, self._catalog)
         except ModelError as error:
             probe.error = one_line(error.advice, 1000)
             return
@@ -150,7 +154,7 @@ class RolesResolver:
 
 
 def _target(ref: str, roles: Mapping[str, str]) -> str:
-    """Return the model that a role points to; raise ModelError for none, or for another role."""
+    """Return the model that a role points to, or `inherit`; raise ModelError for none, or for another role."""
     if ref[1:] not in roles:
         names = [f"@{name}" for name in sorted(roles)]
         near = nearest(ref, names, cutoff=0.6)

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.config.workspace import Workspace
-from subdeck.core.errors import ModelError, PresetError
+from subdeck.core.errors import ModelError, PresetError, SubdeckError
+from subdeck.core.launch.plan import plan_all
 from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import discover
 from subdeck.core.presets.file import Preset, read_preset
 from subdeck.core.presets.places import BUNDLED, preset_places
 from subdeck.core.presets.write import bundled_presets, copy_bundled, needs_model
-from subdeck.core.run.model import PresetSource
+from subdeck.core.run.model import PresetSource, RunRequest
 
 ON = Settings(bundled_presets=True)
 
@@ -53,6 +54,20 @@ def test_on_by_a_setting(project: Project) -> None:
     assert ((), BUNDLED) == (catalog.problems, catalog.places[-1])
 
 
+def test_an_unset_role_names_both_ways_out(project: Project) -> None:
+    """Explore without its role is an error that names the role and the copy; with `fast: inherit` it starts."""
+    request = RunRequest(task="look", preset="Explore")
+    (error,) = _problems(request, project, ON)
+    assert 'the model "@fast" names a role, and no roles are set up here' == error.what
+    assert "as fast: inherit (the parent's model, else the agent's default)" in error.hint
+    assert 'copy the preset with "model: inherit" (b in the app)' in error.hint
+    assert () == _problems(request, project, Settings(bundled_presets=True, roles={"fast": "inherit"}))
+
+
+def _problems(request: RunRequest, project: Project, settings: Settings) -> tuple[SubdeckError, ...]:
+    return plan_all([request], Workspace(project, project.root, settings))[0].problems
+
+
 @pytest.mark.parametrize("nearer", ["project", "dir", "global"])
 def test_the_most_specific_wins(project: Project, home: Path, nearer: str) -> None:
     """A preset of that name in any of the user's places stands in for the bundled one."""
@@ -83,7 +98,12 @@ def test_what_explore_is() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "expected"),
-    [(Settings(), True), (Settings(roles={"fast": "a/b"}), False), (Settings(roles={"fast": "@x"}), True)],
+    [
+        (Settings(), True),
+        (Settings(roles={"fast": "a/b"}), False),
+        (Settings(roles={"fast": "@x"}), True),
+        (Settings(roles={"fast": "inherit"}), False),
+    ],
 )
 def test_a_copy_asks_for_a_model(settings: Settings, expected: bool) -> None:
     """A model is asked for exactly when the role of the preset does not lead to one."""

@@ -227,11 +227,32 @@ def test_presets_are_listed_with_their_problems(project_dir: Path) -> None:
     assert document["presets"] == [
         {
             "name": "scout", "source": "project", "path": str(path), "description": "looks around", "model": "a/b",
-            "form": "", "tools": ["read", "grep"], "warnings": [],
+            "form": "", "tools": ["read", "grep"], "warnings": [], "cannotStart": [],
         }
     ]  # fmt: skip
     (problem,) = document["problems"]
     assert ["message", "path"] == sorted(problem)
+
+
+def test_presets_that_cannot_start_are_marked(project_dir: Path, home: Path) -> None:
+    """A preset that cannot start here is marked in the list, in JSON and by doctor, with the reason and the way out."""
+    write_preset(project_dir)
+    write_preset(project_dir, "quick", extra='model: "@fast"\n')
+    write_preset(project_dir, "boxed", extra="sticky: true\nworktree: true\n")
+    done = subdeck("presets", cwd=project_dir, COLUMNS="200")
+    assert 0 == done.code
+    rows, reasons = done.out.splitlines()[:3], done.out.splitlines()[3:]
+    assert ["✗  boxed", "✗  quick", "   scout"] == [row[:8] for row in rows]
+    assert reasons[0].startswith("✗ boxed cannot start: the preset is sticky")
+    what = 'the model "@fast" names a role, and no roles are set up here'
+    assert reasons[1].startswith(f"✗ quick cannot start: {what}; set")
+    assert "fast: inherit" in reasons[1]
+    listed = subdeck("presets", "--json", cwd=project_dir).document["presets"]
+    by_name = {one["name"]: one["cannotStart"] for one in listed}
+    assert ([], [reasons[1].removeprefix("✗ quick cannot start: ")]) == (by_name["scout"], by_name["quick"])
+    looked = subdeck("doctor", cwd=project_dir)
+    assert 0 == looked.code
+    assert f"! warn     presets   quick cannot start: {what}" in looked.out
 
 
 def test_one_preset_is_shown_whole(project_dir: Path) -> None:

@@ -67,7 +67,7 @@ def test_the_default_may_be_the_parents(parent: str | None, resolved: str) -> No
     """`default_model: inherit` is the parent's model, and without a known one the agent's own default."""
     model = resolve_model(None, preset(None), Settings(default_model="inherit"), parent=parent)
 
-    assert ResolvedModel("inherit", resolved, "default_model") == model
+    assert ResolvedModel("inherit", resolved, "default_model", inherits=True) == model
 
 
 @pytest.mark.parametrize(("parent", "resolved"), [("a/b", "a/b"), (None, "")])
@@ -75,7 +75,7 @@ def test_a_preset_may_take_the_parents(parent: str | None, resolved: str) -> Non
     """`model: inherit` in a preset goes before the setting `default_model`, and needs no parent."""
     model = resolve_model(None, preset("inherit"), Settings(default_model="c/d"), parent=parent)
 
-    assert ResolvedModel("inherit", resolved, "preset") == model
+    assert ResolvedModel("inherit", resolved, "preset", inherits=True) == model
 
 
 def test_a_call_does_not_inherit() -> None:

@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from subdeck.core.agents.choice import with_role
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import ModelError
-from subdeck.core.launch.model import ResolvedModel, resolve_model
+from subdeck.core.launch.model import ResolvedModel, inherits, resolve_model
 from subdeck.core.models.resolvers import Available, Probe, RolesResolver, provider_roles
 
 from tests.core.models import catalog
@@ -145,3 +146,14 @@ def test_another_agent_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PI_CODING_AGENT_DIR", str(tmp_path))
 
     assert {"fast": "openai/gpt"} == provider_roles()
+
+
+@pytest.mark.parametrize(("parent", "model"), [("anthropic/haiku", "anthropic/haiku"), (None, "")])
+@pytest.mark.parametrize("call", ["@fast", None])
+def test_a_role_may_be_inherited(call: str | None, parent: str | None, model: str) -> None:
+    """A role that stands for `inherit` is the parent's model, and without a known one the agent's own default."""
+    settings = Settings(roles={"fast": "inherit"}, default_model="@fast")
+    source = "call" if call else "default_model"
+    expected = ResolvedModel("@fast", model, source, inherits=True)
+    assert expected == resolve_model(call, None, settings, catalog=KNOWN, parent=parent)
+    assert ("", True, False) == (with_role("@fast", settings), inherits("@fast", settings), inherits("@slow", settings))
