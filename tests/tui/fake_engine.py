@@ -271,6 +271,9 @@ class FakeEngine:
         self.moved: list[tuple[str, int]] = []
         self.files: dict[str, str] = {}
         """Of every run, name to path."""
+        self.faults: list[Exception] = []
+        """What following the runs fails with next."""
+        self._was_followed = False
         self._queue: queue.Queue[Update] = queue.Queue()
         self._queue.put(self._update(tuple(runs), presets_changed=True))
 
@@ -414,7 +417,12 @@ class FakeEngine:
         """There is nothing old in the trash."""
 
     def updates(self, stop: Stop, *, shown: Callable[[], Container[str]] | None = None) -> Iterator[Update]:
+        if self._was_followed:
+            yield self._update(tuple(self.runs.values()), presets_changed=True)
+        self._was_followed = True
         while not stop.is_set():
+            if self.faults:
+                raise self.faults.pop()
             try:
                 yield self._queue.get(timeout=0.02)
             except queue.Empty:

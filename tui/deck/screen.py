@@ -28,6 +28,7 @@ from ..feed.messages import (
     SpendingRead,
     TranscriptRead,
     UnseenFound,
+    UpdatesStopped,
 )
 from ..feed.reader import last_lines
 from ..notices import Notices, answer_key
@@ -361,6 +362,12 @@ class MainScreen(LeanScreen):
         else:
             what = "The project directory was moved or deleted: bring it back, or start subdeck where it is now."
             self.notify(what, severity="error", markup=False)
+
+    @on(UpdatesStopped)
+    def show_stopped(self, message: UpdatesStopped) -> None:
+        """Say in the first line that what is shown is old; the next update takes it away."""
+        self._header.note = plain(message.what)
+        self.notices.add(plain(message.what), "error")
 
     @on(EngineFailed)
     def show_failure(self, message: EngineFailed) -> None:

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from msgspec import structs
@@ -14,10 +15,10 @@ from textual import on
 from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
-from ...core.errors import SubdeckError
+from ...core.errors import SubdeckError, reason
 from ...core.system.log import log_fault
-from ...core.text.plain import plain
 from ..terminal.process import freeze_once
+from ..text.format import format_error
 from .lines import View
 from .messages import (
     AgentChosen,
@@ -28,6 +29,7 @@ from .messages import (
     SpendingRead,
     TranscriptRead,
     UnseenFound,
+    UpdatesStopped,
 )
 from .reader import RunReader
 
@@ -176,7 +178,10 @@ class Bridge(Widget):
         self._project_is_here = os.path.isdir(self.engine.project.root)
         self._read_presets()
         unseen: frozenset[str] | None = None
-        for update in self.engine.updates(self._stop, shown=self._shown_runs):
+        from ...core.project.resuming import steady  # after the first paint
+
+        updates = partial(self.engine.updates, self._stop, shown=self._shown_runs)
+        for update in steady(updates, self._stop, self._updates_stopped):
             if self._stop.is_set():
                 return
             if unseen is None:  # not before the first update, or nobody is told of what ends between the two
@@ -197,6 +202,9 @@ class Bridge(Widget):
                 self._pending = merged(self._pending, update)
             if is_first:
                 self.call_later(self._take_when_due)
+
+    def _updates_stopped(self, error: Exception, seconds: float) -> None:
+        self.post_message(UpdatesStopped(f"Updates stopped: {reason(error)}. Retrying in {seconds:g} s"))
 
     def _shown_runs(self) -> tuple[str, ...]:
         """Return the runs that are read along: of the others the list shows a line each."""
@@ -226,7 +234,7 @@ class Bridge(Widget):
         try:
             self.post_message(PresetsRead(self.engine.presets()))
         except (SubdeckError, OSError) as error:
-            self.post_message(EngineFailed(f"The presets could not be read: {error}"))
+            self.post_message(EngineFailed(f"The presets could not be read: {reason(error)}"))
         try:
             self.post_message(AgentChosen(self.engine.agent()))
         except SubdeckError as error:
@@ -237,7 +245,7 @@ class Bridge(Widget):
         try:
             unseen = tuple(run for run in self.engine.unseen() if self.readonly or self.engine.claim(run))
         except (SubdeckError, OSError) as error:
-            self.post_message(EngineFailed(f"What ended unseen could not be read: {error}"))
+            self.post_message(EngineFailed(f"What ended unseen could not be read: {reason(error)}"))
             return frozenset()
         if unseen:
             self.post_message(UnseenFound(unseen))
@@ -252,7 +260,7 @@ class Bridge(Widget):
                 if run.meta.background:
                     self.engine.claim(run)
         except (SubdeckError, OSError) as error:
-            self.post_message(EngineFailed(f"The session's file could not be written: {error}"))
+            self.post_message(EngineFailed(f"The session's file could not be written: {reason(error)}"))
 
     def _take_when_due(self) -> None:
         if self._waiting:
@@ -352,4 +360,4 @@ class Bridge(Widget):
         error = event.worker.error
         if event.state is WorkerState.ERROR and error is not None and not self._stop.is_set():
             log_fault(f"in the worker {event.worker.name or event.worker.group}", error)
-            self.post_message(EngineFailed(plain(str(error)) or type(error).__name__))
+            self.post_message(EngineFailed(format_error(error)))

@@ -74,6 +74,14 @@ class EngineFailed(Message):
         self.what = what
 
 
+class UpdatesStopped(Message):
+    """The runs are not followed now, until the next `RunsChanged`; `what` is for a person."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.what = what
+
+
 class TranscriptRead(Message):
     """The next piece of the shown run's transcript."""
 
