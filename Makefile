@@ -10,6 +10,8 @@ SET_UP := sh tests/house/set_up.sh
 BIN := $(CURDIR)/.venv/bin
 TEST_ENV := PATH="$(BIN):$$PATH" SUBDECK_TEST_PI="$(CURDIR)/.cache/pi-0.73.1/node_modules/.bin/pi"
 NEWEST := $(CURDIR)/.cache/newest-venv
+SYSTEM := $(CURDIR)/.cache/system-venv
+STREAMS := $(patsubst %,tests/core/test_%.py,*stream* *recordings updates lines replay codex_fuzz)
 QUICK := -m pytest -n 2 -m "not (tmux or pi or agents or npm or cluster or processes or app or fuzz)" $(ARGS)
 PYRIGHT_ENV := PATH="$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1
 # What make tells its children is not for the app, whose runs may call make themselves.
@@ -19,7 +21,7 @@ help:
 	@echo "make run [DIR=directory]   open the app on a directory (default: here)"
 	@echo "make test [ARGS=…]         run the tests; ARGS go to pytest"
 	@echo "make quick [ARGS=…]        run the tests that need no tmux, pi or npm and start little: a minute at most"
-	@echo "make check                 format, lint, types, import contracts, sizes, tests, a short sweep; quick tests on a newer Python"
+	@echo "make check                 format, lint, types, import contracts, sizes, tests, a short sweep; some on an older and a newer Python"
 	@echo "make format                rewrite the code in the one format"
 	@echo "make bench [ARGS=…]        measure a non-editable install"
 	@echo "make soak [ARGS=…]         kill and fault every process of real runs at random; check what is left of them"
@@ -53,6 +55,8 @@ check:
 	@"$(BIN)/python" -m tests.house.sizes
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory soak-short
+	@$(SET_UP) system
+	@test ! -d "$(SYSTEM)" || { echo "streams on $$("$(SYSTEM)/bin/python" --version)"; $(TEST_ENV) "$(SYSTEM)/bin/python" -m pytest -n 2 $(STREAMS); }
 	@$(SET_UP) newest
 	@test ! -d "$(NEWEST)" || { echo "on $$("$(NEWEST)/bin/python" --version)"; $(TEST_ENV) "$(NEWEST)/bin/python" $(QUICK); }
 

@@ -15,8 +15,22 @@ UPDATE_MOST = 1024 * 1024
 _WITHIN = 1024
 """Bytes from the beginning of a line within which the delta begins."""
 
-# Compiled at its first use, when the child has been started already.
-_CUT_ESCAPE = rb"(?<!\\)((?:\\\\)*)\\(?:u[0-9a-fA-F]{0,3})?$"
+_BEHIND = 256
+"""Bytes behind the text that are looked at where they tell whose text it is."""
+
+_BACKSLASH = ord("\\")
+
+_HALF_ESCAPE = 5
+"""The most bytes that an escape has that is cut: a backslash, `u` and three digits."""
+
+BEGUN = rb'(?P<text>[^"\\]*(?:\\.[^"\\]*){0,1000})'
+"""The inside of a JSON string up to its closing quote or to the end of what is there, or as far as so many escapes go:
+matching takes memory for each of them."""
+
+QUOTED = rb'(?=([^"\\]*(?:\\.[^"\\]*)*))\1"'
+"""The inside of a JSON string, as group 1, and its closing quote. What was looked ahead at is never given back byte by
+byte, so that a string without an end takes no longer than one with it. Possessive quantifiers would say the same, but
+Python 3.11.0 to 3.11.4 lose characters there. Both need DOTALL."""
 
 
 class Updates(Struct, frozen=True):
@@ -28,8 +42,11 @@ class Updates(Struct, frozen=True):
     """What the delta of one that brings text begins with. Quotes inside JSON strings are escaped, so no text that a
     model or a tool wrote can look like it."""
     delta: re.Pattern[bytes] | None = None
-    """Matches from the marker on. Its group `text` is the new text, still escaped; where another one, `start`, matched
+    """Matches from the marker on, and ends with `BEGUN`: the new text, still escaped. Where another group matched
     instead, a block of text begins. It must not ask for what stands behind the text: the line may be cut anywhere."""
+    behind: re.Pattern[bytes] | None = None
+    """Matches behind the text, from its closing quote on, where the text belongs to the message; None if it always
+    does."""
     several: re.Pattern[bytes] | None = None
     """Matches whole lines of them that follow one another, each with its newline. An agent that writes many short ones
     is read at the speed of this and the next pattern; without it they are taken one by one."""
@@ -41,7 +58,8 @@ class Updates(Struct, frozen=True):
         if end - start <= UPDATE_HEAD:
             return end
         found = self._match(content, start, min(end, start + UPDATE_MOST))
-        return min(end, max(start + UPDATE_HEAD, found.end() + 1 if found else 0))
+        after = found[1] + 1 + (_BEHIND if self.behind else 0) if found else 0
+        return min(end, max(start + UPDATE_HEAD, after))
 
     def run_end(self, content: bytes, start: int) -> int:
         """Return where the whole lines of them end that begin at `start`; `start` where they are taken one by one."""
@@ -52,28 +70,45 @@ class Updates(Struct, frozen=True):
         """Return the new text in the head of a line, as it is escaped there and as much of it as is there, or in
         several lines; nothing when a block of text begins, None when they are about something else.
         """
-        if self.deltas:
-            if texts := self.deltas.findall(lines):
-                return b"".join(texts)
-            if lines.endswith(b"}"):
-                return None  # it is not cut, so that another pattern would find no more
+        if self.deltas and b"\n" in lines:
+            return b"".join(self.deltas.findall(lines)) or None
         found = self._match(lines, 0, len(lines)) if lines.startswith(self.prefixes[:1]) else None
         if found is None:
             return None
-        text: bytes | None = found["text"]
-        if text is None:
+        start, end = found
+        if start < 0:
             return b""
-        if found.end() < len(lines):
-            return text
-        return re.sub(_CUT_ESCAPE, rb"\1", text.decode("utf-8", "ignore").encode())
+        text = lines[start:end]
+        if end == len(lines):
+            text = _without_half_escape(text).decode("utf-8", "ignore").encode()
+        elif self.behind and not self.behind.match(lines, end):
+            return None
+        return text or None
 
     def is_open(self, line: bytes) -> bool:
         """Tell whether a line ends within the text that it brings."""
         found = self._match(line, 0, len(line)) if line.startswith(self.prefixes[:1]) else None
-        return found is not None and found.end() == len(line)
+        return found is not None and found[1] == len(line)
 
-    def _match(self, content: bytes, start: int, end: int) -> re.Match[bytes] | None:
-        if self.delta is None:
+    def _match(self, content: bytes, start: int, end: int) -> tuple[int, int] | None:
+        """Return where the new text of a line begins, -1 for a new block, and where it ends: at its closing quote, or
+        with the line.
+        """
+        if self.delta is None or (position := content.find(self.marker, start, start + _WITHIN)) < 0:
             return None
-        position = content.find(self.marker, start, start + _WITHIN)
-        return self.delta.match(content, position, end) if position >= 0 else None
+        if (found := self.delta.match(content, position, end)) is None:
+            return None
+        stop = found.end()
+        if stop < end and content[stop] == _BACKSLASH:
+            rest = content[stop:end].replace(rb"\\", b"..").replace(rb"\"", b"..").find(b'"')
+            stop = stop + rest if rest >= 0 else end
+        return found.start("text"), stop
+
+
+def _without_half_escape(text: bytes) -> bytes:
+    """Leave out the beginning of an escape at the end of a text; an escaped backslash begins none."""
+    backslash = text.rfind(b"\\", -_HALF_ESCAPE)
+    if backslash < 0 or not re.fullmatch(rb"(?:u[0-9a-fA-F]{0,3})?", text[backslash + 1 :]):
+        return text
+    before = text[:backslash]
+    return text if (len(before) - len(before.rstrip(b"\\"))) % 2 else before

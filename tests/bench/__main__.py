@@ -16,6 +16,7 @@ ENGINE = (
     "start_up",
     "first_request",
     "wrapper",
+    "unmatched",
     "following",
     "many_runs",
     "searching",

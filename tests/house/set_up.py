@@ -23,6 +23,9 @@ CACHE = ROOT / ".cache"
 BENCH_VENV = CACHE / "bench-venv"
 NEWEST_VENV = CACHE / "newest-venv"
 """Of the newest Python at hand; only there when that is newer than the one of `.venv`."""
+SYSTEM_VENV = CACHE / "system-venv"
+"""Of the system's own Python; only there when that is another version than the one of `.venv`."""
+SYSTEM_PYTHON = "/usr/bin/python3"
 CONSTRAINTS = ROOT / "constraints.txt"
 """The versions that the tests are known to pass with: `pip freeze` of `.venv` when everything was green."""
 STAMP = "set-up.json"
@@ -296,6 +299,37 @@ def set_up_newest() -> None:
         say(f"no Python newer than 3.{sys.version_info.minor} is on PATH, so the tests run on that one only")
 
 
+def system_python(python: str = SYSTEM_PYTHON) -> tuple[int, ...]:
+    """Return the version of the system's Python; nothing if there is none."""
+    check = [python, "-c", "import sys; print(*sys.version_info[:3])"]
+    try:
+        version = subprocess.run(check, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
+    except OSError:
+        return ()
+    return tuple(map(int, version.split()))
+
+
+def set_up_system() -> None:
+    """Install the project for the system's Python, or say why not: Debian 12 has 3.11.2, whose `re` has defects."""
+    version, reason = system_python(), ""
+    if version < (3, 11):
+        reason = f"{SYSTEM_PYTHON} is not there, or older than 3.11"
+    elif version == sys.version_info[:3]:
+        reason = f"{SYSTEM_PYTHON} is the version that the other tests run on"
+    if reason:
+        shutil.rmtree(SYSTEM_VENV, ignore_errors=True)
+        say(f"{reason}, so the tests of streams run on one Python only")
+        return
+    try:
+        if subprocess.run([SYSTEM_PYTHON, "-c", "import ensurepip"], capture_output=True).returncode:
+            package = f"python{version[0]}.{version[1]}-venv"
+            install_debian([package], f"{SYSTEM_PYTHON} cannot make virtual environments without the package")
+        install_project("[dev]", SYSTEM_VENV, SYSTEM_PYTHON)
+    except SetUpError as error:
+        shutil.rmtree(SYSTEM_VENV, ignore_errors=True)
+        say(f"{error}\n  (continuing without it: the tests of streams run on one Python only)")
+
+
 def set_up_app() -> None:
     install_project("")
 
@@ -355,6 +389,7 @@ LEVELS = {
     "quick": set_up_quick,
     "test": set_up_test,
     "newest": set_up_newest,
+    "system": set_up_system,
     "bench": set_up_bench,
     "soak": set_up_soak,
     "screenshots": set_up_screenshots,

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import re
 
-from ..updates import Updates
+from ..updates import BEGUN, QUOTED, Updates
 
 _DELTA = rb'\{"type":"stream_event","event":\{"type":"content_block_delta"'
 _THINKING = rb'\{"type":"system","subtype":"thinking_tokens"'
 _TEXT = rb'\{"type":"text_delta","text":"'
-_CHARACTERS = rb'[^"\\]*+(?:\\.[^"\\]*+)*+'
+_OF_THE_MESSAGE = rb'\}\},"session_id":"[^"]*","parent_tool_use_id":null'
+"""What a nested agent writes has the id of its call there."""
 
 UPDATES = Updates(
     (b'{"type":"stream_event","event":{"type":"content_block_delta"', b'{"type":"system","subtype":"thinking_tokens"'),
     b'{"type":"text_delta","text":"',
-    re.compile(_TEXT + rb"(?P<text>" + _CHARACTERS + rb")", re.DOTALL),
-    several=re.compile(rb"(?:(?:" + _DELTA + rb"|" + _THINKING + rb")[^\n]*+\n)++"),
-    # What a nested agent writes has the id of its call there.
-    deltas=re.compile(
-        _TEXT + rb"(" + _CHARACTERS + rb')"\}\},"session_id":"[^"]*+","parent_tool_use_id":null', re.DOTALL
-    ),
+    re.compile(_TEXT + BEGUN, re.DOTALL),
+    behind=re.compile(rb'"' + _OF_THE_MESSAGE),
+    several=re.compile(rb"(?:(?:" + _DELTA + rb"|" + _THINKING + rb")[^\n]*\n)+"),
+    deltas=re.compile(_TEXT + QUOTED + _OF_THE_MESSAGE, re.DOTALL),
 )
 
 TOOLS = {"read": "Read", "grep": "Grep", "find": "Glob", "ls": "Glob", "bash": "Bash", "edit": "Edit", "write": "Write"}

@@ -12,7 +12,7 @@ from ...run.model import NoticeLevel, RunReason
 from ...run.outcome import FINALIZE_TOOL, fault_of
 from ...text.plain import one_line
 from ..json_lines import decode, mapping, string
-from ..updates import Updates
+from ..updates import BEGUN, QUOTED, Updates
 from .faults import fault_words, reconnecting
 from .items import command_of
 from .stream import CodexStream, warning
@@ -21,7 +21,7 @@ from .tokens import Tokens
 
 _METHOD = re.compile(rb'\{"method":"([A-Za-z/]{1,80})",("id":)?')
 _DELTA = b'{"method":"item/agentMessage/delta","params":{"threadId":"'
-_TEXT = rb'"delta":"(?P<text>[^"\\]*+(?:\\.[^"\\]*+)*+)'
+_TEXT = b'"delta":"'
 UPDATES = Updates(
     prefixes=(
         b'{"method":"item/agentMessage/delta"',
@@ -32,12 +32,12 @@ UPDATES = Updates(
         b'{"method":"item/plan/delta"',
         b'{"method":"turn/diff/updated"',
     ),
-    marker=b'"delta":"',
-    delta=re.compile(_TEXT, re.DOTALL),
+    marker=_TEXT,
+    delta=re.compile(_TEXT + BEGUN, re.DOTALL),
     several=re.compile(
-        re.escape(_DELTA) + rb'(?P<thread>[^"\n]*+)"[^\n]*+\n(?:' + re.escape(_DELTA) + rb'(?P=thread)"[^\n]*+\n)*+'
+        re.escape(_DELTA) + rb'(?P<thread>[^"\n]*)"[^\n]*\n(?:' + re.escape(_DELTA) + rb'(?P=thread)"[^\n]*\n)*'
     ),
-    deltas=re.compile(_TEXT.replace(b"?P<text>", b"") + b'"', re.DOTALL),
+    deltas=re.compile(_TEXT + QUOTED, re.DOTALL),
 )
 
 _DECLINED: dict[str, dict[str, Any]] = {

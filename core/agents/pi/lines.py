@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ...text.decoding import UNDECODABLE, decoder
 from ..json_lines import mapping, string
-from ..updates import Updates
+from ..updates import BEGUN, Updates
 
 _KIND = re.compile(rb'\{"type":"(\w{1,40})"(?:,"message":\{"role":"(\w{1,20})")?')
 _UPDATE = b'"assistantMessageEvent":{"type":"'
@@ -19,9 +19,7 @@ UPDATES = Updates(
     (b'{"type":"message_update"', b'{"type":"tool_execution_update"'),
     _UPDATE,
     re.compile(
-        _UPDATE + rb'text_(?:(?P<start>start)"|delta","contentIndex":\d{1,9},"delta":"'
-        rb'(?P<text>[^"\\]*+(?:\\.[^"\\]*+)*+))',
-        re.DOTALL,
+        _UPDATE + rb'text_(?:(?P<start>start)"|delta","contentIndex":\d{1,9},"delta":"' + BEGUN + rb")", re.DOTALL
     ),
 )
 
