@@ -68,7 +68,7 @@ def _to_list(command: Sequence[str], directory: str) -> tuple[float, float, floa
     with subprocess.Popen(command, cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         _ask(server, 1, "initialize", CLIENT)
         _send(server, {"method": "notifications/initialized"})
-        assert len(_ask(server, 2, "tools/list", {})["tools"]) == 3
+        assert _ask(server, 2, "tools/list", {})["tools"], "the server offers no tools"
         listed = time.perf_counter()
         _ask(server, 3, "tools/list", {})
         again = time.perf_counter()
