@@ -111,6 +111,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Leave the real world before any test module is imported."""
+    isolation.reset_signals()
     root = config.stash[SESSION_WORLD] = new_root()
     environment = isolation.variables(root)
     environment["PATH"] = isolation.search_path(environment.get("PATH", os.defpath), root / "bin")

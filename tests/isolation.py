@@ -60,6 +60,20 @@ def enter(environment: dict[str, str]) -> None:
     time.tzset()
 
 
+def reset_signals() -> None:
+    """Ignore no signal that a parent ignores, as a script does for its background jobs: programs inherit that.
+
+    SIGHUP, which nohup ignores, still does not end the tests: a handler is not inherited by the programs they start.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGQUIT, signal.SIGTERM):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda _number, _frame: None)
+
+
 def search_path(path: str, links: Path) -> str:
     """Return a PATH without the machine's own agents and with what pi needs of fd.
 

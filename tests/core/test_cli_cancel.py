@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from subdeck.core.run.events import AssistantText, encode_event
 
 from tests.core.command_line import SUBDECK, run_dirs, start, subdeck, write_preset, write_settings
 from tests.waiting import wait_until
@@ -92,6 +93,56 @@ def test_cancelled_run_is_a_document(project: Path) -> None:
     out, _ = runner.communicate(timeout=30)
     assert 3 == runner.returncode
     assert result_of(project, run_id) == json.loads(out)
+
+
+def ignoring(*words: str, cwd: Path) -> subprocess.Popen[bytes]:
+    """Start a command as a script starts a job in the background: with SIGINT and SIGQUIT ignored."""
+    script = 'trap "" INT QUIT; exec "$@"'
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        ["/bin/sh", "-c", script, "sh", *SUBDECK, *words], cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe
+    )
+
+
+def ignored_signals(pid: int) -> set[int]:
+    mask = int(Path(f"/proc/{pid}/status").read_text().partition("SigIgn:")[2].split()[0], 16)
+    return {number for number in range(1, 65) if mask >> (number - 1) & 1}
+
+
+def test_a_background_job_is_not_cancelled_by_ctrl_c(project: Path) -> None:
+    """`run` started with SIGINT ignored keeps it ignored, TERM still cancels, and its agent ignores neither signal."""
+    runner = ignoring("run", "scout", "sleep", "--agent", "sleeper", cwd=project)
+    run_id = begun(project)
+    lines = _bytes(project / ".pi/subagents/runs" / run_id / "events.jsonl").splitlines()
+    (agent,) = (event["childPid"] for event in map(json.loads, lines) if event["type"] == "run_started")
+    assert not ignored_signals(agent) & {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM}
+    assert signal.SIGINT in ignored_signals(runner.pid)
+    runner.send_signal(signal.SIGINT)
+    runner.send_signal(signal.SIGTERM)
+    _, err = runner.communicate(timeout=30)
+    assert 3 == runner.returncode, err
+
+
+@pytest.mark.parametrize("words", [("wait", ":run"), ("events",), ("grep", "-E", "(a+)+$"), ("mcp",)])
+def test_commands_keep_sigint_ignored(project: Path, words: tuple[str, ...]) -> None:
+    """`wait`, `events`, `grep` and `mcp` in a script's background survive ctrl-C of the foreground; TERM ends them."""
+    subdeck("bg", "scout", "sleep", "--agent", "sleeper", cwd=project)
+    run_id = begun(project)
+    with (project / ".pi/subagents/runs" / run_id / "events.jsonl").open("ab") as file:
+        file.write(encode_event(AssistantText(seq=99, text="a" * 60 + "!")))
+    process = ignoring(*(run_id if word == ":run" else word for word in words), cwd=project)
+    try:
+        wait_until(lambda: signal.SIGINT in ignored_signals(process.pid), "the command to be started")
+        process.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1)
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+    finally:
+        process.kill()
+        process.communicate()
+        subdeck("stop", run_id, cwd=project)
+        subdeck("wait", run_id, cwd=project)
 
 
 def test_killed_waiter_leaves_the_run(project: Path) -> None:
