@@ -141,7 +141,7 @@ def result_text(run: RunSnapshot, result: RunResult) -> str:
         header += f"  \n**Session ID:** `{result.child_session_id}`"
     if missed := left_out(run.meta.tools):
         header += f"  \n**Tools:** {one_line(missed, LEFT_OUT_LENGTH)}"
-    if result.changes is not None and (result.changes.files or result.changes.shared):
+    if result.changes is not None and (result.changes.files or (result.changes.shared and result.changes.note)):
         header += f"  \n**Changes:** {one_line(_changes_line(result.changes), LEFT_OUT_LENGTH)}"
     if run.meta.worktree and result.changes is not None and result.changes.files:
         place = f"these are on branch {run.meta.worktree.branch}, in {run.meta.cwd}, and not in your files"
@@ -165,7 +165,7 @@ def _check_output(check: CheckResult | None) -> str:
 
 def _changes_line(changes: Changes) -> str:
     """`2 files +14 −3: src/auth.py, src/tokens.py`"""
-    return f"{changes.words}: {', '.join(file.path for file in changes.named)}"
+    return ": ".join(filter(None, (changes.words, ", ".join(file.path for file in changes.named))))
 
 
 def _status_word(result: RunResult) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from subdeck.core.delegation.results import end_fields, result_text
 from subdeck.core.project.registry import finished_snapshot
+from subdeck.core.run.changes import Changes
 from subdeck.core.run.model import Finalized, RunReason
 
 from tests.factories import make_meta, make_result
@@ -88,3 +89,12 @@ def test_details_of_a_run_that_does_not_finalize() -> None:
 
     assert ID == fields["sessionId"]
     assert "finalized" not in fields
+
+
+def test_changes_of_nobody_are_not_a_line() -> None:
+    """If nothing was changed, the header has no line about it, also if another run shared the directory; what is
+    unknown is said there as a whole sentence.
+    """
+    assert "Changes" not in answer(changes=Changes(shared="also at work there: scout 4ae0bd"))
+    note = "not recorded: the disk is full"
+    assert f"**Changes:** {note}\n" in answer(changes=Changes(shared="also at work there: scout 4ae0bd", note=note))
