@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..engine import Engine
 from ..run.describe import activity, moment
@@ -290,6 +291,9 @@ class LiveRun:
         """By the monotonic clock."""
         self.is_pending = True
         """Whether something changed since the last report."""
+        self._duration_ms = 0
+        """The longest duration reported. The measured time of a finished run leaves out its changes and check, and has
+        another clock, so it alone could be shorter than what was reported before."""
 
     def see(self, run: RunSnapshot) -> None:
         self.is_pending = self.is_pending or run != self.run
@@ -321,7 +325,9 @@ class LiveRun:
         return self.details(fold_entries(self._engine.events(run.run_id).read()), result)
 
     def details(self, timeline: Timeline | None = None, result: RunResult | None = None) -> AgentDetails:
-        return details_of(self.run, timeline, result, now=datetime.now(UTC), display_name=self._display_name)
+        details = details_of(self.run, timeline, result, now=datetime.now(UTC), display_name=self._display_name)
+        self._duration_ms = max(self._duration_ms, details.duration_ms)
+        return replace(details, duration_ms=self._duration_ms)
 
 
 def preset_names(engine: Engine) -> dict[str, str]:

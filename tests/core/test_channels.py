@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from subdeck.core.delegation import report
 from subdeck.core.delegation.channels import COMPLETED, CREATED, FAILED, STARTED, Emission, Emitter, ended
 from subdeck.core.delegation.report import AgentDetails
@@ -234,6 +236,24 @@ def test_pending_progress_waits_its_turn(engine: Engine, monkeypatch: pytest.Mon
     assert [] == list(emitter.take(QUIET))
     clock.now += 0.1
     assert 1 == len(list(emitter.take(QUIET)))
+
+
+def test_a_duration_never_shrinks(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of a run reports no less time than the progress before it, although its own measured time leaves out
+    what follows its child.
+    """
+    clock = Clock()
+    monkeypatch.setattr(report, "time", clock)
+    over = run_to_end(engine, "answer ok")
+    began = datetime.now(UTC) - timedelta(minutes=5)
+    meta = replace(over.meta, created_at=began.isoformat())
+    emitter = Emitter(engine)
+    (progress,) = emitter.take(update(make_snapshot(meta, "running")))
+    done = make_snapshot(meta, "completed", started_at=began.isoformat(), duration_ms=1000)
+    *_, ended = emitter.take(update(done, ended=True))
+    assert COMPLETED == ended.channel
+    assert 300_000 <= progress.payload["details"]["durationMs"] <= ended.payload["durationMs"]
+    assert ended.payload["durationMs"] == ended.payload["details"]["durationMs"]
 
 
 def test_a_run_is_queued_before_it_starts(engine: Engine) -> None:
