@@ -10,16 +10,17 @@ from msgspec.structs import replace
 from ..agent_kinds import USUAL
 from ..agents.choice import AUTO, choose_agent, has_whole_list, offers, usual_model
 from ..engine import Engine
-from ..errors import AgentUnavailable, ModelError, PresetError, RunnerUnavailable, SubdeckError
+from ..errors import AgentUnavailable, ModelError, PresetError, RunnerUnavailable, SubdeckError, nearest
 from ..launch.model import known_roles
 from ..models.catalog import INHERIT, split_thinking
 from ..models.resolvers import installed_resolvers
 from ..presets.catalog import Preset
 from ..run.model import RunnerKind, RunRequest, WorktreeFrom
 from ..run.snapshot import RunSnapshot
+from ..text.plain import one_line
 from .arguments import TaskArguments
 from .parent import Parent, conversation_file
-from .results import ARGUMENT, CallRejected, ToolError, argument_error, tool_error
+from .results import ARGUMENT, VALID, CallRejected, ToolError, argument_error, tool_error
 from .schema import available_models
 
 
@@ -227,8 +228,23 @@ class _Models:
         if not found.error or not ref.startswith("@") or ref[1:] in self._engine.settings.roles:
             return None
         where = preset.path if preset and preset.model and not task.model else ARGUMENT
-        hint = "name a model as provider/id, or set up the role"
-        raise self._rejected(f'the model "{ref}" cannot be resolved: {found.error}', ref, hint, where)
+        roles = found.known_roles
+        known = ", ".join(f"{role} ({model})" for role, model in tuple(roles.items())[:VALID])
+        hints = (
+            nearest(ref, roles),
+            f"roles there: {known}" if known else "",
+            "name a model as provider/id, or set up the role",
+        )
+        raise CallRejected(
+            argument_error(
+                f'the model "{ref}" cannot be resolved: {one_line(found.error, 400)}',
+                field="model",
+                value=ref,
+                valid=dict.fromkeys((*roles, *self.valid(ref))),
+                hint="; ".join(filter(None, hints)),
+                where=where,
+            )
+        )
 
     def _checked(self, ref: str | None, where: str = ARGUMENT) -> str | None:
         """Return a reference of a call or a preset in the spelling of the available models; a role is left as it is.

@@ -37,6 +37,14 @@ class Resolved(Struct, frozen=True, rename="camel"):
     resolved: str | None = None
     thinking_level: str | None = None
     error: str | None = None
+    roles: dict[str, str] = {}
+    """Beside an error: the models of the roles that it knows, by name."""
+
+    @property
+    def known_roles(self) -> dict[str, str]:
+        """The models of its roles, as `@fast`."""
+        named = ((one_line(name.removeprefix("@"), 60), one_line(model, 120)) for name, model in self.roles.items())
+        return {f"@{name}": model for name, model in named if name}
 
 
 class Parent(Struct, frozen=True):

@@ -230,7 +230,8 @@ class Parent {
 		this.pi.events?.emit("model:resolve", probe);
 		const found = probe.model?.id ? `${probe.model.provider}/${probe.model.id}` : null;
 		const resolved = probe.resolved ?? found;
-		return { resolved, thinkingLevel: probe.thinkingLevel ?? null, error: resolved ? null : (probe.error ?? null) };
+		const { thinkingLevel = null, error = null, available } = probe;
+		return { resolved, thinkingLevel, ...(resolved ? {} : { error, roles: textsOf(available?.roles) }) };
 	}
 
 	// --- background runs
@@ -391,6 +392,11 @@ function wrapped(text: string, width: number): string[] {
 /** At most as many cells as this takes: what is not Latin counts as two, because a row that is too wide ends pi. */
 function cells(text: string): number {
 	return [...text].reduce((sum, character) => sum + (character.codePointAt(0)! < 0x300 ? 1 : 2), 0);
+}
+
+/** The texts of an object that another extension made, which may hold anything. */
+function textsOf(record: unknown): Json {
+	return Object.fromEntries(Object.entries(record ?? {}).filter(([, value]) => typeof value === "string"));
 }
 
 function inWords({ what, where, hint }: Json): string {

@@ -393,6 +393,19 @@ def test_a_parent_that_finds_no_role_is_believed(engine: Engine, project_dir: Pa
     assert "no such role" in error["what"]
 
 
+def test_the_roles_of_a_parents_resolver_are_named(engine: Engine) -> None:
+    """What it could have resolved stands in the error: as valid values, with the nearest one and what each stands for;
+    none of it can steer a terminal.
+    """
+    roles = {"fast": "fake/puppet", "@deep": "fake/puppet:high", "": "x/y"}
+    found = Resolved(error="unknown \x1b[31mrole", roles=roles)
+    error = refused(engine, task("answer ok", model="@fst"), resolve=lambda ref: found)
+    assert ["@fast", "@deep"] == error["valid"]
+    assert "did you mean @fast?" in error["hint"]
+    assert "@fast (fake/puppet), @deep (fake/puppet:high)" in error["hint"]
+    assert "\x1b" not in error["what"]
+
+
 def test_the_parents_conversation_is_handed_on(engine: Engine, tmp_path: Path) -> None:
     """A session file is read; where there is none yet, the branch that the parent sends is."""
     said = {"role": "user", "content": [{"type": "text", "text": "remember the word heron"}]}
