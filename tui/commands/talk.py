@@ -33,7 +33,7 @@ MOST_FAULTS = 2
 
 SUBJECT = 60
 """Characters of what a reply is about, above the line in which it is written."""
-REQUEST_GONE = "This request is gone: it was withdrawn or answered elsewhere. Your text was not sent; esc leaves."
+REQUEST_GONE = "This request is gone: withdrawn or answered elsewhere. Nothing was sent."
 
 
 class TalkCommands(Commands):
