@@ -19,6 +19,7 @@ from .model_list import TIMEOUT_S, ModelList
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
     from ..run.permissions import Rule
+    from .login import Login
 
 
 class Naming(StrEnum):
@@ -128,6 +129,10 @@ class Agent(Protocol):
         """Return where keys or a login of it are seen, without a look at what they are; None for an agent of which that
         is not known.
         """
+        ...
+
+    def login(self, choice: AgentChoice) -> Login:
+        """Return whether it is logged in, from its files, its caches and the environment alone."""
         ...
 
     def serves(self, choice: AgentChoice, provider: str) -> bool:

@@ -12,6 +12,7 @@ from ..errors import AgentUnavailable, nearest
 from ..models.catalog import INHERIT, Catalog, Listing, Model, settings_listing
 from .agent import AgentChoice, Wanted
 from .kinds import launching_side
+from .login import UNKNOWN, Login
 from .model_list import TIMEOUT_S, ModelList
 
 AUTO = "auto"
@@ -118,6 +119,14 @@ def settled(choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
 def credentials_of(choice: AgentChoice) -> tuple[str, ...] | None:
     """Return where keys or a login of an agent are seen; None where that is not known."""
     return launching_side(choice.kind).credentials(choice)
+
+
+def login_of(choice: AgentChoice, settings: Settings) -> Login:
+    """Return whether an agent is logged in, as far as files tell; nothing is started."""
+    own = settings.agents.get(choice.name)
+    if own and not own.kind and choice.name not in KINDS:
+        return UNKNOWN  # a program of the user's: only that it speaks as pi does is known
+    return launching_side(choice.kind).login(choice)
 
 
 def offers(choice: AgentChoice, model: str) -> bool:

@@ -10,6 +10,7 @@ from ...models.catalog import Catalog, Listing, Model, split_thinking
 from ...run.model import PromptMode, ToolPolicy
 from ...run.outcome import FINALIZE_TOOL
 from ..agent import Agent, AgentChoice, Naming, Wanted
+from ..login import UNKNOWN, Login
 from ..model_source import REFRESH, AsksForModels
 from ..program import executable
 from .models import asked_models
@@ -54,6 +55,9 @@ class AcpAgent(AsksForModels):
 
     def credentials(self, choice: AgentChoice) -> None:
         return None
+
+    def login(self, choice: AgentChoice) -> Login:
+        return UNKNOWN  # each keeps it elsewhere
 
     def serves(self, choice: AgentChoice, provider: str) -> bool:
         return False  # it is taken by name only: which models it has is not known before it runs

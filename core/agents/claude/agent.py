@@ -9,9 +9,11 @@ from ...errors import UsageError
 from ...models.catalog import Catalog, Listing, Model, split_thinking
 from ...run.tool_policy import SERVER_TOOLS
 from ..agent import Agent, AgentChoice, Naming, Wanted
+from ..login import Login
 from ..model_source import REFRESH, AsksForModels
 from ..program import is_since
 from .lines import OURS, TOOLS
+from .login import CREDENTIALS, KEYS, claude_login
 from .models import ALIASES, PROVIDER, asked_models
 from .program import claude_version, find_claude, home, reads_context_files
 
@@ -34,9 +36,6 @@ TALKS_SINCE = (2,)
 """The first version that repeats each message as it reads it, by the id that it was given; as far as is known here."""
 
 DEFAULT_TOOLS = ("read", "bash", "edit", "write")
-
-_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK")
-_LOGIN = ".credentials.json"
 
 
 class ClaudeAgent(AsksForModels):
@@ -65,9 +64,12 @@ class ClaudeAgent(AsksForModels):
 
     def credentials(self, choice: AgentChoice) -> tuple[str, ...]:
         environment = {**os.environ, **choice.env}
-        login = os.path.join(home(environment), _LOGIN)
-        keys = tuple(name for name in _KEYS if environment.get(name))
+        login = os.path.join(home(environment), CREDENTIALS)
+        keys = tuple(name for name in KEYS if environment.get(name))
         return (*keys, *((login,) if os.path.exists(login) else ()))
+
+    def login(self, choice: AgentChoice) -> Login:
+        return claude_login({**os.environ, **choice.env})
 
     def serves(self, choice: AgentChoice, provider: str) -> bool:
         return not provider or (provider.lower() == PROVIDER and bool(self.credentials(choice)))

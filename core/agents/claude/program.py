@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 
 from ...run.model import PromptMode, RunMeta, ToolPolicy
@@ -32,9 +33,14 @@ def find_claude(command: Sequence[str], name: str) -> tuple[str, ...]:
 
 
 def claude_version(command: Sequence[str]) -> str | None:
-    """Return the version in the package.json above the program; None where there is none to read."""
-    directory = package_dir(command, _NAME)
-    return (package(directory).version or None) if directory else None
+    """Return the version in the package.json above the program, or in its path as its installer writes it:
+    `~/.local/share/claude/versions/2.1.330`. None if neither has one.
+    """
+    if directory := package_dir(command, _NAME):
+        return package(directory).version or None
+    directory, name = os.path.split(os.path.realpath(command[0])) if command else ("", "")
+    is_version = os.path.basename(directory) == "versions" and re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+", name)
+    return name if is_version else None
 
 
 def home(environment: Mapping[str, str]) -> str:

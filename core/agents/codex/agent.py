@@ -10,10 +10,12 @@ from ...models.catalog import LEVELS, Catalog, Listing, Model, split_thinking
 from ...run.model import Permissions, PromptMode
 from ...text.plain import one_line
 from ..agent import Agent, AgentChoice, Naming, Wanted
+from ..login import Login
 from ..model_source import REFRESH, AsksForModels
+from .login import codex_login
 from .models import PROVIDER, asked_models
 from .permissions import TOOL_NAMES, advice, denied_in_part, fault_of_rule, rules_advice
-from .program import codex_version, find_codex, found_credentials
+from .program import codex_version, find_codex, found_credentials, home_in
 from .protocol import app_server_problem, may_talk
 
 TYPE_CHECKING = False  # as typing's
@@ -51,6 +53,10 @@ class CodexAgent(AsksForModels):
 
     def credentials(self, choice: AgentChoice) -> tuple[str, ...]:
         return found_credentials({**os.environ, **choice.env})
+
+    def login(self, choice: AgentChoice) -> Login:
+        environment = {**os.environ, **choice.env}
+        return codex_login(environment, home_in(environment))
 
     def serves(self, choice: AgentChoice, provider: str) -> bool:
         return not provider or (provider.lower() == PROVIDER and bool(self.credentials(choice)))

@@ -12,7 +12,7 @@ PACKAGE = "codex"
 """Its name on npm, without the scope."""
 
 _INSTALL = "install it (npm install -g @openai/codex)"
-_KEYS = ("OPENAI_API_KEY", "CODEX_API_KEY")
+KEYS = ("OPENAI_API_KEY", "CODEX_API_KEY")
 
 
 def find_codex(command: Sequence[str], name: str) -> tuple[str, ...]:
@@ -28,10 +28,11 @@ def codex_version(command: Sequence[str]) -> str | None:
 
 def home() -> str:
     """Return where Codex keeps login, settings and conversations; nothing of ours moves it."""
-    return _home({**os.environ, **own_variables(os.environ)})
+    return home_in({**os.environ, **own_variables(os.environ)})
 
 
-def _home(environment: Mapping[str, str]) -> str:
+def home_in(environment: Mapping[str, str]) -> str:
+    """Return the same for a child with this environment."""
     return environment.get("CODEX_HOME") or os.path.join(os.path.expanduser("~"), ".codex")
 
 
@@ -39,8 +40,8 @@ def found_credentials(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return what is seen without starting it: keys, a login, and settings, which may name a provider that needs
     neither.
     """
-    keys = tuple(name for name in _KEYS if environment.get(name))
-    files = (os.path.join(_home(environment), name) for name in ("auth.json", "config.toml"))
+    keys = tuple(name for name in KEYS if environment.get(name))
+    files = (os.path.join(home_in(environment), name) for name in ("auth.json", "config.toml"))
     return (*keys, *filter(os.path.isfile, files))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...models.catalog import Catalog, Listing, Model
 from ..agent import Agent, AgentChoice, Wanted
+from ..login import Login, LoginState
 from .program import MODEL, TOOL_NAMES, offline_command
 
 TYPE_CHECKING = False  # as typing's
@@ -34,6 +35,9 @@ class OfflineAgent:
 
     def credentials(self, choice: AgentChoice) -> None:
         return None
+
+    def login(self, choice: AgentChoice) -> Login:
+        return Login(LoginState.UNNEEDED)
 
     def serves(self, choice: AgentChoice, provider: str) -> bool:
         return True

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...models.catalog import LEVELS, Catalog, Listing, Model
 from ..agent import Agent, AgentChoice, Wanted
+from ..login import Login
 from ..model_list import ModelList
 from ..model_source import REFRESH, AsksForModels
 from ..program import is_since
+from .login import pi_login
 from .models import asked_models, built_in_listing, models_json_listing, pi_list, told_listing
 from .program import (
     DEFAULT_TOOLS,
@@ -52,6 +54,9 @@ class PiAgent(AsksForModels):
 
     def credentials(self, choice: AgentChoice) -> tuple[str, ...] | None:
         return found_credentials({**os.environ, **choice.env}) or None  # others may stand in its models.json
+
+    def login(self, choice: AgentChoice) -> Login:
+        return pi_login({**os.environ, **choice.env}, models_json_listing(), told_listing(choice))
 
     def serves(self, choice: AgentChoice, provider: str) -> bool:
         return True
