@@ -57,7 +57,6 @@ def apply(
     document: {"runId", "root", "files", "conflicts", "refusal", "notes", "applied"}.
     """
     engine = Engine.open()
-    check_asking(as_json=as_json, asks=not (yes or dry_run), where="apply")
     run = known(engine, ref)
     chosen = _hunks(hunks)
     plan = engine.work.plan_apply(
@@ -68,6 +67,7 @@ def apply(
         raise UsageError(
             f"{plan.run} is still running", where="apply", hint="--running takes what it has changed up to now"
         )
+    check_asking(as_json=as_json, asks=not (yes or dry_run or refusal), where="apply")
     applied = False
     if not as_json:
         say(plan.words)
@@ -125,10 +125,10 @@ def undo(forget: bool, dry_run: bool, yes: bool, as_json: bool) -> int:
     if paths.is_child():
         raise SubdeckError("a child agent takes nothing back", where="undo", hint="leave that to the operator")
     engine = Engine.open()
-    check_asking(as_json=as_json, asks=not (yes or dry_run), where="undo")
     act = engine.last_act()
     if act is None:
         raise SubdeckError("there is nothing to undo", where=engine.project.root)
+    check_asking(as_json=as_json, asks=not (yes or dry_run), where="undo")
     begun = " (it was not done to its end)" if act.begun else ""
     if not as_json:
         say(f"{act.title}, {ago(act.at, datetime.now(UTC))}{begun}")
@@ -169,11 +169,11 @@ def merge(ref: str, pick: bool, only: bool, message: str, dry_run: bool, yes: bo
     engine = Engine.open()
     if only and pick:
         raise UsageError("--commit and --pick are two things", where="merge", hint="leave one of them out")
-    check_asking(as_json=as_json, asks=not (yes or dry_run), where="merge")
     run = known(engine, ref)
     if only:
         return _commit(engine, run, message, dry_run=dry_run, yes=yes, as_json=as_json)
     plan = engine.work.plan_merge(run, pick=pick)
+    check_asking(as_json=as_json, asks=not (yes or dry_run or plan.refusal), where="merge")
     if not as_json:
         say(plan.words)
     done = False
@@ -204,6 +204,7 @@ def merge(ref: str, pick: bool, only: bool, message: str, dry_run: bool, yes: bo
 
 def _commit(engine: Engine, run: RunSnapshot, message: str, *, dry_run: bool, yes: bool, as_json: bool) -> int:
     plan = engine.work.plan_commit(run)
+    check_asking(as_json=as_json, asks=not (yes or dry_run), where="merge")
     if not as_json:
         say(plan.words)
     done = False
@@ -262,8 +263,8 @@ def discard(ref: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     subdeck undo brings both back for a day. With --json, one document: {"runId", "branch", "words", "discarded"}.
     """
     engine = Engine.open()
-    check_asking(as_json=as_json, asks=not (yes or dry_run), where="discard")
     plan = engine.work.plan_discard(known(engine, ref))
+    check_asking(as_json=as_json, asks=not (yes or dry_run), where="discard")
     if not as_json:
         say(plan.words)
     done = False

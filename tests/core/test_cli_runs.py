@@ -419,3 +419,16 @@ def test_attach_names_the_command_and_needs_a_terminal(project: Path) -> None:
     assert "needs a terminal" in done.err
     subdeck("stop", run_id, cwd=project)
     subdeck("wait", run_id, cwd=project)
+
+
+@pytest.mark.parametrize("words", [("apply",), ("merge",), ("merge", "--commit"), ("discard",)])
+def test_a_run_is_looked_up_before_anybody_is_asked(project: Path, words: tuple[str, ...]) -> None:
+    """An unknown run, and one without a worktree, is the error, not that nobody can be asked without a terminal."""
+    assert "no run" in subdeck(*words, "999999", cwd=project).err
+    done = subdeck(*words, finished(project), cwd=project)
+    assert (2, False) == (done.code, "no way to ask" in done.err) or words == ("apply",)
+
+
+def test_nothing_to_undo_needs_no_question(project: Path) -> None:
+    """Without a terminal `undo` says that there is nothing to undo."""
+    assert "nothing to undo" in subdeck("undo", cwd=project).err
