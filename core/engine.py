@@ -113,7 +113,6 @@ class Engine:
 
     def read_settings(self) -> Settings:
         """Read the settings again, as each launch does. Raises SettingsError; then the old ones stay in force.
-
         Wrong values of what only the app reads are errors for the command line alone.
         """
         from .config.workspace import load_settings
@@ -196,7 +195,6 @@ class Engine:
 
     def find(self, words: Iterable[str], *, deleted: bool = False) -> tuple[str, ...]:
         """Return full run ids, each once, for ids, short ids or unambiguous beginnings of either. Raises UnknownRun.
-
         With `deleted` they are looked for in the trash.
         """
         names = self.deleted() if deleted else Registry(self.project, by=self._looks_by).names()
@@ -209,7 +207,6 @@ class Engine:
 
     def snapshots(self, run_ids: Iterable[str] | None = None, *, last: int | None = None) -> tuple[RunSnapshot, ...]:
         """Return runs as they stand now, newest first; lost ones are finished on the way.
-
         With `run_ids` only those; with `last` the unfinished ones and that many of the newest; else all.
         """
         registry = Registry(self.project, by=self._looks_by, only=run_ids)
@@ -223,9 +220,9 @@ class Engine:
 
     def meta(self, run_id: str) -> RunMeta:
         """Return the whole meta with the system prompt. Raises UnknownRun when it cannot be read."""
-        meta = artifacts.read_meta(self.project.run_dir(run_id))
+        where = self.project.run_dir(run_id)
+        meta = artifacts.read_meta(where)
         if meta is None:
-            where = self.project.run_dir(run_id)
             raise UnknownRun(artifacts.fault_of(where, paths.META), where=where)
         _check_schema(meta)
         return meta
@@ -236,7 +233,6 @@ class Engine:
 
     def write_answer(self, run_id: str, answer: str) -> str:
         """Write a run's answer into a file of its own, for who cannot show all of it; return the path.
-
         Where that cannot be done, it is the path of the result, which has the answer too.
         """
         from .system import files
@@ -270,7 +266,6 @@ class Engine:
         apart: bool = False,
     ) -> Iterator[Found]:
         """Yield the runs that hold a pattern, the newest first, with all hits in each; with `run_ids` only of those.
-
         With `apart` a process of its own searches, which can be ended whatever the pattern makes it do.
         """
         if apart:
