@@ -126,9 +126,14 @@ def test_a_group_is_found_by_its_id() -> None:
     ("text", "problem"),
     [
         ("stauts:failed", 'unknown key "stauts:"; did you mean status?'),
-        ("x:y", 'unknown key "x:"; the keys are status, preset, agent, runner, model, host, group, is'),
-        ("status:gone", 'status: cannot be "gone", only queued, running, completed, failed, aborted'),
-        ("is:odd", 'is: cannot be "odd", only unseen, marked'),
+        ("x:y", 'unknown key "x:"; the keys are status, preset, agent, model, host, group, runner, is'),
+        ("stat:failed", 'unknown key "stat:"; did you mean status?'),
+        ("status:gone", 'unknown value "gone" of status:; the values are queued, running, completed, failed, aborted'),
+        ("status:failed,runing", 'unknown value "runing" of status:; did you mean running?'),
+        ("is:unsen", 'unknown value "unsen" of is:; did you mean unseen?'),
+        ("check:pased", 'unknown value "pased" of check:; did you mean passed?'),
+        ("runner:tmx", 'unknown value "tmx" of runner:; did you mean tmux?'),
+        ("is:odd", 'unknown value "odd" of is:; the values are unseen, marked'),
     ],
 )
 def test_what_means_nothing_is_said(text: str, problem: str) -> None:

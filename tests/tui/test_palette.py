@@ -79,6 +79,17 @@ async def test_a_filter_is_chosen() -> None:
             assert deck.main.runs.listing.shown == left
 
 
+async def test_a_filter_with_a_mistake() -> None:
+    """A filter with an unknown key or value is not offered, and its mistake is named."""
+    async with opened(an_engine(), (80, 24)) as deck:
+        await ask(deck, "runner:tmx")
+        await deck.until_text("did you mean tmux?")
+        assert chosen(deck) is None
+        await deck.press("escape")
+        await ask(deck, "stauts:failed")
+        await deck.until_text("did you mean status?")
+
+
 async def test_a_setting_is_edited(monkeypatch: pytest.MonkeyPatch) -> None:
     """A setting says what it means and is, and opens in the editor at its line; without a file one is made first."""
     edited: list[tuple[str, int | None]] = []

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 from subdeck.core.run.model import Usage
 from subdeck.tui.actions import KeyContext
+from subdeck.tui.runs.filter import KEYS
 from subdeck.tui.runs.list_layout import ListLayout, list_layout_file
 from subdeck.tui.runs.order import Sort
 
@@ -119,15 +120,24 @@ async def test_escape_restores_what_stood() -> None:
 
 
 async def test_a_mistake_is_said_and_not_kept() -> None:
-    """An unknown key leaves the list as it is, says so in the line, and has to be mended before enter takes it."""
+    """An unknown key leaves the list as it is, is named below the field, and must be fixed before enter takes it."""
     async with opened(FakeEngine(*SINGLES), (80, 24)) as deck:
         await write(deck, "stauts:failed")
-        await deck.until_text('unknown key "stauts:"; did you mean status?')
+        await deck.until_text('! unknown key "stauts:"; did you mean status? (quote it to search for it)')
         assert numbers(deck) == [3, 2, 1]
         await deck.press("enter")
         assert deck.main.action_context.place is KeyContext.FILTER
         await deck.press("escape")
         await deck.until(lambda: deck.main.runs.has_focus, "the list to have the keys")
+
+
+async def test_an_unknown_key_that_is_like_none() -> None:
+    """Where no key is near, all keys stand below the field, on a small screen too; they go with the mistake."""
+    async with opened(FakeEngine(*SINGLES), (80, 24)) as deck:
+        await write(deck, "foo:bar")
+        await deck.until(lambda: all(f" {key}" in deck.screen_text for key in KEYS), "the keys")
+        await deck.press(*["backspace"] * 7)
+        await deck.until(lambda: "unknown key" not in deck.screen_text, "the mistake to go")
 
 
 async def test_nothing_matches() -> None:

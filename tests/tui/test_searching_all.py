@@ -97,7 +97,7 @@ async def test_terms_of_the_filter_choose_the_runs() -> None:
         await found(deck, "200 hits in 1 run")
         await deck.press("escape")
         await search(deck, "status:nonsense hay")
-        await deck.until_text('status: cannot be "nonsense"')
+        await deck.until_text('unknown value "nonsense" of status:')
         assert [] == hits(deck)[1:]
 
 
@@ -123,6 +123,9 @@ async def test_nothing_found_is_said() -> None:
         await deck.until_text("Every task, answer and transcript of this project is searched")
         await deck.type("nowhere")
         await deck.until_text("Nothing was found.")
+        assert "did you mean" not in deck.screen_text
+        await deck.type(" stauts:failed")
+        await deck.until_text('"stauts:" is not a key of the filter; did you mean status?')
         await deck.press("enter")
         assert isinstance(deck.app.screen, SearchScreen)
 

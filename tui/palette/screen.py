@@ -14,7 +14,7 @@ from textual.widgets import Input
 
 from ..actions import Action, KeyContext, bindings, keys_line
 from ..runs.filter import parse_filter, split_terms
-from ..text.cells import fit
+from ..text.cells import fit, wrap
 from ..widgets.line_view import RowList
 from ..widgets.prompt_input import PromptInput
 from .offers import Offer, matching, typed_filter
@@ -31,6 +31,7 @@ class OfferList(RowList, can_focus=False):
     def __init__(self) -> None:
         super().__init__(id="offers")
         self._offers: Sequence[Offer] = ()
+        self._why_empty = ""
 
     @property
     def row_count(self) -> int:
@@ -40,14 +41,15 @@ class OfferList(RowList, can_focus=False):
     def chosen(self) -> Offer | None:
         return self._offers[self.cursor] if self.cursor < len(self._offers) else None
 
-    def show(self, offers: Sequence[Offer]) -> None:
-        self._offers, self.cursor = offers, 0
+    def show(self, offers: Sequence[Offer], why_empty: str = "") -> None:
+        """Show these; `why_empty` stands there without any."""
+        self._offers, self._why_empty, self.cursor = offers, why_empty, 0
         self.set_height()
         self.scroll_to(y=0, animate=False)
         self.refresh()
 
     def empty_lines(self) -> list[str]:
-        return ["Nothing matches."]
+        return ["Nothing matches.", *wrap(self._why_empty, max(20, self.shown_width))]
 
     def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
         offer = self._offers[row]
@@ -89,9 +91,10 @@ class PaletteScreen(ModalScreen[Offer | None]):
     def narrow(self, event: Input.Changed) -> None:
         offers = matching(self._offers, event.value)
         terms, _ = split_terms(event.value)
-        if terms and not parse_filter(event.value).error and event.value.strip() not in (o.key for o in offers):
+        error = parse_filter(event.value).error
+        if terms and not error and event.value.strip() not in (o.key for o in offers):
             offers = [*offers, typed_filter(event.value.strip())]
-        self._list.show(offers)
+        self._list.show(offers, error.advice if error else "")
 
     def action_move(self, where: str) -> None:
         self._list.action_move(where)

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from ...core.errors import UsageError, nearest
 from ...core.run.describe import latest
-from ...core.run.model import STATUS_OF, RunStatus
+from ...core.run.model import STATUS_OF, RunnerKind, RunStatus
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
 from . import bounds
@@ -166,7 +166,6 @@ def _texts(run: RunSnapshot) -> Iterator[str]:
 _FIELDS: dict[str, Callable[[RunSnapshot], str]] = {
     "preset": lambda run: run.meta.title,
     "agent": lambda run: run.meta.agent,
-    "runner": lambda run: run.meta.runner,
     "model": lambda run: run.meta.resolved_model or run.meta.requested_model,
     "host": lambda run: run.host,
     "group": lambda run: run.meta.group.id if run.meta.group else "",
@@ -188,6 +187,7 @@ _CHECKS: dict[str, Callable[[RunSnapshot], bool]] = {
     "none": lambda run: not run.meta.check,
 }
 _STATUSES = tuple(status.value for status in RunStatus)
+_RUNNERS = tuple(runner.value for runner in RunnerKind)
 _REASONS = tuple(reason.value for reason in STATUS_OF)
 _CHANGED: dict[str, Test] = {
     "yes": lambda run, _: bool(run.changes and run.changes.files),
@@ -198,7 +198,7 @@ FILE = "file"
 """The key of a file that a run changed: a part of its path."""
 TEXT = "text"
 """The key of what stands anywhere in the files of a run."""
-KEYS = ("status", *_FIELDS, "is", "reason", "check", "changed", FILE, TEXT, *bounds.KEYS)
+KEYS = ("status", *_FIELDS, "runner", "is", "reason", "check", "changed", FILE, TEXT, *bounds.KEYS)
 _SHORT = {"s": "status"}
 
 
@@ -209,6 +209,8 @@ def _keyed_test(key: str, values: list[str]) -> tuple[Test | None, UsageError | 
         return _chosen(key, values, _STATUSES, lambda names: lambda run, _: run.status.value in names)
     if key == "reason":
         return _chosen(key, values, _REASONS, lambda names: lambda run, _: (run.reason or "") in names)
+    if key == "runner":
+        return _chosen(key, values, _RUNNERS, lambda names: lambda run, _: run.meta.runner in names)
     if key == "is":
         return _chosen(key, values, tuple(_IS), lambda names: lambda run, flags: any(_IS[n](run, flags) for n in names))
     if key == "check":
@@ -223,8 +225,23 @@ def _keyed_test(key: str, values: list[str]) -> tuple[Test | None, UsageError | 
         return (_contains(field, values) if values else None), None
     if key in bounds.KEYS:
         return _bound(key, values)
-    hint = nearest(key, KEYS) or f"the keys are {', '.join(KEYS)}"
-    return None, UsageError(f'unknown key "{one_line(key, 20)}:"', hint=f"{hint} (quote it to search for the word)")
+    hint = nearest_key(key) or f"the keys are {', '.join(KEYS)}"
+    return None, UsageError(f'unknown key "{one_line(key, 20)}:"', hint=f"{hint} (quote it to search for it)")
+
+
+def nearest_key(key: str) -> str:
+    """Return "did you mean …?" for a word that is like a key, or the beginning of one; else an empty string."""
+    begun = [known for known in KEYS if len(key) > 1 and known.startswith(key)]
+    return f"did you mean {', '.join(begun)}?" if begun else nearest(key, KEYS)
+
+
+def misspelled_key(text: str) -> str:
+    """Say which key was probably meant in a text that is searched as it stands; empty if no word is like one."""
+    for term in _TERM.finditer(text):
+        keyed = _KEYED.fullmatch(term["body"])
+        if keyed and (key := keyed["key"].casefold()) not in KEYS and (hint := nearest_key(key)):
+            return f'"{one_line(key, 20)}:" is not a key of the filter; {hint}'
+    return ""
 
 
 def _bound(key: str, values: list[str]) -> tuple[Test | None, UsageError | None]:
@@ -260,5 +277,8 @@ def _chosen(
     """Return a test for names that begin with one of the values, so that a filter works while it is being typed."""
     chosen = frozenset(name for name in names for value in values if name.startswith(value))
     unknown = next((value for value in values if not any(name.startswith(value) for name in names)), None)
-    error = unknown and UsageError(f'{key}: cannot be "{unknown}", only {", ".join(names)}')
-    return (test_of(chosen) if chosen else None), error or None
+    if unknown is None:
+        return (test_of(chosen) if chosen else None), None
+    hint = nearest(unknown, names) or f"the values are {', '.join(names)}"
+    error = UsageError(f'unknown value "{one_line(unknown, 20)}" of {key}:', hint=hint)
+    return (test_of(chosen) if chosen else None), error

@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 class FilterLine(PromptLine):
     """Filters as one types; Escape brings back the filter and the run that were there before."""
 
+    DEFAULT_CSS = """
+    FilterLine {
+        height: auto;
+        layout: grid;
+        grid-size: 2;
+        grid-columns: 2 1fr;
+        grid-rows: auto;
+        & > #note { column-span: 2; width: 1fr; max-width: 100%; height: auto; max-height: 4; text-wrap: wrap; }
+    }
+    """
     PLACEHOLDER = "words  status:failed,running  preset:x  is:unseen  age:<1d  cost:>1  text:x  -not"
 
     def __init__(self, runs: RunList) -> None:
@@ -57,5 +67,7 @@ class FilterLine(PromptLine):
         self._runs.keep_layout()
 
     def _say(self, parsed: Filter) -> None:
-        note = f"  ! {parsed.error.advice}" if parsed.error else ""
-        self.query_one("#note", Static).update(Content(note))
+        """Show below the field what is wrong with a filter."""
+        note = self.query_one("#note", Static)
+        note.update(Content(f"! {parsed.error.advice}" if parsed.error else ""))
+        note.display = parsed.error is not None

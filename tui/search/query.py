@@ -33,7 +33,7 @@ def parse_query(text: str) -> Query:
     terms, sought = split_terms(one_line(text, LONGEST))
     runs = parse_filter(terms)
     if runs.error is not None:
-        return Query(runs=runs, error=runs.error.what)
+        return Query(runs=runs, error=runs.error.advice)
     if not sought or sought in ("/", "//"):
         return Query(runs=runs)
     is_regex = len(sought) > 2 and sought[0] == sought[-1] == "/"

@@ -23,7 +23,7 @@ from ...core.search.pattern import Pattern
 from ...core.text.plain import one_line
 from ..actions import Action, KeyContext, bindings, keys_line
 from ..engine_api import EngineApi
-from ..runs.filter import Filter
+from ..runs.filter import Filter, misspelled_key
 from ..text.format import notify_failure
 from ..widgets.line_view import RowList
 from ..widgets.prompt_input import PromptInput
@@ -167,7 +167,7 @@ class SearchScreen(ModalScreen[tuple[HitRow, Query] | None]):
             self._hits.move_to(self._wanted_row)
             self._wanted_row = 0
         if message.is_last and not search.hits:
-            self._hits.begin("Nothing was found.")
+            self._hits.begin("\n".join(filter(None, ("Nothing was found.", misspelled_key(self._last.text)))))
         self._say("" if message.is_last else "searching…")
 
     def _say(self, state: str) -> None:
