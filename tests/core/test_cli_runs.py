@@ -77,7 +77,7 @@ def test_status_shows_runs_newest_first(project: Path) -> None:
     assert 0 == done.code
     first, second, _, summary = done.out.splitlines()
     assert first.startswith(f"● running  {going[-6:]}  scout  look at all doors")
-    assert second.startswith(f"✗ failed   {ended[-6:]}  scout  look at all doors  agent_exit: the agent exited with")
+    assert second.startswith(f"✗ failed   {ended[-6:]}  scout  look at all doors  crasher  agent_exit: the agent")
     assert "2 runs: 1 running, 1 failed" == summary
     subdeck("stop", "--kill", going, cwd=project)
     subdeck("wait", going, cwd=project)
