@@ -136,10 +136,10 @@ class Engine:
 
         return choose_agent(self.settings.agent, self.settings)
 
-    def check(self, request: RunRequest) -> tuple[SubdeckError, ...]:
-        """Return what would keep a request from being launched now, without starting anything."""
+    def check(self, request: RunRequest, *, asks: bool = False) -> tuple[SubdeckError, ...]:
+        """Return what would keep a request from being launched now; `asks`: as a launch, which may ask its agent."""
         try:
-            return self._plan((request,))[0].problems
+            return self._plan((request,), asks=asks)[0].problems
         except SettingsError as error:
             return (error,)
 
@@ -169,7 +169,7 @@ class Engine:
         from .launch.plan import as_group
         from .launch.start import launch
 
-        plans = self._plan(requests)
+        plans = self._plan(requests, asks=True)
         planned = [plan.decide(background=background, launched_by=self._launched_by) for plan in plans]
         if len(planned) > 1:
             planned = as_group(planned, self.settings.max_parallel)
@@ -582,12 +582,12 @@ class Engine:
 
         return SessionFile(self.project, self._launched_by.session)
 
-    def _plan(self, requests: Sequence[RunRequest]) -> list[Plan]:
+    def _plan(self, requests: Sequence[RunRequest], *, asks: bool) -> list[Plan]:
         """Read the settings again and plan what is asked for by them. Raises SettingsError."""
         from .launch.plan import plan_all
 
         self.read_settings()
-        return plan_all(requests, self.workspace)
+        return plan_all(requests, self.workspace, asks=asks)
 
 
 def _check_schema(meta: RunMeta) -> None:

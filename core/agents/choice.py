@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -9,13 +10,17 @@ from msgspec.structs import replace
 from ..agent_kinds import KINDS, USUAL
 from ..config.settings import Settings
 from ..errors import AgentUnavailable, nearest
-from ..models.catalog import INHERIT, Catalog, Listing, Model, settings_listing
+from ..models.catalog import INHERIT, Catalog, Listing, Model, listed, settings_listing
 from .agent import AgentChoice, Wanted
 from .kinds import launching_side
 from .login import UNKNOWN, Login
-from .model_list import TIMEOUT_S, ModelList
+from .model_list import ASK_AGAIN_S, TIMEOUT_S, ModelList
 
 AUTO = "auto"
+
+UNKNOWN_TIMEOUT_S = 10.0
+"""How long an agent may take to list its models while somebody waits for a launch."""
+A_MOMENT_S = 60.0
 
 
 def choose_agent(name: str, settings: Settings, model: str | None = None) -> AgentChoice:
@@ -134,11 +139,30 @@ def offers(choice: AgentChoice, model: str) -> bool:
     return launching_side(choice.kind).offers(choice, model)
 
 
-def catalog_of(choice: AgentChoice, settings: Settings) -> Catalog | None:
-    """Return the models known of an agent without starting it; None for one that takes any."""
+def catalog_of(choice: AgentChoice, settings: Settings, announced: Sequence[str] | None = None) -> Catalog | None:
+    """Return the models known of an agent without starting it; None for one that takes any.
+
+    `announced` are those that a parent session has, which is a pi. None: there is no such parent.
+    """
     side = launching_side(choice.kind)
-    named = [model for model in settings.models if side.offers(choice, model)]
-    return side.catalog(choice, settings_listing(named))
+    first = settings_listing(model for model in settings.models if side.offers(choice, model))
+    if announced is not None and choice.kind == USUAL:
+        models = (*settings_listing(announced).models, *first.models)
+        first = Listing(models, own=True, complete=True, source="the list of models of this pi session")
+    return side.catalog(choice, first)
+
+
+def with_model(choice: AgentChoice, model: str, settings: Settings, catalog: Catalog | None) -> AgentChoice:
+    """Return the agent that `auto` takes for a model, as somebody wrote it: the first choice with its `catalog`, unless
+    only a later one is known to have the model.
+    """
+    if catalog is None or not model or listed(model, catalog):
+        return choice
+    for other in installed_agents(settings):
+        known = catalog_of(other, settings) if other.name in KINDS and other.kind != choice.kind else None
+        if known and (ref := listed(model, known)) and may_serve(other, ref):
+            return replace(other, note=f"{choice.name} has no {model} here")
+    return choice
 
 
 def own_listings(choice: AgentChoice) -> tuple[Listing, ...]:
@@ -159,3 +183,23 @@ def model_list(choice: AgentChoice) -> ModelList | None:
 def refresh_models(choice: AgentChoice, timeout: float = TIMEOUT_S) -> Sequence[Model]:
     """Start the agent for its list of models, and keep that. Raises AgentUnavailable."""
     return launching_side(choice.kind).refresh(choice, timeout)
+
+
+def ask_again(choice: AgentChoice) -> bool:
+    """Start an agent for its list of models because a model is not in it; return whether it gave one.
+
+    It is not asked if it was a moment ago, or today if a model that is not in its list may be one of its all the same;
+    nor if neither its version nor a list of it is known, because such a program may be anything.
+    """
+    known = model_list(choice)
+    if known is None or (choice.version is None and not any(listing.own for listing in own_listings(choice))):
+        return False
+    kept = known.kept()
+    patience = A_MOMENT_S if has_whole_list(choice) else ASK_AGAIN_S
+    if not known.is_outdated and time.time() - kept.asked_at < patience:
+        return False
+    try:
+        refresh_models(choice, UNKNOWN_TIMEOUT_S)
+    except AgentUnavailable:
+        return False  # what it listed before still counts
+    return True

@@ -33,7 +33,7 @@ class AsksForModels:
     def told(self, choice: AgentChoice) -> Listing:
         """Return what the agent told last, whenever that was."""
         kept = self.model_list(choice).kept()
-        return Listing(kept.models, own=bool(kept.key))
+        return Listing(kept.models, own=bool(kept.key), source=f"the list of models of {choice.name}")
 
     def refresh(self, choice: AgentChoice, timeout: float = TIMEOUT_S) -> Sequence[Model]:
         """Start the agent for its list of models, and keep that. Raises AgentUnavailable with what it said instead."""

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ..config.settings import Settings
 from ..errors import AgentUnavailable
-from ..models.catalog import Catalog, Model, settings_listing
+from ..models.catalog import BUILT_IN, Catalog, Model, settings_listing
 from ..run.describe import tokens
 from .agent import AgentChoice
 from .choice import AUTO, catalog_of, choose_agent, installed_agents, model_list, offers, refresh_models
@@ -41,7 +41,7 @@ def models_of(agent: AgentChoice, settings: Settings, *, everything: bool = Fals
                 facts[model.ref] = replace(
                     known, context=known.context or model.context, price=known.price or model.price
                 )
-            elif everything or model.source != "built in":
+            elif everything or model.source != BUILT_IN:
                 facts[model.ref] = model
     known_list = model_list(agent)
     kept = known_list.kept() if known_list else None

@@ -218,7 +218,7 @@ def _check_save_as(name: str) -> None:
 
 def _save(engine: Engine, name: str, request: RunRequest) -> None:
     """Save an ad hoc request as a preset, once it is known that it can be launched."""
-    for problem in engine.check(request):
+    for problem in engine.check(request, asks=True):
         raise problem
     from ..presets.write import save_preset
 

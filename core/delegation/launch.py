@@ -8,12 +8,11 @@ from functools import cached_property
 from msgspec.structs import replace
 
 from ..agent_kinds import USUAL
-from ..agents.choice import AUTO, choose_agent, has_whole_list, offers, usual_model
+from ..agents.choice import AUTO, choose_agent, offers, usual_model
 from ..engine import Engine
 from ..errors import AgentUnavailable, ModelError, PresetError, RunnerUnavailable, SubdeckError, nearest
 from ..launch.model import known_roles
 from ..models.catalog import INHERIT, split_thinking
-from ..models.resolvers import installed_resolvers
 from ..presets.catalog import Preset
 from ..run.model import RunnerKind, RunRequest, WorktreeFrom
 from ..run.snapshot import RunSnapshot
@@ -51,6 +50,9 @@ def _request(
     task: TaskArguments, models: _Models, parent: Parent, conversation: str | None, *, background: bool
 ) -> RunRequest:
     model, written = models.of(task)
+    announced = parent.models
+    if written and model and announced is not None:
+        announced = (*announced, split_thinking(model)[0])  # what the parent itself resolved it has
     return RunRequest(
         task=task.task,
         preset=task.preset,
@@ -64,6 +66,7 @@ def _request(
         parent_tools=parent.active_tools,
         parent_has=parent.all_tools,
         parent_model=parent.model,
+        parent_models=announced,
         parent_session=conversation,
         isolated=task.isolated,
         child_session=task.session_id,
@@ -79,7 +82,7 @@ def _problems(engine: Engine, requests: Mapping[int, RunRequest], models: _Model
     return [
         replace(_request_error(problem, request, models), index=index)
         for index, request in requests.items()
-        for problem in engine.check(request)
+        for problem in engine.check(request, asks=True)
     ]
 
 
@@ -140,18 +143,6 @@ class _Models:
     def available(self) -> tuple[str, ...]:
         return available_models(self._engine.settings, self._parent.models)
 
-    @cached_property
-    def _are_all_known(self) -> bool:
-        """Whether a model that is not `available` is none: the parent said which are, or pi's list is up to date."""
-        if self._parent.models is not None:
-            return True
-        settings = self._engine.settings
-        try:
-            agent = choose_agent(settings.agent, settings)
-        except AgentUnavailable:
-            return False
-        return has_whole_list(agent)
-
     def runner(self, task: TaskArguments, *, background: bool) -> RunnerKind | None:
         """Return the runner that the request shall name: a run in the background gets no pane, and one for which the
         call names a host is on a host.
@@ -181,10 +172,7 @@ class _Models:
         ref = task.model or (preset and preset.model) or self.default
         if found := self._of_parent(ref, task, preset):
             return found, ref
-        if task.model or preset is None or not (own := (preset.model or "").strip()):
-            return self._checked(task.model), None
-        found = self._checked(own, preset.path)
-        return (found, own) if found != own else (None, None)
+        return task.model, None
 
     def _is_for_any_model(self, preset: Preset | None) -> bool:
         """Tell whether the child is the offline agent, which uses no model, whichever it is given."""
@@ -244,33 +232,6 @@ class _Models:
                 hint="; ".join(filter(None, hints)),
                 where=where,
             )
-        )
-
-    def _checked(self, ref: str | None, where: str = ARGUMENT) -> str | None:
-        """Return a reference of a call or a preset in the spelling of the available models; a role is left as it is.
-
-        A bare id stands for the first model of that id; a thinking level stays at the end. What a preset names is left
-        to the launch where it is not among them, if they may not be all that there are, or others resolve models too.
-        """
-        if ref is None or ref.startswith("@"):
-            return ref
-        base, level = split_thinking(ref)
-        for wanted, suffix in ((ref, ""), (base, f":{level}" if level else "")):
-            if found := self._find(wanted.lower()):
-                return found + suffix
-        if where != ARGUMENT and (installed_resolvers() or not self._are_all_known):
-            return ref
-        hint = "name one of the currently available models, or a role like @fast"
-        raise self._rejected(f'the model "{ref}" is not available', ref, hint, where)
-
-    def _find(self, name: str) -> str | None:
-        whole = (model for model in self.available if model.lower() == name)
-        by_id = (model for model in self.available if model.partition("/")[2].lower() == name)
-        return next(whole, None) or next(by_id, None)
-
-    def _rejected(self, what: str, model: str, hint: str, where: str = ARGUMENT) -> CallRejected:
-        return CallRejected(
-            argument_error(what, field="model", value=model, valid=self.valid(model), hint=hint, where=where)
         )
 
     def valid(self, ref: str) -> tuple[str, ...]:

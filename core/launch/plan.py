@@ -11,9 +11,20 @@ from msgspec.structs import astuple, replace
 
 from .. import paths
 from ..agents.agent import AgentChoice, Wanted
-from ..agents.choice import AUTO, agent_elsewhere, catalog_of, choose_agent, may_serve, offers, settled
+from ..agents.choice import (
+    AUTO,
+    agent_elsewhere,
+    ask_again,
+    catalog_of,
+    choose_agent,
+    may_serve,
+    offers,
+    settled,
+    with_model,
+)
 from ..config.workspace import Workspace
 from ..errors import AgentUnavailable, SubdeckError, UsageError, nearest
+from ..models.catalog import Catalog
 from ..presets.catalog import Preset, PresetCatalog, discover
 from ..project.ownership import check_own
 from ..run.artifacts import read_result
@@ -98,9 +109,14 @@ class Plan:
         workspace: Workspace,
         presets: Callable[[], PresetCatalog],
         plan_worktree: Callable[[str, WorktreeFrom], WorktreePlan] | None = None,
+        *,
+        asks: bool = False,
     ) -> None:
-        """`presets` reads the presets to choose from; `plan_worktree` does what `planned` of `work.base` does."""
+        """`presets` reads the presets to choose from; `plan_worktree` does what `planned` of `work.base` does. `asks`:
+        an agent may be started for its list of models, for ten seconds at most, before a model counts as unknown.
+        """
         self._plan_worktree = plan_worktree
+        self._asks = asks
         self._request = request
         self._workspace = workspace
         self._settings = workspace.settings
@@ -291,11 +307,25 @@ class Plan:
     def agent(self) -> AgentChoice:
         name, model = self._agent_name, wanted_model(self._request.model, self.preset, self._settings)
         try:
-            return choose_agent(name, self._settings, model)
+            choice = choose_agent(name, self._settings, model)
+            return self._with_model(choice, model) if name == AUTO and model else choice
         except AgentUnavailable as missing:
             if self.runner is not RunnerKind.HOSTS:
                 raise
             return agent_elsewhere(name, self._settings, missing)
+
+    def _with_model(self, choice: AgentChoice, model: str) -> AgentChoice:
+        known = catalog_of(choice, self._settings, self._request.parent_models)
+        return with_model(choice, model, self._settings, known)
+
+    def _catalog(self, agent: AgentChoice) -> Catalog | None:
+        """Return the models known of the agent, which is asked again before one counts as unknown."""
+        catalog = catalog_of(agent, self._settings, self._request.parent_models)
+        if catalog is not None:
+            catalog.is_of_this_machine = self.runner is not RunnerKind.HOSTS
+            if self._asks and catalog.is_of_this_machine:
+                catalog.ask_again = lambda: ask_again(agent)
+        return catalog
 
     @property
     def _agent_name(self) -> str:
@@ -329,7 +359,7 @@ class Plan:
             self._settings,
             agent.own_model,
             has_default=agent.has_default_model,
-            catalog=catalog_of(agent, self._settings),
+            catalog=self._catalog(agent),
             levels=agent.levels,
             parent=parent if is_served else None,
             is_offered=lambda model: offers(agent, model),
@@ -520,10 +550,10 @@ class Plan:
         return (preset.max_attempts or self._settings.max_attempts) if preset and preset.finalize else 1
 
 
-def plan_all(requests: Sequence[RunRequest], workspace: Workspace) -> list[Plan]:
-    """Plan several runs that choose from the same presets."""
+def plan_all(requests: Sequence[RunRequest], workspace: Workspace, *, asks: bool = False) -> list[Plan]:
+    """Plan several runs that choose from the same presets; `asks` as for one."""
     presets = cache(lambda: discover(workspace))
-    return [Plan(request, workspace, presets) for request in requests]
+    return [Plan(request, workspace, presets, asks=asks) for request in requests]
 
 
 def as_group(planned: Sequence[PlannedRun], max_parallel: int) -> list[PlannedRun]:

@@ -7,7 +7,8 @@ from functools import cache
 
 from msgspec import Struct
 
-from ..errors import ModelError, nearest, nearest_of
+from ..errors import ModelError, nearest_of
+from ..paths import user_settings_file
 from ..text.plain import one_line, plain
 
 LEVELS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -19,6 +20,14 @@ default."""
 
 KNOWN_IDS = 20
 """How many ids an error names."""
+NEAREST = 3
+"""How many models it names that may have been meant."""
+_ALIKE = 0.6
+
+BUILT_IN = "built in"
+"""The source of a model that the agent's package brings along, with a key for it or without."""
+_UNLISTED = "named"
+"""That of a model that no list has, of an agent that takes any id of its one provider."""
 
 _AS_LITERAL = "write it as provider/id"
 
@@ -55,14 +64,14 @@ class Listing(Struct, frozen=True):
     """What one source has to say."""
 
     models: tuple[Model, ...] = ()
-    providers: tuple[str, ...] = ()
-    """Those that are known without one of their models too."""
     own: bool = False
     """Whether this is what the agent itself has, and not only what somebody added."""
     complete: bool = False
     """Whether nothing is missing that the agent would find."""
     problem: str = ""
     """Why the source could not be read, for a person."""
+    source: str = ""
+    """The list itself, for a person, as "pi's list of models"."""
 
 
 class Catalog:
@@ -81,8 +90,21 @@ class Catalog:
         """
         self._bare = bare
         self.takes_others = takes_others
+        self._unread = tuple(sources)
         self._sources = tuple(map(cache, sources))
         self.refresh_hint = refresh
+        self.ask_again: Callable[[], bool] | None = None
+        """Has the agent asked for its models again, and returns whether it gave a list. None: it is not asked."""
+        self.is_of_this_machine = True
+        """Whether the child runs here; the agent on another machine may have other models."""
+
+    def renew(self) -> bool:
+        """Have the agent asked again, once; return whether there is another list to look at."""
+        ask, self.ask_again = self.ask_again, None
+        if ask is None or not ask():
+            return False
+        self._sources = tuple(map(cache, self._unread))
+        return True
 
     def listings(self) -> Iterator[Listing]:
         """Yield what each source has to say; a source is read when it is reached for the first time."""
@@ -98,28 +120,37 @@ class Catalog:
                     yield model
 
     def find(self, ref: str) -> Model | None:
-        """Find a model by `provider/id`; the case of the provider does not matter, as in pi."""
+        """Find a model by `provider/id`. The case of the provider does not matter, as in pi; that of the id counts only
+        if several differ in nothing else.
+        """
         provider, _, model_id = ref.partition("/")
         wanted = (provider.lower(), model_id)
-        known = next((model for model in self.models() if (model.provider.lower(), model.id) == wanted), None)
+        exact = (model for model in self.models() if (model.provider.lower(), model.id) == wanted)
+        alike = (model for model in self.models() if model.ref.lower() == ref.lower())
+        known = next(exact, None) or next(alike, None)
         return known or (self._unlisted(model_id) if wanted[0] == self._bare else None)
 
     def named(self, model_id: str) -> tuple[Model, ...]:
-        """Return all models of an id, whichever their providers, in catalog order."""
+        """Return all models of an id, whichever their providers, in catalog order. The case counts if one has it so."""
         known = tuple(model for model in self.models() if model.id == model_id)
+        known = known or tuple(model for model in self.models() if model.id.lower() == model_id.lower())
         unlisted = None if known or "/" in model_id else self._unlisted(model_id)
         return (unlisted,) if unlisted else known
 
     def _unlisted(self, model_id: str) -> Model | None:
         """Return a model of the only provider as it is named, which any id may be that does not end like a level."""
         is_whole = split_thinking(model_id)[1] is None
-        return Model(self._bare, model_id, "named") if self._bare and is_whole else None
+        return Model(self._bare, model_id, _UNLISTED) if self._bare and is_whole else None
 
-    def knows_provider(self, provider: str) -> bool:
-        wanted = provider.lower()
-        return any(
-            wanted in (name.lower() for name in (*listing.providers, *(model.provider for model in listing.models)))
-            for listing in self.listings()
+    def has(self, model: Model) -> bool:
+        """Tell whether the agent has a model now, as far as is known: one that its package brings along needs a key,
+        without which its complete list lacks it.
+        """
+        if model.source == BUILT_IN:
+            return not self.is_complete
+        return model.source != _UNLISTED or any(
+            known.provider == model.provider and f"{known.stands_for}-".startswith(f"{model.id}-")
+            for known in self.models()
         )
 
     @property
@@ -129,8 +160,22 @@ class Catalog:
 
     @property
     def is_complete(self) -> bool:
-        """Whether a provider that is not in here is one that the agent does not know either."""
-        return any(listing.complete for listing in self.listings())
+        """Whether a model that is not in here is one that the agent does not have."""
+        return self.is_of_this_machine and any(listing.complete for listing in self.listings())
+
+    @property
+    def may_lack_some(self) -> bool:
+        """Whether asking the agent could make it know more: a list that is never complete is as good as it gets."""
+        takes_any = bool(self._bare) or self.takes_others
+        return not self.is_complete and not (takes_any and self.has_own_list)
+
+    @property
+    def source(self) -> str:
+        """The lists in which a model would have to be, for a person."""
+        listings = tuple(self.listings())
+        whole = tuple(listing for listing in listings if listing.complete and self.is_complete)
+        names = (listing.source for listing in whole or listings if listing.own and listing.source)
+        return " and ".join(dict.fromkeys(names)) or "the lists of models known here"
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -165,14 +210,24 @@ def split_thinking(ref: str) -> tuple[str, str | None]:
 def read_literal(ref: str, catalog: Catalog | None) -> Literal:
     """Find out which model is meant; without a catalog any id is taken unseen. Raises ModelError.
 
-    An id that ends like a thinking level counts whole where the catalog has it so. An unknown id of a known provider
-    is passed on with a notice, because the agent runs it too.
+    An id that ends like a thinking level counts whole where the catalog has it so. Before a model counts as unknown,
+    the agent is asked for its list again, if the catalog may do that. Then it is refused if the agent's list is
+    complete; otherwise it is passed on with a notice, because the agent may have it all the same.
     """
     check_text(ref)
     base, thinking = split_thinking(ref)
     if catalog is None:
         return Literal(base, thinking)
-    return _known(ref, None, catalog) or _known(base, thinking, catalog) or _unknown(base, thinking, catalog)
+    known = _known(ref, None, catalog) or _known(base, thinking, catalog)
+    if known is None and catalog.renew():
+        known = _known(ref, None, catalog) or _known(base, thinking, catalog)
+    return known or _unknown(base, thinking, catalog)
+
+
+def listed(ref: str, catalog: Catalog) -> str:
+    """Return the model that is meant, as the catalog writes it; empty if the agent is not known to have it."""
+    known = _known(ref, None, catalog) or _known(split_thinking(ref)[0], None, catalog)
+    return known.resolved if known else ""
 
 
 def unusable(ref: str, why: str, hint: str, brief_hint: str | None = None) -> ModelError:
@@ -192,12 +247,10 @@ def check_text(ref: str) -> None:
 
 
 def _known(ref: str, thinking: str | None, catalog: Catalog) -> Literal | None:
-    if "/" in ref and (model := catalog.find(ref)):
-        hidden = model.source == "built in" and catalog.is_complete
-        notice = f"{ref} is not in the list of models that the agent has now: its key may be missing"
-        return Literal(model.ref, thinking, (notice,) if hidden else ())
+    if "/" in ref and (model := catalog.find(ref)) and catalog.has(model):
+        return Literal(model.ref, thinking)
     # An id may have a slash of its own: `openai/gpt-oss-120b` of one provider is not a model of the provider openai.
-    first, *others = [model.ref for model in catalog.named(ref)] or [""]
+    first, *others = [model.ref for model in catalog.named(ref) if catalog.has(model)] or [""]
     if not first:
         return None
     some = ", ".join(others[:3]) + (" …" if len(others) > 3 else "")
@@ -205,51 +258,38 @@ def _known(ref: str, thinking: str | None, catalog: Catalog) -> Literal | None:
 
 
 def _unknown(ref: str, thinking: str | None, catalog: Catalog) -> Literal:
-    provider, slash, _ = ref.partition("/")
-    if not slash and catalog.takes_others:
-        return Literal(
-            ref, thinking, (f"{ref} is not among the models that the agent listed: {_bare_hint(ref, catalog)}",)
-        )
-    if not slash:
-        raise unusable(ref, "is not known here", _bare_hint(ref, catalog), _nearest_model(ref, catalog))
-    if catalog.knows_provider(provider):
-        return Literal(ref, thinking, _strange_id(ref, catalog))
-    providers = tuple(dict.fromkeys(model.provider for model in catalog.models()))
-    if catalog.is_complete:
-        raise unusable(
-            ref,
-            f'is of the provider "{one_line(provider, 40)}", which the agent does not know',
-            _joined(catalog, nearest(provider, providers) or f"known: {', '.join(providers)}"),
-            _nearest_model(ref, catalog),
-        )
-    text = _joined(catalog, f"{ref} is not known here, nor is its provider")
-    return Literal(ref, thinking, (text,) if catalog.has_own_list else ())
+    """Refuse a model that the agent does not have, or pass on one that it may have."""
+    models = tuple(filter(catalog.has, catalog.models()))
+    unlisted = catalog.find(ref) if "/" in ref else next(iter(catalog.named(ref)), None)
+    close = _nearest_models(ref, models)
+    near = f"did you mean {', '.join(close)}?" if close else ""
+    brief = f"did you mean {close[0]}?" if close else _AS_LITERAL
+    known = ", ".join(model.ref for model in models[:KNOWN_IDS]) + (" …" if len(models) > KNOWN_IDS else "")
+    is_bare = "/" not in ref
+    if catalog.is_complete or (is_bare and unlisted is None and not catalog.takes_others):
+        no_key = "; its key may be missing" if unlisted and unlisted.source == BUILT_IN else ""
+        some = f"known: {known}" if known and (is_bare or not near) else ""
+        way_out = f"if the agent has it, add it to models in {user_settings_file()}" if not is_bare else ""
+        hint = _joined(catalog, near, some or ("" if near else _AS_LITERAL), way_out)
+        raise unusable(ref, f"is not available: it is not in {catalog.source}{no_key}", hint, brief)
+    resolved = unlisted.ref if unlisted else ref
+    if not catalog.has_own_list:
+        return Literal(resolved, thinking)
+    text = f"{ref} is not in {catalog.source}: the agent may refuse it, or use a similar one"
+    return Literal(resolved, thinking, (_joined(catalog, text, near or f"known: {known}"),))
 
 
-def _strange_id(ref: str, catalog: Catalog) -> tuple[str, ...]:
-    """Say that an id is not among those of its provider; measured: pi then runs it, or one whose id is alike."""
-    provider, _, model_id = ref.partition("/")
-    ids = [model.id for model in catalog.models() if model.provider.lower() == provider.lower()]
-    if not ids and not catalog.has_own_list:
-        return ()
-    text = f"{ref} is not known to {provider}: the agent may take it as it is, or use a similar one"
-    return (_joined(catalog, text, nearest(model_id, ids)),)
-
-
-def _nearest_model(ref: str, catalog: Catalog) -> str:
-    """Return the one model that may have been meant; where none is like it, how models are written."""
-    names = {name.lower(): model.ref for model in catalog.models() for name in (model.ref, model.id)}
-    close = nearest_of(ref.lower(), names)
-    return f"did you mean {names[close[0]]}?" if close else _AS_LITERAL
-
-
-def _bare_hint(ref: str, catalog: Catalog) -> str:
-    ids = tuple(dict.fromkeys(model.id for model in catalog.models()))
-    some = ", ".join(ids[:KNOWN_IDS]) + (" …" if len(ids) > KNOWN_IDS else "")
-    return _joined(catalog, f"{nearest(ref, ids)} Known ids: {some}".strip() if ids else _AS_LITERAL)
+def _nearest_models(ref: str, models: Sequence[Model]) -> list[str]:
+    """Return the models that may have been meant, the nearest first, as `provider/id`."""
+    provider, slash, model_id = ref.lower().partition("/")
+    of_provider = {model.id.lower(): model.ref for model in models if slash and model.provider.lower() == provider}
+    names = {name.lower(): model.ref for model in reversed(models) for name in (model.ref, model.id)}
+    close = [of_provider[name] for name in nearest_of(model_id, of_provider, cutoff=_ALIKE, count=NEAREST)]
+    close += [names[name] for name in nearest_of(ref.lower(), names, cutoff=_ALIKE, count=NEAREST)]
+    return list(dict.fromkeys(close))[:NEAREST]
 
 
 def _joined(catalog: Catalog, *hints: str) -> str:
     """Return the hints, and what is missing in the catalog, in one line."""
-    refresh = "" if catalog.is_complete else catalog.refresh_hint
+    refresh = catalog.refresh_hint if catalog.may_lack_some else ""
     return one_line("; ".join(filter(None, (*hints, *catalog.problems, refresh))), 2000)

@@ -73,6 +73,8 @@ class RunRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     """All that a parent has, switched on or not: they bound an allowlist. None: no more than `parent_tools`."""
     parent_model: str | None = None
     """The model of a parent, for `default_model: inherit`."""
+    parent_models: tuple[str, ...] | None = None
+    """All models that a parent has, which is a pi then; None where no parent says."""
     parent_session: str | None = None
     """pi's session file of a parent; None where no parent is known."""
     isolated: bool | None = None

@@ -194,7 +194,7 @@ async def test_cancelled_call_stops_its_run(era: str, project: Path) -> None:
         {"preset": "nobody", "task": "answer"},
         {"preset": "scout"},
         {"preset": "scout", "task": "answer", "colour": "red"},
-        {"preset": "scout", "task": "answer", "model": "no/such"},
+        {"preset": "scout", "task": "answer", "model": "@nosuch"},
         {"chain": []},
     ],
     ids=lambda arguments: ",".join(arguments),

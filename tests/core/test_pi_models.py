@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.agents.agent import AgentChoice
 from subdeck.core.agents.choice import catalog_of, choose_agent
@@ -48,7 +49,9 @@ def refresh_models(command: tuple[str, ...]) -> tuple[Model, ...]:
 
 
 def cached_listing(command: tuple[str, ...]) -> Listing:
-    return told_listing(AgentChoice("pi", command, (), True))
+    listing = told_listing(AgentChoice("pi", command, (), True))
+    assert "the list of pi --list-models" == listing.source
+    return replace(listing, source="")
 
 
 def starts(command: tuple[str, ...]) -> list[str]:
@@ -156,10 +159,7 @@ def test_models_json(agent_dir: Path) -> None:
     )
 
     assert (
-        Listing(
-            (Model("fake", "a/b:8b", "models.json", True), Model("fake", "c", "models.json", False)),
-            ("fake", "anthropic"),
-        )
+        Listing((Model("fake", "a/b:8b", "models.json", True), Model("fake", "c", "models.json", False)))
         == models_json_listing()
     )
 
@@ -202,9 +202,8 @@ def test_what_the_package_brings(package: tuple[str, ...]) -> None:
     """The models of pi's package are read from its file, without node."""
     price = Price(1, 2.5)
     haiku = Model("anthropic", "haiku", "built in", True, price=price)
-    assert Listing((haiku, Model("router", "a/b:free", "built in", False, price=price)), own=True) == built_in_listing(
-        package
-    )
+    models = (haiku, Model("router", "a/b:free", "built in", False, price=price))
+    assert Listing(models, own=True, source="the models that come with pi") == built_in_listing(package)
     assert [] == starts(package)
 
 
@@ -224,7 +223,7 @@ def test_what_a_newer_package_brings(package: tuple[str, ...]) -> None:
     (data / ".manifest.json").write_text(json.dumps({"api": {"m": entry}}))
 
     haiku = Model("anthropic", "haiku", "built in", True, context=200_000, price=Price(1, 5))
-    assert Listing((haiku, Model("router", "a/b:free", "built in", False)), own=True) == built_in_listing(package)
+    assert (haiku, Model("router", "a/b:free", "built in", False)) == built_in_listing(package).models
     assert [] == starts(package)
 
 

@@ -72,15 +72,15 @@ def test_a_bare_id_of_several_providers() -> None:
 
 
 def test_an_unknown_bare_id() -> None:
-    """It is refused with near ones and with the first twenty known ids, and with how to learn more of them."""
+    """It is refused with near ones and with the first twenty that are known, and with how to learn more of them."""
     many = catalog(*(f"p/model-{number:02}" for number in range(30)))
     with pytest.raises(ModelError) as caught:
         read_literal("modle-07", many)
 
-    assert 'the model "modle-07" is not known here' == caught.value.what
-    assert caught.value.hint.startswith("did you mean model-07")
-    assert "model-19 …; refresh it" in caught.value.hint
-    assert "model-25" not in caught.value.hint.partition("Known ids:")[2]
+    assert 'the model "modle-07" is not available: it is not in pi\'s list' == caught.value.what
+    assert caught.value.hint.startswith("did you mean p/model-07")
+    assert "p/model-19 …; refresh it" in caught.value.hint
+    assert "p/model-25" not in caught.value.hint.partition("known:")[2]
     assert caught.value.brief_hint == "did you mean p/model-07?"
 
 
@@ -92,32 +92,39 @@ def test_a_bare_id_where_nothing_is_known() -> None:
     assert "write it as provider/id; refresh it" == caught.value.hint
 
 
-@pytest.mark.parametrize("complete", [False, True])
-def test_an_unknown_id_of_a_known_provider(complete: bool) -> None:
-    """The agent runs it, or one that is alike: so do we, and say it with near ids."""
-    found = read_literal("fake/tset:low", catalog(*KNOWN, complete=complete))
-    (notice,) = found.notices
-
-    assert ("fake/tset", "low") == (found.resolved, found.thinking)
-    assert "fake/tset is not known to fake: the agent may take it as it is, or use a similar one" in notice
-    assert "did you mean test" in notice
-    assert ("refresh it" in notice) is not complete
-
-
-def test_an_unknown_provider_of_a_complete_catalog() -> None:
-    """The agent would not start with it, so it is refused before anything exists."""
+@pytest.mark.parametrize("ref", ["fake/tset:low", "fke/test", "tset", "nobody/zzz", "fake/zzz"])
+def test_an_unknown_model_of_a_complete_list(ref: str) -> None:
+    """It is refused before anything exists, also if its provider is known; the error names the list, near models or
+    some of the known ones, and how to use it all the same.
+    """
     with pytest.raises(ModelError) as caught:
-        read_literal("anthropc/opus", catalog("anthropic/opus", "openai/gpt", complete=True))
+        read_literal(ref, catalog(*KNOWN, complete=True))
 
-    assert 'the model "anthropc/opus" is of the provider "anthropc", which the agent does not know' == caught.value.what
-    assert "did you mean anthropic?" == caught.value.hint
+    written = ref.removesuffix(":low")
+    assert f'the model "{written}" is not available: it is not in pi\'s list' == caught.value.what
+    near = "did you mean fake/test" if "zzz" not in ref else "known: fake/test, fake/llama:8b"
+    assert caught.value.hint.startswith(near)
+    assert ("add it to models in " in caught.value.hint) is ("/" in ref)
+    assert "refresh it" not in caught.value.hint
 
 
-def test_an_unknown_provider_of_an_incomplete_catalog() -> None:
-    """Where the agent may know more than we do it is passed on with a warning."""
-    found = read_literal("mine/x", catalog(*KNOWN))
+@pytest.mark.parametrize("ref", ["fake/tset", "fke/test", "fake/zzz"])
+def test_an_unknown_model_of_a_list_that_may_lack_it(ref: str) -> None:
+    """It is passed on with a warning that names the list and near models."""
+    found = read_literal(f"{ref}:low", catalog(*KNOWN))
 
-    assert Literal("mine/x", None, ("mine/x is not known here, nor is its provider; refresh it",)) == found
+    assert (ref, "low") == (found.resolved, found.thinking)
+    (notice,) = found.notices
+    assert notice.startswith(f"{ref} is not in pi's list: the agent may refuse it, or use a similar one; ")
+    assert ("did you mean fake/test" if "zzz" not in ref else "known: fake/test") in notice
+    assert notice.endswith("refresh it")
+
+
+def test_a_model_of_another_machine() -> None:
+    """The agent there may have other models than the one here, whose list is complete."""
+    known = catalog(*KNOWN, complete=True)
+    known.is_of_this_machine = False
+    assert "mine/x" == read_literal("mine/x", known).resolved
 
 
 def test_where_nothing_of_the_agent_is_known() -> None:
@@ -126,11 +133,44 @@ def test_where_nothing_of_the_agent_is_known() -> None:
 
 
 def test_a_model_without_a_key() -> None:
-    """A model that the agent brings along but does not list now is said to lack its key."""
+    """A model that the agent's package brings along, but whose complete list lacks it, cannot be used."""
     listings = [Listing((Model("p", "a", "pi"),), own=True, complete=True), Listing((Model("q", "b", "built in"),))]
-    found = read_literal("q/b", Catalog([lambda: listings[0], lambda: listings[1]]))
+    with pytest.raises(ModelError) as caught:
+        read_literal("q/b", Catalog([lambda: listings[0], lambda: listings[1]]))
+    assert caught.value.what.endswith("; its key may be missing")
+    assert Literal("q/b") == read_literal("q/b", Catalog([lambda: listings[1]]))
 
-    assert ("q/b is not in the list of models that the agent has now: its key may be missing",) == found.notices
+
+def test_the_case_of_a_model() -> None:
+    """A model is found in whatever case; if several differ by nothing else, the exact one is meant."""
+    known = catalog("fake/Test", "fake/test", "other/Big")
+    assert ["fake/test", "fake/Test", "other/Big", "other/Big"] == [
+        read_literal(ref, known).resolved for ref in ("fake/test", "FAKE/Test", "OTHER/big", "big")
+    ]
+
+
+def test_the_agent_is_asked_once_before_a_model_is_unknown() -> None:
+    """A model that its list has by now is used; what the list lacks then is refused, without a further look."""
+    told = [Listing((Model("p", "a", "pi"),), own=True, complete=True)]
+    asked: list[str] = []
+
+    def ask() -> bool:
+        asked.append("asked")
+        told[0] = Listing((Model("p", "a", "pi"), Model("p", "b", "pi")), own=True, complete=True)
+        return True
+
+    def known() -> Catalog:
+        made = Catalog([lambda: told[0]])
+        made.ask_again = ask
+        return made
+
+    assert "p/a" == read_literal("p/a", known()).resolved
+    assert [] == asked
+    fresh = known()
+    assert "p/b" == read_literal("p/b", fresh).resolved
+    with pytest.raises(ModelError):
+        read_literal("p/c", fresh)
+    assert ["asked"] == asked
 
 
 def test_a_problem_of_the_catalog_is_part_of_the_hint() -> None:

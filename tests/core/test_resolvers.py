@@ -54,7 +54,7 @@ def silent(probe: Probe) -> None:
         ([], "@fast", 'the model "@fast" names a role, and no roles are set up here'),
         ([], "anthropic/haiku", ResolvedModel("anthropic/haiku", "anthropic/haiku", "call")),
         ([], "haiku", ResolvedModel("haiku", "anthropic/haiku", "call")),
-        ([], "haikuu", 'the model "haikuu" is not known here'),
+        ([], "haikuu", 'the model "haikuu" is not available: it is not in pi\'s list'),
         ([silent], "@fast", 'the model "@fast" names a role, and no roles are set up here'),
         (
             [ROLES],

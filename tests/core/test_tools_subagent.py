@@ -348,8 +348,8 @@ def test_all_problems_of_all_tasks(engine: Engine) -> None:
     """A call with several faults is answered with all of them, by task, and starts nothing."""
     tasks = [task("answer ok"), task("x", preset="nope"), task("x", cwd="/nowhere"), task("x", sessionId="no-such")]
     tasks.append(task("x", model="no/such"))
-    answer = call(engine, "subagent", {"tasks": tasks})
-    assert [(4, "model"), (1, "preset"), (2, "cwd"), (3, "sessionId")] == [
+    answer = call(engine, "subagent", {"tasks": tasks}, models=("fake/puppet",))
+    assert [(1, "preset"), (2, "cwd"), (3, "sessionId"), (4, "model")] == [
         (error["index"], error["field"]) for error in answer.structured["errors"]
     ]
     assert () == engine.snapshots()

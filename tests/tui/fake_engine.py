@@ -327,7 +327,7 @@ class FakeEngine:
     def workspace(self) -> Workspace:
         return Workspace(self.project, self.cwd, self.settings)
 
-    def check(self, request: RunRequest) -> tuple[SubdeckError, ...]:
+    def check(self, request: RunRequest, *, asks: bool = False) -> tuple[SubdeckError, ...]:
         return self.problems
 
     def standing(self) -> Standing | None:

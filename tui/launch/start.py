@@ -160,7 +160,7 @@ def launch(
     if values.save_as is not None:
         name = values.save_as.name.strip()
         if name != saved:
-            if problems := engine.check(request):
+            if problems := engine.check(request, asks=True):
                 raise problems[0]
             path = _save(engine, values.save_as, request, values.model)
             note = f"Saved the preset {one_line(name, 40)} as {short_path(path)}"

@@ -89,8 +89,9 @@ class AcpAgent(AsksForModels):
         return asked_models(choice, timeout)
 
     def catalog(self, choice: AgentChoice, first: Listing) -> Catalog | None:
-        told = self.told(choice)
-        return Catalog((lambda: told,), refresh=REFRESH.format(choice.name), takes_others=True) if told.models else None
+        if not self.told(choice).models:
+            return None
+        return Catalog((lambda: self.told(choice),), refresh=REFRESH.format(choice.name), takes_others=True)
 
 
 def _problem(wanted: Wanted) -> tuple[str, str, str] | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from ...errors import UsageError
 from ...models.catalog import Catalog, Listing, Model, split_thinking
 from ...run.tool_policy import SERVER_TOOLS
@@ -103,10 +105,10 @@ class ClaudeAgent(AsksForModels):
 
     def _known(self, choice: AgentChoice) -> Listing:
         """Return what it told, and its names that stay."""
-        told = self.told(choice).models
-        names = {model.id for model in told}
+        told = self.told(choice)
+        names = {model.id for model in told.models}
         others = (Model(PROVIDER, alias, choice.name) for alias in ALIASES if alias not in names)
-        return Listing((*told, *others), (PROVIDER,))
+        return replace(told, models=(*told.models, *others))
 
 
 def _check(choice: AgentChoice, wanted: Wanted) -> None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from ... import paths
 from ...config.yaml_tree import read_text
 from ...errors import ContentError
-from ...models.catalog import Listing, Model, Price
+from ...models.catalog import BUILT_IN, Listing, Model, Price
 from ...system import files
 from ...text.decoding import UNDECODABLE, decode, why
 from ...text.plain import one_line, plain
@@ -73,7 +73,8 @@ def told_listing(choice: AgentChoice) -> Listing:
     """Return pi's last own list; an outdated one still names models, but is not complete."""
     known = pi_list(choice)
     kept = known.kept()
-    return Listing(kept.models, own=bool(kept.key), complete=kept.key == known.key)
+    source = f"the list of {choice.name} --list-models"
+    return Listing(kept.models, own=bool(kept.key), complete=kept.key == known.key, source=source)
 
 
 def cache_file(command: Sequence[str]) -> str:
@@ -107,7 +108,7 @@ def models_json_listing() -> Listing:
         for entry in items(mapping(config).get("models"))
         if isinstance(model_id := mapping(entry).get("id"), str) and model_id
     ]
-    return Listing(tuple(models), tuple(providers))
+    return Listing(tuple(models))
 
 
 def built_in_listing(command: Sequence[str]) -> Listing:
@@ -123,7 +124,7 @@ def built_in_listing(command: Sequence[str]) -> Listing:
         if models := tuple(_of_providers(os.path.join(place, DATA))) or tuple(
             _generated(os.path.join(place, GENERATED))
         ):
-            return Listing(models, own=True)
+            return Listing(models, own=True, source="the models that come with pi")
     return Listing()
 
 
@@ -141,7 +142,7 @@ def _of_providers(directory: str) -> Iterator[Model]:
                 yield Model(
                     model.provider,
                     model.id,
-                    "built in",
+                    BUILT_IN,
                     model.reasoning,
                     context=_context(model.context_window),
                     price=_price(model.cost),
@@ -156,7 +157,7 @@ def _generated(path: str) -> Iterator[Model]:
         return
     for name, provider, thinks, *cost in found:
         numbers = {name: float(number) for name, number in zip(("input", "output"), cost, strict=True) if number}
-        yield Model(provider, name, "built in", thinks == "true", price=_price(numbers))
+        yield Model(provider, name, BUILT_IN, thinks == "true", price=_price(numbers))
 
 
 def _context(tokens: object) -> int | None:
