@@ -301,24 +301,23 @@ def models_of(tools: Sequence[ToolSpec]) -> tuple[str, ...]:
 
 
 def available_models(settings: Settings, announced: Sequence[str] | None) -> tuple[str, ...]:
-    """Return `provider/id` of each, once: those announced first, in their order, then those of settings and agent.
+    """Return `provider/id` of each, once: what the parent announced, in its order, and nothing else (document 001).
 
-    A model that pi's package lists but has no key for is not available. The offline agent has one of its own, which
-    counts where a parent announces none (`announced` is None).
+    If it announces nothing (`announced` is None), these are the models of the settings and of their agent. A model that
+    pi's package lists but has no key for is not available. The offline agent has one of its own, if there is no other.
     """
-    try:
-        agent = choose_agent(settings.agent, settings)
-    except AgentUnavailable:
-        agent = None
-    named = settings.models if agent is None else [model for model in settings.models if offers(agent, model)]
-    listings = [settings_listing(named)]
-    if agent:
-        listings += own_listings(agent)
-    refs = [*(announced or ()), *(model.ref for listing in listings for model in listing.models)]
-    if agent and agent.own_model and not refs and announced is None:
-        refs = [agent.own_model]
     first: dict[str, str] = {}
-    for ref in refs:
+    for ref in _known_models(settings) if announced is None else announced:
         if ref.strip() and plain(ref) == ref:  # what has control characters in it can never be launched
             first.setdefault(ref.lower(), ref)  # of spellings that differ only in case
     return tuple(first.values())
+
+
+def _known_models(settings: Settings) -> list[str]:
+    try:
+        agent = choose_agent(settings.agent, settings)
+    except AgentUnavailable:
+        return [model.ref for model in settings_listing(settings.models).models]
+    named = settings_listing(model for model in settings.models if offers(agent, model))
+    refs = [model.ref for listing in (named, *own_listings(agent)) for model in listing.models]
+    return refs or ([agent.own_model] if agent.own_model else [])

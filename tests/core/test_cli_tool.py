@@ -83,7 +83,7 @@ def test_registration(engine: Engine, project_dir: Path) -> None:
     ]
     assert {"name", "label", "description", "parameters"} == set(first["tools"][0])
     model = first["tools"][0]["parameters"]["properties"]["model"]
-    assert ["fake/b", "fake/A", "fake/puppet"] == model["anyOf"][0]["enum"]
+    assert ["fake/b", "fake/A"] == model["anyOf"][0]["enum"]
     again = register(project_dir, {"models": ["fake/a", "fake/b"], "key": first["key"]})
     assert {"register": False, "key": first["key"], "tools": []} == again
     other = register(project_dir, {"models": ["fake/a"], "key": first["key"]})

@@ -56,13 +56,18 @@ def test_a_child_registers_nothing(project_dir: Path, monkeypatch: pytest.Monkey
     assert () == tools_for(engine, ["a/b"])
 
 
-def test_models_of_parent_and_settings_count_together(project_dir: Path) -> None:
-    """What the parent tells comes first, in its order, then the setting `models`; none of both means no tools."""
+def test_only_the_models_of_the_parent_count(project_dir: Path, home: Path) -> None:
+    """A parent that announces models gets exactly these, in its order; if it has none it gets no tools, whatever the
+    settings and the other installed agents have.
+    """
     engine = open_engine(project_dir)
-    assert () == tools_for(engine, [])
     write_settings(models=["own/m", "FAKE/a"])
-    assert ("own/m", "FAKE/a") == models_of(tools_for(engine, []))
-    assert ("z/z", "fake/a", "own/m") == models_of(tools_for(engine, ["z/z", "fake/a"]))
+    models = home / ".pi" / "agent" / "models.json"
+    models.parent.mkdir(parents=True)
+    models.write_text(json.dumps({"providers": {"fake": {"models": [{"id": "one"}]}}}))
+    assert () == tools_for(engine, [])
+    assert ("z/z", "fake/a") == models_of(tools_for(engine, ["z/z", "fake/a", "Z/z"]))
+    assert ("own/m", "FAKE/a", "fake/one") == models_of(tools_for(engine))
 
 
 def test_models_of_the_agent_count(project_dir: Path, home: Path) -> None:

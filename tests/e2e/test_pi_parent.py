@@ -348,6 +348,53 @@ def test_other_extensions(here: Lab, tmp_path: Path) -> None:
     assert "fake/test" == meta["resolvedModel"]
 
 
+UNKNOWN_ROLE = """
+export default function (pi) {
+	const cyclic = {};
+	cyclic.self = cyclic;
+	pi.events.on("model:resolve", (probe) => {
+		probe.error ??= "no such role";
+		probe.available ??= { roles: { fast: "fake/test", odd: cyclic }, models: cyclic };
+	});
+}
+"""
+
+
+@EITHER_PI
+def test_the_roles_that_another_extension_has(here: Lab, tmp_path: Path) -> None:
+    """If it cannot resolve a role, the error that the model reads names its roles, whatever else it adds."""
+    other = tmp_path / "other.ts"
+    other.write_text(UNKNOWN_ROLE)
+    here.script(called(("subagent", {**HOLD, "model": "@fst"})), said("I see."))
+    with here.parent("s.jsonl", "-e", str(other)) as parent:
+        parent.prompt("Go.")
+        answer = parent.result("subagent")
+        assert answer["isError"]
+        assert "no such role" in shown(answer) and "@fast (fake/test)" in shown(answer)
+        assert ["@fast"] == answer["result"]["details"]["error"]["valid"]
+    assert [] == here.runs
+
+
+def models_offered(request: dict[str, Any]) -> list[str]:
+    """The models in the schema of the tool `subagent`, as the parent's model sees it."""
+    (tool,) = (tool for tool in request["body"]["tools"] if tool["function"]["name"] == "subagent")
+    return tool["function"]["parameters"]["properties"]["model"]["anyOf"][0]["enum"]
+
+
+@EITHER_PI
+def test_the_models_of_the_session_are_offered(here: Lab, home: Path) -> None:
+    """The schema lists what this pi has, and nothing that settings or other agents have."""
+    config = home / ".config" / "subdeck" / "config.yaml"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "models": ["other/one", "fake/two"]}))
+    here.script(said("One."))
+    with here.parent() as parent:
+        parent.prompt("Go.")
+    offered_models = models_offered(here.requests[0])
+    assert "fake/test" in offered_models
+    assert {"fake", "github-copilot"} == {model.partition("/")[0] for model in offered_models}
+    assert "fake/two" not in offered_models
+
+
 def test_the_copilot_header(here: Lab) -> None:
     """When the variable asks for it, in children too, requests to GitHub Copilot say that an agent is behind them."""
     here.script(said("One."))
