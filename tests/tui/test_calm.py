@@ -15,8 +15,11 @@ from subdeck.tui.runs.order import Sort
 from subdeck.tui.runs.rows import RowFlags, RunRow
 from subdeck.tui.transcript.matches import highlighter
 from subdeck.tui.transcript.rows import Painter
+from textual.events import MouseDown, MouseUp
+from textual.geometry import Offset
+from textual.widgets._toast import Toast
 
-from .deck import opened
+from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run
 from .some_runs import a_group
 from .test_columns import NOW
@@ -55,6 +58,54 @@ def test_ends_alike_are_told_in_one_line() -> None:
     assert len(told) == 2
     assert told[0].endswith("×3")
     assert all(len(line) <= 36 for line in told)
+
+
+async def click(deck: Deck, place: Offset) -> None:
+    """Press and release as the terminal tells it: Pilot goes past the app."""
+    for kind in (MouseDown, MouseUp):
+        deck.app.post_message(kind(None, *place, 0, 0, 1, False, False, False, *place))
+    await deck.pilot.pause()
+
+
+def test_a_toast_names_the_task_of_a_run_without_a_preset() -> None:
+    """The end of a run without a preset is told with its task, shorter where others are told with it."""
+    ended = [
+        a_run(number, "failed", message="401 no", meta_preset="", meta_task=f"{task} the error paths of the parser")
+        for number, task in enumerate(("check", "[b]read"))
+    ]
+    assert "✗ failed  check the error paths of the parser" == ends_text(ended[:1]).split("\n")[0]
+    assert ["✗ failed  check the e…: model_e…", "✗ failed  [b]read the…: model_e…"] == ends_text(ended, 36).split("\n")
+
+
+async def test_a_click_on_a_toast_closes_it_alone() -> None:
+    """It closes the toast and nothing else, also where it is the second press of a double click."""
+    async with opened(FakeEngine(*(a_run(number) for number in range(1, 9))), (80, 24)) as deck:
+        deck.app.notify("done", markup=False)
+        await deck.until(lambda: deck.app.screen.query(Toast), "the toast")
+        place = deck.app.screen.query_one(Toast).region.offset
+        assert deck.main.runs.region.contains_point(place)
+        await deck.press("3")
+        await deck.until(lambda: deck.main.transcript.has_focus, "the keys in the transcript")
+        for _ in range(3):
+            await click(deck, place)
+        await deck.until(lambda: not deck.toasts, "the toast to go")
+        assert (deck.main.runs.cursor, deck.main.transcript.has_focus) == (0, True)
+        deck.clock.now += 1
+        await click(deck, place)
+        await deck.until(lambda: deck.main.runs.cursor, "the click on the row")
+
+
+async def test_a_press_where_a_toast_has_just_gone() -> None:
+    """What was aimed at a toast whose time was up hits nothing; a press beside it does."""
+    async with opened(FakeEngine(*(a_run(number) for number in range(1, 9))), (80, 24)) as deck:
+        deck.app.notify("done", markup=False, timeout=0.3)
+        await deck.until(lambda: deck.app.screen.query(Toast), "the toast")
+        place = deck.app.screen.query_one(Toast).region.offset
+        await deck.until(lambda: not deck.app.screen.query(Toast), "the toast to go")
+        await click(deck, place)
+        assert deck.main.runs.cursor == 0
+        await click(deck, Offset(place.x - 20, place.y))
+        await deck.until(lambda: deck.main.runs.cursor, "the click on the row")
 
 
 async def test_acting_on_a_run_looks_at_it() -> None:

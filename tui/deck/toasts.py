@@ -187,9 +187,11 @@ _WORDS = ("completed", "failed", "aborted", "recorded by a newer subdeck")
 
 
 def _line(run: RunSnapshot, cells: int) -> str:
-    line, room = f"{_who(run)}: {doing(run, CELLS)}", cells - COUNT_CELLS
+    line, room = f"{_who(run, cells // 3)}: {doing(run, CELLS)}", cells - COUNT_CELLS
     return line if len(line) <= room else f"{line[: room - 1].rstrip()}…"
 
 
-def _who(run: RunSnapshot) -> str:
-    return f"{state(run)}  {one_line(run.meta.title, 40)}"
+def _who(run: RunSnapshot, task_cells: int = 40) -> str:
+    """Name a run by its preset; one without a preset by its task, in so many cells."""
+    name = one_line(run.meta.preset, 40) or one_line(run.meta.task, task_cells) or run.meta.title
+    return f"{state(run)}  {name}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Any, NamedTuple, TypeAlias
 
 from textual.app import App
@@ -18,7 +18,7 @@ from textual.events import Event, Key, Paste
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
-from .textual_internals import StyledOnceApp
+from .textual_internals import ToastPressApp
 
 LOADING = "-loading"
 """The class of a screen that takes no keys yet."""
@@ -40,13 +40,11 @@ class KeyTime(NamedTuple):
     """When the key before it came, wherever that one went."""
 
 
-class KeyQueueApp(StyledOnceApp, inherit_bindings=False):
+class KeyQueueApp(ToastPressApp, inherit_bindings=False):
     """An app that keeps keys in their order until whatever they are meant for is there."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.clock: Callable[[], float] = time.monotonic
-        """What times of keys are read from; tests put their own here."""
         self.last_key_at = float("-inf")
         """When the last key came, handed on or not."""
         self.key_time = KeyTime(self.last_key_at, self.last_key_at)

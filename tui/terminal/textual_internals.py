@@ -5,15 +5,18 @@ Written for the version that pyproject.toml pins; tests/tui/test_textual_interna
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 from textual._compositor import Compositor
 from textual.app import App
+from textual.events import Event, MouseDown
 from textual.geometry import Region, Size
 from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.widget import Widget
+from textual.widgets._toast import Toast
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -48,6 +51,41 @@ class StyledOnceApp(App[str], inherit_bindings=False):
     def refresh_css(self, animate: bool = True) -> None:
         if self.screen_stack or self.theme != self._first_theme:
             super().refresh_css(animate)
+
+
+GONE_TOAST_S = 0.5
+"""Seconds for which a press at the place of a toast that has gone is taken for that toast."""
+
+
+class ToastPressApp(StyledOnceApp, inherit_bindings=False):
+    """Drops what was pressed at a toast that has just gone, as the second press of a double click: it would hit what
+    was below the toast.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock: Callable[[], float] = time.monotonic
+        """What times of keys and presses are read from; tests put their own here."""
+        self._gone_toast = Region()
+        self._gone_at = float("-inf")
+
+    def _unnotify(self, notification: Notification, refresh: bool = True) -> None:
+        for toast in self.screen.query(Toast) if self.screen_stack else ():
+            if toast._notification is notification:
+                self._gone_toast, self._gone_at = toast.region, self.clock()
+        super()._unnotify(notification, refresh)
+
+    async def on_event(self, event: Event) -> None:
+        if isinstance(event, MouseDown) and not event.is_forwarded and self._hits_gone_toast(event):
+            self._mouse_down_widget = None  # the release is no click then
+        else:
+            await super().on_event(event)
+
+    def _hits_gone_toast(self, event: MouseDown) -> bool:
+        place = event.screen_offset
+        if place not in self._gone_toast or self.clock() - self._gone_at > GONE_TOAST_S:
+            return False
+        return not isinstance(self.get_widget_at(*place)[0], Toast)
 
 
 class LeanScreen(Screen[object]):
