@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from .acts import quit_app
 from .terminal import Terminal
 
 pytestmark = pytest.mark.tmux
+
+PAUSE_S = 1.0
+"""Seconds between two tries: keys that come faster keep a new request from being replied to."""
 
 
 @pytest.fixture(params=[(140, 40), (80, 24)], ids=["wide", "narrow"])
@@ -46,10 +50,15 @@ def test_a_first_look(app: Terminal, home: Path) -> None:
     app.press("]")
     app.until_shown("y allow")
 
+    pressed_at = 0.0
+
     def replied() -> bool:
+        nonlocal pressed_at
         if "Allowed by operator" in app.screen:
             return True
-        app.press("y")
+        if time.monotonic() - pressed_at > PAUSE_S:
+            app.press("y")
+            pressed_at = time.monotonic()
         return False
 
     app.until(replied, "the reply")
