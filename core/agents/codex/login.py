@@ -48,7 +48,7 @@ def _config(path: str) -> dict[str, Any] | None:
     import tomllib  # only who asks about logins reads TOML
 
     try:
-        return tomllib.loads(files.read(path).decode())
+        return tomllib.loads(files.read(path).decode("utf-8", "replace"))
     except FileNotFoundError:
         return {}
     except (OSError, *UNDECODABLE):
