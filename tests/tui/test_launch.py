@@ -84,10 +84,14 @@ async def test_what_would_fail_is_said_before() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [LaunchError("the disk is full", where="/src/shop", hint="make room"), RuntimeError("the disk is full")]
+    ("error", "reason"),
+    [
+        (LaunchError("the disk is full", where="/src/shop", hint="make room"), "the disk is full"),
+        (RuntimeError("13"), "an unexpected error (RuntimeError)"),
+    ],
 )
-async def test_text_is_kept_when_launching_fails(error: Exception) -> None:
-    """A failed launch is told in the dialog, whatever it was, and the task is still there."""
+async def test_text_is_kept_when_launching_fails(error: Exception, reason: str) -> None:
+    """A failed launch is reported in the dialog as a sentence, whatever it was, and the task is still there."""
     engine = FakeEngine(presets=[a_preset()])
     engine.launch_error = error
     async with opened(engine) as deck:
@@ -95,7 +99,7 @@ async def test_text_is_kept_when_launching_fails(error: Exception) -> None:
         dialog = await dialog_of(deck, "n")
         await deck.type("find it")
         await deck.press("ctrl+s")
-        await deck.until_text("the disk is full")
+        await deck.until_text(reason)
         assert dialog.query_one("#task", TextArea).text == "find it"
         engine.launch_error = None
         await deck.press("ctrl+s")
