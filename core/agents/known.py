@@ -36,9 +36,9 @@ class KnownAgent(Struct, frozen=True):
         """What it is, for a person: `2.1.330 · logged in`, `not usable here: codex is not on PATH`."""
         if self.problem:
             return f"not usable here: {self.problem}"
-        is_built_in = self.login.state is LoginState.UNNEEDED
-        version = "built in, uses no model" if is_built_in else self.version or "version unknown"
-        return f"{version} · {self.login.words}"
+        if self.login.state is LoginState.UNNEEDED:
+            return f"{self.login.words}, uses no model"
+        return f"{self.version or 'version unknown'} · {self.login.words}"
 
 
 def known_agents(settings: Settings) -> tuple[KnownAgent, ...]:

@@ -128,6 +128,7 @@ ACTIONS = (
     "launch",
     "leave_unsaid",
     "left",
+    "list_agents",
     "list_models",
     "load_task",
     "lower",

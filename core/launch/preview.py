@@ -44,9 +44,12 @@ class Preview(Struct, frozen=True):
     """What would keep a run of it from being launched."""
 
 
-def preview(preset: Preset, workspace: Workspace) -> Preview:
-    """Work out what a run of a preset would get, without starting anything; the preset need not be on disk."""
-    plan = Plan(RunRequest(task="-", preset=preset.name), workspace, _only(preset))
+def preview(preset: Preset, workspace: Workspace, agent_name: str | None = None) -> Preview:
+    """Work out what a run of a preset would get, on this agent if one is named, without starting anything; the preset
+    need not be on disk.
+    """
+    request = RunRequest(task="-", preset=preset.name, agent=agent_name)
+    plan = Plan(request, workspace, _only(preset))
     limits, limit_warnings = plan.limits
     resources = _part(lambda: plan.agent_warnings) or ()
     agent, model, tools = _part(lambda: plan.agent), _part(lambda: plan.model), _part(lambda: plan.tools)
@@ -62,6 +65,12 @@ def preview(preset: Preset, workspace: Workspace) -> Preview:
         warnings=(*(model.notices if model else ()), *(tools.warnings if tools else ()), *limit_warnings, *resources),
         problems=tuple(str(problem).replace("\n  ", "; ") for problem in plan.problems),
     )
+
+
+def agent_of(request: RunRequest, preset: Preset | None, workspace: Workspace) -> AgentChoice | None:
+    """Return the agent that a run would get now; None if it can get none. Nothing is started."""
+    plan = Plan(request, workspace, lambda: PresetCatalog((preset,) if preset else (), (), ()))
+    return _part(lambda: plan.agent)
 
 
 def _part(decide: Callable[[], _Part]) -> _Part | None:

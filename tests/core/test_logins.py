@@ -177,10 +177,10 @@ def test_all_that_can_be_named(programs: Path, monkeypatch: pytest.MonkeyPatch) 
     )
     known = {agent.name: agent for agent in known_agents(settings)}
     assert ["pi", "claude", "codex", "offline", "gemini", "mine"] == list(known)
-    assert "version unknown · not logged in: run claude and log in with /login" == known["claude"].words
+    assert "version unknown · not logged in: run claude, then /login" == known["claude"].words
     assert "not usable here: codex is not on PATH" == known["codex"].words
     assert "npm install -g @openai/codex" in known["codex"].hint
-    assert "built in, uses no model · needs no login" == known["offline"].words
+    assert "needs no login, uses no model" == known["offline"].words
     assert [UNKNOWN, UNKNOWN] == [known[name].login.state for name in ("gemini", "mine")]
 
 

@@ -201,18 +201,26 @@ def test_a_model_that_several_agents_have() -> None:
     values = LaunchValues(task="t", model="a/b")
     assert form.request(values).agent == "pi"
     form.choose(second)
-    assert (form.request(values).agent, form.agent_for("a/b")) == ("codex", "codex")
+    assert form.request(values).agent == "codex"
 
 
 def test_a_default_that_the_agent_does_not_have() -> None:
     """It is not shown as the model of the run, and not asked for."""
     form = LaunchForm(a_preset(model=None), Settings(default_model="d/m"), "/")
-    form.leave_default()
+    form.take_default(leaves=True)
     assert (form.first.model, form.origin_of("")) == ("", "the agent's own default")
     assert form.request(LaunchValues(task="t", model="d/m")).model == "d/m"
     named = LaunchForm(a_preset(model="x/y"), Settings(default_model="d/m"), "/")
-    named.leave_default()
+    named.take_default(leaves=True)
     assert named.first.model == "x/y"
+
+
+def test_the_default_comes_back_with_its_agent() -> None:
+    """An agent that has default_model is given it again after one that has not was looked at."""
+    form = LaunchForm(a_preset(model=None), Settings(default_model="d/m"), "/")
+    for leaves, model in ((True, ""), (False, "d/m")):
+        form.take_default(leaves=leaves)
+        assert form.first.model == model
 
 
 def test_form_says_where_the_model_comes_from() -> None:

@@ -264,7 +264,8 @@ async def test_last_values_are_remembered() -> None:
         assert read_memory(engine.project).values_of("repo-scout") == LastValues(model="b/c", copies=2)
         dialog = await dialog_on(deck)
         await deck.until_text("as last time: model, copies")
-        assert dialog._fields.values == LaunchValues(model="b/c", cwd="/src/shop", runner="process", copies="2")
+        expected = LaunchValues(agent="auto", model="b/c", cwd="/src/shop", runner="process", copies="2")
+        assert dialog._fields.values == expected
         assert "b/c" in deck.screen_text
 
 
@@ -318,18 +319,20 @@ async def test_remembered_values_that_fail_are_said() -> None:
 
 
 async def test_problems_stand_beside_their_fields() -> None:
-    """Model, directory and runner each have theirs; what is about none of the fields is at the foot."""
+    """Agent, model, directory and runner each have theirs; what is about none of the fields is at the foot."""
     engine = FakeEngine(presets=[a_preset()])
     engine.problems = (
         ModelError("no model", hint="choose one"),
         UsageError("/x does not exist", where="cwd"),
         RunnerUnavailable("tmux is not installed", where="runner tmux", hint="apt install tmux"),
-        AgentUnavailable("pi is not on PATH", where="agent"),
+        AgentUnavailable("pi is not on PATH", where="agents.pi.command", hint="install it"),
+        UsageError("no key", where="key"),
     )
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_on(deck)
-        await deck.until_text("agent: pi is not on PATH")
-        assert [problem_of(dialog, field) for field in ("model", "cwd", "runner", "copies")] == [
+        await deck.until_text("key: no key")
+        assert [problem_of(dialog, field) for field in ("agent", "model", "cwd", "runner", "copies")] == [
+            "! pi is not on PATH: install it",
             "! no model: choose one",
             "! /x does not exist",
             "! tmux is not installed: apt install tmux",

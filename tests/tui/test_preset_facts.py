@@ -192,6 +192,7 @@ async def test_models_of_all_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert isinstance(dialog, LaunchScreen)
         field = dialog.query_one(ModelInput)
         await deck.until(lambda: "anthropic/sonnet" in field.known, "what is known without asking")
+        field.focus()
         await deck.until(lambda: "anthropic/tiny" in field.known, "what was told")
         await deck.press("ctrl+l")
         await deck.until_text("claude-tiny-1 $1/$5")
@@ -199,7 +200,7 @@ async def test_models_of_all_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         await deck.until_text("1 of ")
         await deck.press("enter")
         await deck.until(lambda: field.value == "anthropic/tiny", "the chosen model")
-        await deck.until_text("Agent    claude")
+        await deck.until_text("now claude")
         assert dialog.form.request(dialog._fields.values).agent == "claude"
         known = model_list(choose_agent("codex", engine.settings))
         await deck.until(lambda: known and "it said nothing" in known.kept().problem, "the end of what hangs")

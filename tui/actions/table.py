@@ -170,6 +170,8 @@ ACTIONS: tuple[Action, ...] = (
            footer=4),
     Action("earlier_tasks", at(LAUNCH, "ctrl+r"), "history", "Choose an earlier task.", do="screen.earlier_tasks",
            footer=5),
+    Action("list_agents", at(LAUNCH, "ctrl+g"), "agents", do="screen.list_agents",
+           help="Choose the agent from a list that says what each one is: version, login, or why it cannot be used."),
     Action("list_models", at(LAUNCH, "ctrl+l"), "models", "Choose from what each agent offers.",
            do="screen.list_models"),
     Action("choose_worktree", at(LAUNCH, "ctrl+t"), "worktree", do="screen.choose_worktree",

@@ -71,6 +71,7 @@ class LaunchCommands(Commands):
             form,
             keys,
             list_key=key_of("list_models", self._deck.actions),
+            agents_key=key_of("list_agents", self._deck.actions),
             remembered=self._remembered,
             runs=lambda: run_store.runs,
             typed=typed or TypedTask(),

@@ -21,12 +21,15 @@ class PickScreen(ModalScreen[int | None]):
     BINDINGS = bindings(KeyContext.PICK)
     CSS_PATH = "dialogs.tcss"
 
-    def __init__(self, title: str, rows: Sequence[str], *, end: str) -> None:
-        """Offer rows of plain text; `end` says what Enter does with one."""
-        super().__init__()
+    def __init__(self, title: str, rows: Sequence[str], *, end: str, at: int = 0, wraps: bool = False) -> None:
+        """Offer rows of plain text; `end` says what Enter does with one, `at` is where the cursor begins; long
+        rows are cut unless they wrap.
+        """
+        super().__init__(classes="-wraps" if wraps else None)
         self._title = title
         self._rows = rows
         self._end = end
+        self._at = at
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="pick") as dialog:
@@ -36,7 +39,7 @@ class PickScreen(ModalScreen[int | None]):
 
     def on_mount(self) -> None:
         rows = self.query_one(OptionList)
-        rows.highlighted = 0
+        rows.highlighted = self._at
         rows.focus()
 
     @on(OptionList.OptionSelected)

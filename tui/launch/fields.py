@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static, TextArea
 
-from ...core.errors import ModelError, RunnerUnavailable, SubdeckError
+from ...core.errors import AgentUnavailable, ModelError, RunnerUnavailable, SubdeckError
 from ...core.run.model import RunnerKind, WorktreeFrom
 from ...core.run.prices import dollars
 from ...core.text.plain import one_line, plain
@@ -27,12 +27,26 @@ from .start import LaunchFacts
 from .values import COPIES, PREVIOUS, LaunchValues, SaveAs
 
 if TYPE_CHECKING:
+    from ...core.agents.known import KnownAgent
     from ...core.launch.model_choices import ModelChoice
 
 REST = "other"
 """The foot of the dialog, for problems that are about no field."""
 FIELDS = (
-    *("task", "model", "cwd", "runner", "copies", "host", "needs", "worktree", "check", "budget", "max-tokens"),
+    *(
+        "agent",
+        "task",
+        "model",
+        "cwd",
+        "runner",
+        "copies",
+        "host",
+        "needs",
+        "worktree",
+        "check",
+        "budget",
+        "max-tokens",
+    ),
     *("tools", "save"),
 )
 """Those beside which a problem can be said; most are the `where` of their errors."""
@@ -48,15 +62,20 @@ class LaunchFields(VerticalScroll, can_focus=False):
     class Changed(Message):
         """A field has changed."""
 
-    def __init__(self, form: LaunchForm, facts: LaunchFacts, list_key: str = "") -> None:
-        """`list_key` is the key that lists all models."""
+    def __init__(self, form: LaunchForm, facts: LaunchFacts, list_key: str = "", agents_key: str = "") -> None:
+        """`list_key` is the key that lists all models, `agents_key` the one that lists all agents."""
         super().__init__(id="fields")
         self.form = form
         self._facts = facts
         self._list_key = list_key
+        self._agents_key = agents_key
         self._shown = form.first
         """What was put into the fields; what differs from it was typed."""
         self._change_is_pending = False
+        self._taken: tuple[KnownAgent | None, str] = (None, "")
+        """The agent that `auto` takes, and why no other."""
+        self._asked = ""
+        """The agent that is asked for its models."""
 
     # --- what is there -------------------------------------------------------------------------------------------
 
@@ -64,6 +83,15 @@ class LaunchFields(VerticalScroll, can_focus=False):
         form, first = self.form, self.form.first
         if form.description:
             yield Static(Content(form.description), classes="muted", id="description")
+        agent = Choice(form.agents(first), first.agent, name="agent")
+        agent.disabled = form.continues
+        listed = f"{self._agents_key} list" if self._agents_key and not form.continues else ""
+        with Horizontal(classes="field"):
+            yield Static("Agent", classes="label")
+            yield agent
+            yield Static(listed, classes="muted", id="agents-key", markup=False)
+        yield Fact("", "agent-facts", form.agent_words(first, None))
+        yield Problem(name="agent-problem")
         hint = f"What should the agent do?{f'  ({form.previous})' if form.previous else ''}"
         yield PlainTextArea(first.task, id="task", placeholder=hint, compact=True)
         yield Note(name="draft", classes="muted")
@@ -102,7 +130,6 @@ class LaunchFields(VerticalScroll, can_focus=False):
             yield from self._adhoc(first)
         yield Fact("Tools", "tools-shown")
         yield Fact("Limits", "limits")
-        yield Fact("Agent", "agent", form.agent_for(first.model))
         yield Fact("Session", "session", form.session)
         if form.context:
             yield Field("Context", Choice((form.context, NO_CONTEXT), form.context, name="context"), name="context")
@@ -163,6 +190,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
             save_as = SaveAs(name, self._written("save-where"), self._written("save-description"))
         return LaunchValues(
             task=self.task_area.text,
+            agent=self._written("agent"),
             model=self._written("model"),
             cwd=self._written("cwd"),
             runner=self._written("runner"),
@@ -216,6 +244,8 @@ class LaunchFields(VerticalScroll, can_focus=False):
     def _put(self, values: LaunchValues) -> None:
         now, shown = self.values, self._shown
         self._shown = values
+        if now.agent == shown.agent:
+            self.query_one("#agent", Choice).put(values.agent)
         if now.model == shown.model:
             self.query_one(ModelInput).put(values.model)
         if now.cwd == shown.cwd:
@@ -238,9 +268,31 @@ class LaunchFields(VerticalScroll, can_focus=False):
         runner.offer(self.form.runners(has_hosts=facts.has_hosts or self.form.has_hosts))
         runner.set_class(RunnerKind.HOSTS in runner.words, "-hosts")
         self.query_one(HostInput).offer(facts.hosts)
-        if facts.leaves_default:
-            self.form.leave_default()
+        self.form.take_agents(facts.agents)
+        self.query_one("#agent", Choice).offer(self.form.agents(self.values))
+        self.show_agent(facts.taken, facts.note)
+        self.form.take_default(leaves=facts.leaves_default)
         self.show_models(facts.models)
+
+    def show_agent(self, taken: KnownAgent | None, note: str = "") -> None:
+        """Say which agent the run would get (None: none), and why no other."""
+        self._taken = (taken, note)
+        self._show_agent_words()
+
+    def _show_agent_words(self) -> None:
+        self.query_one("#agent-facts", Fact).say(self.form.agent_words(self.values, *self._taken))
+
+    def take_agent(self, name: str) -> None:
+        """Choose an agent, even one that cannot be used here: why not is a problem beside the field."""
+        field = self.query_one("#agent", Choice)
+        field.offer(tuple(dict.fromkeys((*field.words, name))))
+        field.put(name)
+        field.focus()
+
+    def show_asked(self, agent: str) -> None:
+        """Say beside the model that an agent is asked for its models; empty for none."""
+        self._asked = agent
+        self._show_origin()
 
     def show_models(self, models: Sequence[ModelChoice]) -> None:
         """Offer these models from now on."""
@@ -298,6 +350,8 @@ class LaunchFields(VerticalScroll, can_focus=False):
         field: str = getattr(problem, "where", REST)
         if isinstance(problem, ModelError):
             field = "model"
+        elif isinstance(problem, AgentUnavailable):
+            field = "agent"
         elif isinstance(problem, RunnerUnavailable):
             field = "runner"
         elif field == "previous":
@@ -338,6 +392,8 @@ class LaunchFields(VerticalScroll, can_focus=False):
         for field in self.query("#about-field"):
             field.display = values.save_as is not None
         self.query_one("#host-field").display = values.is_remote
+        self.query_one("#agent", Choice).offer(self.form.agents(values))
+        self._show_agent_words()
         draft = self.query_one("#draft", Note)
         if draft.display and self.task_area.selection.is_empty:
             draft.say("")
@@ -350,6 +406,6 @@ class LaunchFields(VerticalScroll, can_focus=False):
         model = self.query_one(ModelInput)
         known = f"↓ {len(model.known)} known" if model.known else ""
         offered = f"{known}, {self._list_key} list" if known and self._list_key else known
-        said = "   ".join(filter(None, (self.form.origin_of(model.value), offered)))
+        asked = f"asking {self._asked} …" if self._asked else ""
+        said = "   ".join(filter(None, (self.form.origin_of(model.value), asked or offered)))
         self.query_one("#origin", Static).update(Content(said))
-        self.query_one("#agent", Fact).say(self.form.agent_for(model.value.strip()))

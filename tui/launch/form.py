@@ -28,6 +28,7 @@ from .values import (
 )
 
 if TYPE_CHECKING:
+    from ...core.agents.known import KnownAgent
     from ...core.config.settings import Settings
     from ...core.launch.model_choices import ModelChoice
     from ...core.presets.catalog import Preset
@@ -39,7 +40,11 @@ AUTO = "auto"
 """The agent of the settings that is chosen by what is installed, and by the model."""
 
 
-DEFAULT_MODEL = "default_model"
+DEFAULT_MODEL, OWN_DEFAULT = "default_model", "the agent's own default"
+"""Where the model comes from if none is written."""
+AUTO_WORDS = "the first installed agent that has the model"
+AGENT_LENGTH = 40
+"""Characters of the name of an agent that can be chosen here."""
 
 
 class Reuse(Enum):
@@ -79,6 +84,11 @@ class LaunchForm:
         self._last = LastValues()
         self._prompt = ""
         self._usual_model, self._usual_origin = _model(preset, settings)
+        self._written_default = (self._usual_model, self._usual_origin)
+        """What preset and settings say, although the chosen agent may do without."""
+        self.usual_agent = one_line((preset.agent if preset else None) or settings.agent, AGENT_LENGTH)
+        self._agents: Sequence[KnownAgent] = ()
+        """All that can be named; none until they were looked for."""
         self._models: dict[str, ModelChoice] = {}
         """The same by what is written for it; of several agents the first one's."""
         self.known: Sequence[ModelChoice] = ()
@@ -99,6 +109,7 @@ class LaunchForm:
 
     def _first(self) -> LaunchValues:
         usual = LaunchValues(
+            agent=self.usual_agent,
             model=self._usual_model,
             cwd=short_path(self.launcher_cwd),
             runner=self._usual_runner,
@@ -115,6 +126,7 @@ class LaunchForm:
         return structs.replace(
             usual,
             task=task,
+            agent=one_line(meta.agent, AGENT_LENGTH),
             model=asked_model(meta) or self._usual_model,
             cwd=short_path(meta.cwd if self.continues else meta.origin_cwd),
             runner=meta.runner,
@@ -186,23 +198,61 @@ class LaunchForm:
         """The run whose system prompt has to be read for the field; None where there is nothing to read."""
         return self._repeated.run_id if self._repeated and self.preset is None else None
 
-    @property
-    def settled_agent(self) -> str | None:
-        """The agent that a run gets whatever its model is, as its preset or the run before names it; None where that is
-        left to the settings.
+    # --- the agent -----------------------------------------------------------------------------------------------
+
+    def agents(self, values: LaunchValues) -> tuple[str, ...]:
+        """Return the names to choose from: those that can be used here, on other machines all, and what is chosen."""
+        names = (agent.name for agent in self._agents if agent.is_here or values.is_remote)
+        return tuple(dict.fromkeys((AUTO, *names, self.usual_agent, self.first.agent, values.agent)))
+
+    def agent_rows(self, values: LaunchValues) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the names of all agents, usable or not, and a line for each with what it is."""
+        about = {agent.name: f"{agent.words}{f': {agent.hint}' if agent.hint else ''}" for agent in self._agents}
+        about = {AUTO: AUTO_WORDS} | about
+        names = tuple(about) + tuple(name for name in self.agents(values) if name not in about)
+        width = max(map(len, names))
+        return names, [f"{name:{width}}  {one_line(about.get(name, ''), 300)}" for name in names]
+
+    def take_agents(self, agents: Sequence[KnownAgent]) -> None:
+        """Know these agents."""
+        self._agents = tuple(agent for agent in agents if agent.name == one_line(agent.name, AGENT_LENGTH))
+
+    def agent_words(self, values: LaunchValues, taken: KnownAgent | None, note: str = "") -> str:
+        """Say what the chosen agent is and why it is this one; of `auto`, which one it takes now (`taken`, if that is
+        known yet) and why no other (`note`).
         """
-        return self._repeated.agent if self._repeated else (self.preset.agent if self.preset else None)
+        if values.agent != AUTO:
+            known = next((agent for agent in self._agents if agent.name == values.agent), None)
+            # Without another machine the way out stands below, as the problem of the field.
+            words = known.words if known and (known.is_here or values.is_remote) else ""
+        elif taken is None:
+            words = AUTO_WORDS
+        else:
+            why = f"({note}) ·" if note else ""
+            words = " ".join(filter(None, ("now", one_line(taken.name, AGENT_LENGTH), why, taken.words)))
+        return " · ".join(filter(None, (words, self._origin_of_agent(values.agent))))
 
-    def agent_for(self, model: str) -> str:
-        """Return the agent of a run with this model, where it is that of a run before, or the one whose model it is."""
-        return one_line((self._repeated.agent if self._repeated else self._owner_of(model)) or "", 40)
+    def _origin_of_agent(self, agent: str) -> str:
+        if self._repeated:
+            return "as in that run" if agent == self.first.agent else ""
+        if agent == self.usual_agent:
+            if self.preset and self.preset.agent:
+                return "from the preset"
+            return "" if agent == AUTO else "from your settings"
+        return "as last time" if agent == self._last.agent else ""
 
-    def _owner_of(self, model: str) -> str | None:
+    def _owner_of(self, values: LaunchValues) -> str | None:
         """Return the agent that has a model, where the model decides which it is; None for one that is not listed."""
-        if (self.settled_agent or self._settings.agent) != AUTO or (model == self._usual_model and not self._chosen):
+        model = values.model.strip()
+        if values.agent != AUTO or (model == self._usual_model and not self._chosen):
             return None
         known = self._known(model)
         return (known.agent or None) if known else None
+
+    def _agent(self, values: LaunchValues) -> str | None:
+        """Return the agent that is asked for; None for that of preset and settings."""
+        agent = values.agent or self.usual_agent
+        return self._owner_of(structs.replace(values, agent=agent)) or (None if agent == self.usual_agent else agent)
 
     def _known(self, model: str) -> ModelChoice | None:
         return self._chosen if self._chosen and self._chosen.ref == model else self._models.get(model)
@@ -269,32 +319,45 @@ class LaunchForm:
         self._models = {choice.ref: choice for choice in reversed(known)}
         self.known = known
         models = [model for model in self._models if not model.startswith("@")]
-        if len(models) == 1 and not self.first.model:
-            self._only_model = models[0]
-            self.first = structs.replace(self.first, model=models[0])
+        self._only_model = models[0] if len(models) == 1 and not (self._asked_model or self._usual_model) else ""
+        self._settle_model()
 
-    def leave_default(self) -> None:
-        """Begin without default_model where it would be used: the agent of this launch does not have it."""
-        if self._usual_origin == DEFAULT_MODEL:
-            if self.first.model == self._usual_model:
-                self.first = structs.replace(self.first, model="")
-            self._usual_model, self._usual_origin = "", "the agent's own default"
+    def take_default(self, *, leaves: bool) -> None:
+        """Begin without default_model, where it would be used, if the chosen agent does not have it."""
+        does_without = leaves and self._written_default[1] == DEFAULT_MODEL
+        self._usual_model, self._usual_origin = ("", OWN_DEFAULT) if does_without else self._written_default
+        self._settle_model()
+
+    def _settle_model(self) -> None:
+        self.first = structs.replace(self.first, model=self._asked_model or self._usual_model or self._only_model)
+
+    @property
+    def _asked_model(self) -> str:
+        """The model that the run which is repeated asked for."""
+        return asked_model(self._repeated) if self._repeated else ""
 
     @property
     def remembered(self) -> LaunchValues:
         """What is in the fields at first when the last launch is taken into account."""
         last = self._last
+        if last.agent and not self._can_be_chosen(last.agent, last.runner):
+            last = structs.replace(last, agent="", model="")
         return structs.replace(
             self.first,
+            agent=last.agent or self.first.agent,
             model=last.model or self.first.model,
             cwd=short_path(last.cwd) if last.cwd else self.first.cwd,
             runner=last.runner or self.first.runner,
             copies=str(last.copies),
         )
 
+    def _can_be_chosen(self, agent: str, runner: str) -> bool:
+        is_remote = runner == RunnerKind.HOSTS
+        return agent == AUTO or any(known.name == agent and (known.is_here or is_remote) for known in self._agents)
+
     def as_last_time(self, values: LaunchValues) -> str:
         """Say which of the values are remembered ones; empty for none."""
-        labels = {"model": "model", "cwd": "where", "runner": "runner", "copies": "copies"}
+        labels = {"agent": "agent", "model": "model", "cwd": "where", "runner": "runner", "copies": "copies"}
         names = [
             label
             for name, label in labels.items()
@@ -308,7 +371,13 @@ class LaunchForm:
             return None
         request = self.request(values)
         model = request.model if request.model != self._only_model else ""
-        return LastValues(model or "", request.cwd or "", request.runner or "", max(1, values.count))
+        return LastValues(
+            agent="" if values.agent == self.usual_agent else values.agent,
+            model=model or "",
+            cwd=request.cwd or "",
+            runner=request.runner or "",
+            copies=max(1, values.count),
+        )
 
     def origin_of(self, model: str) -> str:
         model = model.strip()
@@ -335,7 +404,7 @@ class LaunchForm:
             task=values.task,
             preset=self.preset.name if self.preset else None,
             model=None if model in ("", self._usual_model) else model,
-            agent=self._owner_of(model),
+            agent=self._agent(values),
             cwd=self._cwd(values.cwd),
             runner=None if values.runner == self._usual_runner else values.runner,
             host=self._host(values),
@@ -359,7 +428,9 @@ class LaunchForm:
                     request, cwd=meta.cwd, agent=meta.agent, child_session=session, follow_up=meta.run_id
                 )
             case Reuse.EVERYTHING:
-                request = structs.replace(request, agent=meta.agent, rerun=meta.run_id)
+                same = values.agent in ("", self.first.agent)
+                agent = meta.agent if same else self._owner_of(values) or values.agent
+                request = structs.replace(request, agent=agent, rerun=meta.run_id)
                 if values.task == self.first.task:
                     request = structs.replace(request, task=meta.task, description=meta.description)
                 return request

@@ -30,6 +30,7 @@ CHARACTERS = 1_000_000
 class LastValues(Struct, frozen=True, omit_defaults=True):
     """Only what was chosen otherwise than the preset says."""
 
+    agent: str = ""
     model: str = ""
     cwd: str = ""
     runner: str = ""

@@ -46,6 +46,15 @@ class ModelsScreen(ModalScreen["ModelChoice"]):
         self._rows: list[ModelChoice | None] = []
         """By their lines; None for the name of an agent."""
 
+    def show_known(self, known: Sequence[ModelChoice]) -> None:
+        """List these from now on, with the cursor on the same model."""
+        row = self.query_one(OptionList).highlighted
+        chosen = None if row is None else self._rows[row]
+        self._known = known
+        self.show_matching()
+        if chosen in self._rows:
+            self.query_one(OptionList).highlighted = self._rows.index(chosen)
+
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="models") as dialog:
             dialog.border_title = "Models"

@@ -14,7 +14,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.events import Resize
+from textual.events import DescendantFocus, Resize
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 from textual.worker import Worker
@@ -23,11 +23,13 @@ from ...core.errors import BudgetExceeded, SubdeckError, reason
 from ...core.text.plain import one_line, plain
 from ..actions import KeyContext, bindings
 from ..dialogs.ask import AskScreen, ConfirmScreen
+from ..dialogs.pick import PickScreen
 from ..feed.bridge import Bridge
 from ..terminal.handover import edit_text
 from ..text.format import format_error, notify_failure
-from ..widgets.form import PlainTextArea
+from ..widgets.form import ModelInput, PlainTextArea
 from .fields import LaunchFields
+from .form import AUTO
 from .inputs import PathInput
 from .memory import Remembered
 from .models import ModelsScreen
@@ -36,6 +38,7 @@ from .start import (
     Launched,
     ask_for_models,
     launch,
+    read_agent,
     read_facts,
     read_models,
     what_would_fail,
@@ -85,12 +88,13 @@ class LaunchScreen(ModalScreen[str]):
         keys: str,
         *,
         list_key: str = "",
+        agents_key: str = "",
         remembered: Remembered,
         runs: Callable[[], Iterable[RunSnapshot]],
         typed: TypedTask,
     ) -> None:
-        """`keys` says which keys launch and leave, `list_key` which one lists the models; `runs` are those whose tasks
-        can be had again; `typed` is what was typed before this dialog was there.
+        """`keys` says which keys launch and leave, `list_key` which one lists the models, `agents_key` the agents;
+        `runs` are those whose tasks can be had again; `typed` is what was typed before this dialog was there.
         """
         super().__init__()
         self._bridge = bridge
@@ -100,11 +104,13 @@ class LaunchScreen(ModalScreen[str]):
         self._typed = typed
         self._over_budget = False
         """Whether the next launch was allowed although the day's budget has no room for it."""
-        self._fields = LaunchFields(form, written_facts(form.preset), list_key)
+        self._fields = LaunchFields(form, written_facts(form.preset), list_key, agents_key)
         self._ready = asyncio.Event()
         """Set when what is remembered and what is repeated is in the fields."""
         self._looked_up = asyncio.Event()
-        """Set when the models are known."""
+        """Set when it is known what the chosen agent makes of the fields."""
+        self._agent_shown: str | None = None
+        """The agent for which that was looked up; None before the first time."""
         self._checked: object = None
         """What the engine has checked last."""
         self._problems: tuple[Exception, ...] = ()
@@ -130,7 +136,6 @@ class LaunchScreen(ModalScreen[str]):
 
     def on_mount(self) -> None:
         self._bridge.spawn(self._fill_in)
-        self._bridge.spawn(self._look_up)
         self._check_soon()
         if self._typed.text:
             self._fields.add_to_task(self._typed.text)
@@ -159,21 +164,49 @@ class LaunchScreen(ModalScreen[str]):
             self._ready.set()
 
     async def _look_up(self) -> None:
+        """Show what the chosen agent makes of the fields, again after another one was chosen."""
+        if not self._looked_up.is_set() and self._agent_shown is not None:
+            return  # whoever looks it up sees that another one was chosen
+        self._looked_up.clear()
         try:
-            engine, agent = self._bridge.engine, self.form.settled_agent
-            facts = await self._bridge.call(read_facts, engine, self.form.preset, agent)
-            if self._fields.is_open:
-                self._fields.show_facts(facts)
+            while self._fields.is_open and self._fields.values.agent != self._agent_shown:
+                values = self._fields.values
+                if self._agent_shown is not None:
+                    self._fields.show_models(())  # those of another agent
+                self._agent_shown = values.agent
+                facts = await self._bridge.call(read_facts, self._bridge.engine, self.form, values)
+                if self._fields.is_open:
+                    self._fields.show_facts(facts)
         finally:
             self._looked_up.set()
+
+    @on(DescendantFocus)
+    def look_for_models(self, event: DescendantFocus) -> None:
+        """Ask agents for their models as soon as somebody goes to that field, not before: opening starts nothing."""
+        if isinstance(event.widget, ModelInput):
+            self._bridge.spawn(self._ask_for_models)
+
+    async def _ask_for_models(self) -> None:
+        engine, agent = self._bridge.engine, self._fields.values.agent
         news: asyncio.Queue[bool] = asyncio.Queue()
         tell = partial(_put_soon, asyncio.get_running_loop(), news)
-        is_over = not await self._bridge.call(ask_for_models, engine, agent, tell)
+        if not await self._bridge.call(ask_for_models, engine, agent, tell):
+            return
+        is_over = False
         while not is_over and self._fields.is_open:
+            if agent == self._fields.values.agent:
+                self._fields.show_asked("the agents" if agent == AUTO else agent)
             is_over = await news.get()
             models = await self._bridge.call(read_models, engine, agent)
-            if self._fields.is_open:
-                self._fields.show_models(models)
+            if self._fields.is_open and agent == self._fields.values.agent:
+                self._show_models(models)
+        if self._fields.is_open:
+            self._fields.show_asked("")
+
+    def _show_models(self, models: Sequence[ModelChoice]) -> None:
+        self._fields.show_models(models)
+        if isinstance(self.app.screen, ModelsScreen):
+            self.app.screen.show_known(models)
 
     # --- what would fail -----------------------------------------------------------------------------------------
 
@@ -181,6 +214,8 @@ class LaunchScreen(ModalScreen[str]):
     def _check_soon(self) -> None:
         self._show_problems()
         self._label_button()
+        if self._fields.values.agent != self._agent_shown:
+            self._bridge.spawn(self._look_up)
         if not self._launching:
             self._check()
 
@@ -193,11 +228,14 @@ class LaunchScreen(ModalScreen[str]):
             self._problems = await self._bridge.call(
                 what_would_fail, self._bridge.engine, self.form, values, self._saved
             )
-            self._checked = asked
             self._show_problems()
+            taken = await self._bridge.call(read_agent, self._bridge.engine, self.form, values)
+            if self._fields.is_open and values.agent == self._fields.values.agent:
+                self._fields.show_agent(*taken)
             words = await self._bridge.call(worktree_words, self._bridge.engine, self.form, values)
             if self._fields.is_open:
                 self._fields.say_worktree(words)
+            self._checked = asked  # not before all of it is shown: a change in between begins again
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         notify_failure(self, event)
@@ -251,8 +289,23 @@ class LaunchScreen(ModalScreen[str]):
         if not self._launching:
             self._fields.next_worktree()
 
+    def action_list_agents(self) -> None:
+        """List the agents with what each of them is, those that cannot be used with the way out."""
+        if self._launching or self.form.continues:
+            return
+        names, rows = self.form.agent_rows(self._fields.values)
+        chosen = self._fields.values.agent
+        at = names.index(chosen) if chosen in names else 0
+
+        def take(row: int | None) -> None:
+            if row is not None:
+                self._fields.take_agent(names[row])
+
+        self.app.push_screen(PickScreen("Agents", rows, end="choose it", at=at, wraps=True), take)
+
     def action_list_models(self) -> None:
         if not self._launching:
+            self._bridge.spawn(self._ask_for_models)
             self.app.push_screen(ModelsScreen(self.form.known), self._take_model)
 
     def _take_model(self, choice: ModelChoice | None) -> None:
@@ -270,6 +323,8 @@ class LaunchScreen(ModalScreen[str]):
 
     async def _start(self) -> None:
         await self._ready.wait()
+        if self._fields.values.agent != self._agent_shown:
+            await self._look_up()
         await self._looked_up.wait()
         values = self._fields.values
         if problems := self.form.problems(values):

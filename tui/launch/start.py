@@ -19,6 +19,7 @@ from ..text.format import short_path
 from .values import LaunchValues, SaveAs
 
 if TYPE_CHECKING:
+    from ...core.agents.known import KnownAgent
     from ...core.launch.model_choices import ModelChoice
     from ...core.launch.preview import Preview
     from ...core.presets.catalog import Preset
@@ -38,6 +39,12 @@ class LaunchFacts(Struct, frozen=True):
     tools: str = ""
     limits: str = ""
     warnings: str = ""
+    agents: tuple[KnownAgent, ...] = ()
+    """All that can be named."""
+    taken: KnownAgent | None = None
+    """The agent that a run would get; None if it can get none."""
+    note: str = ""
+    """Why `auto` takes it although it is the last resort."""
     models: tuple[ModelChoice, ...] = ()
     """What the model's field offers."""
     has_hosts: bool = False
@@ -53,33 +60,57 @@ def written_facts(preset: Preset | None) -> LaunchFacts:
     return _facts(preset, None, ()) if preset else LaunchFacts()
 
 
-def read_facts(engine: EngineApi, preset: Preset | None, agent: str | None) -> LaunchFacts:
-    """Return what a run of the preset would really get here, and the models of its agent (None: of the settings).
+def read_facts(engine: EngineApi, form: LaunchForm, values: LaunchValues) -> LaunchFacts:
+    """Return what a run of these values would really get here, and the agents and models to choose from.
 
-    Reads files.
+    Reads files, and starts nothing.
     """
+    from ...core.agents.known import known_agents
     from ...core.config.hosts_in_force import hosts_in_force
     from ...core.launch.model_choices import leaves_default
     from ...core.launch.preview import preview
     from ...core.run.host_states import read_host_states
 
-    view = preview(preset, engine.workspace) if preset else None
+    preset, agent = form.preset, values.agent or form.usual_agent
+    view = preview(preset, engine.workspace, form.request(values).agent) if preset else None
     models = read_models(engine, agent)
     facts = _facts(preset, view, models) if preset else LaunchFacts(models=models)
     is_set = hosts_in_force(engine.settings.hosts).is_set
     states = read_host_states(engine.project) if is_set else None
-    hosts = tuple(one_line(host.name, 64) for host in states.hosts) if states else ()
-    return replace(facts, leaves_default=leaves_default(agent, engine.settings), has_hosts=is_set, hosts=hosts)
+    taken, note = read_agent(engine, form, values)
+    return replace(
+        facts,
+        agents=known_agents(engine.settings),
+        taken=taken,
+        note=note,
+        leaves_default=leaves_default(agent, engine.settings),
+        has_hosts=is_set,
+        hosts=tuple(one_line(host.name, 64) for host in states.hosts) if states else (),
+    )
 
 
-def read_models(engine: EngineApi, agent: str | None) -> tuple[ModelChoice, ...]:
-    """Return what can be written for the model of a run on this agent (None: that of the settings). Reads files."""
+def read_agent(engine: EngineApi, form: LaunchForm, values: LaunchValues) -> tuple[KnownAgent | None, str]:
+    """Return the agent that a run of these values would get, None for none, and why it is the last resort, if it is.
+
+    Reads files, and starts nothing.
+    """
+    from ...core.agents.known import described
+    from ...core.launch.preview import agent_of
+
+    choice = agent_of(form.to_check(values), form.preset, engine.workspace)
+    if choice is None:
+        return None, ""
+    return described(choice, engine.settings), one_line(choice.note, 80) if choice.own_model else ""
+
+
+def read_models(engine: EngineApi, agent: str) -> tuple[ModelChoice, ...]:
+    """Return what can be written for the model of a run on this agent. Reads files."""
     from ...core.launch.model_choices import model_choices
 
     return model_choices(agent, engine.settings)
 
 
-def ask_for_models(engine: EngineApi, agent: str | None, news: Callable[[bool], None]) -> bool:
+def ask_for_models(engine: EngineApi, agent: str, news: Callable[[bool], None]) -> bool:
     """Have agents asked for their models where that is due; True where `news` will be called, in a thread, each time
     that one has answered, and with True after the last.
     """
@@ -162,7 +193,8 @@ def launch(
         if name != saved:
             if problems := engine.check(request, asks=True):
                 raise problems[0]
-            path = _save(engine, values.save_as, request, values.model)
+            agent = None if values.agent in ("", form.usual_agent) else values.agent
+            path = _save(engine, values.save_as, request, values.model, agent)
             note = f"Saved the preset {one_line(name, 40)} as {short_path(path)}"
         request = replace(request, preset=name, tools=None, prompt="")
     request = replace(request, over_budget=over_budget)
@@ -212,7 +244,7 @@ def _check_name(engine: EngineApi, save_as: SaveAs) -> None:
         )
 
 
-def _save(engine: EngineApi, save_as: SaveAs, request: RunRequest, model: str) -> str:
+def _save(engine: EngineApi, save_as: SaveAs, request: RunRequest, model: str, agent: str | None) -> str:
     from ...core.presets.write import save_preset
 
     _check_name(engine, save_as)
@@ -220,6 +252,7 @@ def _save(engine: EngineApi, save_as: SaveAs, request: RunRequest, model: str) -
     try:
         return save_preset(
             *(directory, save_as.name, save_as.description, model, request.tools, request.prompt),
+            agent=agent,
             worktree=request.worktree,
             check=request.check,
             limits=Limits(budget=request.budget, max_tokens=request.max_tokens),

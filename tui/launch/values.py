@@ -38,6 +38,8 @@ class LaunchValues(Struct, frozen=True, kw_only=True):
     """As written, nothing in it is checked."""
 
     task: str = ""
+    agent: str = ""
+    """Its name, or `auto`; empty for that of preset and settings."""
     model: str = ""
     cwd: str = ""
     runner: str = ""

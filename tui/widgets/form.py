@@ -64,6 +64,11 @@ class Problem(Note):
         super().say("\n".join(line if line.startswith(" ") else f"! {line}" for line in text.splitlines()))
 
 
+SIGN, BETWEEN = len("(•) "), "  "
+MORE_BEFORE, MORE_AFTER = "… ", " …"
+"""What stands for words for which there is no room."""
+
+
 class Choice(Widget, can_focus=True):
     """A form's field; marks what is chosen by a sign, not by colour alone. Enter goes on to the next field."""
 
@@ -107,15 +112,39 @@ class Choice(Widget, can_focus=True):
             self._choose(word)
 
     def on_click(self, event: Click) -> None:
-        end = 0
-        for word in self.words:
-            end += len(word) + 6
+        end = len(self._before)
+        for word in self.words[self._first :]:
+            end += len(word) + SIGN + len(BETWEEN)
             if event.x < end:
                 self._choose(word)
                 return
 
+    @property
+    def _first(self) -> int:
+        """The first word that is shown: if there is no room for all, the words begin where the chosen one is seen."""
+        if not self.size.width or self._width(self.words) <= self.size.width:
+            return 0
+        chosen = self.words.index(self.value)
+        room = self.size.width - len(MORE_BEFORE) - len(MORE_AFTER)
+        fitting = (first for first in range(chosen + 1) if self._width(self.words[first : chosen + 1]) <= room)
+        return next(fitting, chosen)
+
+    @property
+    def _before(self) -> str:
+        return MORE_BEFORE if self._first else ""
+
+    def _width(self, words: Sequence[str]) -> int:
+        return sum(len(word) + SIGN for word in words) + len(BETWEEN) * (len(words) - 1)
+
     def render(self) -> Content:
-        return Content("  ").join(self._shown(word) for word in self.words)
+        words = list(self.words[self._first :])
+        after, room = "", self.size.width - len(self._before)
+        if self.size.width and self._width(words) > room:
+            after, room = MORE_AFTER, room - len(MORE_AFTER)
+            while len(words) > 1 and self._width(words) > room:
+                words.pop()
+        shown = Content(BETWEEN).join(self._shown(word) for word in words)
+        return Content.assemble((self._before, "dim"), shown, (after, "dim"))
 
     def _shown(self, word: str) -> Content:
         return Content.styled(f"(•) {word}", "bold") if word == self.value else Content.styled(f"( ) {word}", "dim")

@@ -16,7 +16,7 @@ _CLOUDS = ("CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 """Variables with which another service logs in, by means that are not looked at."""
 _STATE = ".claude.json"
 _SETTINGS = "settings.json"
-_OUT = Login(LoginState.OUT, hint="run claude and log in with /login")
+_OUT = Login(LoginState.OUT, hint="run claude, then /login")
 
 
 def claude_login(environment: Mapping[str, str]) -> Login:

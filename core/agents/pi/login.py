@@ -14,7 +14,7 @@ _OTHER_KEYS = ("AWS_", "GOOGLE_", "AZURE_")
 """How the variables of services begin that log in by other means than one key."""
 OURS = "subdeck.ts"
 """The extension that `subdeck pi install` writes, which brings no models."""
-_OUT = Login(LoginState.OUT, hint="run pi and log in with /login, or set the key of a provider")
+_OUT = Login(LoginState.OUT, hint="run pi, then /login, or set a provider's key")
 
 
 def pi_login(environment: Mapping[str, str], set_up: Listing, told: Listing) -> Login:
