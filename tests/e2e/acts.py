@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import cycle
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,20 @@ def launch(app: Terminal, task: str, preset: str = "repo-scout") -> None:
     app.until_shown(task.splitlines()[-1])
     app.press("C-s")
     app.until_hidden(f"Launch {preset}")
+
+
+def reply(app: Terminal, key: str, shown: str) -> None:
+    """Reply to the request on the screen by a key, until its outcome is shown: one that was not read takes no key."""
+    looks = count()
+
+    def came() -> bool:
+        if shown in app.screen:
+            return True
+        if not next(looks) % LOOKS_APART:
+            app.press(key)
+        return False
+
+    app.until(came, repr(shown))
 
 
 def quit_app(app: Terminal) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,13 +11,10 @@ from subdeck.core.demo import playground
 
 from tests.core.command_line import SUBDECK
 
-from .acts import quit_app
+from .acts import quit_app, reply
 from .terminal import Terminal
 
 pytestmark = pytest.mark.tmux
-
-PAUSE_S = 1.0
-"""Seconds between two tries: keys that come faster keep a new request from being replied to."""
 
 
 @pytest.fixture(params=[(140, 40), (80, 24)], ids=["wide", "narrow"])
@@ -50,18 +46,7 @@ def test_a_first_look(app: Terminal, home: Path) -> None:
     app.press("]")
     app.until_shown("y allow")
 
-    pressed_at = 0.0
-
-    def replied() -> bool:
-        nonlocal pressed_at
-        if "Allowed by operator" in app.screen:
-            return True
-        if time.monotonic() - pressed_at > PAUSE_S:
-            app.press("y")
-            pressed_at = time.monotonic()
-        return False
-
-    app.until(replied, "the reply")
+    reply(app, "y", "Allowed by operator")
     app.until_shown("The branch is pushed. CI runs on it now.")
     assert 0 == quit_app(app)
     assert "still running" not in app.screen

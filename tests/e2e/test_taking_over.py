@@ -10,7 +10,7 @@ import pytest
 from tests.core.command_line import SUBDECK, subdeck
 from tests.factories import CHILDREN, write_settings
 
-from .acts import launch, quit_app
+from .acts import launch, quit_after, reply
 from .conftest import OpenApp
 from .terminal import Terminal
 from .test_attaching import OUTSIDE
@@ -40,9 +40,8 @@ def test_there_and_back(open_app: OpenApp, shop: Path, before: tuple[str, ...]) 
     app.press("Enter")
     app.until_shown("subdeck  ~/src/shop", "You said: Say it.", "? was handed back", "1  finish here")
     app.press("]")
-    app.press("1")
-    app.until_shown("✓ completed: done")
-    assert 0 == quit_app(app)
+    reply(app, "1", "✓ completed: done")
+    assert 0 == quit_after(app)
 
 
 @pytest.mark.parametrize(
