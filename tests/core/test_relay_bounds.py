@@ -323,7 +323,7 @@ async def test_one_run_is_no_others_fault(project: Project, teller: Teller, monk
     monkeypatch.setattr(Remote, "look", fail)
     async with relay(project, teller):
         await until(lambda: all(read_place(str(run.dir)) for run in runs[1:]), "the others to be taken up")
-        assert f"{runs[0].id}: never seen before" in log(project)
+        assert f"{runs[0].id}: an unexpected error (ValueError)" in log(project)
 
 
 async def test_another_host_with_the_same_spool(project: Project, teller: Teller) -> None:

@@ -290,6 +290,10 @@ def test_a_relay_that_fails_begins_again(project: Project, monkeypatch: pytest.M
 
     monkeypatch.setattr(Relay, "run", run)
     monkeypatch.setattr(relay_program, "allow_many_files", lambda: None)
-    relay_program.main(project.root)
+    before = os.umask(0)
+    try:
+        relay_program.main(project.root)
+    finally:
+        os.umask(before)
     assert 2 == len(set(begun))
     assert "the relay failed and begins again: an unexpected error (KeyError)" in Path(project.relay_log).read_text()
