@@ -32,6 +32,8 @@ REST = 0.25
 """Seconds between two looks at a run that writes and is not shown."""
 PROOF = 2.0
 """Seconds between two proofs of life of runs whose wrapper is not known to be alive."""
+FINISHED_PER_SWEEP = 500
+"""Finished runs whose directories are looked at in one sweep; the others follow in the next ones."""
 PROOF_OF_ALL = 60.0
 """Seconds between two looks at everything that is open, with proof of life."""
 
@@ -177,6 +179,7 @@ class Follower:
             doubtful.update(self._registry.unwatched_ids, self._registry.lost_on_hosts, new)
         if doubtful:
             touched |= self._registry.look(doubtful, prove=True)
+        touched |= self._registry.look_at_finished(FINISHED_PER_SWEEP)
         listed = _modified(self._project.runs)
         if listed != self._listed:
             self._listed = listed

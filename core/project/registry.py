@@ -52,6 +52,12 @@ class Registry:
         self._only = None if only is None else frozenset(only)
         self._snapshots: dict[str, RunSnapshot] = {}
         self._open: dict[str, OpenRun] = {}
+        self._versions: dict[str, artifacts.Version] = {}
+        """Of the finished runs that have been read from their files."""
+        self._unchecked: list[str] = []
+        """Runs whose versions are to be compared in this round."""
+        self._altered: dict[str, artifacts.Version] = {}
+        """Runs whose directories have changed since they were read, and how they stand now."""
         self._siblings: dict[str, OpenRun | None] = {}
         """Other runs that may stand in front of ours in a queue; None once they do not any more."""
         self._numbered: object = None
@@ -138,12 +144,35 @@ class Registry:
         self._number_queue()
         return self._changed
 
+    def look_at_finished(self, most: int) -> set[str]:
+        """Compare the directories of the next `most` finished runs with what was read; return what `look` does.
+
+        One that has changed is read at the next call: whoever removes a run by hand is not met halfway by a new result.
+        """
+        for run_id in self._altered:
+            self._versions.pop(run_id, None)
+        changed = self.look(self._altered) if self._altered else set[str]()
+        for run_id, version in self._altered.items():
+            self._versions.setdefault(run_id, version)  # one that cannot be read, either: until it changes again
+        if not self._unchecked:
+            self._unchecked = [run_id for run_id in self._snapshots if run_id not in self._open]
+        checked, self._unchecked = self._unchecked[:most], self._unchecked[most:]
+        with _if_there(self._project.runs) as runs:
+            now = {run_id: _version(runs, run_id) for run_id in checked if runs and run_id in self._snapshots}
+        self._altered = {
+            run_id: version
+            for run_id, version in now.items()
+            if run_id not in self._open and version != self._versions.get(run_id)
+        }
+        return changed
+
     def forget_missing(self, names: Iterable[str]) -> set[str]:
         """Drop the runs that are not among `names`; return their ids."""
         gone = self._snapshots.keys() - set(names)
         for run_id in gone:
             self._tally_up(self._snapshots.pop(run_id), -1)
             self._lost_on_hosts.discard(run_id)
+            self._versions.pop(run_id, None)
             self._close(run_id)
         return gone
 
@@ -151,11 +180,13 @@ class Registry:
         run = self._open.get(run_id)
         if run is None:
             known = self._snapshots.get(run_id)
-            if known is not None and not known.foreign and run_id not in self._lost_on_hosts:
+            is_settled = known is not None and not known.foreign and run_id not in self._lost_on_hosts
+            if is_settled and run_id in self._versions:
                 return  # it has ended; a foreign one may have been adopted since
             finished = self._finished(runs, run_id)
             if finished is not None:
-                self._finish(*finished)
+                meta, result, is_own, self._versions[run_id] = finished
+                self._finish(meta, result, is_own)
             else:
                 self._prove(run_id, None)
             return
@@ -210,7 +241,9 @@ class Registry:
         if run.drain() or is_new or (run.is_elsewhere, run.is_foreign, run.unwritable, run.stop_waits) != before:
             self._show(run)
 
-    def _finished(self, runs: Directory | None, run_id: str) -> tuple[RunMeta, RunResult, bool] | None:
+    def _finished(
+        self, runs: Directory | None, run_id: str
+    ) -> tuple[RunMeta, RunResult, bool, artifacts.Version] | None:
         """Read a run whose result can be read."""
         if runs is None:
             return None
@@ -308,6 +341,13 @@ class Registry:
 
     def _listed(self, directory: str) -> list[str]:
         return [name for name in artifacts.run_ids(directory) if self._only is None or name in self._only]
+
+
+def _version(runs: Directory, run_id: str) -> artifacts.Version:
+    try:
+        return artifacts.version_of(runs.status(run_id))
+    except OSError:
+        return artifacts.NO_VERSION
 
 
 def _age(run: RunSnapshot) -> tuple[str, str, str]:

@@ -35,6 +35,10 @@ from .model import (
 
 T = TypeVar("T")
 Record = TypeVar("Record", RunMeta, RunResult)
+Version = tuple[int, int]
+"""Of a run directory: when a name in it last changed, in ns, and its inode."""
+NO_VERSION: Version = (0, 0)
+"""Of a directory that is not there."""
 
 
 _TMUX_NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_%-")
@@ -144,8 +148,8 @@ def _owned_record(run_dir: str, verifier: Verifier, *, certain: bool = False) ->
 
 def owned_record(runs: Directory, run_id: str, verifier: Verifier) -> tuple[bytes, bool]:
     """Read `meta.json` as it stands in its file, and whether the run is this user's. Raises OSError."""
-    owner, (record,) = runs.read_inside(run_id, paths.META)
-    return record, verifier.is_own(run_id, record, owner)
+    status, (record,) = runs.read_inside(run_id, paths.META)
+    return record, verifier.is_own(run_id, record, status.st_uid)
 
 
 def read_record(run_dir: str, name: str, *, certain: bool = False) -> bytes:
@@ -170,19 +174,25 @@ def read_late_result(run_dir: str) -> RunResult | None:
     return _result(run_dir, read_record(run_dir, paths.LATE_RESULT))
 
 
-def read_finished(runs: Directory, run_id: str, verifier: Verifier) -> tuple[RunMeta, RunResult, bool] | None:
-    """Read a run with a result that can be read, and whether it is this user's; None for any other.
+def version_of(status: os.stat_result) -> Version:
+    """Return what changes when a file of a run comes, goes or is replaced: given the status of its directory."""
+    return status.st_mtime_ns, status.st_ino
+
+
+def read_finished(runs: Directory, run_id: str, verifier: Verifier) -> tuple[RunMeta, RunResult, bool, Version] | None:
+    """Read a run with a result that can be read, whether it is this user's, and its version; None for any other.
 
     A meta that cannot be read says so itself. Raises OSError where it is not certain what is there.
     """
-    owner, (result_record, record) = runs.read_inside(run_id, paths.RESULT, paths.META)
+    status, (result_record, record) = runs.read_inside(run_id, paths.RESULT, paths.META)
     if not result_record:
         return None
     run_dir = f"{runs.path}/{run_id}"
     result = _result(run_dir, result_record)
     if result is None:
         return None
-    return _meta(run_dir, record) or unreadable_meta(run_dir), result, verifier.is_own(run_id, record, owner)
+    is_own = verifier.is_own(run_id, record, status.st_uid)
+    return _meta(run_dir, record) or unreadable_meta(run_dir), result, is_own, version_of(status)
 
 
 def _is_end(result: RunResult) -> bool:

@@ -129,15 +129,15 @@ class Directory:
         finally:
             os.close(descriptor)
 
-    def read_inside(self, name: str, *file_names: str) -> tuple[int, list[bytes]]:
+    def read_inside(self, name: str, *file_names: str) -> tuple[os.stat_result, list[bytes]]:
         """Read files of a directory in this one as `read` does, nothing of one that is missing or may not be read.
 
-        Return the owner of that directory and what is in the files. So runs are read by the thousand: there is little
-        between here and the kernel.
+        Return the status of that directory, taken before they are read, and the contents of the files. Runs are read by
+        the thousand this way: there is little between here and the kernel.
         """
         descriptors = [_step(self._descriptor, self._at(name), f"{self.path}/{name}")]
         try:
-            return os.fstat(descriptors[0]).st_uid, [_content(descriptors, file_name) for file_name in file_names]
+            return os.fstat(descriptors[0]), [_content(descriptors, file_name) for file_name in file_names]
         finally:
             _close(descriptors)
 

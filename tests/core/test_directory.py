@@ -158,7 +158,8 @@ def test_a_run_is_read_by_few_calls_and_leaves_nothing_open(home: Path) -> None:
             for descriptor in gap:
                 os.close(descriptor)
             before = set(os.listdir("/proc/self/fd"))
-            assert (os.geteuid(), [b"A", b"", b"C"]) == runs.read_inside("one", "a", "b", "c")
+            status, contents = runs.read_inside("one", "a", "b", "c")
+            assert (os.geteuid(), [b"A", b"", b"C"]) == (status.st_uid, contents)
             assert before == set(os.listdir("/proc/self/fd"))
             for descriptor in gap:
                 os.dup2(spare[3], descriptor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -16,6 +17,7 @@ from subdeck.core import paths
 from subdeck.core.engine import Engine
 from subdeck.core.project import follower as follow
 from subdeck.core.project.follower import Update
+from subdeck.core.project.registry import Registry
 from subdeck.core.run import artifacts
 from subdeck.core.run.describe import activity
 from subdeck.core.run.events import AssistantText, RunStarted, encode_event
@@ -183,6 +185,52 @@ def test_what_came_back_did_not_end_again(engine: Engine) -> None:
         wait_until(lambda: len(followed.runs) == 2, "the runs to be back")
         assert Counts(completed=2, total=2) == followed.updates[-1].counts
     assert [new.run_id] == followed.ended
+
+
+@pytest.mark.parametrize("removed", ["meta.json", "result.json", "."])
+def test_files_of_finished_runs_that_are_removed(engine: Engine, monkeypatch: pytest.MonkeyPatch, removed: str) -> None:
+    """An open app comes to what an app started later shows if somebody removes files of a finished run by hand."""
+    monkeypatch.setattr(follow, "SWEEP", 0.0)
+    monkeypatch.setattr(follow, "FINISHED_PER_SWEEP", 2)
+    monkeypatch.setattr(follow, "_modified", lambda directory: ())
+    metas = [make_finished(engine.project, make_meta(run_id, background=True)) for run_id in IDS[:5]]
+    with following(engine) as followed:
+        ended = run_to_end(engine, "answer ok")
+        followed.wait_for(ended.run_id, lambda run: run.has_ended, "the run to end")
+        for run_id in (metas[2].run_id, ended.run_id):
+            path = Path(engine.project.run_dir(run_id), removed)
+            shutil.rmtree(path) if removed == "." else path.unlink()
+        completed = {"result.json": 5}.get(removed, 4)
+        wait_until(lambda: followed.updates[-1].counts.completed == completed, "the counts")
+        wait_until(lambda: {run.run_id: run for run in engine.snapshots()} == followed.runs, "equal rows")
+    assert [ended.run_id] == followed.ended
+
+
+def test_a_run_that_is_being_removed(engine: Engine) -> None:
+    """A finished run whose files go one by one is left alone until the next sweep, so that it gets no new result."""
+    run_id = make_finished(engine.project).run_id
+    registry = Registry(engine.project, by="operator", looks_again=True)
+    registry.look([run_id])
+    run_dir = Path(engine.project.run_dir(run_id))
+    (run_dir / "result.json").unlink()
+    assert set() == registry.look_at_finished(9)
+    assert not (run_dir / "result.json").exists()
+    shutil.rmtree(run_dir)
+    assert {run_id} == registry.look_at_finished(9)
+    assert () == registry.snapshots()
+
+
+def test_a_finished_run_is_read_once(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that stays as it is costs no reading, not even if it cannot be read."""
+    metas = [make_finished(engine.project) for _ in range(3)]
+    Path(engine.project.run_dir(metas[0].run_id), "result.json").write_text("{")
+    registry = Registry(engine.project, by="operator", looks_again=True)
+    registry.look(registry.names())
+    for _ in range(2):
+        registry.look_at_finished(9)
+    monkeypatch.setattr(Registry, "_look_at", lambda *_: pytest.fail("a run was looked at"))
+    for _ in range(4):
+        assert set() == registry.look_at_finished(2)
 
 
 def test_two_engines_see_the_same(engine: Engine, project_dir: Path, tmp_path: Path) -> None:
