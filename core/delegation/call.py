@@ -10,7 +10,7 @@ import msgspec
 
 from ..engine import Engine
 from ..errors import FollowingFailed, SubdeckError, nearest
-from ..paths import is_child
+from ..paths import PROMPT, is_child
 from ..project.follower import Stop
 from ..project.registry import count
 from ..project.session import BG_RUN, launch_data
@@ -28,6 +28,7 @@ from .results import (
     CallResult,
     argument_error,
     end_fields,
+    facts_line,
     harmless,
     rejection,
     result_text,
@@ -43,6 +44,12 @@ ROWS = 50
 
 ANSWER_LENGTH = 2000
 """Characters of each answer in a list of several runs."""
+
+LISTED_TASK_LENGTH = 80
+"""Characters of each task in a list of several runs."""
+
+TASK_LENGTH = 1000
+"""Characters of the task of one run; its model gave it, or can read the file that has all of it."""
 
 INTERRUPT_TIMEOUT_S = 10.0
 """Seconds that a child gets to end its turn before it is told something."""
@@ -112,7 +119,8 @@ def _background_agent(engine: Engine, params: object, parent: Parent) -> CallRes
     fields = {**_row(engine, run), "counts": msgspec.to_builtins(counts)}
     if run.has_ended:
         fields |= end_fields(run, engine.result(run.run_id))
-    lines = (f"Started {run_line(run)}", f"runId: {run.run_id}", fields["toolsLeftOut"], background_counts(counts))
+    facts = (facts_line(fields), fields["toolsLeftOut"], background_counts(counts))
+    lines = (f"Started {run_line(run)}", f"runId: {run.run_id}", *facts)
     return CallResult(
         "\n".join(filter(None, lines)),
         {**fields, "entry": {"customType": BG_RUN, "data": launch_data(run.meta)}},
@@ -129,9 +137,11 @@ def _background_agent_status(engine: Engine, params: object, parent: Parent) -> 
     if wanted is None:
         return _listing(engine, runs, runs if with_ended else active)
     if run := next((run for run in runs if wanted in (run.run_id, run.meta.short_id)), None):
-        fields = {"counts": msgspec.to_builtins(count(runs)), "runs": [_status_row(engine, run, None)], "omitted": 0}
+        row = _status_row(engine, run, None)
+        fields = {"counts": msgspec.to_builtins(count(runs)), "runs": [row], "omitted": 0}
         result = engine.result(run.run_id) if run.has_ended else None
-        return CallResult(run_line(run) + (f"\n\n{result_text(run, result)}" if result else ""), fields, fields)
+        head = f"{run_line(run)}\n{facts_line(row)}"
+        return CallResult(head + (f"\n\n{result_text(run, result)}" if result else ""), fields, fields)
     hint = "these are the active ones; includeCompleted lists those that have ended too"
     what, valid = "no background run of this session has that id", [run.run_id for run in active]
     listing = _listing(engine, runs, active)
@@ -195,14 +205,37 @@ def _listing(engine: Engine, runs: Sequence[RunSnapshot], chosen: Sequence[RunSn
     counts = count(runs)
     listed = chosen[:ROWS]
     omitted = len(chosen) - len(listed)
-    rows = [_status_row(engine, run, ANSWER_LENGTH) for run in listed]
-    fields = {"counts": msgspec.to_builtins(counts), "runs": rows, "omitted": omitted}
+    rows = [_listed_row(engine, run) for run in listed]
+    fields = {"counts": msgspec.to_builtins(counts), "root": engine.project.root, "runs": rows, "omitted": omitted}
     contained = ((counts.waiting, "waiting"), (counts.out_of_reach, "out of reach"))
     open_runs = [f"{number} {word}" for number, word in contained if number]
     ended = f"{counts.completed} completed, {counts.failed} failed, {counts.aborted} aborted"
     head = f"{background_counts(counts)} ({', '.join([*open_runs, ended])})"
-    lines = [head, *(f"- {run_line(run)}" for run in listed)]
+    places = [f"cwd and runDir are relative to {one_line(engine.project.root)}"] if listed else []
+    lines = [head, *places]
+    for run, row in zip(listed, rows, strict=True):
+        lines += (f"- {run_line(run)}", f"  {facts_line(row)}")
     return CallResult("\n".join([*lines, f"… and {omitted} older ones"] if omitted else lines), fields, fields)
+
+
+def _listed_row(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
+    """Return the row of a list: every field, in a short form, with places relative to the project's root."""
+    row = _status_row(engine, run, ANSWER_LENGTH)
+    del row["artifacts"]
+    root = engine.project.root
+    places = {name: _below(root, row[name]) for name in ("cwd", "runDir")}
+    times = {name: row[name] and _to_the_second(row[name]) for name in ("createdAt", "startedAt", "endedAt")}
+    return {**row, "task": one_line(run.meta.task, LISTED_TASK_LENGTH), **places, **times}
+
+
+def _below(root: str, path: str) -> str:
+    """Write a path relative to the root; one that is not below it stays absolute."""
+    return "." if path == root else path.removeprefix(f"{root.rstrip('/')}/")
+
+
+def _to_the_second(iso: str) -> str:
+    """Leave out the milliseconds of one of our timestamps."""
+    return f"{iso[:19]}Z" if iso.endswith("Z") else iso
 
 
 def _status_row(engine: Engine, run: RunSnapshot, limit: int | None) -> dict[str, Any]:
@@ -216,5 +249,10 @@ def _status_row(engine: Engine, run: RunSnapshot, limit: int | None) -> dict[str
 
 
 def _row(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
-    paths = {"runDir": engine.project.run_dir(run.run_id), "artifacts": engine.artifacts(run.run_id)}
-    return {**run_fields(run), **paths}
+    """Return every field that document 000 names; `artifacts` are the names of the files in `runDir`."""
+    run_dir = engine.project.run_dir(run.run_id)
+    task = run.meta.task
+    if len(task) > TASK_LENGTH:
+        whole = f"the whole task is in {run_dir}/{PROMPT}"
+        task = f"{task[:TASK_LENGTH]}\n[… cut here, of {len(task)} characters; {whole}]"
+    return {**run_fields(run), "task": task, "runDir": run_dir, "artifacts": [*engine.artifacts(run.run_id)]}

@@ -32,7 +32,7 @@ LEFT_OUT_LENGTH = 400
 
 FILES = 20
 """Changed files that are named."""
-PLACES = frozenset({"runDir", "artifacts", "cwd"})
+PLACES = frozenset({"root", "runDir", "artifacts", "cwd"})
 """Fields with paths, which only lead somewhere as they are."""
 
 
@@ -263,6 +263,23 @@ def _shortened(text: str | None, limit: int | None) -> str | None:
     if text is None or limit is None or len(text) <= limit:
         return text
     return f"{text[:limit]}\n[…truncated: ask for this runId alone…]"
+
+
+def facts_line(fields: dict[str, Any]) -> str:
+    """Return one line with where a run works, with which model, since when, and where its files are; and its task, if
+    `run_line` has the description instead.
+    """
+    requested, model = fields["requestedModel"], fields["resolvedModel"] or fields["requestedModel"]
+    asked = f" (requested: {requested})" if requested not in ("", model) else ""
+    artifacts = ", ".join(fields.get("artifacts", ()))
+    parts = (
+        f"task: {one_line(fields['task'], 80)}" if fields["description"] else "",
+        f"model: {model}{asked}" if model else "",
+        f"cwd: {fields['cwd']}",
+        *(f"{name}: {fields[name]}" for name in ("createdAt", "startedAt", "endedAt") if fields[name]),
+        f"runDir: {fields['runDir']}{artifacts and f' ({artifacts})'}",
+    )
+    return "; ".join(one_line(part) for part in parts if part)
 
 
 def run_line(run: RunSnapshot) -> str:

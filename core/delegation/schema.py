@@ -212,7 +212,8 @@ def _lenient_field(name: str, field: Schema) -> Schema:
 
 _RUN: Schema = {
     "runId": _TEXT,
-    **dict.fromkeys(("preset", "description", "resolvedModel"), _TEXT),
+    **dict.fromkeys(("preset", "description"), _TEXT),
+    "resolvedModel": _TEXT_OR_NULL,
     **dict.fromkeys(("reason", "sessionId", "toolsLeftOut", "host"), _TEXT_OR_NULL),
     "status": {**_TEXT, "enum": [status.value for status in RunStatus]},
 }
@@ -260,12 +261,14 @@ _ERROR: Schema = {
 
 
 def _output(properties: Schema) -> Schema:
-    errors = {"error": _ERROR, "errors": {"type": "array", "items": _ERROR}}
+    """Return the schema of a result; `error` is that of the call, or the reason why the run of a handle failed."""
+    error = {"anyOf": [_ERROR, properties["error"]]} if "error" in properties else _ERROR
+    errors = {"error": error, "errors": {"type": "array", "items": _ERROR}}
     return {"type": "object", "properties": {**properties, **errors}}
 
 
-def _rows(properties: Schema) -> Schema:
-    row = {"type": "object", "properties": properties, "required": ["runId", "preset", "status"]}
+def _rows(properties: Schema, required: Iterable[str] = ()) -> Schema:
+    row = {"type": "object", "properties": properties, "required": ["runId", "preset", "status", *required]}
     return {"type": "array", "items": row}
 
 
@@ -276,7 +279,13 @@ SUBAGENT_OUTPUT = _output(
         "runs": _rows({"index": _NUMBER, **_RUN, **_END}),
     }
 )
-BACKGROUND_OUTPUT = _output({**_RUN, "counts": _COUNTS})
+_FACTS: Schema = {
+    **dict.fromkeys(("task", "cwd", "createdAt", "runDir"), _TEXT),
+    **dict.fromkeys(("requestedModel", "startedAt", "endedAt"), _TEXT_OR_NULL),
+}
+_NAMES: Schema = {"type": ["array", "null"], "items": _TEXT, "description": "Names of files in runDir."}
+_ARTIFACTS: Schema = {"artifacts": _NAMES}
+BACKGROUND_OUTPUT = _output({**_RUN, **_FACTS, **_ARTIFACTS, **_END, "counts": _COUNTS})
 _LIVE: Schema = {
     "activity": _TEXT,
     "requests": {
@@ -284,8 +293,16 @@ _LIVE: Schema = {
         "items": {"type": "object", "properties": dict.fromkeys(("id", "kind", "asks"), _TEXT)},
     },
 }
-STATUS_OUTPUT = _output({"counts": _COUNTS, "runs": _rows({**_RUN, **_LIVE, **_END}), "omitted": _NUMBER})
-SEND_OUTPUT = _output({**_RUN, **_LIVE, "delivery": _TEXT, "why": _TEXT, "counts": _COUNTS})
+_STATUS_ROW: Schema = {**_RUN, **_FACTS, **_ARTIFACTS, **_LIVE, **_END}
+STATUS_OUTPUT = _output(
+    {
+        "counts": _COUNTS,
+        "root": {**_TEXT, "description": "In a list of runs, cwd and runDir are relative to this directory."},
+        "runs": _rows(_STATUS_ROW, required=("resolvedModel", *_FACTS)),
+        "omitted": _NUMBER,
+    }
+)
+SEND_OUTPUT = _output({**_RUN, **_LIVE, **_END, "delivery": _TEXT, "why": _TEXT, "counts": _COUNTS})
 
 
 def registration_key(tools: Sequence[ToolSpec]) -> str:

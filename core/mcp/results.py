@@ -1,4 +1,4 @@
-"""What the model of a client reads back: the answers, and of each run what is needed to go on with it, within a limit.
+"""What the model of a client reads back: the answers, and what it needs to know of each run, within a limit.
 
 Claude Code and Codex show it the structured content of a result as JSON. What is longer than they allow, Claude Code
 keeps from it, and Codex takes out of the middle; so it is cut here, with the path of a file that has the whole.
@@ -26,7 +26,8 @@ LEAST = 400
 """Bytes of an answer that are left at least."""
 
 OF_A_RUN = (
-    *("index", "runId", "preset", "description", "resolvedModel", "status", "reason", "sessionId", "toolsLeftOut"),
+    *("index", "runId", "preset", "description", "task", "cwd", "requestedModel", "resolvedModel"),
+    *("createdAt", "startedAt", "endedAt", "status", "reason", "sessionId", "toolsLeftOut", "runDir", "artifacts"),
     *(
         "activity",
         "requests",
@@ -42,7 +43,11 @@ OF_A_RUN = (
         "answer",
     ),
 )
-"""The fields of a run, where they say something. It knows its own task and what it asked for."""
+"""The fields of a run, in their order; those that are empty are left out."""
+
+OF_A_HANDLE = ("task", "cwd", "requestedModel", "createdAt", "startedAt", "endedAt", "runDir", "artifacts")
+"""Fields of document 000 that the rows of a status and the handle of a background run have beyond the other results,
+whose model knows what it asked for. They and the model are null while they are not known."""
 
 USAGE = ("input", "output", "cost", "turns", "toolUses")
 
@@ -57,16 +62,19 @@ def limit_of(client: str) -> int:
     return LIMITS.get(client, OTHER_LIMIT)
 
 
-def brief(structured: Fields, limit: int, write_whole: WriteWhole) -> Fields:
-    """Return the structured content of a result in at most `limit` bytes, as long as there is something to cut."""
+def brief(structured: Fields, limit: int, write_whole: WriteWhole, *, with_handles: bool = False) -> Fields:
+    """Return the structured content of a result in at most `limit` bytes, as long as there is something to cut.
+
+    `with_handles`: its runs have the fields of `OF_A_HANDLE`.
+    """
     result = {name: value for name, value in structured.items() if name not in ("runs", "errors", "error")}
     if "runId" in structured:
-        result = {**_run(structured), "counts": structured["counts"]}
+        result = {**_run(structured, with_handles), "counts": structured["counts"]}
     if "error" in structured and "runId" not in structured:
         result |= _errors(structured)
     if "runs" in structured:
-        rows = [_run(row) for row in cast("Sequence[Fields]", structured["runs"])]
-        kept = _fitting(rows, limit) if "omitted" in result else len(rows)
+        rows = [_run(row, with_handles) for row in cast("Sequence[Fields]", structured["runs"])]
+        kept = _fitting(rows, limit - _size(result)) if "omitted" in result else len(rows)
         if kept < len(rows):
             result["omitted"] += len(rows) - kept
         result["runs"] = rows[:kept]
@@ -91,8 +99,11 @@ def _errors(structured: Fields) -> Fields:
     return {"error": errors[0]} if len(errors) == 1 else {"errors": errors}
 
 
-def _run(row: Fields) -> Fields:
-    fields = _saying({name: row[name] for name in OF_A_RUN if name in row})
+def _run(row: Fields, with_handle: bool) -> Fields:
+    names = [name for name in OF_A_RUN if name in row and (with_handle or name not in OF_A_HANDLE)]
+    kept = (*OF_A_HANDLE, "resolvedModel") if with_handle else ()
+    fields = {name: row[name] or None for name in names if name in kept} | _saying({name: row[name] for name in names})
+    fields = {name: fields[name] for name in names if name in fields}
     if "durationMs" in fields:  # it has ended
         fields.pop("activity", None)
     if "usage" in fields:

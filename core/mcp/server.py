@@ -283,7 +283,7 @@ class Server:
         from ..delegation.call import call_tool
         from ..delegation.parent import Parent
         from ..delegation.results import rejection, tool_error
-        from ..delegation.schema import NAMES
+        from ..delegation.schema import BACKGROUND, NAMES, STATUS
         from ..paths import is_child
         from ..run.model import LauncherKind
         from .results import brief, cut_alike, limit_of
@@ -297,7 +297,8 @@ class Server:
 
         def shown(result: CallResult) -> Fields:
             """Return text for people and structured content, which Claude Code and Codex show to the model."""
-            structured = brief(result.structured, limit_of(asked.client or self._client), write_whole)
+            limit, with_handles = limit_of(asked.client or self._client), params.name in (BACKGROUND, STATUS)
+            structured = brief(result.structured, limit, write_whole, with_handles=with_handles)
             return {
                 "content": [{"type": "text", "text": plain(cut_alike(result.text, result.structured, structured))}],
                 "structuredContent": structured,

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
+import jsonschema
+import msgspec
 import pytest
+from subdeck.core.delegation.call import call_tool
+from subdeck.core.delegation.parent import Parent
+from subdeck.core.delegation.results import argument_error, end_fields, rejection, run_fields
+from subdeck.core.delegation.schema import BACKGROUND_OUTPUT, SEND_OUTPUT, STATUS_OUTPUT
 from subdeck.core.engine import Engine
 from subdeck.core.mcp.results import LEAST, LIMITS, OTHER_LIMIT, brief, limit_of
+from subdeck.core.run.model import LaunchedBy
+from subdeck.core.run.snapshot import Counts
 
 from tests.core.mcp_client import Pipes, make_project
+from tests.factories import make_finished, make_meta, make_snapshot
 
 TOKENS = 250
 """What a row may cost beyond its texts."""
@@ -49,21 +59,90 @@ def test_an_end_by_the_budget_has_figures_and_the_answer_so_far(project: Path) -
     assert "it reached its budget: spent $0.50 of $0.40" == row["error"]
 
 
-def test_a_row_has_no_echo_and_no_paths(project: Path) -> None:
-    """A result costs little more than its answer: it repeats neither the task nor where things are."""
+def test_an_answer_has_no_echo_and_no_paths(project: Path) -> None:
+    """The result of a foreground call costs little more than its answer: neither the task nor places are repeated."""
     task = "touch begun\nanswer it is in a.py"
     with Pipes(project) as client:
         (row,) = called(client, "subagent", preset="scout", task=task)["runs"]
+    assert ("completed", "it is in a.py", "scout") == (row["status"], row["answer"], row["preset"])
+    assert tokens(row | {"answer": ""}) < TOKENS
+    assert "begun" not in json.dumps(row)
+    assert "/" not in json.dumps(row | {"resolvedModel": ""})
+
+
+def test_a_background_run_has_all_that_is_known_of_it(project: Path) -> None:
+    """The handle of a background run and its status have every field of document 000, null if not known yet."""
+    task = "wait-for go\nanswer it is in a.py"
+    with Pipes(project) as client:
         started = called(client, "background_agent", preset="scout", task=task)
+        run_dir = project / ".pi/subagents/runs" / started["runId"]
+        (project / "go").touch()
         (run,) = Engine.open(str(project)).wait([started["runId"]], timeout=30)
         (alone,) = called(client, "background_agent_status", runId=started["runId"])["runs"]
-    assert ("completed", "it is in a.py", "scout") == (row["status"], row["answer"], row["preset"])
-    for fields in (row, started, alone):
-        assert tokens(fields | {"answer": ""}) < TOKENS
-        assert "begun" not in json.dumps(fields)
-        assert "/" not in json.dumps(fields | {"resolvedModel": ""})
-    assert (run.run_id, "it is in a.py") == (alone["runId"], alone["answer"])
-    assert "activity" not in alone
+        (listed,) = called(client, "background_agent_status", includeCompleted=True)["runs"]
+    for fields in (started, alone):
+        assert (task, str(project), str(run_dir)) == (fields["task"], fields["cwd"], fields["runDir"])
+        assert {"fake/puppet"} == {fields["requestedModel"], fields["resolvedModel"]}
+        assert run.meta.created_at == fields["createdAt"]
+        assert {"meta.json", "prompt.md"} <= set(fields["artifacts"]) <= set(os.listdir(run_dir))
+        assert tokens(fields | {"answer": ""}) < 2 * TOKENS
+    assert started["endedAt"] is None and run.end
+    assert (run.started_at, run.end.ended_at, "it is in a.py") == (
+        alone["startedAt"],
+        alone["endedAt"],
+        alone["answer"],
+    )
+    assert "result.json" in alone["artifacts"] and "activity" not in alone
+    assert ("wait-for go answer it is in a.py", ".") == (listed["task"], listed["cwd"])
+    assert f".pi/subagents/runs/{run.run_id}" == listed["runDir"]
+    assert ("fake/puppet", "fake/puppet") == (listed["requestedModel"], listed["resolvedModel"])
+    assert run.meta.created_at[:19] + "Z" == listed["createdAt"]
+    assert run.end.ended_at[:19] + "Z" == listed["endedAt"]
+    assert "artifacts" not in listed
+
+
+def test_a_list_says_where_its_runs_are(project: Path) -> None:
+    """The rows of a list are short: their task is cut, their directories are relative to one that is given once."""
+    engine = Engine.open(str(project), session="s", kind="mcp")
+    (project / "sub").mkdir()
+    known: dict[str, Any] = {"background": True, "launched_by": LaunchedBy("s", "mcp"), "preset": "scout"}
+    for cwd in (str(project), str(project / "sub"), "/elsewhere"):
+        make_finished(engine.project, make_meta(**known, task="look " * 99, cwd=cwd), final_text=None)
+    answer = call_tool(engine, "background_agent_status", {"includeCompleted": True}, parent=Parent("s", "mcp"))
+    shown = brief(answer.structured, 10_000, lambda *_: "", with_handles=True)
+    jsonschema.validate(shown, STATUS_OUTPUT)
+    assert str(project) == shown["root"]
+    assert ["/elsewhere", "sub", "."] == [row["cwd"] for row in shown["runs"]]
+    for row in shown["runs"]:
+        assert 80 == len(row["task"]) and row["task"].endswith("…")
+        assert Path(shown["root"], row["runDir"], "meta.json").is_file()
+        assert (None, None) == (row["requestedModel"], row["resolvedModel"])
+        assert tokens(row) < TOKENS
+        assert all(part in answer.text for part in (f"cwd: {row['cwd']};", row["createdAt"], row["runDir"]))
+    assert f"relative to {project}" in answer.text
+
+
+def test_a_long_task_names_the_file_that_has_it_all(project: Path) -> None:
+    """A handle repeats no more than the beginning of a long task, with the path of its file."""
+    task = "answer ok\n" + "# and so on\n" * 999
+    with Pipes(project) as client:
+        started = called(client, "background_agent", preset="scout", task=task)
+    beginning, _, end = started["task"].partition(f"\n[… cut here, of {len(task)} characters; the whole task is in ")
+    assert task.startswith(beginning) and 1000 == len(beginning)
+    assert task == Path(end.removesuffix("]")).read_text()
+    Engine.open(str(project)).wait([started["runId"]], timeout=30)
+
+
+@pytest.mark.parametrize("output", [BACKGROUND_OUTPUT, SEND_OUTPUT])
+def test_the_error_of_a_run_is_what_the_schema_says(output: dict[str, Any]) -> None:
+    """A client that validates results takes that of a run which failed at once, and that of a call that was wrong."""
+    run = make_snapshot(make_meta(), "failed", message="cannot start")
+    place = {"runDir": "/runs/r", "artifacts": []}
+    failed = {**run_fields(run), **place, **end_fields(run, None), "counts": msgspec.to_builtins(Counts())}
+    shown = brief(failed, 10_000, lambda *_: "", with_handles=True)
+    assert "cannot start" == shown["error"]
+    jsonschema.validate(shown, output)
+    jsonschema.validate(brief(rejection([argument_error("no such run")]).structured, 10_000, lambda *_: ""), output)
 
 
 def test_an_error_is_said_once(project: Path) -> None:
@@ -134,7 +213,8 @@ def test_only_the_longest_are_cut() -> None:
 def test_a_long_list_leaves_out_the_oldest() -> None:
     """Where not even the rows fit, the first ones are given, and how many are not."""
     counts = {"running": 0, "completed": 50, "failed": 0, "aborted": 0, "total": 50}
-    result = brief({"counts": counts, "runs": rows(*("a" * 2000 for _ in range(50))), "omitted": 3}, 8000, whole)
+    listing = {"counts": counts, "root": "/" * 900, "runs": rows(*("a" * 2000 for _ in range(50))), "omitted": 3}
+    result = brief(listing, 8000, whole)
     shown = len(result["runs"])
     assert 5 < shown < 50
     assert 53 - shown == result["omitted"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,8 @@ def test_launch_answers_at_once(engine: Engine, project_dir: Path) -> None:
     assert not answer.is_error
     assert ("scout", "waits", "running") == (row["preset"], row["description"], row["status"])
     assert (1, 1, 0) == (row["counts"]["running"], row["counts"]["total"], row["counts"]["completed"])
-    assert Path(row["artifacts"]["meta.json"]).parent == Path(row["runDir"])
+    assert {"meta.json", "prompt.md"} <= set(row["artifacts"]) <= set(os.listdir(row["runDir"]))
+    assert all(f"{name}: {row[name]}" in answer.text for name in ("cwd", "createdAt", "runDir"))
     assert row["runId"] in answer.text and "bg: 1 running / 1 total" in answer.text
     (project_dir / "go").touch()
     assert "completed" == wait_for_end(engine, row["runId"]).status
