@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from msgspec import to_builtins
 from subdeck.core.paths import state_file
 from subdeck.tui.actions import PANES, KeyContext
 from subdeck.tui.deck.shape import (
@@ -176,7 +177,8 @@ async def test_keys_move_the_borders() -> None:
         await deck.press("+", "+")
         await deck.until(lambda: sizes(deck) == (columns + 8, rows - 2), "a higher transcript")
         assert deck.main.panes.place is KeyContext.RUNS
-        await deck.until(lambda: remembered().get("above"), "the file")
+        shape = to_builtins(deck.main.panes._shape)  # pyright: ignore[reportPrivateUsage]
+        await deck.until(lambda: remembered() == shape, "the file")
     async with opened(an_engine(), ROOMY) as deck:
         await deck.until(lambda: sizes(deck) == (columns + 8, rows - 2), "the same borders")
         await deck.press("=")
