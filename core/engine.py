@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from . import paths, trust
 from .errors import RunBusy, SettingsError, SubdeckError, UnknownRun, UsageError
 from .project.references import found
-from .project.registry import Registry, queue_line
+from .project.registry import Registry
 from .run import artifacts
 from .run.model import LaunchedBy, LauncherKind, RunMeta, RunRequest, RunResult, StopReason, Verdict, newer_schema
-from .run.snapshot import Queued, RunSnapshot
+from .run.snapshot import RunSnapshot
 from .text.plain import one_line
 
 if TYPE_CHECKING:
@@ -443,20 +443,9 @@ class Engine:
 
         Raises SubdeckError for one that is foreign, or is not waiting in the queue.
         """
-        from .project.ownership import check_own, ring
-        from .project.queue_order import moved, write_order
+        from .project.queue_moving import move
 
-        check_own(self.project, run_id)
-        registry = Registry(self.project, by=self._looks_by)
-        registry.look(registry.active_names(), prove=True)
-        waiting = [(meta.run_id, queue_line(meta)) for meta in registry.queued()]
-        if (run_id, "") in waiting or run_id not in dict(waiting):
-            raise SubdeckError(f"run {run_id[-6:]} is not waiting in the queue", where=run_id)
-        write_order(self.project.slots, moved(waiting, run_id, step))
-        ring(self.project)
-        registry.look(())
-        run = registry.get(run_id)
-        return run.state.ahead if run and isinstance(run.state, Queued) else 0
+        return move(self.project, Registry(self.project, by=self._looks_by), run_id, step)
 
     def is_queue_held(self) -> bool:
         from .project.queue_order import read_state
@@ -464,7 +453,7 @@ class Engine:
         return read_state(self.project.slots).held
 
     def hold_queue(self, held: bool) -> None:
-        """Keep all runs that wait for a slot from starting, or let them go on; runs that wait for none just start."""
+        """Keep every run that has not started from starting, or let all of them start in their turn."""
         from .project.ownership import ring
         from .project.queue_order import hold
 

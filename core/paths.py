@@ -60,6 +60,8 @@ _GIT_FILE = b"gitdir:"
 """How a `.git` begins that is a file, as in a worktree."""
 ENVIRONMENT = "environment"
 """What a tmux child needs from its launcher's environment; read and unlinked by the wrapper."""
+SLOTS = ".slots"
+"""Beside the runs: the locks of their queue, and how the operator left it."""
 WORKS, WORKTREE = "work", "tree"
 """Of the directories outside checkouts: of all work, and of the worktree of a run."""
 AGENT_ENVIRONMENT = "SUBDECK_AGENT_ENVIRONMENT"
@@ -110,7 +112,7 @@ class Project:
         self.root = root
         self.home = os.path.join(root, ".pi", "subagents")
         self.runs = f"{self.home}/runs"
-        self.slots = f"{self.runs}/.slots"
+        self.slots = f"{self.runs}/{SLOTS}"
         """Slot locks: `<group id>/` and `project/`; the dot keeps them out of the list of runs."""
         self.active = f"{self.home}/active"
         self.sessions = f"{self.home}/sessions"

@@ -97,10 +97,12 @@ def _print_started(engine: Engine, run: RunSnapshot, *, as_json: bool) -> None:
         document({"runId": run.run_id, "status": run.status, "counts": counts, "artifacts": paths})
         return
     say(run.run_id)
-    if run.has_ended:
-        from ..run import describe
+    from ..run import describe
 
+    if run.has_ended:
         note(one_line(f"{describe.state(run)}: {describe.doing(run)}"))
+    elif describe.is_held(run):
+        note(f"{describe.QUEUE_HELD}.")
     elif is_terminal(sys.stdout):
         note(f"subdeck logs -f {run.meta.short_id} follows it, subdeck wait {run.meta.short_id} waits for it")
 

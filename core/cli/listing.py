@@ -64,6 +64,8 @@ def show_list(engine: Engine, runs: Sequence[RunSnapshot], *, show_all: bool) ->
     say_lines(rows(runs))
     more = "; --all shows every run" if not show_all and len(runs) >= LAST else ""
     say(f"\n{totals(runs)}{more}")
+    if any(map(describe.is_held, runs)):
+        say(f"{describe.QUEUE_HELD}.")
     if (standing := engine.standing()) and standing.words:
         say(standing.words)
 

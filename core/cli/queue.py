@@ -6,7 +6,7 @@ import click
 
 from ..engine import Engine
 from ..errors import UsageError
-from ..run.describe import doing
+from ..run.describe import QUEUE_HELD, doing
 from ..run.snapshot import Queued, RunSnapshot
 from .options import json_option
 from .output import document, say, terminal_width
@@ -20,7 +20,7 @@ COLUMNS = (Column(6), Column(20, least=8), Column(80, least=10), Column(60, leas
 @click.option("--up", "step", flag_value=-1, type=int, help="Move RUN up: it starts before the one ahead of it.")
 @click.option("--down", "step", flag_value=1, type=int, help="Move RUN down: the next one starts before it.")
 @click.option(
-    "--hold/--release", "held", default=None, help="Keep waiting runs from starting, or let them start again."
+    "--hold/--release", "held", default=None, help="Hold the queue, so that no new run starts, or release it."
 )
 @json_option
 def queue(ref: str | None, step: int | None, held: bool | None, as_json: bool) -> None:
@@ -44,7 +44,7 @@ def queue(ref: str | None, step: int | None, held: bool | None, as_json: bool) -
     rows = [(run.meta.short_id, run.meta.title, run.meta.description or run.meta.task, doing(run)) for run in waiting]
     say("\n".join(table(COLUMNS, rows, terminal_width())) if rows else "No runs are waiting.")
     if is_held:
-        say("The queue is held; subdeck queue --release releases it.")
+        say(f"{QUEUE_HELD}.")
 
 
 def _state(run: RunSnapshot) -> Queued:

@@ -70,7 +70,13 @@ def wait(refs: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
 
     asking = Asking()
 
+    is_told = False
+
     def tell(update: Update) -> None:
+        nonlocal is_told
+        if not is_told and any(map(describe.is_held, update.runs)):
+            is_told = True
+            note(f"{describe.QUEUE_HELD}.")
         for waits, command in asking.new(update.runs):
             note(f"{waits}\n  {command}")
 

@@ -9,7 +9,7 @@ from ..engine import Engine
 from ..errors import SubdeckError, reason
 from ..project.follower import Update
 from ..run import describe
-from ..run.events import AssistantText, RunEnded
+from ..run.events import AssistantText, RunEnded, RunQueued
 from ..run.model import RunResult, RunStatus, StopReason
 from ..run.progress import ProgressFormatter
 from ..run.snapshot import RunSnapshot
@@ -57,7 +57,7 @@ class _Progress:
         self._asking = Asking()
         self._held = ""
         self._place = ""
-        """What was said last of where it is."""
+        """What was printed last of where it is or why it waits."""
         self._broken = False
 
     def tell(self, text: str) -> None:
@@ -82,15 +82,17 @@ class _Progress:
 
     def _show_place(self, run: RunSnapshot) -> None:
         place = place_line(run)
-        if place not in ("", self._place):
-            self._place = place
+        if place == self._place:
+            return
+        self._place = place
+        if place:
             self._release()
             self.tell(place)
 
     def show(self) -> None:
         for event in self._events.read():
             text = None if isinstance(event, RunEnded) else self._formatter.text(event)
-            if text is None:
+            if text is None or (text == self._place and isinstance(event, RunQueued)):
                 continue
             self._release()
             if isinstance(event, AssistantText):
@@ -113,9 +115,11 @@ class _Progress:
 
 
 def place_line(run: RunSnapshot) -> str:
-    """Return what a run for a host waits for, or where it is; not how many are ahead, which changes often. Empty for
-    any other run.
+    """Return that the queue is held, what a run for a host waits for, or where it is; not how many are ahead, which
+    changes often. Empty for any other run.
     """
+    if describe.is_held(run):
+        return describe.QUEUE_HELD
     place = describe.whereabouts(run).partition(" (")[0]
     if run.has_ended or not place:
         return ""

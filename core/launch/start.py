@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from .. import paths
 from ..config.settings import Settings
 from ..errors import LaunchError, SubdeckError
+from ..project.queue_order import read_state
 from ..run import artifacts
 from ..run.changes import CheckCommand
 from ..run.model import RunMeta, RunnerKind, RunReason, RunResult, RunStatus
@@ -255,6 +256,7 @@ def _start(
             *no_group,
         ),
         in_scope=settings.cgroup == "scope",
+        is_held=read_state(project.slots).held,
         environment=_environment(launching.agent_env),
     )
     try:

@@ -12,6 +12,7 @@ from .. import paths
 from ..run import artifacts
 from ..run.describe import (
     NOTHING,
+    QUEUE_HELD,
     SILENT,
     asked,
     check_words,
@@ -109,7 +110,8 @@ def _parts(run: RunSnapshot, evidence: Evidence, now: datetime) -> list[str]:
     took = elapsed(run, now)
     match run.state:
         case Queued() as queued:
-            waits = whereabouts(run) or _queue(queued)
+            waits = "" if queued.held else whereabouts(run)
+            waits = waits or _queue(queued)
             return [f"queued {took}", waits, _processes(evidence), _requested(evidence.stop)]
         case Running() as running:
             tries = f" (try {running.attempt})" if running.attempt > 1 else ""
@@ -151,6 +153,8 @@ def _reason(end: Ended) -> str:
 
 
 def _queue(queued: Queued) -> str:
+    if queued.held:
+        return QUEUE_HELD[0].lower() + QUEUE_HELD[1:]
     match queued.waits_for:
         case WaitsFor.SESSION:
             return "waits for its child session, which another run is using"
@@ -158,8 +162,6 @@ def _queue(queued: Queued) -> str:
             return "its worktree is being made"
         case WaitsFor.HOST:
             return "waits for a host"
-        case _ if queued.held:
-            return "the operator holds the queue that it waits in"
         case WaitsFor.SLOT:
             return f"waits for a slot, {f'{queued.ahead} ahead' if queued.ahead else 'next in line'}"
         case _:

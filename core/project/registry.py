@@ -313,7 +313,7 @@ class Registry:
         for run in sorted(queued, key=lambda run: _turn(run.meta, place)):
             line = queue_line(run.meta)
             if run.meta.run_id in self._open:
-                self._put(run.snapshot(lines[line] if line else 0, held=bool(line) and state.held))
+                self._put(run.snapshot(lines[line] if line else 0, held=state.held))
             lines[line] += not run.is_passed_over
 
     def queued(self) -> list[RunMeta]:

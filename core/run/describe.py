@@ -44,11 +44,15 @@ INTERRUPTED, INTERRUPTED_GLYPH = "interrupted", "◔"
 TAKEN_OVER, TAKEN_OVER_GLYPH = "taken over", "◑"
 """For a run that a person goes on with in the agent's own program."""
 
+QUEUE_HELD = "The queue is held: subdeck queue --release resumes it"
+"""For a run that does not start because the operator holds the queue."""
+
 WAITING = {
     WaitsFor.SLOT: "Waiting for a free slot",
     WaitsFor.SESSION: "Waiting for the child session",
     WaitsFor.WORKTREE: "Preparing the worktree",
     WaitsFor.HOST: "Waiting for a host",
+    WaitsFor.HOLD: QUEUE_HELD,
 }
 """What a queued run does, by what it waits for."""
 
@@ -284,11 +288,18 @@ def _cut(message: str, limit: int) -> str:
     return shortened(message, limit) if message.isprintable() else one_line(message, limit)
 
 
+def is_held(run: RunSnapshot) -> bool:
+    """Return whether a run does not start because the operator holds the queue."""
+    return isinstance(run.state, Queued) and run.state.held
+
+
 def activity(run: RunSnapshot) -> str:
     """Return what a run does now or waits for, in words; empty for one that has ended."""
     if run.is_out_of_reach:
         return whereabouts(run)
     match run.state:
+        case Queued(held=True):
+            return QUEUE_HELD
         case Queued(waits_for=WaitsFor.HOST):
             return whereabouts(run) or WAITING[WaitsFor.HOST]
         case Queued(waits_for=waits_for):

@@ -115,6 +115,8 @@ class WaitsFor(OpenEnum):
     """Nothing any more: its worktree is being made."""
     HOST = "host"
     """A place on another machine."""
+    HOLD = "hold"
+    """The end of the operator's hold on the queue."""
 
 
 class RunStatus(OpenEnum):

@@ -38,11 +38,13 @@ class WrapperCall(Struct, frozen=True):
     """The launcher's."""
     in_scope: bool = False
     """Whether systemd makes a scope for it, a control group in which it can make its own."""
+    is_held: bool = False
+    """Whether the operator holds the queue of the project."""
 
     @property
     def may_wait(self) -> bool:
         """Whether there is something that it has to wait for before it starts the child."""
-        return any(option in self.arguments[2:] for option in ("--slots", "--session"))
+        return self.is_held or any(option in self.arguments[2:] for option in ("--slots", "--session"))
 
     @property
     def own_environment(self) -> dict[str, str]:

@@ -22,6 +22,7 @@ from .hold import RunHold
 from .lease import Lease
 from .queue import (
     LOOK_AGAIN_S,
+    Gate,
     Queue,
     Reservation,
     SessionReservation,
@@ -71,6 +72,7 @@ def main(arguments: list[str]) -> int:
             if not os.path.exists(os.path.join(run_dir, paths.STOP)):
                 held += take_all(reservations, queue, signals)
                 _take_over_sessions(reservations, queue, signals)
+                Gate(os.path.join(os.path.dirname(run_dir), paths.SLOTS)).pass_through(queue, signals)
         except StopRequested:
             pass  # the supervisor finds the same signal and writes a result without a start
         from .containment import Containment

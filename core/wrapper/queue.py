@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 
-from ..project.queue_order import QueueState, read_state
+from ..project.queue_order import PROJECT, QueueState, read_state
 from ..system.files import lock, make_private_directory, open_file, open_lock, remove, try_lock
 from .lease import Lease
 
@@ -22,6 +22,7 @@ else:
     import _signal as signal  # without the enums of `signal`: 0.7 MB of each wrapper that waits
 
 DOOR = "door"
+GATE = "gate"
 TICKET = "waits-"
 """Begins the name of the lock file of each run that waits."""
 
@@ -91,7 +92,7 @@ def watch_signals(stop_file: str, *each_second: Callable[[], None]) -> Signals:
 
 
 class Queue:
-    """Reports once that this run waits, at the moment it first has to."""
+    """Reports once that this run waits, and for what, at the moment it first has to."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
@@ -213,6 +214,35 @@ class SessionReservation:
 
 
 Reservation = SlotReservation | SessionReservation
+
+
+class Gate:
+    """Where every run waits while the operator holds the queue, with or without slots; the last wait before its start.
+
+    Those who wait queue for a lock, and only its holder looks whether the queue is still held.
+    """
+
+    def __init__(self, slots: str) -> None:
+        self._slots = slots
+
+    def pass_through(self, queue: Queue, signals: Signals) -> None:
+        """Wait until the queue is not held. Raises StopRequested."""
+        if not read_state(self._slots).held:
+            return
+        gate = -1
+        signals.waiting = True
+        try:
+            if signals.caught:
+                raise StopRequested
+            queue.enter("hold")
+            gate = open_lock(os.path.join(self._slots, PROJECT, GATE))
+            lock(gate)
+            while read_state(self._slots).held:
+                time.sleep(LOOK_AGAIN_S)
+        finally:
+            signals.waiting = False
+            if gate >= 0:
+                os.close(gate)
 
 
 def take_all(reservations: Sequence[Reservation], queue: Queue, signals: Signals) -> list[int]:

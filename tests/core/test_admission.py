@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from subdeck.core.hosts.relay.admission import NO_HOST, Asking, Placed, Room, Ruling, admit
+from subdeck.core.hosts.relay.desk import Desk
+from subdeck.core.hosts.relay.roster import Roster
+from subdeck.core.paths import Project
+from subdeck.core.project.queue_order import hold
 
 
 def asking(count: int, **others: Any) -> list[Asking]:
@@ -102,3 +107,16 @@ def test_without_hosts_nothing_is_asked_for() -> None:
     assert {Ruling(why=NO_HOST)} == set(admit(asking(2), [], []).values())
     why = "me@h1: Permission denied (publickey)."
     assert {why} == {ruling.why for ruling in admit(asking(2), [], [], why_none=why).values()}
+
+
+def test_a_slot_that_comes_after_the_hold_is_not_taken(project_dir: Path) -> None:
+    """A slot asked for before the operator held the queue starts nothing until the release."""
+    project = Project(str(project_dir))
+    desk = Desk(project, Roster(project))
+    desk._rulings = admit(asking(1), [], [room("h1", 1)])
+    (run_id,) = desk._rulings
+    assert desk.may_start(run_id)
+    hold(project.slots, True)
+    assert not desk.may_start(run_id)
+    hold(project.slots, False)
+    assert desk.may_start(run_id)

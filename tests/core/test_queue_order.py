@@ -11,10 +11,11 @@ from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
 from subdeck.core.project.queue_order import moved, read_state
 from subdeck.core.run import describe
-from subdeck.core.run.model import RunStatus
+from subdeck.core.run.describe import activity
+from subdeck.core.run.model import RunStatus, WaitsFor
 from subdeck.core.run.snapshot import Queued, RunSnapshot
 
-from tests.core.command_line import subdeck
+from tests.core.command_line import start as start_command, subdeck
 from tests.factories import open_engine, request, start, wait_for_end
 from tests.waiting import wait_until
 
@@ -101,6 +102,63 @@ def test_held_queue_starts_nothing_until_it_is_released(engine: Engine, project_
     engine.hold_queue(False)
     assert not engine.is_queue_held()
     assert [one, two, late] == started_in_order(engine, [one, two, late])
+
+
+def test_held_queue_holds_runs_that_need_no_slot(project_dir: Path) -> None:
+    """Without `max_running` every new run waits too, says how to resume, and all start at the release."""
+    engine = open_engine(project_dir)
+    engine.hold_queue(True)
+    background = subdeck("bg", "answer ok", "--no-preset", cwd=project_dir)
+    assert 0 == background.code and describe.QUEUE_HELD in background.err
+    foreground = start_command("run", "answer ok", "--no-preset", cwd=project_dir)
+    try:
+        wait_until(lambda: len(engine.snapshots()) == 2, "both runs to exist")
+        runs = engine.snapshots()
+        for run in runs:
+            wait_until(lambda run=run: waits(engine, run.run_id), "it to wait")
+        states = [run.state for run in engine.snapshots()]
+        assert [Queued(WaitsFor.HOLD, held=True)] * 2 == states
+        assert {(describe.QUEUE_HELD, "queue held, next")} == {(activity(run), describe.doing(run)) for run in runs}
+        assert describe.QUEUE_HELD in subdeck("status", cwd=project_dir).out
+        assert describe.QUEUE_HELD[4:] in subdeck("status", runs[0].run_id, cwd=project_dir).out
+        assert describe.QUEUE_HELD in subdeck("wait", runs[0].run_id, "--timeout", "0.1", cwd=project_dir).err
+        with pytest.raises(SubdeckError, match="starts as soon as the queue is released"):
+            engine.move_in_queue(runs[0].run_id, -1)
+        engine.hold_queue(False)
+        assert {RunStatus.COMPLETED} == {wait_for_end(engine, run.run_id).status for run in runs}
+        _, err = foreground.communicate(timeout=30)
+        assert 1 == err.decode().count(describe.QUEUE_HELD)
+    finally:
+        foreground.kill()
+        foreground.communicate()
+
+
+def test_held_run_can_be_stopped(project_dir: Path) -> None:
+    """A run that waits for the release ends when it is asked to, and those behind it still wait."""
+    engine = open_engine(project_dir)
+    engine.hold_queue(True)
+    one, two = (start(engine, "answer ok").run_id for _ in range(2))
+    engine.stop((one,))
+    assert RunStatus.ABORTED == wait_for_end(engine, one).status
+    assert describe.is_held(standing(engine, two))
+    engine.hold_queue(False)
+    assert RunStatus.COMPLETED == wait_for_end(engine, two).status
+
+
+def test_run_that_waits_says_when_the_queue_is_held(engine: Engine, project_dir: Path) -> None:
+    """Whoever waits for a run in the queue learns of a hold that came later."""
+    first, (one,) = in_queue(engine, 1, project_dir)
+    waiter = start_command("wait", one, cwd=project_dir)
+    try:
+        engine.hold_queue(True)
+        assert waiter.stderr and describe.QUEUE_HELD in waiter.stderr.readline().decode()
+    finally:
+        waiter.kill()
+        waiter.communicate()
+    engine.hold_queue(False)
+    (project_dir / "gate").touch()
+    assert RunStatus.COMPLETED == wait_for_end(engine, one).status
+    wait_for_end(engine, first)
 
 
 def test_queue_on_the_command_line(engine: Engine, project_dir: Path) -> None:

@@ -55,3 +55,13 @@ def test_held_queue_is_said_in_the_row() -> None:
     from msgspec.structs import replace
 
     assert "queue held, 2 ahead" == doing(replace(run, state=Queued(ahead=2, held=True)))
+
+
+@pytest.mark.parametrize(("size", "words"), [((120, 30), "1 queued (held, H resumes)"), ((40, 24), "1 queued (held)")])
+async def test_header_names_the_key_that_resumes_a_held_queue(size: tuple[int, int], words: str) -> None:
+    """While the queue is held the header says so beside the runs that wait, and stops at the release."""
+    engine = FakeEngine(a_run(1), a_run(2, "queued", held=True))
+    async with opened(engine, size) as deck:
+        await deck.until_text(f"1 running, {words}")
+        engine.tell(a_run(2, "queued"))
+        await deck.until(lambda: "held" not in deck.screen_text.splitlines()[0], "the header to forget the hold")

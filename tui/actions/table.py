@@ -204,7 +204,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("queue_down", at(RUNS, "shift+down"), "move down", needs=needs_queued, changes=True,
            help="Move the queued run down: the next one starts before it."),
     Action("hold_queue", at(DECK, "H"), "hold queue", changes=True,
-           help="Hold the queue, so that nothing in it starts; press it again to release the queue."),
+           help="Hold the queue, so that no new run starts; press it again to release the queue."),
 
     # --- runs ---
     Action("attach", at(DECK, "a"), "attach", needs=needs_terminal, footer=4, name_here=_attach_name,

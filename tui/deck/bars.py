@@ -75,9 +75,9 @@ class DeckHeader(Widget):
         self._short_agent = one_line(f"{agent.name} {agent.version or ''}" if agent else "no agent", 40)
         self._agent = one_line(agent.label if agent else f"no agent: {problem}", 100)
 
-    def show_figures(self, counts: Counts, store: RunStore, costs_key: str) -> None:
+    def show_figures(self, counts: Counts, store: RunStore, costs_key: str, hold_key: str) -> None:
         """Show how many runs are running and what today's runs used; the tooltip has the sums of all runs, and the key
-        that shows more.
+        that shows more. If the queue is held, the key that resumes it stands beside the runs that wait.
         """
         today, whole = store.today, store.whole
         in_shell, in_parent = (len(store.waited_for[is_shell]) for is_shell in (True, False))
@@ -85,8 +85,10 @@ class DeckHeader(Widget):
         parts = ", ".join(f"{count} {word}" for count, word in contained if count)
         queued = f", {counts.queued} queued" if counts.queued else ""
         running = f"{counts.running - counts.queued} running"
-        self._short_runs = f"{running}{queued}"
-        self._runs = f"{running} ({parts}){queued}" if parts else self._short_runs
+        held = bool(queued and store.held)
+        self._short_runs = f"{running}{queued}{' (held)' if held else ''}"
+        resumes = f" (held, {hold_key} resumes)" if held else ""
+        self._runs = f"{running}{f' ({parts})' if parts else ''}{queued}{resumes}"
         spent = _spent(today)
         self._used = f"today {spent}" if spent else ""
         words = (

@@ -295,7 +295,8 @@ class MainScreen(LeanScreen):
         self._look_for_silence()
         self.runs.mark_seen(looked_at)
         store = self.run_store
-        self._header.show_figures(update.counts, store, key_of("costs", self.actions))
+        costs_key, hold_key = (key_of(name, self.actions) for name in ("costs", "hold_queue"))
+        self._header.show_figures(update.counts, store, costs_key, hold_key)
         self._header.note = self._single_run.note(key_of("back", self.actions))
         self._status.background = update.background
         self._title.show(update.counts)

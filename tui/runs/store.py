@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.paths import now_iso
+from ...core.run.describe import is_held
 from ...core.run.model import LauncherKind, RunReason, RunStatus
 from ...core.run.snapshot import RunSnapshot
 from .filter import Flags
@@ -95,6 +96,8 @@ class RunStore:
         """Those of them that have not ended."""
         self.waited_for: dict[bool, set[str]] = {True: set(), False: set()}
         """Running foreground runs, by whether a shell waits for them; else a parent agent does."""
+        self.held: set[str] = set()
+        """Queued runs that do not start because the operator holds the queue."""
         self.marks = Marks()
         """Which results are read, on disk; changed by methods of this store only."""
         self.changing: dict[str, Changes] = {}
@@ -225,6 +228,7 @@ class RunStore:
             self._judge(run, time.time())
             self.changing.pop(run.run_id, None)
         self._put_waited_for(run)
+        (self.held.add if is_held(run) and not run.foreign else self.held.discard)(run.run_id)
         for snapshot, step in ((old, -1), (run, +1)):
             self._add_up(snapshot, step)
 
@@ -235,8 +239,8 @@ class RunStore:
         self.silence.forget(run_id)
         self.changing.pop(run_id, None)
         self._conversations.get(run.child_session_id or "", set()).discard(run_id)
-        unread = (self.unseen, self.unread, self.handed_over)
-        for noted in (*unread, *self.waited_for.values(), self.marked, self.waiting, self.remote, self.open_remote):
+        noted_as = (self.unseen, self.unread, self.handed_over, self.held)
+        for noted in (*noted_as, *self.waited_for.values(), self.marked, self.waiting, self.remote, self.open_remote):
             noted.discard(run_id)
         of_agent = self.by_agent[run.meta.agent]
         of_agent.discard(run_id)

@@ -23,6 +23,12 @@ class Desk:
         """Return what was ruled on a run the last time."""
         return self._rulings.get(run_id, Ruling())
 
+    def may_start(self, run_id: str) -> bool:
+        """Return whether a slot that is offered to a run may be taken: it is meant to have one, and the queue is not
+        held by now.
+        """
+        return bool(self.ruling(run_id).key) and not read_state(self._project.slots).held
+
     def forget(self, run_id: str) -> None:
         self._rulings.pop(run_id, None)
 

@@ -285,7 +285,7 @@ class Relay:
     def _offered(self, host: Host, run_id: str) -> None:
         """Give a run that got a slot the permit for that host; it is started there at once."""
         run = self._runs.get(run_id)
-        if run is None or run.permit or run.stop_wanted or not self._desk.ruling(run_id).key:
+        if run is None or run.permit or run.stop_wanted or not self._desk.may_start(run_id):
             return
         if not self._roster.takes_runs(host):
             return
