@@ -212,7 +212,8 @@ def _lenient_field(name: str, field: Schema) -> Schema:
 
 _RUN: Schema = {
     "runId": _TEXT,
-    **dict.fromkeys(("preset", "description"), _TEXT),
+    **dict.fromkeys(("preset", "description", "cwd"), _TEXT),
+    "worktree": {"type": "object", "properties": {"branch": _TEXT}, "description": "Its changes are there, in cwd."},
     "resolvedModel": _TEXT_OR_NULL,
     **dict.fromkeys(("reason", "sessionId", "toolsLeftOut", "host"), _TEXT_OR_NULL),
     "status": {**_TEXT, "enum": [status.value for status in RunStatus]},
@@ -280,7 +281,7 @@ SUBAGENT_OUTPUT = _output(
     }
 )
 _FACTS: Schema = {
-    **dict.fromkeys(("task", "cwd", "createdAt", "runDir"), _TEXT),
+    **dict.fromkeys(("task", "createdAt", "runDir"), _TEXT),
     **dict.fromkeys(("requestedModel", "startedAt", "endedAt"), _TEXT_OR_NULL),
 }
 _NAMES: Schema = {"type": ["array", "null"], "items": _TEXT, "description": "Names of files in runDir."}
@@ -298,7 +299,7 @@ STATUS_OUTPUT = _output(
     {
         "counts": _COUNTS,
         "root": {**_TEXT, "description": "In a list of runs, cwd and runDir are relative to this directory."},
-        "runs": _rows(_STATUS_ROW, required=("resolvedModel", *_FACTS)),
+        "runs": _rows(_STATUS_ROW, required=("cwd", "resolvedModel", *_FACTS)),
         "omitted": _NUMBER,
     }
 )

@@ -26,7 +26,7 @@ LEAST = 400
 """Bytes of an answer that are left at least."""
 
 OF_A_RUN = (
-    *("index", "runId", "preset", "description", "task", "cwd", "requestedModel", "resolvedModel"),
+    *("index", "runId", "preset", "description", "task", "cwd", "worktree", "requestedModel", "resolvedModel"),
     *("createdAt", "startedAt", "endedAt", "status", "reason", "sessionId", "toolsLeftOut", "runDir", "artifacts"),
     *(
         "activity",
@@ -39,6 +39,7 @@ OF_A_RUN = (
         "finalized",
         "partial",
         "changes",
+        "branch",
         "check",
         "answer",
     ),
@@ -100,10 +101,14 @@ def _errors(structured: Fields) -> Fields:
 
 
 def _run(row: Fields, with_handle: bool) -> Fields:
-    names = [name for name in OF_A_RUN if name in row and (with_handle or name not in OF_A_HANDLE)]
+    plan = row.get("worktree")
+    left_out = () if with_handle else tuple(name for name in OF_A_HANDLE if not (plan and name == "cwd"))
+    names = [name for name in OF_A_RUN if name in row and name not in left_out]
     kept = (*OF_A_HANDLE, "resolvedModel") if with_handle else ()
-    fields = {name: row[name] or None for name in names if name in kept} | _saying({name: row[name] for name in names})
-    fields = {name: fields[name] for name in names if name in fields}
+    known = _saying({name: row[name] for name in names})
+    fields: Fields = {name: known.get(name) for name in names if name in known or name in kept}
+    if plan:
+        fields["worktree"] = {"branch": plan["branch"]}
     if "durationMs" in fields:  # it has ended
         fields.pop("activity", None)
     if "usage" in fields:

@@ -10,17 +10,19 @@ from typing import Any
 import jsonschema
 import msgspec
 import pytest
+from msgspec.structs import replace
 from subdeck.core.delegation.call import call_tool
 from subdeck.core.delegation.parent import Parent
 from subdeck.core.delegation.results import argument_error, end_fields, rejection, run_fields
 from subdeck.core.delegation.schema import BACKGROUND_OUTPUT, SEND_OUTPUT, STATUS_OUTPUT
 from subdeck.core.engine import Engine
 from subdeck.core.mcp.results import LEAST, LIMITS, OTHER_LIMIT, brief, limit_of
+from subdeck.core.run.changes import Changes, WorktreePlan
 from subdeck.core.run.model import LaunchedBy
 from subdeck.core.run.snapshot import Counts
 
 from tests.core.mcp_client import Pipes, make_project
-from tests.factories import make_finished, make_meta, make_snapshot
+from tests.factories import make_finished, make_meta, make_result, make_snapshot
 
 TOKENS = 250
 """What a row may cost beyond its texts."""
@@ -68,6 +70,20 @@ def test_an_answer_has_no_echo_and_no_paths(project: Path) -> None:
     assert tokens(row | {"answer": ""}) < TOKENS
     assert "begun" not in json.dumps(row)
     assert "/" not in json.dumps(row | {"resolvedModel": ""})
+
+
+def test_changes_that_are_elsewhere_have_their_place(project: Path) -> None:
+    """The model learns which branch and directory have the changes, if they are not in its own files."""
+    plan = WorktreePlan(branch="subdeck/look", root="/shop", commit="c0ffee")
+    changes = Changes(files=1, added=1)
+    run = make_snapshot(make_meta(preset="scout", cwd="/work/tree", worktree=plan))
+    result = make_result(run.run_id, changes=changes)
+    row = {"index": 0, **run_fields(run), **end_fields(run, result)}
+    (shown,) = brief({"mode": "single", "completed": 1, "runs": [row]}, 10_000, lambda *_: "")["runs"]
+    assert ("/work/tree", {"branch": "subdeck/look"}) == (shown["cwd"], shown["worktree"])
+    far = {"index": 0, **run_fields(make_snapshot(make_meta())), **end_fields(run, replace(result, branch="far/look"))}
+    (shown,) = brief({"mode": "single", "completed": 1, "runs": [far]}, 10_000, lambda *_: "")["runs"]
+    assert ("far/look", False, False) == (shown["branch"], "worktree" in shown, "cwd" in shown)
 
 
 def test_a_background_run_has_all_that_is_known_of_it(project: Path) -> None:
