@@ -18,6 +18,7 @@ from ..actions import Action, KeyContext, bindings, keys_line
 from ..dialogs.ask import AskScreen
 from ..feed.bridge import Bridge, Repeater
 from ..notices import answer_key
+from ..terminal.closing import is_open
 from ..terminal.textual_internals import LeanScreen
 from ..text.cells import fit, two_sided
 from ..text.format import format_error
@@ -147,12 +148,12 @@ class ChangesScreen(LeanScreen):
         try:
             read = await self._bridge.call(self._read)
         except (SubdeckError, OSError) as error:
-            if self.is_mounted and self.shown is None:
+            if is_open(self) and self.shown is None:
                 self._failed = True
                 self._show_head()
                 self._remark((format_error(error),))
             return
-        if self.is_mounted:
+        if is_open(self):
             self._take(read)
 
     def _take(self, read: ChangesRead) -> None:
@@ -235,10 +236,10 @@ class ChangesScreen(LeanScreen):
 
     async def _colour(self) -> None:
         try:
-            while (document := self.document) and (parts := self.view.uncoloured()):
-                self.view.take_colours(document, await self._bridge.call(colour_parts, parts))
-                if not self.is_mounted:
-                    return
+            while is_open(self) and (document := self.document) and (parts := self.view.uncoloured()):
+                colours = await self._bridge.call(colour_parts, parts)
+                if is_open(self):
+                    self.view.take_colours(document, colours)
         finally:
             self._is_colouring = False
 

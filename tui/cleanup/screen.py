@@ -26,6 +26,7 @@ from ...core.work.keeping import read_stock
 from ..actions import KeyContext, bindings
 from ..dialogs.ask import ConfirmScreen
 from ..feed.bridge import Bridge
+from ..terminal.closing import is_open
 from ..widgets.form import Choice, Field, Note
 
 TRASH, PURGE = "moved to the trash", "removed for good"
@@ -103,7 +104,7 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
 
     async def _look(self) -> None:
         stock = await self._bridge.call(read_stock, self._bridge.engine.project)
-        if self.is_attached:
+        if is_open(self):
             self._stock = structs.replace(stock, unreported=stock.unreported | self._unread)
             self.show_what_goes()
 
@@ -134,7 +135,7 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
         first, last = selection.going[0], selection.going[-1]
         project = self._bridge.engine.project
         text = await self._bridge.call(_named, project, (first,) if first is last else (first, last))
-        if self.is_attached and self._selection is selection:
+        if is_open(self) and self._selection is selection:
             self._say("ends", text)
 
     @property

@@ -46,14 +46,14 @@ class Commands:
         that are typed from now on.
         """
 
-        async def reporting_errors() -> None:
-            try:
-                await work(*args, **kwargs)
-            except (SubdeckError, OSError) as error:
-                log_fault(f"while doing {getattr(work, '__name__', 'an action')}", error)
-                self._say(format_error(error), error=True)
+        self._bridge.spawn(self._reporting_errors, work, *args, **kwargs)
 
-        self._bridge.spawn(reporting_errors)
+    async def _reporting_errors(self, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            await work(*args, **kwargs)
+        except (SubdeckError, OSError) as error:
+            log_fault(f"while doing {getattr(work, '__name__', 'an action')}", error)
+            self._say(format_error(error), error=True)
 
     def _key(self, action_id: str) -> str:
         """Return how the key of an action is written, the operator's own included."""

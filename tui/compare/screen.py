@@ -16,6 +16,7 @@ from ...core.errors import SubdeckError
 from ...core.run.comparison import Side
 from ...core.system.log import log_fault
 from ..actions import Action, KeyContext, bindings, keys_line
+from ..terminal.closing import is_open
 from ..terminal.textual_internals import LeanScreen
 from .columns import lines, shown_columns, title_of
 
@@ -106,7 +107,7 @@ class CompareScreen(LeanScreen):
     async def _read(self) -> None:
         """Read what each run has changed and answered, one after the other."""
         try:
-            while self._unread and self.is_attached:
+            while self._unread and is_open(self):
                 run_id = self._unread.pop()
                 run = self.runs[self.run_ids.index(run_id)]
                 try:
@@ -116,7 +117,7 @@ class CompareScreen(LeanScreen):
                     continue
                 number = self.run_ids.index(run_id)
                 self._sides[number] = _with_run(side, self._sides[number].run)
-                if self.is_attached:
+                if is_open(self):
                     self._draw()
         finally:
             self._is_reading = False

@@ -23,6 +23,7 @@ from ...core.text.plain import one_line
 from ..actions import Action, ActionContext, KeyContext, bindings, key_of, keys_line
 from ..feed.bridge import Bridge, Repeater
 from ..notices import answer_key
+from ..terminal.closing import is_open
 from ..terminal.handover import page_file
 from ..text.cells import cells, fit
 from ..text.format import format_error
@@ -204,10 +205,10 @@ class RunDetailScreen(ModalScreen[bool]):
         try:
             why, page = await self._bridge.call(self._reader.read, run, tab, width)
         except (SubdeckError, OSError) as error:
-            if self.is_attached:
+            if is_open(self):
                 self.query_one("#why", Static).update(Content(f"! This cannot be read: {format_error(error)}"))
             return
-        if not self.is_attached or run.run_id != self.run.run_id:
+        if not is_open(self) or run.run_id != self.run.run_id:
             return
         if tab is self._tab and not self._gone:
             self._show(tab, why, page, run)

@@ -16,7 +16,8 @@ from textual.widgets import Button, Input, Static
 from ...core.errors import SubdeckError
 from ..actions import KeyContext, bindings
 from ..feed.bridge import Bridge
-from ..text.format import brief_error
+from ..terminal.closing import is_open
+from ..text.format import brief_error, format_error
 from .loading import LoadingScreen
 
 TYPING_S = 1.0
@@ -139,7 +140,10 @@ class AskScreen(ModalScreen[None]):
         try:
             taken = await self._take(value)
         except (SubdeckError, OSError) as error:
-            self._show_problem(brief_error(error))
+            if is_open(self):
+                self._show_problem(brief_error(error))
+            else:
+                self._bridge.notify(format_error(error), severity="error", markup=False)
         else:
             if taken and self.is_current:
                 self.dismiss()

@@ -9,6 +9,7 @@ from textual import work
 from textual.screen import ModalScreen
 
 from ...core.system.log import log_fault
+from ..terminal.closing import is_open
 from ..terminal.key_queue import LOADING, KeyQueueApp
 from ..text.format import format_error
 
@@ -48,11 +49,13 @@ class LoadingScreen(ModalScreen[Result], Generic[Data, Result]):
     async def _read(self, load: Callable[[], Awaitable[Data]]) -> None:
         try:
             self.data = await load()
+            if is_open(self):
+                await self.fill(self.data)
         except Exception as error:  # whatever it was, the dialog must not stay without its data
             log_fault(f"while {type(self).__name__} was loading", error)
-            self._fail(format_error(error))
+            if is_open(self):
+                self._fail(format_error(error))
         else:
-            await self.fill(self.data)
             self.remove_class(LOADING)
 
     def _fail(self, why: str) -> None:

@@ -17,6 +17,7 @@ from textual.worker import Worker, WorkerState
 
 from ...core.errors import SubdeckError, reason
 from ...core.system.log import log_fault
+from ..terminal.closing import was_closed
 from ..terminal.process import freeze_once
 from ..text.format import format_error
 from .lines import View
@@ -100,13 +101,13 @@ class Repeater:
         self._is_wanted = True
         if not self._is_running:
             self._is_running = True
-            self._bridge.spawn(self._run)
+            self._bridge.spawn(self._repeat, self._work)
 
-    async def _run(self) -> None:
+    async def _repeat(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
             while self._is_wanted:
                 self._is_wanted = False
-                await self._work()
+                await work()
         finally:
             self._is_running = False
 
@@ -164,11 +165,17 @@ class Bridge(Widget):
     def spawn(self, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
         """Run what the operator asked for beside the event loop; what goes wrong becomes an `EngineFailed`.
 
-        The work is called in its own task: a coroutine made here would never be awaited where the app ends first.
+        Work of a screen that has been closed ends without a word when it uses that screen: `work` is a method of it, or
+        `args` have the screen or a method of it. The work is called in its own task: a coroutine made here would never
+        be awaited where the app ends first.
         """
 
         async def begun() -> None:
-            await work(*args, **kwargs)
+            try:
+                await work(*args, **kwargs)
+            except Exception as error:
+                if not was_closed(error, work, *args):
+                    raise
 
         self.run_worker(begun, exit_on_error=False)
 

@@ -18,6 +18,7 @@ from ...core.run.model import RunnerKind, WorktreeFrom
 from ...core.run.prices import dollars
 from ...core.text.plain import one_line, plain
 from ..presets.draft import PROJECT, USER
+from ..terminal.closing import is_open
 from ..text.format import format_error
 from ..widgets.form import Choice, Fact, Field, ModelInput, Note, PlainTextArea, Problem
 from .form import LaunchForm
@@ -169,7 +170,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
     @property
     def is_open(self) -> bool:
         """Whether the dialog was not closed: then its fields go, one after the other."""
-        return self.is_attached and self.screen in self.app.screen_stack
+        return is_open(self)
 
     # --- what is in them -----------------------------------------------------------------------------------------
 

@@ -25,8 +25,9 @@ from ..actions import KeyContext, bindings
 from ..dialogs.ask import AskScreen, ConfirmScreen
 from ..dialogs.pick import PickScreen
 from ..feed.bridge import Bridge
+from ..terminal.closing import notify_failure
 from ..terminal.handover import edit_text
-from ..text.format import format_error, notify_failure
+from ..text.format import format_error
 from ..widgets.form import ModelInput, PlainTextArea
 from .fields import LaunchFields
 from .form import AUTO
@@ -118,6 +119,8 @@ class LaunchScreen(ModalScreen[str]):
         self._has_tried = False
         """Whether launching was tried: from then on a missing task is said too."""
         self._launching = False
+        self._is_sent = False
+        """Whether the engine was told to launch: leaving before that launches nothing."""
         self._saved = ""
         """The preset that an ad hoc run was saved as, when launching failed after that."""
 
@@ -326,6 +329,8 @@ class LaunchScreen(ModalScreen[str]):
         if self._fields.values.agent != self._agent_shown:
             await self._look_up()
         await self._looked_up.wait()
+        if not self._fields.is_open:
+            return  # its text was kept
         values = self._fields.values
         if problems := self.form.problems(values):
             self._has_tried = True
@@ -337,6 +342,7 @@ class LaunchScreen(ModalScreen[str]):
         over_budget, self._over_budget = self._over_budget, False
         try:
             start = partial(launch, over_budget=over_budget)
+            self._is_sent = True
             launched = await self._bridge.call(start, self._bridge.engine, form, values, self._saved)
         except Exception as error:  # whatever it was, the text must not be lost with the dialog
             if not self.is_current:
@@ -377,7 +383,7 @@ class LaunchScreen(ModalScreen[str]):
             self._bridge.notify(launched.summary, markup=False)
 
     def _set_launching(self, launching: bool) -> None:
-        self._launching = launching
+        self._launching, self._is_sent = launching, False
         self.query_one("#go", Button).disabled = launching
         self._label_button()
 
@@ -388,7 +394,7 @@ class LaunchScreen(ModalScreen[str]):
 
     def action_cancel(self) -> None:
         """Leave; what was typed is kept, and a launch that was begun is not stopped."""
-        if not self._launching and (self._ready.is_set() or self._fields.task_area.text):
+        if not self._is_sent and (self._ready.is_set() or self._fields.task_area.text):
             self._keep_draft(self.form, self._fields.task_area.text)
         self.dismiss(None)
 

@@ -24,9 +24,10 @@ from ..actions import KeyContext, bindings
 from ..dialogs.ask import ConfirmScreen
 from ..dialogs.loading import LoadingScreen
 from ..feed.bridge import Bridge
+from ..terminal.closing import notify_failure
 from ..terminal.handover import edit_text
 from ..terminal.textual_internals import drop_bindings
-from ..text.format import brief_error, notify_failure, short_path
+from ..text.format import brief_error, short_path
 from ..widgets.form import Choice, Field, PlainTextArea
 from .draft import PROJECT, USER, Draft, check, preset_dir, save
 

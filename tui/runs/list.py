@@ -15,7 +15,7 @@ from textual.worker import Worker
 
 from ..actions import Action, KeyContext, bindings, key_of
 from ..layout_file import LayoutFile
-from ..text.format import notify_failure
+from ..terminal.closing import notify_failure
 from ..widgets.line_view import CURSOR, RowList
 from .columns import Column, Layout, for_listed, headings, layout, sort_of
 from .filter import Filter, parse_filter

@@ -24,7 +24,7 @@ from ...core.text.plain import one_line
 from ..actions import Action, KeyContext, bindings, keys_line
 from ..engine_api import EngineApi
 from ..runs.filter import Filter, misspelled_key
-from ..text.format import notify_failure
+from ..terminal.closing import notify_failure
 from ..widgets.line_view import RowList
 from ..widgets.prompt_input import PromptInput
 from .hits import HitList, HitRow, rows_of

@@ -6,14 +6,11 @@ import os
 from functools import lru_cache
 
 from rich.cells import cell_len
-from textual.widget import Widget
-from textual.worker import Worker, WorkerState
 
 from ...core.errors import SubdeckError, explained
 from ...core.paths import is_demo
 from ...core.run.describe import moment, runs_word
 from ...core.run.snapshot import Counts, Queued, RunSnapshot
-from ...core.system.log import log_fault
 from ...core.text.plain import one_line, plain
 
 
@@ -69,11 +66,3 @@ def format_error(error: BaseException) -> str:
 def brief_error(error: Exception) -> str:
     """Return what is wrong and what to do in one line, for a dialog whose fields say where."""
     return one_line(error.brief) if isinstance(error, SubdeckError) else one_line(format_error(error))
-
-
-def notify_failure(node: Widget, event: Worker.StateChanged) -> None:
-    """Log and show why a worker failed; do nothing for one that ended otherwise."""
-    error = event.worker.error
-    if event.state is WorkerState.ERROR and error is not None:
-        log_fault(f"in the worker {event.worker.name or event.worker.group}", error)
-        node.notify(format_error(error), severity="error", markup=False)

@@ -1,0 +1,86 @@
+"""A screen that is closed before its data has been read: what comes then is dropped without a word."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from subdeck.tui.changes import screen as changes
+from subdeck.tui.detail.reader import DetailReader
+from subdeck.tui.launch import screen as launch
+from subdeck.tui.launch.screen import LaunchScreen
+
+from .deck import Deck, opened
+from .fake_engine import FakeEngine, FakeWork, a_preset, a_run
+from .test_changes import CHANGES, PATCH
+
+
+def held(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> tuple[threading.Event, threading.Event]:
+    """Hold a call back; return what is set when it has begun, and what lets it continue."""
+    begun, gate, original = threading.Event(), threading.Event(), getattr(owner, name)
+
+    def waiting(*args: Any, **kwargs: Any) -> Any:
+        begun.set()
+        gate.wait(20)
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(owner, name, waiting)
+    return begun, gate
+
+
+async def at_rest(deck: Deck) -> None:
+    def is_at_rest() -> bool:
+        return all(worker.is_finished for worker in deck.app.workers if worker.group != "engine")
+
+    await deck.until(is_at_rest, "all work to end")
+
+
+@pytest.mark.parametrize(
+    ("keys", "owner", "name"),
+    [
+        ("c", FakeWork, "patch"),
+        ("c", changes, "colour_parts"),
+        ("i", DetailReader, "read"),
+        ("V", FakeWork, "side"),
+        ("n", launch, "read_facts"),
+        ("n", launch, "what_would_fail"),
+    ],
+)
+async def test_what_is_read_for_a_closed_screen(
+    monkeypatch: pytest.MonkeyPatch, keys: str, owner: Any, name: str
+) -> None:
+    """Escape from a screen that is still reading leaves no message about it."""
+    runs = [a_run(number, "completed", changes=CHANGES) for number in (1, 2)]
+    engine = FakeEngine(*runs, presets=[a_preset("scout")])
+    engine.work.patches |= {run.run_id: PATCH.encode() for run in runs}
+    begun, gate = held(monkeypatch, owner, name)
+    async with opened(engine) as deck:
+        if keys == "V":
+            await deck.press("space", "down", "space")
+        await deck.press(*keys)
+        await deck.until(begun.is_set, "the reading")
+        await deck.press("escape")
+        await deck.until(lambda: deck.app.screen is deck.main, "the deck")
+        gate.set()
+        await at_rest(deck)
+        assert [] == [toast for toast in deck.toasts if "error" in toast.lower() or "match" in toast.lower()]
+
+
+async def test_leaving_a_launch_that_was_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Escape before the engine is told to launch launches nothing and keeps the text, as without the attempt."""
+    engine = FakeEngine(presets=[a_preset("scout")])
+    begun, gate = held(monkeypatch, launch, "read_facts")
+    kept: list[Callable[..., Any]] = []
+    monkeypatch.setattr(LaunchScreen, "_keep_draft", lambda self, form, text: kept.append(text))
+    async with opened(engine) as deck:
+        await deck.press("n")
+        await deck.until(begun.is_set, "the reading")
+        await deck.type("look")
+        await deck.press("ctrl+s")
+        await deck.press("escape")
+        await deck.until(lambda: deck.app.screen is deck.main, "the deck")
+        gate.set()
+        await at_rest(deck)
+        assert ([], ["look"], []) == (engine.launched, kept, deck.toasts)

@@ -1,0 +1,41 @@
+"""Work that goes on after the screen it was begun for has been closed, and what is told of work that failed."""
+
+from __future__ import annotations
+
+from textual._context import NoActiveAppError
+from textual.app import ScreenError
+from textual.css.query import QueryError
+from textual.dom import DOMError, DOMNode
+from textual.widget import MountError, Widget
+from textual.worker import Worker, WorkerState
+
+from ...core.system.log import log_fault
+from ..text.format import format_error
+
+_NOT_THERE = (QueryError, DOMError, MountError, ScreenError, NoActiveAppError)
+"""What Textual raises if a widget is used that is no longer on a screen."""
+
+
+def is_open(node: DOMNode) -> bool:
+    """Return whether a screen, or the screen of a widget, is open: `is_mounted` stays true after it was closed."""
+    try:
+        return node.is_attached and node.screen in node.app.screen_stack
+    except _NOT_THERE:
+        return False
+
+
+def was_closed(error: BaseException, *owners: object) -> bool:
+    """Return whether work failed only because it used a screen that has been closed.
+
+    `owners` are what the work belongs to: widgets, and methods of widgets; anything else is passed over.
+    """
+    nodes = [getattr(owner, "__self__", owner) for owner in owners]
+    return isinstance(error, _NOT_THERE) and any(isinstance(node, DOMNode) and not is_open(node) for node in nodes)
+
+
+def notify_failure(node: Widget, event: Worker.StateChanged) -> None:
+    """Log and show why a worker failed; do nothing for one that ended otherwise, or because `node` was closed."""
+    error = event.worker.error
+    if event.state is WorkerState.ERROR and error is not None and not was_closed(error, node):
+        log_fault(f"in the worker {event.worker.name or event.worker.group}", error)
+        node.notify(format_error(error), severity="error", markup=False)
