@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ..engine import Engine
-from ..errors import FollowingFailed, SubdeckError, nearest
+from ..errors import SubdeckError, nearest
 from ..paths import PROMPT, is_child
 from ..project.follower import Stop
 from ..project.registry import count
@@ -101,8 +101,6 @@ def _answer(
         return rejection(rejected.errors)
     except ProgressFailed as failed:
         raise failed.cause from None
-    except FollowingFailed as error:  # the runs were started, and have been asked to stop
-        return rejection([tool_error(error)], runs=[])
     except (SubdeckError, OSError) as error:
         return rejection([tool_error(error)])
 

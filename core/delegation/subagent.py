@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ..engine import Engine
-from ..errors import SubdeckError
+from ..errors import FollowingFailed, SubdeckError
 from ..project.follower import Stop, Update
 from ..project.read_marks import mark_read
 from ..run.describe import latest
@@ -19,7 +19,17 @@ from .arguments import subagent_arguments
 from .launch import launch
 from .parent import Parent
 from .report import LiveRun, preset_names
-from .results import CallResult, ToolProgress, end_fields, harmless, result_text, run_fields
+from .results import (
+    CallResult,
+    ToolProgress,
+    argument_error,
+    end_fields,
+    harmless,
+    rejection,
+    result_text,
+    run_fields,
+    run_line,
+)
 from .schema import names_hosts
 
 Report = Callable[[ToolProgress], None]
@@ -56,6 +66,9 @@ def subagent(engine: Engine, params: object, *, parent: Parent, progress: Report
         if cancelled.is_set():
             _cancel(engine, run_ids)
             engine.wait(run_ids, on_update=call.take)
+    except FollowingFailed as failed:
+        _cancel(engine, run_ids)
+        return call.unfollowed(failed)
     except BaseException:
         _cancel(engine, run_ids)
         raise
@@ -117,6 +130,17 @@ class _Call:
             texts = [f"{name}\n\n{text}" for name, text in zip(names, texts, strict=True)]
             texts.insert(0, f"{completed} of {len(rows)} tasks completed")
         return CallResult("\n\n".join(texts), self._fields(detailed), structured, is_error=not completed)
+
+    def unfollowed(self, failed: FollowingFailed) -> CallResult:
+        """Return which runs were started, and were asked to stop because nobody can wait for them any longer."""
+        standing = {run.run_id: run for run in self._engine.snapshots(self._live)}
+        runs = [standing.get(run_id, live.run) for run_id, live in self._live.items()]
+        rows = [_row(run) | (end_fields(run, self._engine.result(run.run_id)) if run.has_ended else {}) for run in runs]
+        hint = "its runs were asked to stop; subdeck status shows what became of them. SUBDECK_LOG=FILE keeps details"
+        error = argument_error(failed.what, where="subdeck", hint=hint)
+        rejected = rejection([error], **self._fields(rows))
+        text = "\n".join([rejected.text, *(f"- {run_line(run)}" for run in runs)])
+        return CallResult(text, rejected.details, rejected.structured, is_error=True)
 
     def _fields(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
         completed = sum(row["status"] == RunStatus.COMPLETED for row in rows)

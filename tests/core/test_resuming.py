@@ -8,17 +8,21 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import jsonschema
 import pytest
 from subdeck.core.cli import output
 from subdeck.core.cli.execution import run as run_command
 from subdeck.core.cli.status import wait as wait_command
+from subdeck.core.delegation.schema import SUBAGENT_OUTPUT
 from subdeck.core.errors import FollowingFailed, SettingsError, SubdeckError, explained, reason
+from subdeck.core.mcp.results import brief
 from subdeck.core.project import follower as follow, resuming
 from subdeck.core.project.follower import Update
 from subdeck.core.project.registry import count
 from subdeck.core.project.resuming import steady
 from subdeck.core.run.snapshot import RunSnapshot
 
+from tests.core.delegating import call, parent_engine, task
 from tests.factories import make_meta, make_snapshot, open_engine, run_to_end, start
 
 NEVER = threading.Event()
@@ -171,6 +175,22 @@ def test_a_foreground_run_that_cannot_be_followed_says_so(
     monkeypatch.undo()
     (run,) = engine.snapshots()
     assert "completed" == engine.wait([run.run_id], timeout=30)[0].status
+
+
+def test_a_call_whose_runs_cannot_be_followed_names_them(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A parent learns which runs its call had started, and that they were asked to stop, not that they continue."""
+    engine = parent_engine(project_dir)
+    monkeypatch.setattr(follow.Follower, "updates", broken)
+    answer = call(engine, "subagent", task("hang"))
+    monkeypatch.undo()
+    (row,) = answer.structured["runs"]
+    (run,) = engine.wait([row["runId"]], timeout=30)
+    assert answer.is_error and ("aborted", "cancelled") == (run.status, run.reason)
+    assert row["runId"] in answer.text and "asked to stop" in answer.text
+    assert "continue" not in answer.text and "Nothing was started" not in answer.text
+    shown = brief(answer.structured, 10_000, lambda *_: "")
+    assert (row["runId"], 0) == (shown["runs"][0]["runId"], shown["completed"])
+    jsonschema.validate(shown, SUBAGENT_OUTPUT)
 
 
 def broken(*_: object) -> Iterator[Update]:
