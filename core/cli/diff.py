@@ -11,7 +11,7 @@ import click
 from .. import paths
 from ..engine import Engine
 from ..errors import UnknownRun, UsageError
-from ..run.changes import ChangedFile, Changes, FileStatus, changes_fields
+from ..run.changes import EDITED, ChangedFile, Changes, FileStatus, changes_fields
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line, plain
 from .options import json_option, run_argument
@@ -40,17 +40,19 @@ def diff(ref: str, form: str | None, as_json: bool) -> int:
 
     On a terminal it has colours and goes through $PAGER. The exit code is 1 where it is not known what was changed.
     With --json, one document: {"runId", "status", "changes": {"files", "added", "removed", "source", "shared", "note",
-    "tree", "named"}, "patch"}; the last is the path of the whole patch.
+    "edited", "tree", "named"}, "patch"}; the last is the path of the whole patch as the run left it. If the worktree
+    was edited since the run ended, its files are shown as they are now, and "edited" is true.
     """
     if as_json and form:
         raise UsageError("--json has it all", where="diff", hint="leave the other option out")
     engine = Engine.open()
     run = _known(engine, engine.find((ref,))[0])
+    patch = b"" if as_json or form else engine.work.patch(run)
     changes = engine.work.changes(run)
     if as_json:
         artifacts = engine.artifacts(run.run_id)
-        patch = artifacts.get(paths.CHANGES_PATCH)
-        document({"runId": run.run_id, "status": run.status, "changes": changes_fields(changes), "patch": patch})
+        path = artifacts.get(paths.CHANGES_PATCH)
+        document({"runId": run.run_id, "status": run.status, "changes": changes_fields(changes), "patch": path})
         return _code(changes)
     if changes is None:
         note(f"what run {run.meta.short_id} changed is not known: {_why(run)}")
@@ -60,7 +62,7 @@ def diff(ref: str, form: str | None, as_json: bool) -> int:
     elif form == "stat":
         say_lines(_stat(changes))
     else:
-        print_patch(engine.work.patch(run), changes)
+        print_patch(patch, changes)
     _remark(run, changes)
     return _code(changes)
 
@@ -72,7 +74,7 @@ def _known(engine: Engine, run_id: str) -> RunSnapshot:
 
 
 def _code(changes: Changes | None) -> int:
-    return NOT_KNOWN if changes is None or (changes.note and not changes.files) else 0
+    return NOT_KNOWN if changes is None or not (changes.files or changes.is_nothing) else 0
 
 
 def _why(run: RunSnapshot) -> str:
@@ -83,12 +85,11 @@ def _why(run: RunSnapshot) -> str:
 
 def _remark(run: RunSnapshot, changes: Changes) -> None:
     """Say beside the patch what a person has to know of it."""
-    if not changes.files and not changes.note:
-        note(
-            f"run {run.meta.short_id} changed nothing"
-            if run.has_ended
-            else f"run {run.meta.short_id} has changed nothing yet"
-        )
+    name = run.meta.short_id
+    if changes.edited:
+        note(f"the worktree of run {name} was {EDITED}; it now holds {changes.sum if changes.files else 'no changes'}")
+    elif changes.is_nothing:
+        note(f"run {name} changed nothing" if run.has_ended else f"run {name} has changed nothing yet")
     if changes.shared and changes.files:
         note(f"shared directory: {changes.shared}")
     if changes.note:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from ..project.follower import Update
 
 
+LOOKED_AT = 20
+"""Named runs whose worktrees are looked at; of more, what was recorded is shown."""
+
+
 @click.command("status")
 @click.argument("refs", metavar="[RUN...]", nargs=-1)
 @click.option("--all", "show_all", is_flag=True, help="List every run of the project.")
@@ -44,10 +48,10 @@ def status(refs: tuple[str, ...], show_all: bool, as_json: bool) -> None:
     run_ids = engine.find(refs) if refs else None
     runs = engine.snapshots(run_ids) if refs else listed(engine, show_all=show_all)
     if as_json:
-        documents = [_run_document(engine, run, engine.work.changes(run) if refs else run.changes) for run in runs]
+        documents = [_run_document(engine, run, _changes(engine, run, runs) if refs else run.changes) for run in runs]
         document({"counts": count(runs), "spending": engine.spending(), "runs": documents})
     elif refs and runs:
-        lines = [line for run in runs for line in _lines_about(engine, run)]
+        lines = [line for run in runs for line in _lines_about(engine, run, _changes(engine, run, runs))]
         say_lines([*rows(runs), "", *lines])
         say(f"\n{totals(runs)}")
     else:
@@ -115,12 +119,18 @@ def _why_line(engine: Engine, run: RunSnapshot, result: RunResult | None) -> str
     return explain(run, evidence, datetime.now(UTC))
 
 
-def _lines_about(engine: Engine, run: RunSnapshot) -> Iterator[str]:
+def _changes(engine: Engine, run: RunSnapshot, runs: Sequence[RunSnapshot]) -> Changes | None:
+    """Return a run's changes: if its worktree was edited since, as it is now, unless many runs are named."""
+    return run.changes if run.has_ended and run.changes and len(runs) > LOOKED_AT else engine.work.changes(run)
+
+
+def _lines_about(engine: Engine, run: RunSnapshot, changes: Changes | None) -> Iterator[str]:
     """Say why a run is not done or how it ended, and what it has changed."""
     yield f"{run.meta.short_id} {_why_line(engine, run, engine.result(run.run_id))}"
-    if changes := engine.work.changes(run):
+    if changes:
         on_branch = f", on branch {one_line(run.branch, 80)}" if run.branch and changes.files else ""
-        yield f"{run.meta.short_id} changed {one_line(changes.words, 400)}{on_branch}"
+        verb = "has in its worktree" if changes.edited else "changed"
+        yield f"{run.meta.short_id} {verb} {one_line(changes.words, 400)}{on_branch}"
 
 
 def _check(run: RunSnapshot, result: RunResult | None) -> dict[str, Any] | None:

@@ -50,6 +50,8 @@ class ChangedFile(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 NOT_RECORDED = "not recorded"
 """Begin the note where nothing is known."""
+EDITED = "edited since the run ended"
+"""For changes that are not the run's alone."""
 MOST_FILES = 1_000
 """That are named in a record."""
 
@@ -65,6 +67,8 @@ class Changes(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Who else may have changed some of it, in words; empty where only the run can have."""
     note: str = ""
     """Why nothing, or not all, is known, a sentence; empty where all is."""
+    edited: bool = False
+    """Whether this is the run's worktree as it is now, because it was edited since the run ended; never recorded."""
     tree: str = ""
     """The id of the tree afterwards; empty outside git."""
     named: tuple[ChangedFile, ...] = ()
@@ -76,20 +80,25 @@ class Changes(Struct, frozen=True, rename="camel", omit_defaults=True):
         them, `?` where nothing is known.
         """
         if not self.files:
-            return "?" if self.note else "–"
+            return "–" if self.is_nothing else "?"
         if self.shared:
             return "shared"
         return self._lines or self._count
 
     @property
     def words(self) -> str:
-        """`3 files +41 −12`, `nothing`, `shared directory: 3 files +41 −12 (also at work there: scout 4ae0bd)`; what is
-        not known is said behind it.
+        """`3 files +41 −12`, `nothing`, `shared directory: 3 files +41 −12 (also at work there: scout 4ae0bd)`; then
+        that the worktree was edited since, and what is not known.
         """
-        said = self.sum if self.files else "" if self.note else "nothing"
+        said = self.sum if self.files else "nothing" if self.is_nothing else ""
         if self.shared and self.files:
             said = f"shared directory: {said} ({self.shared})"
-        return "; ".join(filter(None, (said, self.note)))
+        return "; ".join(filter(None, (said, EDITED if self.edited else "", self.note)))
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether it is known that there are no changes."""
+        return not self.files and (self.edited or not self.note)
 
     @property
     def brief(self) -> str:
@@ -125,6 +134,7 @@ def changes_fields(changes: Changes | None) -> dict[str, Any] | None:
         "source": changes.source.value,
         "shared": changes.shared,
         "note": changes.note,
+        "edited": changes.edited,
         "tree": changes.tree,
         "named": [
             {

@@ -177,7 +177,9 @@ def keep(project: paths.Project, run: RunSnapshot, name: str = "") -> Act:
     check_branch(name)
     if not record.away and made.git.lines("status", "--porcelain", "-z"):
         raise SubdeckError(
-            f"not all of its work is committed: {words_of(run)}", where=made.root, hint="commit it first"
+            f"the worktree of {words_of(run)} has uncommitted changes",
+            where=made.root,
+            hint=f"subdeck diff {run.meta.short_id} shows them; commit them there with git, or by C in the app",
         )
     tip = branch_tip(made, record.branch)
     if not tip:

@@ -1,4 +1,9 @@
-"""What a run changed, for readers: as recorded, or as its files are now while it goes on and where it was lost."""
+"""What a run changed, for readers: as recorded, or as its files are now while it is running and if it was lost.
+
+The worktree of a run belongs to the run that worked in it last. If it was edited since that run ended, readers of this
+run get what it holds now, which is what `apply` and `merge` take, marked as edited. Lists show what was recorded: they
+start no git.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +23,7 @@ from ..run.changes import NOT_RECORDED, Changes
 from ..run.model import RunReason
 from ..run.snapshot import RunSnapshot
 from ..system import files
+from .record import read_record, tree_of, work_dirs
 from .recorded import Recorded, read_recorded, store_of
 from .written import Written, changes_by_tools
 
@@ -25,6 +31,9 @@ EVERY_S = 5.0
 """Seconds between two looks at the files of a run that goes on."""
 SHARE = 10
 """So many times as long as a look took nobody looks again."""
+PATIENCE_S = 10.0
+"""Seconds to wait for another viewer of a run that has ended."""
+LOOK_AGAIN_S = 0.02
 SINCE_LOST = "its wrapper died: these are its files as they are now"
 BY_TOOLS = "its wrapper died before it was recorded: this is what its tools wrote"
 
@@ -75,16 +84,45 @@ class LiveChanges:
         return look.written.changes()
 
 
-def changes_of(project: paths.Project, run: RunSnapshot) -> Changes | None:
+class EndedChanges:
+    """What runs that have ended changed; the worktree of each is looked at again after some seconds at the earliest."""
+
+    def __init__(self, project: paths.Project) -> None:
+        self._project = project
+        self._looks: dict[str, tuple[float, Changes | None]] = {}
+        """In monotonic seconds, until when the changes that were seen last count."""
+
+    def look(self, run: RunSnapshot) -> Changes | None:
+        again_at, changes = self._looks.get(run.run_id, (0.0, None))
+        return changes if time.monotonic() < again_at else self._look(run)
+
+    def patch(self, run: RunSnapshot) -> bytes:
+        """Return the patch of what `look` returns from then on. Raises SubdeckError and OSError."""
+        patch = io.BytesIO()
+        changes = self._look(run, patch)
+        if changes and (changes.edited or changes.is_nothing):
+            return patch.getvalue() if changes.edited else b""
+        return patch_of(self._project, run)
+
+    def _look(self, run: RunSnapshot, patch: IO[bytes] | None = None) -> Changes | None:
+        began = time.monotonic()
+        changes = changes_of(self._project, run, patch)
+        ended = time.monotonic()
+        self._looks[run.run_id] = ended + max(EVERY_S, SHARE * (ended - began)), changes
+        return changes
+
+
+def changes_of(project: paths.Project, run: RunSnapshot, patch: IO[bytes] | None = None) -> Changes | None:
     """Return what a run that has ended changed; None where nobody looked. Of one that was lost, what can still be told.
 
-    Takes as long as git where the run was lost in a worktree of its own.
+    Takes as long as git if the run had a worktree. If that was edited since, what it holds now is returned, and written
+    to `patch`.
     """
     known = run.changes
     if run.is_left_alone or not run.has_ended or run.started_at is None:
         return known
     if known is not None and not known.note.startswith(NOT_RECORDED):
-        return known
+        return (_edited(project, run, patch) if run.meta.worktree else None) or known
     if known is not None and known.files:
         return known
     directory = paths.work_dir(project, run.run_id)
@@ -96,6 +134,39 @@ def changes_of(project: paths.Project, run: RunSnapshot) -> Changes | None:
     if known is None and run.reason is not RunReason.LOST:
         return None
     return changes_by_tools(run.meta, project.run_dir(run.run_id), known.note if known else BY_TOOLS)
+
+
+def _edited(project: paths.Project, run: RunSnapshot, patch: IO[bytes] | None) -> Changes | None:
+    """Return what the worktree of a run holds now; None if it is as the run left it, or gone, cannot be looked at, or
+    another run has continued in it.
+    """
+    from .source import host_of
+
+    directory, record = host_of(project, run.run_id)
+    recorded = read_recorded(paths.work_dir(project, run.run_id))
+    tree = tree_of(directory)
+    if record is None or record.away or recorded is None or not recorded.after:
+        return None
+    if os.path.realpath(recorded.root) != os.path.realpath(tree) or not os.path.isdir(tree):
+        return None
+    try:
+        now = current(recorded, paths.work_dir(project, run.run_id), patch, is_over=True)
+    except (SubdeckError, OSError):
+        return None
+    if now.tree == recorded.after or _has_successor(project, run, record.run_id):
+        return None
+    return replace(now, edited=True)
+
+
+def _has_successor(project: paths.Project, run: RunSnapshot, owner: str) -> bool:
+    """Return whether a later run worked in the worktree that was made for `owner`."""
+    second = run.run_id.rpartition("-")[0]
+    later = (read_record(each) for each in work_dirs(project) if os.path.basename(each) >= second)
+    return any(
+        record.host == owner and record.made_at > run.meta.created_at
+        for record in later
+        if record is not None and record.run_id != run.run_id
+    )
 
 
 def patch_of(project: paths.Project, run: RunSnapshot) -> bytes:
@@ -115,26 +186,36 @@ def patch_of(project: paths.Project, run: RunSnapshot) -> bytes:
     return written.getvalue()
 
 
-def current(recorded: Recorded, directory: str, patch: IO[bytes] | None = None) -> Changes:
+def current(recorded: Recorded, directory: str, patch: IO[bytes] | None = None, *, is_over: bool = False) -> Changes:
     """Compare the working tree of a run with what it was before; write the difference where it is wanted.
 
-    Raises SubdeckError and OSError, also where another viewer is at it.
+    Of a run that is over nothing stays for the next look, and other viewers are waited for.
+    Raises SubdeckError and OSError, also if another viewer is at it.
     """
     from .recording import LIVE, compare
 
     place = os.path.join(directory, LIVE)
-    with _alone(place):
-        return compare(recorded, place, lent=store_of(directory), patch=patch)[0]
+    with _alone(place, PATIENCE_S if is_over else 0.0):
+        try:
+            return compare(recorded, place, lent=store_of(directory), patch=patch)[0]
+        finally:
+            if is_over:
+                for name in files.names(place):
+                    path = os.path.join(place, name)
+                    (files.remove_tree if os.path.isdir(path) else files.remove)(path)
 
 
 @contextmanager
-def _alone(place: str) -> Generator[None]:
-    """Hold the place where viewers keep what they need of git. Raises OSError where another one has it."""
+def _alone(place: str, patience: float) -> Generator[None]:
+    """Hold the place where viewers keep what they need of git. Raises OSError if another one has it for too long."""
     files.make_private_directory(place)
     turn = files.open_directory(place)
+    deadline = time.monotonic() + patience
     try:
-        if not files.try_lock(turn):
-            raise BlockingIOError("another viewer is at it")
+        while not files.try_lock(turn):
+            if time.monotonic() >= deadline:
+                raise BlockingIOError("another viewer is at it")
+            time.sleep(LOOK_AGAIN_S)
         yield
     finally:
         os.close(turn)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..run.comparison import Side
     from .acts import Act
     from .branches import CommitPlan
-    from .changes import LiveChanges
+    from .changes import EndedChanges, LiveChanges
     from .choice import ChoicePlan
     from .comparing import Difference
     from .discarding import DiscardPlan
@@ -31,19 +31,19 @@ class Work:
     def changes(self, run: RunSnapshot) -> Changes | None:
         """Return what a run changed, or has changed up to now; None where nobody looked, or nobody can.
 
-        Of a run that goes on the files are looked at, which takes as long as git does, at most every five seconds and a
-        tenth of the time.
+        Of a run that goes on, or has ended in a worktree, the files are looked at, which takes as long as git does, at
+        most every five seconds and a tenth of the time.
         """
         if run.is_left_alone or run.elsewhere or not run.started_at:
             return run.changes
         if not run.has_ended:
             return self._live.look(run)
-        from .changes import changes_of
-
-        return changes_of(self._project, run)
+        return self._ended.look(run)
 
     def patch(self, run: RunSnapshot) -> bytes:
         """Return what a run changed as git writes it; nothing where no git knows. Raises SubdeckError and OSError."""
+        if run.has_ended and not run.is_left_alone:
+            return self._ended.patch(run)
         from .changes import patch_of
 
         return patch_of(self._project, run)
@@ -162,6 +162,12 @@ class Work:
         from .acts import drop
 
         drop(self._project, act.id)
+
+    @cached_property
+    def _ended(self) -> EndedChanges:
+        from .changes import EndedChanges
+
+        return EndedChanges(self._project)
 
     @cached_property
     def _live(self) -> LiveChanges:

@@ -128,9 +128,12 @@ def _tidy(directory: str, run_dir: str, changes: Changes) -> None:
     """Remove what nobody needs any more now that the run has ended."""
     files.remove_tree(os.path.join(directory, LIVE))
     files.remove(os.path.join(store_of(directory), "index"))
-    if not changes.files:
+    if changes.files:
+        return
+    files.remove(os.path.join(run_dir, paths.CHANGES_PATCH))
+    made = read_record(directory)
+    if made is None or not made.host:  # the worktree of another run may be edited later: that is compared with this
         _store(store_of(directory)).remove()
-        files.remove(os.path.join(run_dir, paths.CHANGES_PATCH))
 
 
 def compare(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+from subdeck.core.cli import status
 from subdeck.core.engine import Engine
+from subdeck.core.run.model import WorktreeFrom
 from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.factories import open_engine, run_to_end, start, started
@@ -91,3 +94,66 @@ def test_outside_git(project_dir: Path) -> None:
     other = run_to_end(engine, "bash touch c.py", "answer Done.")
     said = subdeck("diff", other.run_id, cwd=project_dir)
     assert (1, "what its commands wrote is not known outside git\n") == (said.code, said.err)
+
+
+def in_worktree(repository: Path, *script: str) -> tuple[Engine, RunSnapshot, Path]:
+    """Run a script in a worktree to its end; return the worktree too."""
+    engine = open_engine(repository)
+    run = run_to_end(engine, *script, "answer Done.", worktree=WorktreeFrom.FILES)
+    return engine, run, Path(engine.work.root(run))
+
+
+@pytest.mark.parametrize("script", [(), ("edit a.py two 2",)], ids=["nothing", "something"])
+def test_all_views_agree_on_an_edited_worktree(repository: Path, script: tuple[str, ...]) -> None:
+    """Once the worktree was edited by hand every view of the run shows it as it is now, and says so."""
+    _, run, tree = in_worktree(repository, *script)
+    (tree / "new.py").write_text("x\n")
+    names = ["a.py", "new.py"][not script :]
+    patch = subdeck("diff", run.run_id, cwd=repository)
+    assert (0, names) == (patch.code, re.findall(r"diff --git a/(\S+)", patch.out))
+    assert "was edited since the run ended" in patch.err and "changed nothing" not in patch.err
+    listed = subdeck("diff", run.run_id, "--name-only", cwd=repository)
+    assert (names, patch.err) == (listed.out.splitlines(), listed.err)
+    stat = subdeck("diff", run.run_id, "--stat", cwd=repository)
+    assert names == re.findall(r"^[AM] +(\S+)", stat.out, re.MULTILINE)
+    words = f"{len(names)} file{'s' if script else ''}"
+    said = subdeck("status", run.run_id, cwd=repository).out
+    assert f"{run.meta.short_id} has in its worktree {words}" in said and "edited since the run ended" in said
+    documents = [
+        subdeck("diff", run.run_id, "--json", cwd=repository).document["changes"],
+        subdeck("status", run.run_id, "--json", cwd=repository).document["runs"][0]["changes"],
+        subdeck("compare", run.run_id, run_to_end(open_engine(repository), "answer Done.").run_id, "--json",
+                cwd=repository).document["runs"][0]["changes"],
+    ]  # fmt: skip
+    assert [(True, names)] * 3 == [(each["edited"], [file["path"] for file in each["named"]]) for each in documents]
+    kept = subdeck("keep", run.run_id, cwd=repository).err
+    assert "has uncommitted changes" in kept and f"subdeck diff {run.meta.short_id} shows them" in kept
+    for path, content in {"new.py": None, "a.py": b"one\ntwo\nthree\n"}.items():
+        (tree / path).unlink() if content is None else (tree / path).write_bytes(content)
+    back = subdeck("diff", run.run_id, cwd=repository)
+    assert (0, "") == (back.code, back.out)
+    assert ("now holds no changes" if script else "changed nothing") in back.err
+
+
+def test_list_of_runs_shows_what_they_left(repository: Path) -> None:
+    """A list of runs, and one of many named runs, shows what was recorded, without looking at any worktree."""
+    engine, run, tree = in_worktree(repository, "edit a.py two 2")
+    (tree / "new.py").write_text("x\n")
+    (listed,) = subdeck("status", "--json", cwd=repository).document["runs"]
+    assert (1, False) == (listed["changes"]["files"], listed["changes"]["edited"])
+    (now,) = engine.snapshots((run.run_id,))
+    assert now.changes == status._changes(engine, now, [now] * (status.LOOKED_AT + 1))
+    looked = status._changes(engine, now, [now])
+    assert looked is not None and (2, True) == (looked.files, looked.edited)
+
+
+def test_worktree_is_shown_for_the_run_that_was_last_there(repository: Path) -> None:
+    """A run in whose worktree another one continued keeps what it left; the later one shows the edits since."""
+    engine, run, tree = in_worktree(repository, "edit a.py two 2")
+    later = run_to_end(engine, "answer Done.", cwd=run.meta.cwd, follow_up=run.run_id)
+    assert tree == Path(engine.work.root(later))
+    (tree / "new.py").write_text("x\n")
+    assert ["a.py"] == subdeck("diff", run.run_id, "--name-only", cwd=repository).out.splitlines()
+    assert "new.py" not in subdeck("diff", run.run_id, cwd=repository).out
+    assert ["new.py"] == subdeck("diff", later.run_id, "--name-only", cwd=repository).out.splitlines()
+    assert "edited since" in subdeck("diff", later.run_id, cwd=repository).err

@@ -169,7 +169,7 @@ def test_keeping_the_branch(engine: Engine, root: Path) -> None:
     """It stays by a name of the operator's when the run is gone; taking that back removes the name."""
     run, tree = in_worktree(engine)
     (tree / "new.txt").write_text("new\n")
-    with pytest.raises(SubdeckError, match="not all of its work is committed"):
+    with pytest.raises(SubdeckError, match="has uncommitted changes"):
         engine.work.keep(run, "mine")
     tip = commit(tree)
     engine.work.keep(run, "mine")

@@ -309,3 +309,12 @@ async def test_looking_at_it_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path
         await deck.until(lambda: lent == [("diffstat", PATCH.encode())], "the command")
         await deck.press("v")
         await deck.until(lambda: lent[1:] == [("pager", PATCH.encode())], "the pager")
+
+
+async def test_an_edited_worktree_is_named_as_such() -> None:
+    """What is shown of a worktree that was edited since its run ended says so, with and without changes."""
+    engine = FakeEngine(a_run(1, "completed", changes=Changes(edited=True)))
+    async with opened(engine) as deck:
+        await deck.press("2", "c")
+        await deck.until_text("The worktree was edited since the run ended")
+        await deck.until_text("The worktree holds no changes now.")

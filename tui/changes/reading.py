@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from ...core.git.patch import read_patch
-from ...core.run.changes import Changes, ChangesSource
+from ...core.run.changes import EDITED, Changes, ChangesSource
 from ...core.text.plain import one_line
 from .document import Document
 
@@ -39,7 +39,8 @@ class ChangesRead(Struct, frozen=True):
         if changes is None:
             return ()
         noted = [f"{one_line(file.path, 200)}: {one_line(file.note, 200)}" for file in changes.named if file.note]
-        return tuple(one_line(each, 400) for each in (changes.shared, changes.note, *noted) if each)
+        edited = f"The worktree was {EDITED}; this is what it holds now." if changes.edited else ""
+        return tuple(one_line(each, 400) for each in (edited, changes.shared, changes.note, *noted) if each)
 
     @property
     def nothing(self) -> tuple[str, ...]:
@@ -47,7 +48,7 @@ class ChangesRead(Struct, frozen=True):
         if self.changes is None:
             return ("It is not known what this run changed.", "It never started, or an earlier subdeck recorded it.")
         if not self.changes.files:
-            return ("Nothing was changed.",)
+            return ("The worktree holds no changes now." if self.changes.edited else "Nothing was changed.",)
         if self.changes.source is ChangesSource.TOOLS:
             head = "Not in a git repository that could be looked at: these files were written by its tools."
             return (head, *(_file_line(file.path, file.added, file.removed) for file in self.changes.named))
@@ -56,8 +57,8 @@ class ChangesRead(Struct, frozen=True):
 
 def read_changes(engine: EngineApi, run: RunSnapshot) -> ChangesRead:
     """Read what a run changed, or has changed so far. Raises SubdeckError and OSError."""
+    content = engine.work.patch(run)  # first: the figures are then about the same look
     changes = engine.work.changes(run)
-    content = engine.work.patch(run)
     return ChangesRead(content, Document(read_patch(content)), changes)
 
 

@@ -177,4 +177,5 @@ class CompareScreen(LeanScreen):
 
 def _with_run(side: Side, run: RunSnapshot) -> Side:
     """Put the newest snapshot of a run in the place of an older one."""
-    return Side(run=run, changes=run.changes or side.changes, answer=side.answer)
+    is_read = side.run.has_ended and side.changes is not None  # it may say that the worktree was edited since
+    return Side(run=run, changes=side.changes if is_read else run.changes or side.changes, answer=side.answer)

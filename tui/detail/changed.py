@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...core.run.changes import ChangedFile, Changes, CheckResult, FileStatus
+from ...core.run.changes import EDITED, ChangedFile, Changes, CheckResult, FileStatus
 from ...core.run.describe import check_words
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
@@ -27,9 +27,11 @@ def changed_rows(run: RunSnapshot, changes: Changes | None, check: CheckResult |
 def _changes(run: RunSnapshot, changes: Changes | None, width: int) -> list[Row]:
     if changes is None:
         return [note("It is not known what this run changed." if run.has_ended else "Nothing is known yet.")]
-    said = changes.sum if changes.files else "" if changes.note else "nothing"
-    remarks = (f"shared directory: {changes.shared}" if changes.shared else "", changes.note)
-    head = heading("Changed" if run.has_ended else "Changed so far", said)
+    said = changes.sum if changes.files else "nothing" if changes.is_nothing else ""
+    edited = f"The worktree was {EDITED}; this is what it holds now." if changes.edited else ""
+    remarks = (edited, f"shared directory: {changes.shared}" if changes.shared else "", changes.note)
+    title = "In its worktree" if changes.edited else "Changed" if run.has_ended else "Changed so far"
+    head = heading(title, said)
     return [
         head,
         *(row for remark in remarks if remark for row in text_rows(remark, width, "warning")),
