@@ -21,15 +21,20 @@ class OptionError(Exception):
 
 
 def choose(opening: Opening, category: str, wanted: str) -> None:
-    """Set an option of the session. Raises OptionError where there is no such option, or no such value."""
+    """Set an option of the session; for a mode the first of several names with commas between them that there is.
+
+    Raises OptionError where there is no such option, or no such value.
+    """
     noun = _NOUNS[category]
     option, values = _offered(opening.session, category)
     if not values:
         raise OptionError(f"this agent lets nobody choose its {noun}: leave it out")
-    value = _match(wanted, values)
+    names = wanted.split(",") if category == "mode" else [wanted]
+    match = _match_mode if category == "mode" else _match
+    value = next((found for name in names if (found := match(name, values))), None)
     if value is None:
         offered = ", ".join(values[:SHOWN]) + ("…" if len(values) > SHOWN else "")
-        raise OptionError(f'the agent has no {noun} "{wanted}"; it offers {offered}')
+        raise OptionError(f'the agent has no {noun} "{" or ".join(names)}"; it offers {offered}')
     session = {"sessionId": opening.session["sessionId"]}
     if option is None:
         opening.ask("session/set_mode", **session, modeId=value)
@@ -55,6 +60,11 @@ def _match(wanted: str, values: Iterable[str]) -> str | None:
     """Find a value by its name, with or without the provider before it."""
     known = set(values)
     return next((name for name in (wanted, wanted.partition("/")[2]) if name and name in known), None)
+
+
+def _match_mode(wanted: str, values: Iterable[str]) -> str | None:
+    """Find a mode by its name, which some agents write as the end of an address: `…#plan`."""
+    return next((value for value in values if value.rpartition("#")[2] == wanted), None)
 
 
 def _values(options: object) -> Iterator[str]:

@@ -23,7 +23,7 @@ class Wishes:
         self.model = told.get("model", "")
         self.thinking = told.get("thinking", "")
         self.mode = told.get("mode", "")
-        """Each is chosen by the agent's own option."""
+        """Each is chosen by the agent's own option; of several modes, the first that it has."""
         self.resume = told.get("resume", "")
         """The id of the session that goes on."""
         self.servers: list[Any] = json.loads(told.get("servers", "[]"))

@@ -1,6 +1,6 @@
 """What launchers ask of a kind of agent: where its program is, what it has to offer, and what it makes of a preset.
 
-A kind's `agent` module has an `AGENT` that does this. Nothing here starts a program, but `refresh`.
+A kind's `agent` module has an `AGENT` that does this. Nothing here starts a program, but `refresh` and `find_out`.
 """
 
 from __future__ import annotations
@@ -147,6 +147,12 @@ class Agent(Protocol):
 
         Raises UsageError for what cannot be had from it and must not be dropped: a tool that is denied, a model of
         another provider. The error says which field, which agent, and what to do.
+        """
+        ...
+
+    def find_out(self, choice: AgentChoice, wanted: Wanted) -> None:
+        """Learn what `settle` needs to know of it and does not; a launch calls this first, and it may start the agent
+        once. Raises AgentUnavailable where the agent does not tell.
         """
         ...
 

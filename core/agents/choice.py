@@ -121,6 +121,11 @@ def settled(choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
     return (*check_rules(choice, wanted, side.fault_of_rule), *side.settle(choice, wanted))
 
 
+def find_out(choice: AgentChoice, wanted: Wanted) -> None:
+    """Learn what `settled` needs to know of an agent, which may start it once. Raises AgentUnavailable."""
+    launching_side(choice.kind).find_out(choice, wanted)
+
+
 def credentials_of(choice: AgentChoice) -> tuple[str, ...] | None:
     """Return where keys or a login of an agent are seen; None where that is not known."""
     return launching_side(choice.kind).credentials(choice)

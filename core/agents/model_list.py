@@ -36,6 +36,8 @@ class KeptList(Struct, frozen=True):
     """What `key` was then, whether it told something or not."""
     busy_until: float = 0.0
     """While somebody asks: when they have given up at the latest."""
+    modes: tuple[str, ...] | None = None
+    """The modes that its sessions can be in; None where that was not asked."""
     problem: str = ""
     """Why it told nothing when it was asked last, for a person."""
 
@@ -76,10 +78,11 @@ class ModelList:
         except OSError:
             return  # then others ask, too
 
-    def keep(self, models: Sequence[Model], key: dict[str, str]) -> None:
+    def keep(self, models: Sequence[Model], key: dict[str, str], modes: Sequence[str] | None = None) -> None:
         """Keep what the agent told. Raises AgentUnavailable where that cannot be done."""
+        told = None if modes is None else tuple(modes)
         try:
-            self._write(KeptList(key, tuple(models), time.time(), self._program, key))
+            self._write(KeptList(key, tuple(models), time.time(), self._program, key, modes=told))
         except OSError as error:
             raise AgentUnavailable(
                 f"the list of models cannot be kept: {error.strerror}", where=paths.cache_dir(), hint="check its rights"

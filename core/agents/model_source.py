@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from ..errors import AgentUnavailable
 from ..models.catalog import Listing, Model, Price
 from ..text.plain import one_line
-from .agent import AgentChoice
+from .agent import AgentChoice, Wanted
 from .model_list import TIMEOUT_S, ModelList, changed_at, list_file
 
 REFRESH = "subdeck models --refresh asks {} for the models it has"
@@ -23,6 +23,13 @@ class AsksForModels:
     def ask(self, choice: AgentChoice, timeout: float) -> Sequence[Model]:
         """Start the agent and return its models. Raises AgentUnavailable, TimeoutError and OSError."""
         raise NotImplementedError
+
+    def ask_all(self, choice: AgentChoice, timeout: float) -> tuple[Sequence[Model], Sequence[str] | None]:
+        """Start the agent and return its models and modes, None where it has none. Raises as `ask` does."""
+        return self.ask(choice, timeout), None
+
+    def find_out(self, choice: AgentChoice, wanted: Wanted) -> None:
+        """Do nothing: all that `settle` needs to know is known."""
 
     def model_list(self, choice: AgentChoice) -> ModelList:
         return ModelList(list_file(choice.kind, choice.name, *choice.command), program_key(choice))
@@ -40,7 +47,7 @@ class AsksForModels:
         known = self.model_list(choice)
         known.begin(timeout)
         try:
-            models = tuple(self.ask(choice, timeout))
+            models, modes = self.ask_all(choice, timeout)
         except TimeoutError:
             error = refused(choice, f"it said nothing for {timeout:g} seconds")
         except AgentUnavailable as fault:
@@ -49,8 +56,8 @@ class AsksForModels:
             error = refused(choice, str(fault.strerror))
         else:
             # An agent may write files of its own while it tells: what the list depends on is looked at after that.
-            known.keep(models, self.model_list(choice).key)
-            return models
+            known.keep(models, self.model_list(choice).key, modes)
+            return tuple(models)
         known.keep_problem(error.what)
         raise error
 

@@ -17,6 +17,7 @@ from ..agents.choice import (
     ask_again,
     catalog_of,
     choose_agent,
+    find_out,
     may_serve,
     offers,
     settled,
@@ -113,7 +114,8 @@ class Plan:
         asks: bool = False,
     ) -> None:
         """`presets` reads the presets to choose from; `plan_worktree` does what `planned` of `work.base` does. `asks`:
-        an agent may be started for its list of models, for ten seconds at most, before a model counts as unknown.
+        an agent may be started for its list of models, for ten seconds at most, before a model counts as unknown,
+        and for its modes if the tools depend on them.
         """
         self._plan_worktree = plan_worktree
         self._asks = asks
@@ -525,8 +527,15 @@ class Plan:
         """What of the preset is only advice to the agent, or has no effect there. Raises UsageError for what it cannot
         do.
         """
+        if self._asks and self.runner is not RunnerKind.HOSTS:
+            find_out(self.agent, self._wanted)
+        return settled(self.agent, self._wanted)
+
+    @cached_property
+    def _wanted(self) -> Wanted:
+        """What the run asks of its agent. Raises what its parts raise."""
         preset = self.preset
-        wanted = Wanted(
+        return Wanted(
             where=(preset and preset.path) or "",
             model=self.model.resolved,
             thinking=self.model.thinking,
@@ -541,7 +550,6 @@ class Plan:
             talk=self.talk,
             permissions=self.permissions,
         )
-        return settled(self.agent, wanted)
 
     @cached_property
     def max_attempts(self) -> int:

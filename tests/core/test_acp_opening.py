@@ -118,6 +118,12 @@ def test_a_mode_is_chosen(written: list[bytes]) -> None:
     assert {"sessionId": "s1", "modeId": "auto"} == told["sent"]["params"]
 
 
+def test_the_first_mode_that_there_is(written: list[bytes]) -> None:
+    """Of several modes the first one that the agent has is chosen."""
+    chosen("mode", "plan,auto,read-only", {"sessionId": "s1", "modes": MODES}, {"result": {}})
+    assert any(b'"modeId":"auto"' in line for line in written)
+
+
 @pytest.mark.parametrize(
     ("category", "session", "why"),
     [

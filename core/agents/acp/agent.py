@@ -9,19 +9,26 @@ from ...errors import AgentUnavailable, UsageError
 from ...models.catalog import Catalog, Listing, Model, split_thinking
 from ...run.model import PromptMode, ToolPolicy
 from ...run.outcome import FINALIZE_TOOL
+from ...text.plain import one_line
 from ..agent import Agent, AgentChoice, Naming, Wanted
 from ..login import UNKNOWN, Login
 from ..model_source import REFRESH, AsksForModels
 from ..program import executable
-from .models import asked_models
+from .models import asked
+from .modes import READ_ONLY_MODES, SHOWN, read_only_mode
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
     from ...run.permissions import Rule
 
 READERS = frozenset({"read", "grep", "find", "ls"})
-"""Tools that change nothing: a list of them alone is asked for as the agent's mode `read-only`."""
+"""Tools that change nothing."""
 TOOLS = (*sorted(READERS), "bash", "edit", "write")
+WRITERS = frozenset({"edit", "write"})
+LOOKING = READERS | {"bash"}
+"""A list of these alone puts the agent into a mode of `READ_ONLY_MODES`, as a denial of the writers does."""
+ASKING_S = 30.0
+"""How long an agent may take to tell its modes before a launch."""
 
 
 class AcpAgent(AsksForModels):
@@ -63,7 +70,7 @@ class AcpAgent(AsksForModels):
         return False  # it is taken by name only: which models it has is not known before it runs
 
     def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
-        if problem := _problem(wanted):
+        if problem := _problem(wanted) or self._mode_problem(choice, wanted):
             field, what, hint = problem
             raise UsageError(f"{field}: {choice.name} {what}", where=wanted.where or field, hint=hint)
         advice: list[str] = []
@@ -71,9 +78,41 @@ class AcpAgent(AsksForModels):
             advice.append("prompt: the protocol has no place for it, so it is put before the task")
         if wanted.permissions and (wanted.permissions.ask or wanted.permissions.deny):
             advice.append(f"permissions: {choice.name} decides what it asks about, and rules hold for that alone")
+        if _is_read_only(wanted):
+            if self._modes(choice) is None:
+                told = f"the launch asks {choice.name} for its read-only or plan mode, and is refused without one"
+                advice.append(f"{_field(wanted)}: {told}")
+            elif wanted.tools.policy is ToolPolicy.DENY or "bash" in _listed(wanted):
+                told = f"{choice.name} runs in its read-only or plan mode, in which it may refuse to use bash"
+                advice.append(f"{_field(wanted)}: {told}")
         if wanted.context_files is not None:
             advice.append("context_files: which files of the directory it reads is the agent's own affair")
         return tuple(advice)
+
+    def find_out(self, choice: AgentChoice, wanted: Wanted) -> None:
+        """Ask the agent for its modes, if the tools depend on them. Raises AgentUnavailable."""
+        if not _problem(wanted) and _is_read_only(wanted) and self._modes(choice) is None:
+            try:
+                self.refresh(choice, ASKING_S)
+            except AgentUnavailable as error:
+                what = f"the tools of the preset need a mode of {choice.name}, which could not list its modes: "
+                raise AgentUnavailable(
+                    what + error.what.partition(": ")[2], where=error.where, hint=error.hint
+                ) from error
+
+    def _modes(self, choice: AgentChoice) -> tuple[str, ...] | None:
+        """Return the modes that this version of the agent told; None where it was not asked."""
+        known = self.model_list(choice)
+        kept = known.kept()
+        return kept.modes if kept.key == known.key else None
+
+    def _mode_problem(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, str, str] | None:
+        modes = self._modes(choice)
+        if modes is None or not _is_read_only(wanted) or read_only_mode(modes):
+            return None
+        has = f"only {', '.join(map(one_line, modes[:SHOWN]))}" if modes else "no modes at all"
+        what = f"has {has}, and this needs a mode called {' or '.join(READ_ONLY_MODES)}"
+        return _field(wanted), what, f"leave {_field(wanted)} out of the preset, or choose another agent"
 
     def fault_of_rule(self, rule: Rule) -> str:
         if rule.tool in READERS or rule.tool.endswith("*"):
@@ -85,8 +124,8 @@ class AcpAgent(AsksForModels):
         wanted = {name, name.partition("/")[2]}
         return not name or any(told.ref in wanted for told in self.told(choice).models)
 
-    def ask(self, choice: AgentChoice, timeout: float) -> Sequence[Model]:
-        return asked_models(choice, timeout)
+    def ask_all(self, choice: AgentChoice, timeout: float) -> tuple[Sequence[Model], Sequence[str]]:
+        return asked(choice, timeout)
 
     def catalog(self, choice: AgentChoice, first: Listing) -> Catalog | None:
         if not self.told(choice).models:
@@ -94,14 +133,36 @@ class AcpAgent(AsksForModels):
         return Catalog((lambda: self.told(choice),), refresh=REFRESH.format(choice.name), takes_others=True)
 
 
+def _field(wanted: Wanted) -> str:
+    """Return the field that limits the tools."""
+    return "denied_tools" if wanted.tools.policy is ToolPolicy.DENY else "tools"
+
+
+def _listed(wanted: Wanted) -> list[str]:
+    return [name for name in wanted.tools.resolved or () if name != FINALIZE_TOOL]
+
+
+def _is_read_only(wanted: Wanted) -> bool:
+    """Whether the tools are limited to what can be had in a mode without changes."""
+    tools = wanted.tools
+    if tools.policy is ToolPolicy.DENY and tools.resolved is None:
+        return bool(tools.excluded) and WRITERS.issuperset(tools.excluded)
+    listed = _listed(wanted)
+    return tools.policy is not ToolPolicy.AGENT and LOOKING.issuperset(listed) and not READERS.isdisjoint(listed)
+
+
 def _problem(wanted: Wanted) -> tuple[str, str, str] | None:
     """Return field, sentence and way out for what no such agent can be held to."""
     tools = wanted.tools
-    if tools.policy is ToolPolicy.DENY:
-        return "denied_tools", "cannot be told to leave tools out", "list the tools instead: read, grep, find, ls"
-    listed = [name for name in tools.resolved or () if name != FINALIZE_TOOL]
-    if tools.policy is ToolPolicy.ALLOW and not (listed and READERS.issuperset(listed)):
-        return "tools", "takes no list of tools but one that only reads", "list read, grep, find, ls, or leave it out"
+    if tools.policy is ToolPolicy.DENY and not _is_read_only(wanted):
+        return (
+            "denied_tools",
+            "can only be told to leave out edit and write",
+            "deny these, or list read, grep, find, ls",
+        )
+    if tools.policy is ToolPolicy.ALLOW and not _is_read_only(wanted):
+        hint = "list some of read, grep, find, ls, and bash, or leave it out"
+        return "tools", "takes no list of tools but one that only reads", hint
     if wanted.has_prompt and wanted.prompt_mode is PromptMode.REPLACE:
         return "prompt_mode", "keeps its own system prompt", "write prompt_mode: append"
     if not wanted.keeps_session:

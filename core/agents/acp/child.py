@@ -9,14 +9,12 @@ from ...run.model import RunMeta, ToolPolicy
 from ..child import Child, Command, Start, child_environment, existing
 from ..finalize_tool import NAMES, SERVER, server_command
 from ..json_lines import decode, mapping
+from .modes import READ_ONLY_MODES
 from .program import bridge_command
 from .stream import AcpStream
 
 ALLOWED_KINDS = "read,search"
 """Calls that are allowed when an agent asks: those that change nothing. Nobody is there to answer for others."""
-
-READ_ONLY_MODE = "read-only"
-"""The mode of an agent in which it changes nothing; an agent that has none by this name is not started."""
 
 
 class AcpChild:
@@ -46,8 +44,8 @@ def _wishes(start: Start) -> dict[str, str]:
         wishes["model"] = meta.resolved_model
     if meta.thinking:
         wishes["thinking"] = meta.thinking
-    if meta.tools.policy is ToolPolicy.ALLOW:
-        wishes["mode"] = READ_ONLY_MODE
+    if meta.tools.policy in (ToolPolicy.ALLOW, ToolPolicy.DENY):  # others are refused
+        wishes["mode"] = ",".join(READ_ONLY_MODES)
     if meta.finalize:
         import json  # 5 ms that other runs do without
 

@@ -10,13 +10,14 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ...run.events import Decision, Event, Interrupted, Message
-from ...run.model import MessageState, RunReason, Verdict
+from ...run.events import Decision, Event, Interrupted, Message, Notice
+from ...run.model import MessageState, NoticeLevel, RunReason, Verdict
 from ...run.outcome import FINALIZE_TOOL
 from ...text.plain import one_line
 from ..child import Start, prompt_of
 from ..forms import content_of
 from ..json_lines import items, mapping, string
+from .modes import denied_tools
 from .requests import form, permission
 from .stream import AcpStream, Call
 
@@ -75,6 +76,8 @@ class TalkingStream(AcpStream):
         self._is_cancelled = False
         self._interrupting: bool | None = None
         """Whether the child stays once its turn has been interrupted; None while nobody wants that."""
+        self._denied = denied_tools(start.meta.tools)
+        """Requests to use these are denied, because the tools of the run rule them out."""
         self._questions: dict[str, _Question] = {}
         """By the ids under which they are known here."""
         self._updates |= {kind: self._showing(self._updates[kind]) for kind in _SHOWS}
@@ -208,7 +211,12 @@ class TalkingStream(AcpStream):
         if call.name == FINALIZE_TOOL:
             self.reply(known_as, Verdict.ALLOW, "")
             return events
-        return [*events, permission(known_as, call, fields)]
+        request = permission(known_as, call, fields)
+        if not self._denied.isdisjoint((request.tool_name, string(fields.get("kind")))):
+            self.reply(known_as, Verdict.DENY, "")
+            what = f"denied {request.tool_name}: the tools of this run only read"
+            return [*events, Notice(level=NoticeLevel.INFO, text=what)]
+        return [*events, request]
 
     def _form_came(self, key: object, params: dict[str, Any]) -> list[Event]:
         schema = mapping(params.get("requestedSchema"))

@@ -45,6 +45,9 @@ class OfflineAgent:
     def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
         return ()
 
+    def find_out(self, choice: AgentChoice, wanted: Wanted) -> None:
+        """Do nothing: all that `settle` needs to know is known."""
+
     def fault_of_rule(self, rule: Rule) -> str:
         return ""  # each call of a tool is asked about before it is made
 
