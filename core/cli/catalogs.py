@@ -65,7 +65,7 @@ SHOWN_FIELDS = (
 )
 
 EMPTY = """\
-No presets yet. Write one:
+No presets yet. subdeck init writes four starter presets. Or write one yourself:
 
   mkdir -p .pi/subagents
   cat > .pi/subagents/repo-scout.md <<'END'
@@ -105,16 +105,12 @@ def presets(name: str | None, schema: bool, as_json: bool) -> None:
         stopped = obstacles(catalog.presets, engine.workspace)
         problems = [{"path": problem.where, "message": problem.message} for problem in catalog.problems]
         listed = [
-            _fields(preset, LISTED_FIELDS) | {"cannotStart": list(map(_why, stopped.get(preset.name, ())))}
+            _fields(preset, LISTED_FIELDS) | {"cannotStart": [reason.words for reason in stopped.get(preset.name, ())]}
             for preset in catalog.presets
         ]
         document({"presets": listed, "problems": problems})
     else:
         say(_listed(catalog, obstacles(catalog.presets, engine.workspace)))
-
-
-def _why(obstacle: Obstacle) -> str:
-    return one_line("; ".join(filter(None, (obstacle.what, obstacle.hint))))
 
 
 def _listed(catalog: PresetCatalog, stopped: Mapping[str, Sequence[Obstacle]]) -> str:
@@ -132,7 +128,7 @@ def _listed(catalog: PresetCatalog, stopped: Mapping[str, Sequence[Obstacle]]) -
     lines = table(columns, cells, terminal_width())
     for name, reasons in stopped.items():
         more = f" (and {len(reasons) - 1} more: subdeck presets {one_line(name)})" if len(reasons) > 1 else ""
-        lines.append(f"✗ {one_line(name)} cannot start: {_why(reasons[0])}{more}")
+        lines.append(f"✗ {one_line(name)} cannot start: {reasons[0].words}{more}")
     lines += [f"! {one_line(preset.name)}: {one_line(text)}" for preset in catalog.presets for text in preset.warnings]
     lines += [f"✗ {one_line(problem.where)}: {one_line(problem.message)}" for problem in catalog.problems]
     return "\n".join(lines)

@@ -92,6 +92,11 @@ class Obstacle(Struct, frozen=True):
     what: str
     hint: str = ""
 
+    @property
+    def words(self) -> str:
+        """Both in one line."""
+        return one_line("; ".join(filter(None, (self.what, self.hint))))
+
 
 def obstacles(presets: Iterable[Preset], workspace: Workspace) -> dict[str, tuple[Obstacle, ...]]:
     """Return by name why runs of presets cannot start here; presets that can start are left out.
