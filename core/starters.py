@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 from msgspec import Struct
@@ -294,12 +294,12 @@ def _pytest(root: str) -> Iterator[TestCommand]:
 # --- in words --------------------------------------------------------------------------------------------------------
 
 
-def plan_lines(plan: StarterPlan) -> list[str]:
-    """Say which agents are installed, which tests were detected, and what would be written; for a person."""
+def plan_lines(plan: StarterPlan, path: Callable[[str], str] = one_line) -> list[str]:
+    """Return the installed agents, the test command and the files to write for a person; `path` shortens paths."""
     lines = [
         *_agent_lines(plan.agents),
         f"Tests     {_tests_words(plan)}",
-        f"Presets   {one_line(plan.directory)}",
+        f"Presets   {path(plan.directory)}",
     ]
     for starter in plan.starters:
         about = f"exists: {one_line(os.path.basename(starter.path))}" if starter.exists else starter.description
@@ -310,7 +310,7 @@ def plan_lines(plan: StarterPlan) -> list[str]:
     for name, reasons in plan.cannot_start.items():
         lines.append(f"! {name} cannot start here yet: {reasons[0].words}")
     for entry in plan.entries:
-        lines += [f"Settings  {user_settings_file()}", f"  {one_line(entry.words)}: {entry.reason}"]
+        lines += [f"Settings  {path(user_settings_file())}", f"  {one_line(entry.words)}: {entry.reason}"]
     if plan.is_done:
         lines.append("Nothing to write: all of them exist.")
     return lines

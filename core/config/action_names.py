@@ -119,6 +119,7 @@ ACTIONS = (
     "host_up",
     "hosts",
     "how_to_quit",
+    "init_presets",
     "interrupt",
     "keep",
     "keep_changes",

@@ -317,6 +317,9 @@ class FakeEngine:
 
     # --- what Engine answers -------------------------------------------------------------------------------------
 
+    def read_settings(self) -> Settings:
+        return self.settings
+
     def presets(self) -> PresetCatalog:
         return self.catalog
 

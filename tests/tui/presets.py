@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from subdeck.core.engine import Engine
+
 from .deck import Deck, opened
-from .test_preset_facts import offline_engine
 
 SCOUT = """\
 ---
@@ -47,8 +49,22 @@ async def presets_opened(
         yield deck
 
 
+def offline_engine(project: Path, **settings: object) -> Engine:
+    """A real engine with the offline agent."""
+    file = Path(os.environ["HOME"], ".config/subdeck/config.yaml")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"agent": "offline", **settings}))
+    return Engine.open(str(project), kind="app")
+
+
 async def until_screen(deck: Deck, kind: type) -> None:
-    await deck.until(lambda: isinstance(deck.app.screen, kind) and deck.app.screen.is_mounted, kind.__name__)
+    """Wait for a screen that has read what it shows."""
+
+    def is_there() -> bool:
+        screen = deck.app.screen
+        return isinstance(screen, kind) and screen.is_mounted and not screen.has_class("-loading")
+
+    await deck.until(is_there, kind.__name__)
 
 
-__all__ = ["SCOUT", "presets_opened", "project_place", "until_screen", "user_place"]
+__all__ = ["SCOUT", "offline_engine", "presets_opened", "project_place", "until_screen", "user_place"]

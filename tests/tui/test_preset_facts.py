@@ -9,17 +9,18 @@ from pathlib import Path
 import pytest
 from subdeck.core.agents.choice import choose_agent, model_list
 from subdeck.core.config.settings import AgentSettings, Settings
-from subdeck.core.engine import Engine
 from subdeck.core.launch.model_choices import model_choices
 from subdeck.core.run.model import Limits
+from subdeck.core.starters import plan_starters, write_starters
 from subdeck.tui.launch.screen import LaunchScreen
 from subdeck.tui.launch.start import written_facts
 from subdeck.tui.presets.copy import CopyPresetScreen
 from subdeck.tui.widgets.form import ModelInput
 from textual.widgets import Input
 
-from .deck import Deck, opened
+from .deck import opened
 from .fake_engine import FakeEngine, a_preset, a_run
+from .presets import offline_engine, until_screen
 
 PRESET = """\
 ---
@@ -35,18 +36,6 @@ Look.
 """
 
 
-def offline_engine(project: Path, **settings: object) -> Engine:
-    """A real engine with the offline agent."""
-    file = Path(os.environ["HOME"], ".config/subdeck/config.yaml")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({"agent": "offline", **settings}))
-    return Engine.open(str(project), kind="app")
-
-
-async def until_dialog(deck: Deck, kind: type) -> None:
-    await deck.until(lambda: isinstance(deck.app.screen, kind), "the dialog")
-
-
 @pytest.mark.parametrize("size", [(80, 24), (120, 30)])
 async def test_the_dialog_says_what_a_run_would_get(project_dir: Path, size: tuple[int, int]) -> None:
     """Origin, description, thinking, resolved tools, limits and warnings: one calm line each."""
@@ -56,7 +45,7 @@ async def test_the_dialog_says_what_a_run_would_get(project_dir: Path, size: tup
     async with opened(offline_engine(project_dir), size) as deck:  # type: ignore[arg-type]
         await deck.until(lambda: deck.main.presets.row_count, "the preset")
         await deck.press("n")
-        await until_dialog(deck, LaunchScreen)
+        await until_screen(deck, LaunchScreen)
         await deck.until_text("! grepp is left out: the agent does not offer it")
         shown = deck.screen_text
         for text in ("project", "Finds things", "Thinking high", "Tools    read, grep, subagent_finalize"):
@@ -80,7 +69,7 @@ async def test_known_models_are_offered() -> None:
     async with opened(engine, (80, 24)) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the preset")
         await deck.press("n")
-        await until_dialog(deck, LaunchScreen)
+        await until_screen(deck, LaunchScreen)
         field = deck.app.screen.query_one(ModelInput)
         field.focus()
         await deck.until(lambda: len(field.known) == 3, "the known models")
@@ -120,19 +109,62 @@ def test_choices_are_roles_and_models(tmp_path: Path) -> None:
 
 
 async def test_empty_state_offers_the_bundled_preset(project_dir: Path) -> None:
-    """Without presets `b` copies Explore, asks for a model because its role is not set, and the list has it."""
+    """Without presets `b` copies Explore; its role is not set, so `model: inherit` is proposed."""
     async with opened(offline_engine(project_dir), (80, 24)) as deck:  # type: ignore[arg-type]
         await deck.until_text("b  copy Explore")
         await deck.press("b")
-        await until_dialog(deck, CopyPresetScreen)
+        await until_screen(deck, CopyPresetScreen)
         await deck.until_text("The role @fast is not set here")
+        assert "inherit" == deck.app.screen.query_one("#model", Input).value
+        await deck.press("ctrl+s")
+        await deck.until(lambda: deck.main.presets.preset, "the copy in the list")
+        assert (project_dir / ".pi/subagents/Explore.md").read_text().count('model: "inherit"') == 1
+        assert "Copied Explore" in deck.toasts[-1]
+
+
+async def test_a_copy_of_the_bundled_preset_needs_a_model(project_dir: Path) -> None:
+    """A cleared model is refused in the dialog while the role is not set; one that is typed is written."""
+    async with opened(offline_engine(project_dir), (80, 24)) as deck:  # type: ignore[arg-type]
+        await deck.until_text("b  copy Explore")
+        await deck.press("b")
+        await until_screen(deck, CopyPresetScreen)
+        deck.app.screen.query_one("#model", Input).clear()
         await deck.press("ctrl+s")
         await deck.until_text("the copy, or set fast below roles")
         await deck.type("fake/test")
         await deck.press("ctrl+s")
         await deck.until(lambda: deck.main.presets.preset, "the copy in the list")
         assert (project_dir / ".pi/subagents/Explore.md").read_text().count('model: "fake/test"') == 1
-        assert "Copied Explore" in deck.toasts[-1]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_empty_state_offers_starter_presets(project_dir: Path, size: tuple[int, int]) -> None:
+    """Without presets `p` shows what it would write and where; `y` writes it, and the cursor is on the first one."""
+    (project_dir / "Makefile").write_text("test:\n")
+    place, engine = project_dir / ".pi/subagents", offline_engine(project_dir)
+    settings = Path(os.environ["HOME"], ".config/subdeck/config.yaml")
+    settings.write_text("agent: offline  # no model\n")
+    async with opened(engine, size) as deck:  # type: ignore[arg-type]
+        await deck.until_text("p  starter presets")
+        await deck.press("p")
+        for text in ("Write four starter presets?", "explore-code", "fix-tests", "make test", "checks: {make-test"):
+            await deck.until_text(text)
+        assert not list(place.glob("*.md"))
+        await deck.press("y")
+        await deck.until(lambda: len(deck.main.presets.names) == 4, "the presets in the list")
+        await deck.until(lambda: deck.main.presets.preset.name == "explore-code", "the cursor on the first one")
+        assert "agent: offline  # no model\n\nchecks:\n  make-test: [make, test]\n" == settings.read_text()
+        await deck.until(lambda: any("Wrote 4 starter presets" in toast for toast in deck.toasts), "the toast")
+
+
+async def test_starter_presets_are_written_once(project_dir: Path) -> None:
+    """Where all four exist `p` reports that there is nothing to write."""
+    engine = offline_engine(project_dir)
+    write_starters(plan_starters(engine.workspace, for_all=False))
+    async with opened(engine) as deck:  # type: ignore[arg-type]
+        await deck.until(lambda: len(deck.main.presets.names) == 4, "the presets in the list")
+        await deck.press("1", "p")
+        await deck.until_text("All four starter presets exist")
 
 
 async def test_copy_for_all_projects(project_dir: Path) -> None:
@@ -141,7 +173,7 @@ async def test_copy_for_all_projects(project_dir: Path) -> None:
     async with opened(engine) as deck:  # type: ignore[arg-type]
         await deck.until_text("bundled")
         await deck.press("1", "b")
-        await until_dialog(deck, CopyPresetScreen)
+        await until_screen(deck, CopyPresetScreen)
         assert deck.app.screen.query_one("#model", Input).value == "@fast"
         await deck.press("right", "ctrl+s")
         copy = Path(os.environ["PI_CODING_AGENT_DIR"], "subagents/Explore.md")
@@ -187,7 +219,7 @@ async def test_models_of_all_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     async with opened(engine, (100, 30)) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the preset")
         await deck.press("n")
-        await until_dialog(deck, LaunchScreen)
+        await until_screen(deck, LaunchScreen)
         dialog = deck.app.screen
         assert isinstance(dialog, LaunchScreen)
         field = dialog.query_one(ModelInput)

@@ -130,6 +130,8 @@ def _follow_up_name(context: ActionContext) -> str:
 ACTIONS: tuple[Action, ...] = (
     # --- presets ---
     Action("presets", at(DECK, "1"), "presets", "Go to the presets.", footer=1),
+    Action("init_presets", at(PRESETS, "p"), "starter presets", changes=True, writes=True,
+           help="Write four starter presets into this project, after asking: explore, implement, review, fix tests."),
     Action("create_preset", at(PRESETS, "c"), "create", footer=6, changes=True, writes=True,
            help="Write a new preset, for this project or for all your projects."),
     Action("edit_preset", at(PRESETS, "e"), "edit", needs=needs_preset_file, footer=4, changes=True, writes=True,

@@ -41,6 +41,7 @@ def handlers(deck: MainScreen) -> Handlers:
     finding, answers = FindCommands(deck, detail), AnswerCommands(deck, transcript.copy)
     view, panes, search = deck.transcript, deck.panes, deck.search
     return OwnCommands(deck).handlers() | {
+        "init_presets": lambda: presets.spawn(presets.write_starters),
         "create_preset": lambda: presets.spawn(presets.create),
         "edit_preset": lambda: presets.with_preset(presets.edit),
         "edit_preset_outside": lambda: presets.with_preset(presets.edit_outside),

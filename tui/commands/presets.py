@@ -14,12 +14,17 @@ from ..presets.copy import CopyPresetScreen, read_template
 from ..presets.draft import Draft, check, new_draft, read_draft
 from ..presets.editor import PresetEditorScreen
 from ..terminal.handover import edit_file
+from ..text.cells import wrap
 from ..text.format import short_path
-from .base import Commands
+from .base import Commands, first_of
 
 if TYPE_CHECKING:
     from ...core.launch.preview import PresetCheck
     from ...core.presets.catalog import Preset, PresetProblem
+
+
+DETAIL_WIDTH, DETAIL_ROWS = 72, 16
+"""Cells of the text in a question."""
 
 
 class PresetCommands(Commands):
@@ -32,6 +37,36 @@ class PresetCommands(Commands):
 
     async def create(self) -> None:
         await self._open(new_draft)
+
+    async def write_starters(self) -> None:
+        """Write the starter presets that are missing in this project, after asking."""
+        from ...core.errors import UsageError
+        from ...core.starters import StarterPlan, plan_lines, plan_starters, write_starters
+
+        engine = self._bridge.engine
+
+        def detail(plan: StarterPlan) -> str:
+            if plan.is_done:
+                raise UsageError("All four starter presets exist here. Nothing to write.")
+            lines = plan_lines(plan, partial(short_path, width=DETAIL_WIDTH - 10))
+            rows = [row for line in lines for row in wrap(line, DETAIL_WIDTH)[: 2 if line.startswith("!") else 1]]
+            return "\n".join(first_of(rows, DETAIL_ROWS - 1))
+
+        async def load() -> StarterPlan:
+            await self._bridge.call(engine.read_settings)
+            return await self._bridge.call(partial(plan_starters, for_all=False), engine.workspace)
+
+        plan = await self._confirmed_data("Write four starter presets?", load, detail, "Write")
+        if plan is None:
+            return
+        written, troubles = await self._bridge.call(write_starters, plan)
+        await self._bridge.call(engine.read_settings)
+        if written:
+            self._deck.presets.select(written[0].path)
+            count = f"{len(written)} starter preset{'s' * (len(written) > 1)}"
+            self._say(f"Wrote {count} to {short_path(plan.directory)}; {self._key('launch')} launches one.")
+        for trouble in troubles:
+            self._say(one_line(trouble, 300), error=True)
 
     async def edit(self, found: Preset | PresetProblem) -> None:
         if found.source is PresetSource.BUNDLED:

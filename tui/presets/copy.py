@@ -14,6 +14,7 @@ from textual.content import Content
 from textual.widgets import Button, Input, Static
 
 from ...core.errors import SubdeckError
+from ...core.models.catalog import INHERIT
 from ...core.run.model import PresetSource
 from ...core.text.plain import one_line
 from ..actions import KeyContext, bindings
@@ -97,12 +98,13 @@ class CopyPresetScreen(LoadingScreen[Template, tuple[str, str]]):
             where = USER if preset.source is PresetSource.GLOBAL else PROJECT
             yield Field("For", Choice((PROJECT, USER), where, name="where"), name="where")
             if template.is_bundled:
-                usual = self._bridge.engine.settings.default_model
+                usual = self._bridge.engine.settings.default_model or INHERIT
                 model = usual if template.needs_model else preset.model
                 yield Field("Model", ModelInput(model or ""), name="model")
             yield Static("", id="file", classes="muted")
             role = one_line(preset.model or "", 40)
-            reason = f"The role {role} is not set here: name a model for the copy." if template.needs_model else ""
+            unset = f"The role {role} is not set here. inherit: the parent's model, else the agent's default."
+            reason = unset if template.needs_model else ""
             yield Static(Content(reason), id="problems")
             with Horizontal(classes="buttons"):
                 yield Static(Content(self._keys), classes="muted", id="keys")

@@ -86,8 +86,9 @@ def _reason(problem: PresetProblem) -> str:
 
 HINTS = (
     ("launch", "run a task"),
+    ("init_presets", "starter presets"),
     ("create_preset", "create one"),
-    ("copy_preset", "copy Explore into this project"),
+    ("copy_preset", "copy Explore"),
 )
 
 
