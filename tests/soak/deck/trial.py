@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import secrets
@@ -38,6 +39,10 @@ QUIET_S = 60.0
 """How long runs have to come to rest: each has a time limit."""
 BURN = "while True: pass"
 KEYS = ("j", "j", "k", "g", "G", "m", "Enter", "Escape")
+RUNS_KEYS = "/ filter"
+"""In the footer only while the runs have the keys."""
+LOOKS_APART = 6
+"""Looks at the screen between two keys."""
 MOST_RUNS = 42
 """Above this the oldest are deleted, so that the list fits on the screen."""
 
@@ -292,13 +297,25 @@ class Trial:
 
     def _compare(self) -> None:
         for deck in self._decks:
-            deck.terminal.press("Escape", "2")
+            self._give_runs_the_keys(deck)
         self._until_equal(self._decks)
         for keys in (("g",), ("j", "j", "j"), ("G",)):
             for deck in self._decks:
                 deck.terminal.press(*keys)
             self._until_equal(self._decks)
         self._quiet_points += 1
+
+    def _give_runs_the_keys(self, deck: Deck) -> None:
+        """Leave what is open and go to the runs: apart, as a key right behind Escape is another key to a terminal."""
+        turns = itertools.cycle((("Escape",), *[()] * LOOKS_APART, ("2",), *[()] * LOOKS_APART))
+
+        def are_there() -> bool:
+            keys = next(turns)
+            if keys:
+                deck.terminal.press(*keys)
+            return not keys and RUNS_KEYS in deck.screen.rstrip("\n").rpartition("\n")[2]
+
+        self._wait(are_there, PATIENCE_S, f"the runs of deck {self._decks.index(deck)} to have the keys")
 
     def _compare_with_new_deck(self) -> None:
         """See whether an app that starts now counts the same runs as unread."""

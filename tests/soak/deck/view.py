@@ -45,6 +45,8 @@ class View(Struct, frozen=True):
     """How many the transcript is made of; None while it is being read."""
     transcript: tuple[str, ...]
     """Its lines."""
+    is_following: bool
+    """Whether they are the last ones: not if somebody has scrolled up in it."""
 
 
 def read(screen: str) -> View | None:
@@ -77,6 +79,7 @@ def read(screen: str) -> View | None:
         transcript_of=shown[1] if shown else "",
         events=int(shown[2]) if shown and shown[2] and "reading…" not in edge else None,
         transcript=tuple(transcript),
+        is_following="f follows" not in edge,
     )
 
 
