@@ -88,9 +88,9 @@ class ModelList:
                 f"the list of models cannot be kept: {error.strerror}", where=paths.cache_dir(), hint="check its rights"
             ) from error
 
-    def keep_problem(self, problem: str) -> None:
+    def keep_problem(self, problem: str, key: dict[str, str]) -> None:
         """Keep why the agent told nothing, beside what it told before."""
-        kept = replace(self.kept(), asked_at=time.time(), asked_of=self._program, asked_with=self.key)
+        kept = replace(self.kept(), asked_at=time.time(), asked_of=self._program, asked_with=key)
         try:
             self._write(replace(kept, busy_until=0.0, problem=problem))
         except OSError:

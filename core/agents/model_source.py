@@ -58,7 +58,7 @@ class AsksForModels:
             # An agent may write files of its own while it tells: what the list depends on is looked at after that.
             known.keep(models, self.model_list(choice).key, modes)
             return tuple(models)
-        known.keep_problem(error.what)
+        known.keep_problem(error.what, self.model_list(choice).key)  # or it would be asked for each task of a call
         raise error
 
 

@@ -22,6 +22,7 @@ from subdeck.core.errors import ModelError, SubdeckError
 from subdeck.core.launch.model import ResolvedModel
 from subdeck.core.launch.plan import plan_all
 from subdeck.core.models.catalog import Model
+from subdeck.core.paths import agent_dir
 from subdeck.core.run.model import LauncherKind, RunnerKind, RunRequest
 
 from tests.core.command_line import subdeck
@@ -165,6 +166,18 @@ def test_a_list_that_is_out_of_date(engine: Engine, pi: FakePi, monkeypatch: pyt
         (warning,) = resolved(engine, "fake/tset").notices
         assert warning.startswith("fake/tset is not in the list of pi --list-models: the agent may refuse it, or use a")
         assert "did you mean fake/test" in warning
+    assert 1 == pi.asked
+
+
+def test_an_agent_that_writes_files_and_fails(engine: Engine, pi: FakePi) -> None:
+    """It is asked once for all tasks of a call, although it changed a file on which its list depends."""
+    own = Path(agent_dir())
+    own.mkdir(parents=True, exist_ok=True)
+    pi.trouble.write_text(f"echo x >> {own / 'auth.json'}; exit 1")
+    write_preset(Path(engine.project.root))
+    tasks = [{"preset": "scout", "task": "answer ok", "model": f"nope{number}"} for number in range(3)]
+    answer = call_tool(engine, "subagent", {"tasks": tasks}, parent=Parent("s", LauncherKind.MCP))
+    assert 3 == len(answer.structured["errors"])
     assert 1 == pi.asked
 
 
