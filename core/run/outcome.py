@@ -274,13 +274,13 @@ def stopped(stop: StopRequest) -> tuple[RunReason, str]:
 
 def _unfinished(facts: StreamFacts, exit_: ChildExit | None, stderr: str) -> tuple[RunReason, str]:
     if exit_ is None:
-        return RunReason.AGENT_EXIT, _with("the agent exited before it finished", _last_words(stderr))
+        return RunReason.AGENT_EXIT, _with("the agent exited before it finished", last_words(stderr))
     if exit_.code == 0 and facts.error_message is not None:
         return RunReason.MODEL_ERROR, _model_error(facts)
     if facts.silent and exit_.code:
-        return RunReason.START_FAILED, _with("the agent could not be started", _last_words(stderr))
+        return RunReason.START_FAILED, _with("the agent could not be started", _why_not(facts, last_words(stderr)))
     how = f"was ended by {exit_.signal}" if exit_.signal else f"exited with code {exit_.code}"
-    message = _with(f"the agent {how} before it finished", _last_words(stderr))
+    message = _with(f"the agent {how} before it finished", last_words(stderr))
     if facts.error_message is not None:
         message += f" (last model error: {one_line(facts.error_message, 200)})"
     return RunReason.AGENT_EXIT, message
@@ -301,9 +301,20 @@ _STACK = r"\s+at |Node\.js v\d|file://|\s*\^+\s*$"
 _ERROR = r"(?:Uncaught )?\w*Error\b.*:"
 
 
-def _last_words(stderr: str) -> str:
-    """Return the line of stderr that names an error, else its last lines; a stack trace says nothing to a person."""
-    lines = [line for line in stderr[-8192:].splitlines() if line.strip() and not re.match(_STACK, line)]
+def _why_not(facts: StreamFacts, words: str) -> str:
+    """Return why an agent did not start: the error that it answered with, or its last words if they say more."""
+    error = " ".join(_told(facts.error_message or "")).strip()
+    return words if error in words else error
+
+
+def _told(text: str) -> list[str]:
+    """Return the lines of a text without those of a stack trace, which say nothing to a person."""
+    return [line for line in text.splitlines() if line.strip() and not re.match(_STACK, line)]
+
+
+def last_words(stderr: str) -> str:
+    """Return the line of stderr that names an error, else its last lines."""
+    lines = _told(stderr[-8192:])
     for line in reversed(lines):
         if re.match(_ERROR, line.lstrip()):
             return line

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 
 from ...run.model import RunMeta, ToolPolicy
+from ...run.outcome import last_words
 from ..child import Child, Command, Start, child_environment, existing
 from ..finalize_tool import NAMES, SERVER, server_command
 from ..json_lines import decode, mapping
 from .modes import READ_ONLY_MODES
 from .program import bridge_command
-from .stream import AcpStream
+from .stream import AcpStream, is_general
 
 ALLOWED_KINDS = "read,search"
 """Calls that are allowed when an agent asks: those that change nothing. Nobody is there to answer for others."""
+
+
+_BRIDGE_ERROR = "Error: "
+_EXITED = r" ended with exit code \S+$"
 
 
 class AcpChild:
@@ -34,7 +40,14 @@ class AcpChild:
         return TalkingStream(start)
 
     def explain(self, meta: RunMeta, stderr: str) -> str:
-        return ""
+        """Return the error that the bridge ends with; if that names no cause, with the agent's last words."""
+        lines = stderr.rstrip().splitlines()
+        if not lines or not lines[-1].startswith(_BRIDGE_ERROR):
+            return ""
+        error = lines.pop().removeprefix(_BRIDGE_ERROR)
+        if not (is_general(error) or re.search(_EXITED, error)):
+            return error
+        return ": ".join(filter(None, (error, last_words("\n".join(lines)))))
 
 
 def _wishes(start: Start) -> dict[str, str]:

@@ -26,7 +26,7 @@ from ...run.events import (
 from ...run.fold import add_usage
 from ...run.model import NoticeLevel, RunReason
 from ...run.outcome import FINALIZE_TOOL, fault_of
-from ...text.plain import one_line
+from ...text.plain import one_line, shortened
 from ..diffs import diff_of_claude, diff_of_texts
 from ..finalize_tool import NAMES, SERVER
 from ..json_lines import amount, count, decode, error_words, items, joined_text, mapping, string
@@ -34,6 +34,16 @@ from ..stream import AgentStream
 
 WITHOUT_IDS = frozenset({"@agentclientprotocol/codex-acp"})
 """Agents whose messages have ids, so that a text without one is no message but a warning of theirs."""
+
+GENERAL = frozenset(
+    {"internal error", "internal server error", "invalid params", "invalid request", "method not found", "parse error"}
+)
+"""Messages of errors that name the kind of fault only, as JSON-RPC has them, in small letters."""
+_CAUSES = ("details", "detail", "message", "error", "reason", "cause")
+"""Fields of an error's `data` that may say why, the best first."""
+_MOST_CAUSE = 2000
+"""Characters that are kept of it."""
+_DEEPEST_CAUSE = 4
 
 _MOST_THOUGHT = 1024 * 1024
 """Characters that are kept of one thought."""
@@ -350,8 +360,8 @@ class AcpStream(AgentStream):
     def _failed(self, method: str, error: dict[str, Any]) -> list[Event]:
         """Take an error of the agent: without a request that is known it is taken for the answer to the prompt."""
         words = error_words(string(error.get("message")) or "the agent answered with an error and gave no message")
-        details = mapping(error.get("data")).get("details")
-        message = f"{words}: {details}" if isinstance(details, str) and details not in words else words
+        cause = _cause_of(words, error.get("data"))
+        message = f"{words}: {cause}" if cause and cause not in words else words
         if method not in ("", "session/prompt"):
             self.note(error_message=message)
             return [ErrorReported(message=message)]
@@ -366,6 +376,30 @@ class AcpStream(AgentStream):
 def _key(message: dict[str, Any]) -> object:
     key = message.get("id")
     return key if isinstance(key, int | str) else None
+
+
+def is_general(words: str) -> bool:
+    """Return whether the words of an error name the kind of fault only."""
+    return words.strip().rstrip(".").lower() in GENERAL
+
+
+def _cause_of(words: str, data: object) -> str:
+    """Return what the `data` of an error says of its cause; all of it as JSON if that is unknown and `words` say
+    nothing.
+    """
+    cause = error_words(_cause_in(data, _DEEPEST_CAUSE)[:_MOST_CAUSE])
+    if not cause and data and is_general(words):
+        cause = msgspec.json.encode(data).decode("utf-8", "replace")
+    return shortened(cause, _MOST_CAUSE)
+
+
+def _cause_in(data: object, depth: int) -> str:
+    if isinstance(data, str):
+        return data.strip()
+    if not depth:
+        return ""
+    values = items(data)[:1] or [mapping(data).get(name) for name in _CAUSES]
+    return next((cause for value in values if (cause := _cause_in(value, depth - 1))), "")
 
 
 def _warning(text: str) -> Notice:
