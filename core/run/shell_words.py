@@ -41,9 +41,13 @@ EVALUATES = _set("test [ printf let declare typeset local export readonly unset 
 CARRIERS = _set(
     "sh bash dash zsh ksh ash fish busybox eval exec command builtin env sudo doas su nohup nice ionice time timeout"
     " xargs find fd parallel ssh watch strace ltrace script flock setsid stdbuf chroot unshare nsenter systemd-run"
-    " coproc trap runuser taskset chrt caffeinate entr docker podman"
+    " coproc trap runuser taskset chrt caffeinate entr docker podman csh tcsh nu xonsh elvish pwsh powershell"
 )
 """Programs and builtins that run what stands among their arguments."""
+
+OTHER_SHELLS = _set("fish csh tcsh nu xonsh elvish pwsh powershell")
+"""Shells that quote in other ways than sh: a text that one of them is given may run anything."""
+_ASKS_SHELL = frozenset({"--version", "-v", "--help", "-h"})
 
 _PIECE = re.compile(
     r"""(?P<plain>[A-Za-z0-9_@%+=:,./-]+)|(?P<active>[*?~])|'(?P<single>[^']*)'|"(?P<double>(?:[^"\\$`]|\\.)*)\""""
@@ -125,7 +129,7 @@ def _with_carried(words: tuple[str, ...], depth: int) -> Iterator[tuple[str, ...
         yield (name, *words[1:])
     if name not in CARRIERS:
         return
-    if len(words) > _MOST_CARRIED:
+    if len(words) > _MOST_CARRIED or any(_is_read_otherwise(words, at) for at in range(len(words))):
         yield (ANYTHING,)
         return
     for position in range(1, len(words)):
@@ -134,6 +138,15 @@ def _with_carried(words: tuple[str, ...], depth: int) -> Iterator[tuple[str, ...
             yield (words[position].rpartition("/")[2], *words[position + 1 :])
         if re.search(r"[\s;&|()<>`$]", words[position]):
             yield from possible_commands(words[position], depth + 1)
+
+
+def _is_read_otherwise(words: tuple[str, ...], at: int) -> bool:
+    """Return whether the word may be a shell that quotes in other ways, and is given options: one may hold commands."""
+    is_shell = words[at].rpartition("/")[2] in OTHER_SHELLS
+    return is_shell and any(
+        (word.startswith("-") and word not in _ASKS_SHELL) or ANYTHING in word or HOLE in word
+        for word in words[at + 1 :]
+    )
 
 
 class _Reader:

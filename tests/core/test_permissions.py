@@ -176,6 +176,33 @@ def test_denial_holds_wherever_the_command_may_be_run(command: str) -> None:
 @pytest.mark.parametrize(
     "command",
     [
+        r"""fish -c "echo 'a\' ' ; rm x ; 'b" """,
+        "fish -c 'and rm x'",
+        "/usr/bin/fish --command='x'",
+        "env A=1 fish -ic x",
+        "find . -exec fish -c x ';'",
+        "fish $X",
+        "sh -c 'fish -c x'",
+        "pwsh -EncodedCommand cgBtACAAeAA=",
+        "nu -c x",
+    ],
+)
+def test_text_for_a_shell_that_quotes_otherwise_may_run_anything(command: str) -> None:
+    """A deny rule matches it whatever it names; a rule that allows another command does not."""
+    assert Verdict.DENY is says(asked("bash", command=command), deny="bash(rm *)", allow="bash")
+    assert says(asked("bash", command=command), ask="bash(rm *)", allow="bash") == "bash(rm *)"
+    assert says(asked("bash", command=command), allow="bash(echo *)") is None
+
+
+@pytest.mark.parametrize("command", ["fish --version", "echo fish -c x", "grep -r fish src", "fish script.fish"])
+def test_name_of_such_a_shell_alone_is_not_denied(command: str) -> None:
+    """A shell that is given no commands runs what any program runs."""
+    assert Verdict.ALLOW is says(asked("bash", command=command), deny="bash(rm *)", allow="bash")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
         "git rm x",
         "echo rm x",
         "git commit -m 'rm the rest'",
