@@ -15,8 +15,6 @@ from .follower import BEAT_S, Stop, Update
 
 DELAYS_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Seconds before each new beginning; one failure more in a row ends it."""
-LONG_DELAYS_S = (2.0, 4.0, 8.0, 16.0, 30.0)
-"""The same for a reader who is told of each failure; the last one is repeated."""
 STEADY_S = 60.0
 """Seconds without a failure after which the next one is the first of its row."""
 
@@ -86,13 +84,10 @@ def resumed(updates: Iterator[Update], told: Told) -> Iterator[Update]:
     yield from updates
 
 
-def steady(
-    begin: Callable[[], Iterator[Update]], stop: Stop, failed: Callable[[Exception, float], None] | None = None
-) -> Iterator[Update]:
+def steady(begin: Callable[[], Iterator[Update]], stop: Stop) -> Iterator[Update]:
     """Yield updates until `stop` is set; where they fail, begin again and continue.
 
-    Raises FollowingFailed after several failures in a row, and the errors that a person can act on at once. With
-    `failed` nothing is raised: it is called with each error and the seconds until the next attempt.
+    Raises FollowingFailed after several failures in a row, and the errors that a person can act on at once.
     """
     told, failures, failed_at = Told(), 0, 0.0
     while True:
@@ -102,16 +97,14 @@ def steady(
                 yield update
             return
         except Exception as error:
-            if failed is None and isinstance(error, SubdeckError):
+            if isinstance(error, SubdeckError):
                 raise
             log_fault("while following the runs", error)
             now = time.monotonic()
             failures = failures + 1 if now - failed_at < STEADY_S else 1
             failed_at = now
-            delay = (DELAYS_S if failed is None else LONG_DELAYS_S)[min(failures, len(DELAYS_S)) - 1]
-            if failed is not None:
-                failed(error, delay)
-            elif failures > len(DELAYS_S):
+            delay = DELAYS_S[min(failures, len(DELAYS_S)) - 1]
+            if failures > len(DELAYS_S):
                 raise FollowingFailed(
                     f"the runs can no longer be followed: {reason(error)}",
                     hint="they continue; subdeck status shows them. SUBDECK_LOG=FILE keeps details",

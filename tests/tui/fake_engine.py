@@ -273,6 +273,8 @@ class FakeEngine:
         """Of every run, name to path."""
         self.faults: list[Exception] = []
         """What following the runs fails with next."""
+        self.hangs: list[threading.Event] = []
+        """What following the runs waits for next."""
         self._was_followed = False
         self._queue: queue.Queue[Update] = queue.Queue()
         self._queue.put(self._update(tuple(runs), presets_changed=True))
@@ -426,10 +428,12 @@ class FakeEngine:
         while not stop.is_set():
             if self.faults:
                 raise self.faults.pop()
+            if self.hangs:
+                self.hangs.pop().wait(60)
             try:
                 yield self._queue.get(timeout=0.02)
             except queue.Empty:
-                continue
+                yield self._update(())
 
     def line_file(self, name: str, file: str) -> LineFile:
         self.read_runs.append(name)

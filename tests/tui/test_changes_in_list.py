@@ -120,7 +120,7 @@ async def test_the_column_is_live() -> None:
         assert [running.run_id] == engine.work.looks
         deck.main._changing._due_at = 0.0
         deck.main._changing.tick()
-        assert not deck.main._changing._is_looking
+        assert not deck.main._changing._looking.is_busy
 
 
 async def test_nothing_is_looked_at_where_the_column_is_not_shown() -> None:

@@ -16,7 +16,9 @@ from ...core.errors import SubdeckError
 from ...core.text.plain import one_line
 from ..actions import Action, KeyContext, bindings, keys_line
 from ..dialogs.ask import AskScreen
-from ..feed.bridge import Bridge, Repeater
+from ..feed.bridge import Bridge
+from ..feed.repeater import Repeater
+from ..feed.supervision import SLOW_S
 from ..notices import answer_key
 from ..terminal.closing import is_open
 from ..terminal.textual_internals import LeanScreen
@@ -110,7 +112,7 @@ class ChangesScreen(LeanScreen):
         self.shown: ChangesRead | None = None
         self._failed = False
         """Whether nothing could be read so far."""
-        self._reading = Repeater(bridge, self._read_again)
+        self._reading = Repeater(bridge, self._read_again, "Changes stopped", patience=SLOW_S)
         self._is_colouring = False
 
     def compose(self) -> ComposeResult:
@@ -146,7 +148,7 @@ class ChangesScreen(LeanScreen):
 
     async def _read_again(self) -> None:
         try:
-            read = await self._bridge.call(self._read)
+            read = await self._bridge.read(self._read)
         except (SubdeckError, OSError) as error:
             if is_open(self) and self.shown is None:
                 self._failed = True

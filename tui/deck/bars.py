@@ -44,6 +44,8 @@ class DeckHeader(Widget):
     ALLOW_SELECT = False
     note = reactive("")
     """Something that matters more than which agent works here."""
+    stopped = reactive("")
+    """What is not updated now, why, and when that is tried again."""
     is_gone = reactive(False)
     """Whether the project's directory is gone."""
     _agent = reactive("")
@@ -127,6 +129,8 @@ class DeckHeader(Widget):
         width = self.content_size.width
         mode = "  read-only" if self._readonly else ""
         name = Content.assemble(("subdeck", "bold $text-primary"), (mode, "bold"), "  ")
+        if self.stopped:
+            return Content.assemble(name, (f"! {self.stopped}", "bold $text-error")).truncate(width, ellipsis=True)
         if self.note:
             return Content.assemble(name, (f"! {self.note}", "bold $text-warning")).truncate(width, ellipsis=True)
         room = width - name.cell_length

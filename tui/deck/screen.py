@@ -28,7 +28,7 @@ from ..feed.messages import (
     SpendingRead,
     TranscriptRead,
     UnseenFound,
-    UpdatesStopped,
+    WorkersStopped,
 )
 from ..feed.reader import last_lines
 from ..notices import Notices, answer_key
@@ -114,7 +114,7 @@ class MainScreen(LeanScreen):
         self.presets = PresetList(actions, engine)
         root = engine.project.root
         layout, seen = list_layout_file(root, readonly=readonly), SeenFile(root, readonly=readonly)
-        self.runs = RunList(self.run_store, layout, seen, actions, chosen_columns(engine.settings.columns))
+        self.runs = RunList(self.bridge, self.run_store, layout, seen, actions, chosen_columns(engine.settings.columns))
         self.undo = Undo(self.bridge, self._show_action_context)
         self.transcript = Transcript(actions)
         self.search = SearchLine(self.bridge, self.transcript, self._show_action_context)
@@ -364,11 +364,16 @@ class MainScreen(LeanScreen):
             what = "The project directory was moved or deleted: bring it back, or start subdeck where it is now."
             self.notify(what, severity="error", markup=False)
 
-    @on(UpdatesStopped)
-    def show_stopped(self, message: UpdatesStopped) -> None:
-        """Say in the first line that what is shown is old; the next update takes it away."""
-        self._header.note = plain(message.what)
-        self.notices.add(plain(message.what), "error")
+    @on(WorkersStopped)
+    def show_stopped(self, message: WorkersStopped) -> None:
+        """Show in the first line that something is not updated; on another screen a toast does so when it begins."""
+        what = plain(message.what)
+        if what and not self._header.stopped:
+            if self.is_current:
+                self.notices.add(what, "error")
+            else:
+                self.notify(what, severity="error", markup=False)
+        self._header.stopped = what
 
     @on(EngineFailed)
     def show_failure(self, message: EngineFailed) -> None:

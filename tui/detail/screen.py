@@ -21,7 +21,9 @@ from ...core.run.describe import size_text, state
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
 from ..actions import Action, ActionContext, KeyContext, bindings, key_of, keys_line
-from ..feed.bridge import Bridge, Repeater
+from ..feed.bridge import Bridge
+from ..feed.repeater import Repeater
+from ..feed.supervision import SLOW_S
 from ..notices import answer_key
 from ..terminal.closing import is_open
 from ..terminal.handover import page_file
@@ -145,7 +147,7 @@ class RunDetailScreen(ModalScreen[bool]):
         self._page = UNREAD
         self._shown: tuple[Tab, RunSnapshot] | None = None
         """What was read last."""
-        self._reading = Repeater(bridge, self._read)
+        self._reading = Repeater(bridge, self._read, "This run's details stopped", patience=SLOW_S)
         self._gone = False
 
     def _reader_of(self, run: RunSnapshot) -> DetailReader:
@@ -203,7 +205,7 @@ class RunDetailScreen(ModalScreen[bool]):
         # The page itself is not laid out while the files are shown in its place.
         width = max(1, self.size.width - MARGIN)
         try:
-            why, page = await self._bridge.call(self._reader.read, run, tab, width)
+            why, page = await self._bridge.read(self._reader.read, run, tab, width)
         except (SubdeckError, OSError) as error:
             if is_open(self):
                 self.query_one("#why", Static).update(Content(f"! This cannot be read: {format_error(error)}"))

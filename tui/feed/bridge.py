@@ -7,12 +7,13 @@ import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 from msgspec import structs
 from textual import on
-from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
 from ...core.errors import SubdeckError, reason
@@ -30,13 +31,16 @@ from .messages import (
     SpendingRead,
     TranscriptRead,
     UnseenFound,
-    UpdatesStopped,
+    WorkersStopped,
 )
 from .reader import RunReader
+from .repeater import Repeater, SupervisingWidget
+from .supervision import SLOW_S, TICK_S, Supervised, Supervisor
 
 if TYPE_CHECKING:
     from ...core.budget.allowance import Standing
     from ...core.project.follower import Update
+    from ...core.project.resuming import Told
     from ...core.run.snapshot import RunSnapshot
     from ...core.system.line_file import LineFile
     from ..engine_api import EngineApi
@@ -51,6 +55,8 @@ PER_RUN_S = 1 / 800
 SLOWEST_S = 1 / 6
 PER_TILE_S = 1 / 28
 """Seconds between two frames for each tile that changes: drawn anew, every row of it is another one."""
+LEAVE_S = 1.0
+"""Seconds for which the end of the app waits for the thread that follows the engine."""
 SPENDING_S = 3.0
 """Seconds between two looks at what was spent, by runs of whatever project."""
 RECENTLY_S = 0.5
@@ -88,31 +94,26 @@ def merged(earlier: Update | None, later: Update) -> Update:
     )
 
 
-class Repeater:
-    """Does some work whenever it is asked for, never twice at a time; asked for meanwhile, once more afterwards."""
-
-    def __init__(self, bridge: Bridge, work: Callable[[], Awaitable[None]]) -> None:
-        self._bridge = bridge
-        self._work = work
-        self._is_wanted = False
-        self._is_running = False
-
-    def ask(self) -> None:
-        self._is_wanted = True
-        if not self._is_running:
-            self._is_running = True
-            self._bridge.spawn(self._repeat, self._work)
-
-    async def _repeat(self, work: Callable[[], Awaitable[None]]) -> None:
-        try:
-            while self._is_wanted:
-                self._is_wanted = False
-                await work()
-        finally:
-            self._is_running = False
+def in_thread(work: Callable[[], None]) -> threading.Thread:
+    """Do this in a thread of its own, which the end of the app does not wait for: one that hangs takes no place in the
+    pool from others.
+    """
+    thread = threading.Thread(target=copy_context().run, args=(work,), daemon=True)
+    thread.start()
+    return thread
 
 
-class Bridge(Widget):
+class Attempt:
+    """One thread that follows the engine, until another one takes its place."""
+
+    def __init__(self, told: Told) -> None:
+        self.told = told
+        """What had been taken of the attempts before it."""
+        self.stop = threading.Event()
+        self.thread: threading.Thread | None = None
+
+
+class Bridge(SupervisingWidget):
     """An invisible node: one worker iterates the engine's updates, another reads the shown run.
 
     Everything else asks the engine through `call`, and never waits for it on the event loop.
@@ -130,7 +131,7 @@ class Bridge(Widget):
         self._pieces: list[TranscriptRead] = []
         """Of the shown run, in the order of its file."""
         self._lock = threading.Lock()
-        """Guards `_pending` and `_pieces`, which threads fill and the event loop takes."""
+        """Guards what threads and the event loop share: `_pending`, `_pieces`, and what has been told."""
         self._file_lock = threading.Lock()
         """Held by the thread that reads the shown run."""
         self._pace = FramePace()
@@ -149,18 +150,65 @@ class Bridge(Widget):
         """Those of them that have written since they were read."""
         self._tiles_due_at = 0.0
         """When they are to be read again."""
-        self._reading = Repeater(self, self._read_piece)
+        self.supervisor = Supervisor(self._show_stopped)
+        self._reading = Repeater(self, self._read_piece, "Transcript stopped")
+        self._presets = Repeater(self, self._read_presets, "Presets stopped", patience=SLOW_S)
+        self._claims = Repeater(self, self._claim, "Notifications stopped", patience=SLOW_S)
+        self._spending = Repeater(self, self._look_at_spending, "Costs stopped", patience=SLOW_S)
+        self._following = Supervised(self.supervisor, "Updates stopped", self._follow, self._abandon_following)
+        self._attempt: Attempt | None = None
+        """The thread that follows the engine; None while there is none whose updates are taken."""
+        self._told: Told | None = None
+        """What has been taken of the engine's updates."""
+        self._reported: set[str] = set()
+        """Runs whose ends were reported as they came."""
+        self._unseen: set[str] = set()
+        """Runs whose ends are reported as those that nobody has seen."""
+        self._unclaimed: dict[str, RunSnapshot] = {}
+        """Reported ends that the session does not know yet."""
+        self._has_looked_for_unseen = False
 
     def start(self) -> None:
         """Begin following the engine; called after the first paint."""
-        self.run_worker(self._follow_engine, thread=True, group="engine", exit_on_error=False)
+        self._project_is_here = os.path.isdir(self.engine.project.root)
+        self._presets.ask()
+        self._follow()
+        self.set_interval(TICK_S, self.supervisor.tick)
 
-    def on_unmount(self) -> None:
+    async def on_unmount(self) -> None:
         self._stop.set()
+        if (attempt := self._attempt) is not None and attempt.thread is not None:
+            attempt.stop.set()
+            await self.read(attempt.thread.join, LEAVE_S)
 
     async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Await an engine method in a thread; raises what it raises."""
         return await asyncio.to_thread(function, *args, **kwargs)
+
+    async def read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do the same in a thread that nobody waits for when the app ends: for what writes nothing of value."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+
+        def settle(result: T | None, error: BaseException | None) -> None:
+            if future.done():
+                return  # the work was abandoned
+            if error is None:
+                future.set_result(cast(T, result))
+            else:
+                future.set_exception(error)
+
+        def run() -> None:
+            result, error = None, None
+            try:
+                result = function(*args, **kwargs)
+            except Exception as raised:
+                error = raised
+            with suppress(RuntimeError):  # the app has ended
+                loop.call_soon_threadsafe(settle, result, error)
+
+        in_thread(run)
+        return await future
 
     def spawn(self, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
         """Run what the operator asked for beside the event loop; what goes wrong becomes an `EngineFailed`.
@@ -181,37 +229,72 @@ class Bridge(Widget):
 
     # --- updates -------------------------------------------------------------------------------------------------
 
-    def _follow_engine(self) -> None:
-        self._project_is_here = os.path.isdir(self.engine.project.root)
-        self._read_presets()
-        unseen: frozenset[str] | None = None
-        from ...core.project.resuming import steady  # after the first paint
+    def _follow(self) -> None:
+        """Begin a thread that continues where the one before broke off."""
+        from ...core.project.resuming import Told  # after the first paint
 
-        updates = partial(self.engine.updates, self._stop, shown=self._shown_runs)
-        for update in steady(updates, self._stop, self._updates_stopped):
-            if self._stop.is_set():
-                return
-            if unseen is None:  # not before the first update, or nobody is told of what ends between the two
-                unseen = self._report_unseen()
-            if any(run.run_id in unseen for run in update.ended):
-                update = structs.replace(update, ended=tuple(run for run in update.ended if run.run_id not in unseen))
-            self._look_for_project()
-            self._look_at_spending()
-            self._read_tiles(update)
-            if update.is_quiet:
-                continue
-            if update.presets_changed:
-                self._read_presets()
-            self._claim(update.ended)
+        with self._lock:
+            self._told = self._told or Told()
+            self._attempt = attempt = Attempt(self._told.copy())
+        self._following.begin()
+        attempt.thread = in_thread(partial(self._follow_engine, attempt))
+
+    def _follow_engine(self, attempt: Attempt) -> None:
+        from ...core.project.resuming import resumed
+
+        try:
+            for update in resumed(self.engine.updates(attempt.stop, shown=self._shown_runs), attempt.told):
+                if attempt.stop.is_set() or not self._take_update(attempt, update):
+                    return
+        except Exception as error:
+            log_fault("while following the runs", error)
+            if not attempt.stop.is_set():
+                self.call_later(self._following_failed, attempt, error)
+
+    def _following_failed(self, attempt: Attempt, error: Exception) -> None:
+        if attempt is self._attempt and not self._stop.is_set():
+            self._following.fail(error)
+
+    def _abandon_following(self) -> None:
+        """Let the thread that follows the engine end when it can; what it still brings is ignored."""
+        with self._lock:
+            attempt, self._attempt = self._attempt, None
+        if attempt is not None:
+            attempt.stop.set()
+        self._renew_readers()
+        self.read_on()
+
+    def _take_update(self, attempt: Attempt, update: Update) -> bool:
+        """Keep an update for the next frame; return whether this attempt is still the present one."""
+        self._look_for_project()
+        self._read_tiles(update)
+        if not update.is_quiet:
             self._read_along(update)
-            with self._lock:
-                is_first = self._pending is None
-                self._pending = merged(self._pending, update)
-            if is_first:
-                self.call_later(self._take_when_due)
+        with self._lock:
+            if attempt is not self._attempt or self._told is None:
+                return False
+            is_first_of_all = self._told.last is None
+            self._told.note(update)
+            ended = tuple(run for run in update.ended if run.run_id not in self._unseen)
+            self._reported.update(run.run_id for run in ended)
+            self._unclaimed |= {run.run_id: run for run in ended if run.meta.background}
+            is_first = self._pending is None
+            if not update.is_quiet:
+                self._pending = merged(self._pending, structs.replace(update, ended=ended))
+        self._following.beat()
+        if update.presets_changed and not is_first_of_all:
+            self.call_later(self._presets.ask)
+        if ended or is_first_of_all:  # not before the first update, or nobody is told of what ends between the two
+            self.call_later(self._claims.ask)
+        if (now := time.monotonic()) >= self._spending_due_at:
+            self._spending_due_at = now + SPENDING_S
+            self.call_later(self._spending.ask)
+        if is_first and not update.is_quiet:
+            self.call_later(self._take_when_due)
+        return True
 
-    def _updates_stopped(self, error: Exception, seconds: float) -> None:
-        self.post_message(UpdatesStopped(f"Updates stopped: {reason(error)}. Retrying in {seconds:g} s"))
+    def _show_stopped(self, banner: str) -> None:
+        self.post_message(WorkersStopped(banner))
 
     def _shown_runs(self) -> tuple[str, ...]:
         """Return the runs that are read along: of the others the list shows a line each."""
@@ -224,49 +307,67 @@ class Bridge(Widget):
             self._project_is_here = is_here
             self.post_message(ProjectWent(is_here))
 
-    def _look_at_spending(self) -> None:
+    async def _look_at_spending(self) -> None:
         """Tell what was spent where that has changed."""
-        if (now := time.monotonic()) < self._spending_due_at:
-            return
-        self._spending_due_at = now + SPENDING_S
         try:
-            standing = self.engine.standing()
+            standing = await self.read(self.engine.standing)
         except (SubdeckError, OSError):
             return  # what was known is still shown
         if standing != self._standing:
             self._standing = standing
             self.post_message(SpendingRead(standing))
 
-    def _read_presets(self) -> None:
+    async def _read_presets(self) -> None:
         try:
-            self.post_message(PresetsRead(self.engine.presets()))
+            self.post_message(PresetsRead(await self.read(self.engine.presets)))
         except (SubdeckError, OSError) as error:
             self.post_message(EngineFailed(f"The presets could not be read: {reason(error)}"))
         try:
-            self.post_message(AgentChosen(self.engine.agent()))
+            self.post_message(AgentChosen(await self.read(self.engine.agent)))
         except SubdeckError as error:
             self.post_message(AgentChosen(None, error.what))
 
-    def _report_unseen(self) -> frozenset[str]:
-        """Report what has ended and was reported to nobody; return its ids."""
+    async def _claim(self) -> None:
+        """Note in the session which ends are reported, so that nobody reports them again."""
+        if not self._has_looked_for_unseen:
+            await self.read(self._report_unseen)
+            self._has_looked_for_unseen = True
+        await self.read(self._claim_ended)
+
+    def _report_unseen(self) -> None:
+        """Report what has ended and was reported to nobody."""
         try:
-            unseen = tuple(run for run in self.engine.unseen() if self.readonly or self.engine.claim(run))
+            unseen = tuple(filter(self._takes_unseen, self.engine.unseen()))
         except (SubdeckError, OSError) as error:
             self.post_message(EngineFailed(f"What ended unseen could not be read: {reason(error)}"))
-            return frozenset()
+            return
         if unseen:
             self.post_message(UnseenFound(unseen))
-        return frozenset(run.run_id for run in unseen)
 
-    def _claim(self, ended: tuple[RunSnapshot, ...]) -> None:
-        """Note in the session that these ends are reported, so that nobody reports them again."""
-        if self.readonly:
-            return
+    def _takes_unseen(self, run: RunSnapshot) -> bool:
+        """Return whether a run is ours to report as unseen: its end was not reported as it came, nor by another app."""
+        with self._lock:
+            if run.run_id in self._reported:
+                return False
+            self._unseen.add(run.run_id)
+        if self.readonly or self.engine.claim(run):
+            return True
+        with self._lock:
+            self._unseen.discard(run.run_id)
+        return False
+
+    def _claim_ended(self) -> None:
+        with self._lock:
+            unclaimed = tuple(self._unclaimed.values())
         try:
-            for run in ended:
-                if run.meta.background:
+            for run in unclaimed:
+                if not self.readonly:
                     self.engine.claim(run)
+                with self._lock:
+                    self._unclaimed.pop(run.run_id, None)
         except (SubdeckError, OSError) as error:
+            with self._lock:
+                self._unclaimed.clear()
             self.post_message(EngineFailed(f"The session's file could not be written: {reason(error)}"))
 
     def _take_when_due(self) -> None:
@@ -314,8 +415,19 @@ class Bridge(Widget):
         return self._tiles.get(reader.run_id) is reader
 
     async def _read_piece(self) -> None:
-        await self.call(self._read_next)
+        try:
+            await self.read(self._read_next)
+        except asyncio.CancelledError:  # it hangs
+            self._renew_readers()
+            raise
         self._hand_out_pieces()
+
+    def _renew_readers(self) -> None:
+        """Begin again with the shown runs: nobody knows what a thread that failed or hangs has read of them."""
+        self._file_lock = threading.Lock()
+        self._tiles = {run_id: RunReader(run_id, View.READABLE, self._events_of(run_id)) for run_id in self._tiles}
+        if (reader := self._reader) is not None:
+            self._reader = RunReader(reader.run_id, reader.view, self.engine.line_file(reader.run_id, reader.view.file))
 
     def _read_along(self, update: Update) -> None:
         """Read what the shown run has written, so that it is drawn in one frame with its row in the list.
@@ -333,13 +445,19 @@ class Bridge(Widget):
         if self._behind and (now := time.monotonic()) >= self._tiles_due_at:
             behind, self._behind = self._behind, set()
             self._tiles_due_at = now + len(behind) * PER_TILE_S
-            self._read_next([tiles[run_id] for run_id in behind if run_id in tiles])
-            self.call_later(self._take_when_due)
+            if self._read_next([tiles[run_id] for run_id in behind if run_id in tiles], wait=False):
+                self.call_later(self._take_when_due)
+            else:
+                self._behind |= behind
 
-    def _read_next(self, readers: Sequence[RunReader] | None = None, *, wait: bool = True) -> None:
-        """Read a piece of each of these, else of all; without `wait` nothing where another thread is reading."""
-        if not self._file_lock.acquire(blocking=wait):
-            return
+    def _read_next(self, readers: Sequence[RunReader] | None = None, *, wait: bool = True) -> bool:
+        """Read a piece of each of these, else of all; without `wait` nothing where another thread is reading.
+
+        Return whether it was read.
+        """
+        lock = self._file_lock
+        if not lock.acquire(blocking=wait):
+            return False
         try:
             shown = self._reader
             everybody = [*self._tiles.values(), *(() if shown is None else (shown,))]
@@ -347,8 +465,12 @@ class Bridge(Widget):
                 piece = reader.read()
                 with self._lock:
                     self._pieces.append(TranscriptRead(reader, piece))
+        except Exception:
+            self._renew_readers()
+            raise
         finally:
-            self._file_lock.release()
+            lock.release()
+        return True
 
     def _hand_out_pieces(self) -> None:
         with self._lock:

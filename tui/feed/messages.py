@@ -74,8 +74,8 @@ class EngineFailed(Message):
         self.what = what
 
 
-class UpdatesStopped(Message):
-    """The runs are not followed now, until the next `RunsChanged`; `what` is for a person."""
+class WorkersStopped(Message):
+    """Some of what is shown is not updated now; `what` says which and why, and is empty when all is well again."""
 
     def __init__(self, what: str) -> None:
         super().__init__()

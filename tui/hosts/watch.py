@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.run.host_states import read_host_states
+from ..feed.repeater import Repeater
 from .figures import Figures, Reach, back_texts, figures, lost_texts
 
 if TYPE_CHECKING:
@@ -29,27 +30,22 @@ class HostsWatch:
     def __init__(self, bridge: Bridge, on_look: Callable[[HostsLook], None]) -> None:
         self._bridge = bridge
         self._on_look = on_look
-        self._is_looking = False
+        self._looking = Repeater(bridge, self._look, "Host states stopped")
         self._mark: tuple[int, ...] | None = None
         """By which the file that was read is known."""
         self._states: HostStates | None = None
         self._reach = Reach()
 
     def look(self) -> None:
-        """Look once more, unless somebody does; it costs a stat while nothing has changed."""
-        if not self._is_looking:
-            self._is_looking = True
-            self._bridge.spawn(self._look)
+        """Look once more; it costs a stat while nothing has changed."""
+        self._looking.ask()
 
     def forget(self) -> None:
         """Forget which hosts were in reach: nobody looked for a while."""
         self._reach = Reach()
 
     async def _look(self) -> None:
-        try:
-            await self._bridge.call(self._read)
-        finally:
-            self._is_looking = False
+        await self._bridge.read(self._read)
         now, states = datetime.now(UTC), self._states
         lost, back = self._reach.look(states, now)
         self._on_look(HostsLook(states, figures(states, now), lost_texts(lost), back_texts(back)))

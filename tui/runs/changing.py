@@ -6,6 +6,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from ...core.run.snapshot import Running
+from ..feed.repeater import Repeater
+from ..feed.supervision import SLOW_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,19 +28,20 @@ class ChangesWatch:
         self._run_store = run_store
         self._runs = runs
         self._due_at = 0.0
-        self._is_looking = False
+        self._wanted: Sequence[RunSnapshot] = ()
+        self._looking = Repeater(bridge, self._look, "Changes stopped", patience=SLOW_S)
         self._seen: dict[str, int] = {}
         """How many calls of tools a run had made at the last look."""
 
     def tick(self) -> None:
         """Look again where it is time and something may have changed."""
         now = monotonic()
-        if self._is_looking or now < self._due_at:
+        if self._looking.is_busy or now < self._due_at:
             return
         if wanted := [run for run in self._runs.changing_in_sight() if self._may_have_changed(run)]:
             self._due_at = now + EVERY_S
-            self._is_looking = True
-            self._bridge.spawn(self._look, wanted)
+            self._wanted = wanted
+            self._looking.ask()
 
     def _may_have_changed(self, run: RunSnapshot) -> bool:
         """Return whether it used tools since the last look, or may be using one; an idle run costs nothing."""
@@ -48,20 +51,18 @@ class ChangesWatch:
         is_at_work = state.patience is None and not (state.requests or state.interrupted)
         return is_at_work or self._seen.get(run.run_id) != run.usage.tool_uses
 
-    async def _look(self, runs: Sequence[RunSnapshot]) -> None:
-        try:
-            found = await self._bridge.call(self._changes, runs)
-            self._seen = {run_id: uses for run_id, uses in self._seen.items() if self._goes_on(run_id)}
-            self._seen |= {run.run_id: run.usage.tool_uses for run in runs}
-            changed = {
-                run_id: changes
-                for run_id, changes in found.items()
-                if changes != self._run_store.changing.get(run_id) and self._goes_on(run_id)
-            }
-            self._run_store.changing |= changed
-            self._runs.redraw(changed)
-        finally:
-            self._is_looking = False
+    async def _look(self) -> None:
+        runs = self._wanted
+        found = await self._bridge.read(self._changes, runs)
+        self._seen = {run_id: uses for run_id, uses in self._seen.items() if self._goes_on(run_id)}
+        self._seen |= {run.run_id: run.usage.tool_uses for run in runs}
+        changed = {
+            run_id: changes
+            for run_id, changes in found.items()
+            if changes != self._run_store.changing.get(run_id) and self._goes_on(run_id)
+        }
+        self._run_store.changing |= changed
+        self._runs.redraw(changed)
 
     def _goes_on(self, run_id: str) -> bool:
         run = self._run_store.get(run_id)
@@ -69,4 +70,9 @@ class ChangesWatch:
 
     def _changes(self, runs: Sequence[RunSnapshot]) -> dict[str, Changes]:
         work = self._bridge.engine.work
-        return {run.run_id: changes for run in runs if (changes := work.changes(run))}
+        found: dict[str, Changes] = {}
+        for run in runs:
+            if changes := work.changes(run):
+                found[run.run_id] = changes
+            self._looking.beat()
+        return found

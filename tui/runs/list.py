@@ -31,6 +31,7 @@ from .store import RunStore
 if TYPE_CHECKING:
     from ...core.project.follower import Update
     from ...core.run.snapshot import RunSnapshot
+    from ..feed.bridge import Bridge
 
 
 LEAST_FOR_HEAD = 6
@@ -61,6 +62,7 @@ class RunList(RowList):
 
     def __init__(
         self,
+        bridge: Bridge,
         run_store: RunStore,
         file: LayoutFile[ListLayout],
         seen: SeenFile,
@@ -86,7 +88,7 @@ class RunList(RowList):
         """A run to be selected as soon as it is there."""
         self._left: set[str] = set()
         """Runs that the operator ends: the cursor does not follow them."""
-        self._marks = SharedMarks(self, run_store, seen, self._news_changed)
+        self._marks = SharedMarks(self, bridge, run_store, seen, self._news_changed)
         self._has_read = False
         """Whether it is known yet which runs there are."""
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.widget import Widget
 
+from ..feed.repeater import Repeater
+
 if TYPE_CHECKING:
+    from ..feed.bridge import Bridge
     from .seen import SeenFile
     from .store import RunStore
 
@@ -19,39 +20,42 @@ LOOK_S = 2.0
 
 
 class SharedMarks:
-    def __init__(self, node: Widget, run_store: RunStore, file: SeenFile, tell: Callable[[set[str]], None]) -> None:
-        """`node` runs the workers; `tell` is called with the runs that have become unread, or read."""
+    def __init__(
+        self, node: Widget, bridge: Bridge, run_store: RunStore, file: SeenFile, tell: Callable[[set[str]], None]
+    ) -> None:
+        """`tell` is called with the runs that have become unread, or read, while `node` is on the screen."""
         self._node = node
+        self._bridge = bridge
         self._run_store = run_store
         self._file = file
         self._tell = tell
-        self._writing = asyncio.Lock()
+        self._unwritten: list[tuple[str, Sequence[str]]] = []
+        """Marks that are still to be kept, in their order."""
+        self._working = Repeater(bridge, self._write_and_read, "Read marks stopped")
 
     def begin(self) -> None:
         """Read the marks after the first paint, and look for new ones from then on."""
-        self._node.call_after_refresh(self._read)
+        self._node.call_after_refresh(self._working.ask)
         self._node.set_interval(LOOK_S, self._look)
 
     def write(self, mark: str, run_ids: Sequence[str]) -> None:
         """Keep a mark, after the ones before it."""
-        self._node.run_worker(partial(self._write_in_turn, mark, run_ids), exit_on_error=False)
+        self._unwritten.append((mark, run_ids))
+        self._working.ask()
 
     def _look(self) -> None:
         if self._file.has_changed or self._run_store.handed_over:
-            self._read()
+            self._working.ask()
 
-    def _read(self) -> None:
-        self._node.run_worker(self._take, group="marks", exclusive=True, exit_on_error=False)
-
-    async def _take(self) -> None:
+    async def _write_and_read(self) -> None:
+        while self._unwritten:
+            written = self._unwritten[0]
+            await self._bridge.call(self._file.add, *written)
+            if self._unwritten and self._unwritten[0] is written:
+                self._unwritten.pop(0)
         store = self._run_store
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        async with self._writing:
-            unread = tuple(store.unseen | store.unread)
-            content = await asyncio.to_thread(self._file.read, now, lambda: unread)
+        unread = tuple(store.unseen | store.unread)
+        content = await self._bridge.call(self._file.read, now, lambda: unread)
         if changed := store.take_marks(content):
             self._tell(changed)
-
-    async def _write_in_turn(self, mark: str, run_ids: Sequence[str]) -> None:
-        async with self._writing:
-            await asyncio.to_thread(self._file.add, mark, run_ids)

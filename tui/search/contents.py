@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 from ...core.errors import UsageError
-from ..feed.bridge import Bridge, Repeater
+from ..feed.bridge import Bridge
+from ..feed.repeater import Repeater
 from .query import pattern_of
 
 if TYPE_CHECKING:
@@ -31,7 +32,10 @@ class Contents:
         self._over = threading.Event()
         """Set when other texts are sought."""
         self._changed: set[str] = set()
-        self._catching_up = Repeater(bridge, self._search_changed)
+        self._sought: set[str] = set()
+        """Texts that were not searched for yet in all runs."""
+        self._seeking = Repeater(bridge, self._search_all, "Search stopped")
+        self._catching_up = Repeater(bridge, self._search_changed, "Search stopped")
 
     def seek(self, texts: frozenset[str]) -> None:
         """Search for these texts from now on, and for no others."""
@@ -44,8 +48,10 @@ class Contents:
         for text in holding.keys() - texts:
             del holding[text]
         for text in texts:
-            self._bridge.spawn(self._search, text, None, self._over)
             holding.setdefault(text, set())
+        self._sought = set(texts)
+        if texts:
+            self._seeking.ask()
 
     def runs_changed(self, update: Update) -> None:
         """Note which runs may hold more than before."""
@@ -53,8 +59,21 @@ class Contents:
             self._changed.update(run.run_id for run in update.runs)
             self._catching_up.ask()
 
-    async def _search(self, text: str, run_ids: Collection[str] | None, over: threading.Event) -> None:
-        found = await self._bridge.call(holding, self._bridge.engine, text, run_ids, over)
+    async def _search_all(self) -> None:
+        while self._sought:
+            over, text = self._over, next(iter(self._sought))
+            await self._search(text, None, over, self._seeking)
+            if over is self._over:
+                self._sought.discard(text)
+
+    async def _search(
+        self, text: str, run_ids: Collection[str] | None, over: threading.Event, searching: Repeater
+    ) -> None:
+        def is_over() -> bool:
+            searching.beat()
+            return over.is_set()
+
+        found = await self._bridge.read(holding, self._bridge.engine, text, run_ids, is_over)
         if not over.is_set():
             self._run_store.holding[text] |= found
             self._refilter(found)
@@ -64,14 +83,14 @@ class Contents:
         self._changed.clear()
         for text, known in tuple(self._run_store.holding.items()):
             if left := changed - known:
-                await self._search(text, left, over)
+                await self._search(text, left, over, self._catching_up)
         await asyncio.sleep(AGAIN_S)
 
 
-def holding(engine: EngineApi, text: str, run_ids: Collection[str] | None, over: threading.Event) -> set[str]:
+def holding(engine: EngineApi, text: str, run_ids: Collection[str] | None, is_over: Callable[[], bool]) -> set[str]:
     """Return the runs that hold a text."""
     try:
         pattern = pattern_of(text)
     except UsageError:
         return set()
-    return {found.run_id for found in engine.search(pattern, run_ids, cancelled=over.is_set)}
+    return {found.run_id for found in engine.search(pattern, run_ids, cancelled=is_over)}
