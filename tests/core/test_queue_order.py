@@ -16,6 +16,7 @@ from subdeck.core.run.model import RunStatus, WaitsFor
 from subdeck.core.run.snapshot import Queued, RunSnapshot
 
 from tests.core.command_line import start as start_command, subdeck
+from tests.core.delegating import Calling, call, parent_engine, task
 from tests.factories import open_engine, request, start, wait_for_end
 from tests.waiting import wait_until
 
@@ -131,6 +132,23 @@ def test_held_queue_holds_runs_that_need_no_slot(project_dir: Path) -> None:
     finally:
         foreground.kill()
         foreground.communicate()
+
+
+def test_parents_learn_that_the_queue_is_held(project_dir: Path) -> None:
+    """Both tools of a parent start runs that wait, and tell it why: as progress, in the handle and in the status."""
+    engine = parent_engine(project_dir)
+    engine.hold_queue(True)
+    calling = Calling(engine, "subagent", task("answer ok"))
+    try:
+        wait_until(lambda: any(describe.QUEUE_HELD in told.text for told in calling.told), "the progress to say so")
+        background = call(engine, "background_agent", task("answer ok"))
+        assert 1 == background.text.count(describe.QUEUE_HELD)
+        status = call(engine, "background_agent_status", {"runId": background.structured["runId"]})
+        assert describe.QUEUE_HELD in status.text
+    finally:
+        engine.hold_queue(False)
+    assert not calling.answer().is_error
+    assert RunStatus.COMPLETED == wait_for_end(engine, background.structured["runId"]).status
 
 
 def test_held_run_can_be_stopped(project_dir: Path) -> None:
