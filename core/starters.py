@@ -11,6 +11,7 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from .agents.choice import AUTO, choose_agent
 from .agents.known import KnownAgent, known_agents
 from .agents.login import LoginState
 from .config.edit import add_to_settings
@@ -83,6 +84,8 @@ class StarterPlan(Struct, frozen=True):
     entries: tuple[Entry, ...]
     agents: tuple[KnownAgent, ...]
     """The installed agents that use a model, and whether each is logged in."""
+    stand_in: str
+    """The agent without a model that runs get although others are installed, since those have to be named; or empty."""
     tests: tuple[TestCommand, ...]
     """What was detected; the check uses the first."""
     check: str
@@ -112,15 +115,15 @@ def plan_starters(workspace: Workspace, *, for_all: bool) -> StarterPlan:
         check = _check_of(there["fix-tests"], tests[0]) if "fix-tests" in there else _check_name(tests[0], settings)
         if check and check not in settings.checks:
             argv = f"[{', '.join(tests[0].argv)}]"
-            entries.append(Entry("checks", check, argv, "fix-tests runs it when the agent has finished"))
+            entries.append(Entry("checks", check, argv, "fix-tests runs it at the end"))
     starters = tuple(_starter(name, directory, there, check, tests) for name in NAMES)
     later = _settings_with(entries, settings, tests)
     found = [parse_preset(starter.text, starter.path, source) for starter in starters if not starter.exists]
     stopped = obstacles(found, replace(workspace, settings=later))
-    agents = tuple(
-        agent for agent in known_agents(settings) if agent.is_here and agent.login.state is not LoginState.UNNEEDED
-    )
-    return StarterPlan(directory, source, starters, tuple(entries), agents, tests, check, stopped)
+    here = tuple(agent for agent in known_agents(settings) if agent.is_here)
+    agents = tuple(agent for agent in here if agent.login.state is not LoginState.UNNEEDED)
+    stand_in = _stand_in(settings) if agents else ""
+    return StarterPlan(directory, source, starters, tuple(entries), agents, stand_in, tests, check, stopped)
 
 
 def write_starters(plan: StarterPlan) -> tuple[tuple[Starter, ...], tuple[str, ...]]:
@@ -179,6 +182,14 @@ def _text(name: str, check: str, tests: Sequence[TestCommand]) -> str:
     comment = "# check: NAME  (one of the checks in your settings, which runs the tests at the end)"
     how = f"Run the tests with `{tests[0].words}`." if check else "Find out how the tests are run, and run them."
     return text.replace("{check}", f"check: {check}" if check else comment).replace("{run}", how)
+
+
+def _stand_in(settings: Settings) -> str:
+    """Return the name of the agent of runs that name none, if it is one without a model that nobody chose."""
+    if settings.agent != AUTO:
+        return ""
+    choice = choose_agent(AUTO, settings)
+    return choice.name if choice.own_model else ""
 
 
 def _roles(workspace: Workspace) -> Iterator[Entry]:
@@ -304,13 +315,17 @@ def plan_lines(plan: StarterPlan, path: Callable[[str], str] = one_line) -> list
     for starter in plan.starters:
         about = f"exists: {one_line(os.path.basename(starter.path))}" if starter.exists else starter.description
         lines.append(f"  {starter.name:<15} {about}")
+    if plan.stand_in:
+        name = one_line(plan.agents[0].name)
+        lines.append(f'! runs use {plan.stand_in} until you choose an agent: add "agent: {name}" to your settings')
     if any(starter.name == "fix-tests" for starter in plan.new) and not plan.check:
         why = "a preset for all projects" if plan.source is PresetSource.GLOBAL else "no test command was detected"
         lines.append(f'! fix-tests gets no check ({why}): add "check: NAME" to it')
     for name, reasons in plan.cannot_start.items():
         lines.append(f"! {name} cannot start here yet: {reasons[0].words}")
-    for entry in plan.entries:
-        lines += [f"Settings  {path(user_settings_file())}", f"  {one_line(entry.words)}: {entry.reason}"]
+    if plan.entries:
+        lines.append(f"Settings  {path(user_settings_file())}")
+    lines += (f"  {one_line(entry.words)}: {entry.reason}" for entry in plan.entries)
     if plan.is_done:
         lines.append("Nothing to write: all of them exist.")
     return lines
@@ -318,7 +333,7 @@ def plan_lines(plan: StarterPlan, path: Callable[[str], str] = one_line) -> list
 
 def _agent_lines(agents: Sequence[KnownAgent]) -> list[str]:
     if not agents:
-        return ["Agents    none; the built-in offline agent stands in, without a model"]
+        return ["Agents    none; the offline agent stands in, without a model (subdeck doctor)"]
     width = max(len(agent.name) for agent in agents)
     names = ["Agents", *[""] * (len(agents) - 1)]
     return [

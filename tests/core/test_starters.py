@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core import starters
-from subdeck.core.config.settings import Settings
+from subdeck.core.config.settings import AgentSettings, Settings
 from subdeck.core.config.workspace import Workspace
 from subdeck.core.paths import Project, user_settings_file
 from subdeck.core.presets.file import Preset, read_preset
@@ -78,6 +78,17 @@ def test_a_name_of_a_check_that_is_taken(project: Path) -> None:
     """A check of that name which runs something else keeps its name."""
     plan = plan_starters(workspace(project, checks={"make-test": ("make", "check")}), for_all=False)
     assert ("make-test-2", "[make, test]") == (plan.check, plan.entries[0].value)
+
+
+def test_an_agent_that_has_to_be_named(project: Path) -> None:
+    """If only an agent of the settings is installed, which `auto` never takes, the plan says how to choose it."""
+    other = AgentSettings(("/bin/true",), kind="acp")
+    plan = plan_starters(workspace(project, agents={"other": other}), for_all=False)
+    assert ["other"] == [agent.name for agent in plan.agents]
+    line = '! runs use offline until you choose an agent: add "agent: other" to your settings'
+    assert line in plan_lines(plan)
+    chosen = plan_starters(workspace(project, agents={"other": other}, agent="other"), for_all=False)
+    assert not any(line.startswith("! runs use") for line in plan_lines(chosen))
 
 
 def test_a_check_that_only_these_settings_lack(project: Path) -> None:
