@@ -53,6 +53,8 @@ def test_what_is_written(project: Path) -> None:
     assert ("read", "grep", "find", "ls") == presets["explore-code"].tools
     assert ("edit", "write") == presets["review-changes"].denied_tools
     assert (None, WorktreeFrom.FILES) == (presets["implement"].tools, presets["implement"].worktree)
+    assert ("edit(**)",) == presets["implement"].permissions.allow
+    assert () == presets["fix-tests"].permissions.allow
     assert "make-test" == presets["fix-tests"].check
     assert "Run the tests with `make test`." in presets["fix-tests"].prompt
     assert "checks:\n  make-test: [make, test]\n" == Path(user_settings_file()).read_text()
