@@ -46,7 +46,7 @@ COMMANDS = {
     "worktrees": ("worktrees", "List the worktrees of runs, repair or remove them."),
     "presets": ("catalogs", "List the presets, or show one."),
     "models": ("catalogs", "List the models of each installed agent, and the roles."),
-    "init": ("init", "Write four starter presets: explore, implement, review, fix tests."),
+    "init": ("init", "Write four starter presets, after asking."),
     "import": ("importing", "Make a preset of an agent file of another program."),
     "hosts": ("hosts", "Run on other machines: list hosts, serve as one, try it here."),
     "settings": ("setup", "Show the settings in force, or an example file with all of them."),
