@@ -94,6 +94,20 @@ async def expect_equal_rows(deck: Deck, engine: FakeEngine) -> None:
     assert 1 == sum("failed" in toast for toast in deck.toasts)
 
 
+async def test_another_screen_shows_a_toast() -> None:
+    """On a screen that hides the first line a toast says once which worker has stopped."""
+    engine = FakeEngine(a_run(1))
+    async with opened(engine) as deck:
+        time = Time(deck.main.bridge.supervisor)
+        await deck.press("c")
+        await deck.until(lambda: deck.app.screen is not deck.main, "the changes")
+        engine.faults = [KeyError(13)]
+        await deck.until(lambda: deck.main.bridge._following.is_waiting, "the failure")
+        time.move(1.5)
+        await deck.until(lambda: deck.toasts, "the toast")
+        assert ["Updates stopped: an unexpected error (KeyError). Retrying in 1 s"] == deck.toasts
+
+
 async def test_a_suspended_app_has_no_hung_workers() -> None:
     """Time that passed while the event loop stood still does not count against a worker."""
     engine = FakeEngine(a_run(1))

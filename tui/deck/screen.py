@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from textual import on
 from textual.app import ComposeResult
 from textual.events import DescendantFocus, Resize, ScreenResume
+from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from ...core.paths import STDERR
@@ -369,7 +370,7 @@ class MainScreen(LeanScreen):
         """Show in the first line that something is not updated; on another screen a toast does so when it begins."""
         what = plain(message.what)
         if what and not self._header.stopped:
-            if self.is_current:
+            if self.app.screen is self or isinstance(self.app.screen, ModalScreen):
                 self.notices.add(what, "error")
             else:
                 self.notify(what, severity="error", markup=False)
