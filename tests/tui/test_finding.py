@@ -145,7 +145,7 @@ def test_own_words_are_all_known() -> None:
         for wording in progress._WORDINGS.values()
         for text in (wording.call, wording.finished, wording.failed)
         for word in text.replace("{}", "").replace(":", "").split()
-    } | {word.lower() for text in describe.WAITING.values() for word in text.split()}
+    } | {word for text in describe.WAITING.values() for word in re.findall(r"[a-z0-9_]+", text.lower())}
     assert words <= OWN_WORDS
 
 
