@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -77,7 +78,9 @@ def not_once(operator: Operator, run_id: str) -> list[int]:
 def spooled(operator: Operator, run_id: str) -> list[Path]:
     """Return the directories of a run on hosts, acknowledged or not; at most one, or it is there twice."""
     spools = [operator.bed.spool(host) for host in operator.bed.hosts]
-    found = [path.parent for spool in spools for path in spool.rglob(paths.META) if path.parent.name == run_id]
+    # What is being put aside goes while its directory is read: `os.walk` passes over it.
+    walked = (place for spool in spools for place in os.walk(spool))
+    found = [Path(at) for at, _, names in walked if paths.META in names and os.path.basename(at) == run_id]
     there = [path for path in found if path.exists()]  # one that is being put aside is found twice
     assert len(there) <= 1, there
     return there
