@@ -147,7 +147,8 @@ def find_project(cwd: str, is_trusted: Callable[[int, str], bool] = is_own) -> P
     start = os.path.realpath(cwd)
     ancestors: list[str] = []
     directory = start
-    while True:
+    demo = os.environ.get(DEMO)  # a temporary directory may be in a repository of the user's
+    while directory != demo:
         ancestors.append(directory)
         if os.path.lexists(f"{directory}/.git"):
             if is_repository(directory, is_trusted):

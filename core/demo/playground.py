@@ -83,6 +83,7 @@ def environment(directory: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name in _KEPT or name.startswith("LC_")}
     return kept | {
         paths.DEMO: directory,
+        "GIT_CEILING_DIRECTORIES": directory,
         "HOME": home,
         "TMPDIR": temporary,
         "TMUX_TMPDIR": temporary,

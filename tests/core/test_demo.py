@@ -173,6 +173,21 @@ def test_nothing_of_the_user_is_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     } <= variables.keys()
 
 
+def test_a_repository_around_it_is_not_its_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a temporary directory inside of a repository, neither the engine nor git takes that for the project."""
+    subprocess.run(("git", "init", "-q", tmp_path), check=True)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    with playground.made() as directory:
+        variables = playground.environment(directory)
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(playground.project_of(directory))
+        assert playground.project_of(directory) == Engine.open(session="operator").project.root
+        asked = subprocess.run(("git", "rev-parse", "--git-dir"), env=variables, capture_output=True)
+        assert 128 == asked.returncode
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL, signal.SIGINT])
 def test_it_ends_with_whoever_shows_it(number: signal.Signals) -> None:
     """However the app ends, the process behind its runs ends, and the directory is removed."""
