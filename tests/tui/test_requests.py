@@ -158,6 +158,8 @@ async def test_a_form_field_by_field() -> None:
         await deck.press("enter")
         await deck.until(lambda: engine.told, "the reply")
         assert engine.told == [("reply", run_id(1), "q1", "reply", '{"branch":"main","level":"minor"}')]
+        await deck.until(lambda: not deck.main.talk.is_open, "the line to close")
+        assert () == deck.main.talk.unsent
 
 
 async def test_several_requests_in_turn() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import threading
 from typing import Any
 
 import pytest
 from subdeck.core.errors import RunBusy
+from subdeck.core.project.talk import Sent
 from subdeck.core.run.events import Message
 from subdeck.core.run.model import MessageState
 from subdeck.core.run.snapshot import RunSnapshot
@@ -73,6 +75,47 @@ async def test_what_was_left_unsaid_is_kept() -> None:
         await deck.press("escape", "k", "s", "enter")
         await deck.until(lambda: engine.told, "the message")
         assert engine.told == [("message", run_id(2), "perhaps")]
+
+
+async def test_what_was_sent_after_leaving_is_not_kept() -> None:
+    """A message that is on its way when its line is closed is sent once, and is not called unsent later."""
+    engine, way, send = FakeEngine(a_listener(1)), threading.Event(), FakeEngine.send
+
+    def slow(name: str, text: str) -> Sent:
+        way.wait(30)
+        return send(engine, name, text)
+
+    engine.send = slow  # type: ignore[method-assign]
+    async with opened(engine) as deck:
+        await deck.press("s")
+        await deck.type("perhaps")
+        await deck.press("enter", "escape")
+        await deck.until(lambda: deck.main.runs.has_focus, "the keys back in the runs")
+        way.set()
+        await deck.until(lambda: not deck.main.talk._is_sending, "the message to be sent")
+        assert [("message", run_id(1), "perhaps")] == engine.told
+        assert () == deck.main.talk.unsent
+
+
+async def test_what_is_typed_while_a_message_is_sent_stays() -> None:
+    """Only the text that was sent is dropped: one that has changed since stays in its line."""
+    engine, way, send = FakeEngine(a_listener(1)), threading.Event(), FakeEngine.send
+
+    def slow(name: str, text: str) -> Sent:
+        way.wait(30)
+        return send(engine, name, text)
+
+    engine.send = slow  # type: ignore[method-assign]
+    async with opened(engine) as deck:
+        await deck.press("s")
+        await deck.type("one")
+        await deck.press("enter")
+        await deck.type(" two")
+        way.set()
+        await deck.until(lambda: not deck.main.talk._is_sending, "the message to be sent")
+        assert [("message", run_id(1), "one")] == engine.told
+        assert deck.main.talk.is_open
+        assert "one two" in deck.screen_text
 
 
 async def test_one_message_to_all_that_are_marked() -> None:

@@ -155,7 +155,16 @@ class TalkCommands(Commands):
 
         title = f"{number + 1} of {len(request.fields)}: {field_line(field)}"
         key = f"{run.run_id} {request.id} {number}"
-        self._open_reply(run, request, Saying(key, title, take, may_be_empty=not field.required))
+        steps = tuple(f"{run.run_id} {request.id} {step}" for step in range(number))
+        saying = Saying(
+            key,
+            title,
+            take,
+            may_be_empty=not field.required,
+            is_step=number + 1 < len(request.fields),
+            steps=steps,
+        )
+        self._open_reply(run, request, saying)
 
     def _reply(self, verdict: Verdict, text: str = "") -> None:
         """Reply to what is shown, unless it has just taken the place of something else."""

@@ -40,6 +40,10 @@ class Saying(Struct, frozen=True):
     may_be_empty: bool = False
     obstacle: Callable[[], str] = str
     """Returns why it cannot be sent any more; empty if it can."""
+    is_step: bool = False
+    """Whether it is sent later, with the last field of its form."""
+    steps: tuple[str, ...] = ()
+    """Keys of the fields that are sent with it."""
 
 
 class TalkLine(Vertical):
@@ -157,11 +161,22 @@ class TalkLine(Vertical):
                 self._unsent.setdefault(saying.key, (saying, text))
                 self.app.notify(f"Not sent: {brief_error(error)}", severity="error", markup=False)
         else:
-            if self._saying is saying:
-                self._field.load_text("")
-                self.close()
+            if not saying.is_step:
+                self._forget(saying, text)
         finally:
             self._is_sending = False
+
+    def _forget(self, saying: Saying, text: str) -> None:
+        """Drop a text that was sent, and keep what was written since."""
+        self._keep()
+        for key in saying.steps:
+            self._unsent.pop(key, None)
+        if self._unsent.get(saying.key, (saying, ""))[1].strip() != text.strip():
+            return
+        self._unsent.pop(saying.key, None)
+        if self._saying and self._saying.key == saying.key:
+            self._field.load_text("")
+            self.close()
 
     def action_new_line(self) -> None:
         self._field.insert("\n")
