@@ -75,6 +75,24 @@ async def test_the_time_for_reading_the_next_request() -> None:
         await deck.until(lambda: len(engine.told) == 2, "the second reply")
 
 
+async def test_a_reply_that_ends_the_run() -> None:
+    """Nothing can follow it, so the block closes as soon as a pause in the typing allows that, and no earlier."""
+    engine = FakeEngine(asking(1))
+    async with opened(engine) as deck:
+        await at_block(deck)
+        await deck.press("y")
+        await deck.until_text("reply sent")
+        engine.tell(a_run(1, "completed", meta_talk=True))
+        await deck.until(lambda: any("completed" in toast for toast in deck.toasts), "the end of the run")
+        await deck.pass_time(0.35)
+        await type_astray(deck, engine)
+        await deck.pass_time(0.2)
+        assert deck.main.request.has_focus
+        await deck.pass_time(0.2)
+        assert not deck.main.request.is_shown
+        await deck.until(lambda: deck.main.transcript.has_focus, "the keys in the transcript")
+
+
 async def test_what_is_typed_when_the_request_is_withdrawn() -> None:
     """The block stays for two seconds and drops keys; then they are for the transcript."""
     engine = FakeEngine(asking(1))
@@ -82,6 +100,7 @@ async def test_what_is_typed_when_the_request_is_withdrawn() -> None:
         await at_block(deck)
         await no_request(deck, engine)
         await deck.until_text("request gone: it was withdrawn or answered elsewhere")
+        await deck.until_text("keys work in a moment")
         await deck.pass_time(1.0)
         await type_astray(deck, engine)
         await deck.pass_time()

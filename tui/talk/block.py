@@ -29,13 +29,14 @@ if TYPE_CHECKING:
     from ...core.run.snapshot import RunSnapshot
 
 LINGER_S = 2.0
-"""Seconds for which the block stays after a reply: the agent's next request often comes at once."""
+"""Seconds for which the block stays after a reply while the run is running: its next request often comes at once."""
 POLL_S = 1.0
 """Seconds between two checks whether it can close."""
 STEPS = ("next_unseen", "previous_unseen")
 """Actions that go on from a request which was gone to, however fast their keys follow each other."""
 REPLY_SENT = "reply sent"
 GONE = "request gone: it was withdrawn or answered elsewhere"
+HELD = "keys work in a moment"
 TITLE = 80
 """Characters of what a request is called."""
 
@@ -172,7 +173,10 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         is_replied = self.request is not None and (self.run_id, self.request.id) in self._replied
         if is_other:  # its records are not followed any more
             self._replied = {known for known in self._replied if known[0] != self.run_id}
+        has_ended = run is None or is_other or run.has_ended
         if self.request is None:
+            if has_ended:
+                self._linger_until = self._now
             self._settle()
             return
         self._past, self.request = self.request, None
@@ -183,7 +187,7 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         if not has_keys:
             self._close()
             return
-        self._linger_until = self._now + (LINGER_S if is_replied else 0.0)
+        self._linger_until = self._now + (LINGER_S if is_replied and not has_ended else 0.0)
         self._change(VISIBLE_S if is_replied else REPLACED_S)
 
     def _change(self, delay: float) -> None:
@@ -254,7 +258,8 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
             return
         if request is None:
             self.border_title = Content(f"{WAITS_GLYPH} {self._past_note}")
-            self.border_subtitle = Content("")
+            is_held = self._past_note == GONE and self._place is KeyContext.REQUEST
+            self.border_subtitle = Content(HELD if is_held else "")
             return
         more = sum((run.run_id, one.id) not in self._replied for one in run.requests) - 1
         new = ["new request"] if self._is_new else []
@@ -270,7 +275,7 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
             leads_here = key_of("next_unseen", self._actions)
             return f"{leads_here} {'show' if self._readonly else 'answer'}" if self._place not in TEXT_PLACES else ""
         if self._is_new and not self.is_ready:
-            return "read it first: keys work in a moment"
+            return f"read it first: {HELD}"
         context = ActionContext(place=KeyContext.REQUEST, run=run, request=request, readonly=self._readonly)
         only_ours = [action for action in self._actions if KeyContext.REQUEST in action.places]
         return keys_line(KeyContext.REQUEST, only_ours, context)
