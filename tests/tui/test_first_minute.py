@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -199,6 +200,23 @@ async def test_launching_waits_for_the_presets() -> None:
         disk.set()
         await deck.until(lambda: engine.launched, "the launch")
         assert [(SENTENCE, "repo-scout")] == [(request.task, request.preset) for request in engine.launched]
+
+
+async def test_presets_that_cannot_be_read() -> None:
+    """The waiting dialog, which names only its own keys, gives way to that of a one-off task with the same text."""
+    engine = FakeEngine()
+
+    def refuse() -> PresetCatalog:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    engine.presets = refuse  # type: ignore[method-assign]
+    async with opened_before_presets(engine) as (deck, disk):
+        await deck.press("n")
+        await deck.type("one")
+        await deck.until_text("^s launch   esc cancel")
+        disk.set()
+        await deck.until(lambda: isinstance(deck.app.screen, LaunchScreen), "the launch dialog")
+        await deck.until_text("one")
 
 
 async def test_what_is_typed_while_presets_are_read_stays() -> None:

@@ -16,7 +16,7 @@ from ..launch.form import LaunchForm, Reuse
 from ..launch.memory import ADHOC, Remembered
 from ..launch.start import launch
 from ..launch.values import request_again
-from ..launch.waiting import TypedTask, WaitingScreen
+from ..launch.waiting import ACTIONS as WAITING_ACTIONS, TypedTask, WaitingScreen
 from .base import Commands, first_of, name_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ class LaunchCommands(Commands):
         if self._deck.presets.known.is_set():
             then(TypedTask())
             return
-        screen = WaitingScreen(keys_line(KeyContext.LAUNCH, self._deck.actions), then, self._keep_unsent)
+        actions = [action for action in self._deck.actions if action.id in WAITING_ACTIONS]
+        screen = WaitingScreen(keys_line(KeyContext.LAUNCH, actions), then, self._keep_unsent)
         self.app.push_screen(screen)
         self.spawn(self._proceed, screen)
 

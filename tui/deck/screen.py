@@ -319,6 +319,9 @@ class MainScreen(LeanScreen):
 
     @on(PresetsRead)
     def show_presets(self, message: PresetsRead) -> None:
+        if message.catalog is None:
+            self.presets.known.set()  # a launch does not wait for them
+            return
         self.presets.show_presets(message.catalog)
         self._show_action_context()
 

@@ -322,6 +322,7 @@ class Bridge(SupervisingWidget):
             self.post_message(PresetsRead(await self.read(self.engine.presets)))
         except (SubdeckError, OSError) as error:
             self.post_message(EngineFailed(f"The presets could not be read: {reason(error)}"))
+            self.post_message(PresetsRead(None))
         try:
             self.post_message(AgentChosen(await self.read(self.engine.agent)))
         except SubdeckError as error:

@@ -27,9 +27,10 @@ class RunsChanged(Message):
 
 
 class PresetsRead(Message):
-    def __init__(self, catalog: PresetCatalog) -> None:
+    def __init__(self, catalog: PresetCatalog | None) -> None:
         super().__init__()
         self.catalog = catalog
+        """None if they could not be read."""
 
 
 class AgentChosen(Message):

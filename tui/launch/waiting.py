@@ -16,6 +16,8 @@ from textual.widgets import Static
 from ..actions import KeyContext, bindings
 from ..widgets.form import PlainTextArea
 
+ACTIONS = ("start", "cancel")
+"""What can be done here; the other keys of the launch dialog work once the presets are read."""
 WAITS = "Reading the presets …"
 WILL_LAUNCH = "Reading the presets … it launches once they are read."
 

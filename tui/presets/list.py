@@ -41,7 +41,7 @@ class PresetList(RowList):
         self._catalog: PresetCatalog | None = None
         """None until it is known which presets there are."""
         self.known = asyncio.Event()
-        """Set once it was read which presets there are."""
+        """Set once it was read which presets there are, or failed."""
         self._missing: tuple[Check, ...] = ()
         """Programs that have to be installed; looked for only while there are no presets."""
         self._wanted: str | None = None
