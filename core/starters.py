@@ -315,17 +315,19 @@ def plan_lines(plan: StarterPlan, path: Callable[[str], str] = one_line) -> list
     for starter in plan.starters:
         about = f"exists: {one_line(os.path.basename(starter.path))}" if starter.exists else starter.description
         lines.append(f"  {starter.name:<15} {about}")
+    if plan.entries:
+        lines.append(f"Settings  {path(user_settings_file())}")
+    lines += (f"  {one_line(entry.words)}: {entry.reason}" for entry in plan.entries)
     if plan.stand_in:
         name = one_line(plan.agents[0].name)
         lines.append(f'! runs use {plan.stand_in} until you choose an agent: add "agent: {name}" to your settings')
     if any(starter.name == "fix-tests" for starter in plan.new) and not plan.check:
         why = "a preset for all projects" if plan.source is PresetSource.GLOBAL else "no test command was detected"
         lines.append(f'! fix-tests gets no check ({why}): add "check: NAME" to it')
+    stopped: dict[str, list[str]] = {}
     for name, reasons in plan.cannot_start.items():
-        lines.append(f"! {name} cannot start here yet: {reasons[0].words}")
-    if plan.entries:
-        lines.append(f"Settings  {path(user_settings_file())}")
-    lines += (f"  {one_line(entry.words)}: {entry.reason}" for entry in plan.entries)
+        stopped.setdefault(reasons[0].words, []).append(name)
+    lines += (f"! {', '.join(names)} cannot start here yet: {reason}" for reason, names in stopped.items())
     if plan.is_done:
         lines.append("Nothing to write: all of them exist.")
     return lines

@@ -28,7 +28,7 @@ def init(for_all: bool, dry_run: bool, yes: bool, as_json: bool) -> int:
     review-changes, and fix-tests with a check that runs the tests.
 
     Nothing is replaced: presets that exist are listed and stay as they are. The check is added to your settings. The
-    exit code is 1 if something could not be written, 2 if nothing was written because nobody can be asked.
+    exit code is 1 if something could not be written, 2 if confirmation is needed and stdin is not a terminal.
     """
     engine = Engine.open()
     plan = plan_starters(engine.workspace, for_all=for_all)

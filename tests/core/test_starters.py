@@ -11,7 +11,7 @@ import pytest
 from subdeck.core import starters
 from subdeck.core.config.settings import AgentSettings, Settings
 from subdeck.core.config.workspace import Workspace
-from subdeck.core.paths import Project, user_settings_file
+from subdeck.core.paths import DEMO, Project, user_settings_file
 from subdeck.core.presets.file import Preset, read_preset
 from subdeck.core.run.model import PresetSource, WorktreeFrom
 from subdeck.core.starters import NAMES, detect_tests, plan_lines, plan_starters, write_starters
@@ -130,6 +130,17 @@ def test_outside_git_implement_cannot_start(tmp_path: Path, home: Path) -> None:
     plan = plan_starters(workspace(tmp_path), for_all=False)
     assert ["implement"] == list(plan.cannot_start)
     assert any("! implement cannot start here yet" in line and "git init" in line for line in plan_lines(plan))
+
+
+def test_what_stops_all_of_them(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reason that several presets share is given once, after all that would be written."""
+    monkeypatch.setenv(DEMO, "/demo")
+    lines = plan_lines(plan_starters(workspace(project), for_all=False))
+    (stopped,) = [number for number, line in enumerate(lines) if "cannot start" in line]
+    assert lines[stopped].startswith(
+        "! explore-code, implement, review-changes, fix-tests cannot start here yet: this is"
+    )
+    assert all(number < stopped for number, line in enumerate(lines) if not line.startswith("!"))
 
 
 def test_the_role_of_a_bundled_preset(project: Path) -> None:

@@ -10,8 +10,9 @@ import pytest
 from subdeck.core.agents.choice import choose_agent, model_list
 from subdeck.core.config.settings import AgentSettings, Settings
 from subdeck.core.launch.model_choices import model_choices
+from subdeck.core.launch.preview import Obstacle
 from subdeck.core.run.model import Limits
-from subdeck.core.starters import plan_starters, write_starters
+from subdeck.core.starters import NAMES, plan_starters, write_starters
 from subdeck.tui.launch.screen import LaunchScreen
 from subdeck.tui.launch.start import written_facts
 from subdeck.tui.presets.copy import CopyPresetScreen
@@ -135,6 +136,20 @@ async def test_a_copy_of_the_bundled_preset_needs_a_model(project_dir: Path) -> 
         await deck.press("ctrl+s")
         await deck.until(lambda: deck.main.presets.preset, "the copy in the list")
         assert (project_dir / ".pi/subagents/Explore.md").read_text().count('model: "fake/test"') == 1
+
+
+async def test_all_that_starters_write_is_in_the_question(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a small screen warnings are cut, with a sign for it; no file, no setting and no button is."""
+    (project_dir / "Makefile").write_text("test:\n")
+    engine = offline_engine(project_dir)
+    monkeypatch.setattr("subdeck.core.starters.obstacles", lambda *_: {
+        name: (Obstacle(f"{name} lacks something", "look for it " * 30),) for name in NAMES
+    })  # fmt: skip
+    async with opened(engine, (80, 24)) as deck:  # type: ignore[arg-type]
+        await deck.until_text("p  starter presets")
+        await deck.press("p")
+        for text in (*(f"  {name}  " for name in NAMES), "checks: {make-test", "look…", "Cancel", "Write "):
+            await deck.until_text(text)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])

@@ -14,9 +14,9 @@ from ..presets.copy import CopyPresetScreen, read_template
 from ..presets.draft import Draft, check, new_draft, read_draft
 from ..presets.editor import PresetEditorScreen
 from ..terminal.handover import edit_file
-from ..text.cells import wrap
+from ..text.cells import fit, wrap
 from ..text.format import short_path
-from .base import Commands, first_of
+from .base import Commands
 
 if TYPE_CHECKING:
     from ...core.launch.preview import PresetCheck
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 DETAIL_WIDTH, DETAIL_ROWS = 72, 16
 """Cells of the text in a question."""
+
+
+def _first_rows(line: str, most: int) -> list[str]:
+    """Return the first rows of a line; a cut is marked."""
+    rows = wrap(line, DETAIL_WIDTH)
+    return rows if len(rows) <= most else [*rows[: most - 1], fit(" ".join(rows[most - 1 :]), DETAIL_WIDTH)]
 
 
 class PresetCommands(Commands):
@@ -49,8 +55,8 @@ class PresetCommands(Commands):
             if plan.is_done:
                 raise UsageError("All four starter presets exist here. Nothing to write.")
             lines = plan_lines(plan, partial(short_path, width=DETAIL_WIDTH - 10))
-            rows = [row for line in lines for row in wrap(line, DETAIL_WIDTH)[: 2 if line.startswith("!") else 1]]
-            return "\n".join(first_of(rows, DETAIL_ROWS - 1))
+            rows = [row for line in lines for row in _first_rows(line, 3 if line.startswith("!") else 2)]
+            return "\n".join(rows if len(rows) <= DETAIL_ROWS else [*rows[: DETAIL_ROWS - 1], "…"])
 
         async def load() -> StarterPlan:
             await self._bridge.call(engine.read_settings)
