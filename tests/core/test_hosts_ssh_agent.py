@@ -83,6 +83,17 @@ async def joined(spool: Path, *words: str, **variables: str) -> AsyncIterator[Co
         assert await process.wait() == 0
 
 
+def test_the_socket_is_private_without_the_umask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The umask belongs to all threads of a process: files that others write at that moment keep their modes."""
+
+    def refuse(mask: int) -> int:
+        raise AssertionError(f"the umask was set to {mask:o}")
+
+    monkeypatch.setattr(os, "umask", refuse)
+    with spool_socket.listening(str(tmp_path)):
+        assert 0o600 == stat.S_IMODE((tmp_path / spool_socket.SOCKET).stat().st_mode)
+
+
 def agent_pid(spool: Path) -> int:
     agent = spool_socket.connected(str(spool))
     assert agent

@@ -21,15 +21,14 @@ def listening(root: str) -> socket.socket:
     files.remove(os.path.join(root, SOCKET))
     found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     directory = files.open_directory(root)
-    umask = os.umask(0o177)
     try:
+        os.fchmod(found.fileno(), 0o600)  # by which Linux makes the file; the umask belongs to all threads
         found.bind(_address(directory))
         found.listen(32)
     except BaseException:
         found.close()
         raise
     finally:
-        os.umask(umask)
         os.close(directory)
     return found
 
