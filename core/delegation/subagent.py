@@ -73,7 +73,8 @@ def subagent(engine: Engine, params: object, *, parent: Parent, progress: Report
         _cancel(engine, run_ids)
         raise
     result = call.result()
-    mark_read(engine.project.root, run_ids)
+    if not cancelled.is_set():  # else nobody may be there to read it
+        mark_read(engine.project.root, run_ids)
     return result
 
 

@@ -11,7 +11,7 @@ from subdeck.core.project.read_marks import SINCE, line, marks_file
 from subdeck.core.system.files import write_state
 
 from tests.core.command_line import SUBDECK, run_dirs, subdeck, write_preset, write_settings
-from tests.core.delegating import call, parent_engine, task
+from tests.core.delegating import Calling, call, parent_engine, running, task
 
 
 @pytest.fixture
@@ -64,3 +64,14 @@ def test_a_parent_has_the_results_that_it_waited_for(project_dir: Path) -> None:
     call(engine, "background_agent", task("answer all is well"))
     (row,) = answer.details["runs"]
     assert [f"seen {row['runId']}"] == marks(project_dir)
+
+
+def test_a_parent_that_went_away_has_no_results(project_dir: Path) -> None:
+    """Results of a call that was cancelled, as all are when their client goes, stay unread."""
+    engine = parent_engine(project_dir)
+    write_state(marks_file(str(project_dir)), line(SINCE, now_iso()))
+    calling = Calling(engine, "subagent", task("hang"))
+    running(engine)
+    calling.cancelled.set()
+    calling.answer()
+    assert [] == marks(project_dir)
