@@ -204,13 +204,10 @@ def _take_over_sessions(reservations: list[Reservation], queue: Queue, signals: 
         if not isinstance(reservation, SessionReservation):
             continue
         before = reservation.holder_before
-        signals.waiting = True
-        if signals.caught:
-            raise StopRequested
-        while before and not os.path.exists(os.path.join(before, paths.RESULT)) and not _finish(before):
-            queue.enter("session")
-            time.sleep(LOOK_AGAIN_S)
-        signals.waiting = False
+        with signals.ending_the_wait():
+            while before and not os.path.exists(os.path.join(before, paths.RESULT)) and not _finish(before):
+                queue.enter("session")
+                time.sleep(LOOK_AGAIN_S)
         reservation.record_holder()
 
 

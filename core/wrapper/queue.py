@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 
 from ..project.queue_order import PROJECT, QueueState, read_state
 from ..system.files import lock, make_private_directory, open_file, open_lock, remove, try_lock
@@ -74,6 +75,17 @@ class Signals:
     def look_each_second(self) -> None:
         signal.signal(signal.SIGALRM, self.look)
         signal.setitimer(signal.ITIMER_REAL, LOOK_FOR_STOP_S, LOOK_FOR_STOP_S)
+
+    @contextmanager
+    def ending_the_wait(self) -> Generator[None]:
+        """Raise StopRequested as soon as a signal comes, or if one came before; never after the block has been left."""
+        self.waiting = True
+        try:
+            if self.caught:
+                raise StopRequested
+            yield
+        finally:
+            self.waiting = False
 
     def _break_off(self) -> None:
         if self.waiting:
@@ -230,17 +242,14 @@ class Gate:
         if not read_state(self._slots).held:
             return
         gate = -1
-        signals.waiting = True
         try:
-            if signals.caught:
-                raise StopRequested
-            queue.enter("hold")
-            gate = open_lock(os.path.join(self._slots, PROJECT, GATE))
-            lock(gate)
-            while read_state(self._slots).held:
-                time.sleep(LOOK_AGAIN_S)
+            with signals.ending_the_wait():
+                queue.enter("hold")
+                gate = open_lock(os.path.join(self._slots, PROJECT, GATE))
+                lock(gate)
+                while read_state(self._slots).held:
+                    time.sleep(LOOK_AGAIN_S)
         finally:
-            signals.waiting = False
             if gate >= 0:
                 os.close(gate)
 
@@ -252,9 +261,5 @@ def take_all(reservations: Sequence[Reservation], queue: Queue, signals: Signals
     """
     if not reservations:
         return []
-    signals.waiting = True
-    if signals.caught:
-        raise StopRequested
-    held = [reservation.take(queue) for reservation in reservations]
-    signals.waiting = False
-    return held
+    with signals.ending_the_wait():
+        return [reservation.take(queue) for reservation in reservations]
