@@ -1,6 +1,7 @@
 """What an operator did to the queue: it is held, or runs were moved in it. Files that those who wait look at.
 
-They lie beside the slots of the project. Without them the queue is in the order of launches and nobody looks further.
+They lie beside the slots of the project, in the checkout: each counts only if this user's subdeck has signed it for
+that place. Without them the queue is in the order of launches and nobody looks further.
 Nothing here loads what a wrapper that waits does without.
 """
 
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from .. import paths
 from ..system import files
-from ..system.directory import opened
+from ..system.directory import Directory, opened
 
 PROJECT = "project"
 """The directory of the slots that all runs of the project share."""
@@ -37,28 +38,49 @@ def read_state(slots: str) -> QueueState:
     """Read what holds in the queue whose slots are in this directory."""
     try:
         with opened(f"{slots}/{PROJECT}") as directory:
-            held = directory.has(HELD)
-            order = directory.read(ORDER).decode("ascii", "replace").split()[:MOST] if directory.has(ORDER) else ()
+            held = _content(directory, slots, HELD) is not None
+            order = (_content(directory, slots, ORDER) or b"").decode("ascii", "replace").split()[:MOST]
     except OSError:
         return QueueState()
     return QueueState(tuple(filter(paths.is_run_id, order)), held)
 
 
+def _content(directory: Directory, slots: str, name: str) -> bytes | None:
+    """Return what a file of the operator's says; None where there is none, or it came with a checkout."""
+    if not directory.has(name):
+        return None
+    from ..run.mark import content_if_signed
+
+    try:
+        return content_if_signed(_about(slots, name), directory.read(name))
+    except OSError:
+        return None
+
+
+def _about(slots: str, name: str) -> str:
+    return f"queue {name} {os.path.realpath(slots)}"
+
+
 def hold(slots: str, held: bool) -> None:
-    """Keep all that wait from starting, or let them. Raises OSError."""
-    path = os.path.join(slots, PROJECT, HELD)
-    if not held:
-        files.remove(path)
-        return
-    files.make_private_directory(os.path.dirname(path))
-    files.write_whole(path, b"")
+    """Keep all that wait from starting, or let them. Raises OSError, and SubdeckError without a key to sign with."""
+    if held:
+        _write(slots, HELD, b"")
+    else:
+        files.remove(os.path.join(slots, PROJECT, HELD))
 
 
 def write_order(slots: str, run_ids: Iterable[str]) -> None:
-    """Write down in which order runs go. Raises OSError."""
-    path = os.path.join(slots, PROJECT, ORDER)
+    """Write down in which order runs go. Raises OSError, and SubdeckError without a key to sign with."""
+    _write(slots, ORDER, b"".join(f"{run_id}\n".encode() for run_id in run_ids))
+
+
+def _write(slots: str, name: str, content: bytes) -> None:
+    from ..run.mark import signed
+
+    path = os.path.join(slots, PROJECT, name)
+    file = signed(_about(slots, name), content)
     files.make_private_directory(os.path.dirname(path))
-    files.write_whole(path, b"".join(f"{run_id}\n".encode() for run_id in run_ids))
+    files.write_whole(path, file)
 
 
 def moved(waiting: Sequence[tuple[str, str]], run_id: str, step: int) -> list[str]:

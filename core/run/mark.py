@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import stat
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from .. import paths
 from ..errors import SubdeckError
 from ..system import files
 
+TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
     from hashlib import blake2b
 
@@ -34,6 +34,23 @@ def marked(run_id: str, record: bytes) -> bytes:
     """
     head = record.removesuffix(b"\n}")
     return b"%b%b%b%b" % (head, _FIELD, _signature(_keyed(make_key()), run_id, head), _END)
+
+
+def signed(about: str, content: bytes) -> bytes:
+    """Return a file of this user that is no run: a line with its signature, then the content. `about` says which file
+    it is, and may not be a run id. Makes the key where there is none. Raises SubdeckError when that cannot be done.
+    """
+    return b"%b\n%b" % (_signature(_keyed(make_key()), about, content), content)
+
+
+def content_if_signed(about: str, file: bytes) -> bytes | None:
+    """Return the content of what `signed` made for this user; None for any other file, or if the key cannot be used."""
+    signature, _, content = file.partition(b"\n")
+    try:
+        key = read_key() if len(signature) == 2 * _DIGEST_BYTES else None
+    except SubdeckError:
+        return None
+    return content if key is not None and signature == _signature(_keyed(key), about, content) else None
 
 
 class Verifier:

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
-from subdeck.core.project.queue_order import moved, read_state
+from subdeck.core.paths import new_run_id
+from subdeck.core.project.queue_order import HELD, ORDER, PROJECT, hold, moved, read_state, write_order
 from subdeck.core.run import describe
 from subdeck.core.run.describe import activity
 from subdeck.core.run.model import RunStatus, WaitsFor
 from subdeck.core.run.snapshot import Queued, RunSnapshot
+from subdeck.core.wrapper.queue import Queue, Signals, SlotReservation, StopRequested, take_all
 
 from tests.core.command_line import start as start_command, subdeck
 from tests.core.delegating import Calling, call, parent_engine, task
@@ -161,6 +163,44 @@ def test_held_run_can_be_stopped(project_dir: Path) -> None:
     assert describe.is_held(standing(engine, two))
     engine.hold_queue(False)
     assert RunStatus.COMPLETED == wait_for_end(engine, two).status
+
+
+@pytest.mark.parametrize("content", [b"", b"0" * 32 + b"\n", None], ids=["empty", "unsigned", "of another place"])
+def test_a_checkout_holds_no_queue(project_dir: Path, tmp_path: Path, content: bytes | None) -> None:
+    """A hold and an order count only if this user's subdeck made them for this project."""
+    run_id, other = new_run_id(), str(tmp_path / "other")
+    hold(other, True)
+    write_order(other, (run_id,))
+    assert (True, (run_id,)) == (read_state(other).held, read_state(other).order)
+    engine = open_engine(project_dir)
+    for name in (HELD, ORDER):
+        file = Path(engine.project.slots, PROJECT, name)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(Path(other, PROJECT, name).read_bytes() if content is None else content)
+    assert (False, ()) == (engine.is_queue_held(), read_state(engine.project.slots).order)
+    assert RunStatus.COMPLETED == wait_for_end(engine, start(engine, "answer ok").run_id).status
+
+
+def test_hold_is_made_in_place_of_what_a_checkout_brought(project_dir: Path) -> None:
+    """A file of a checkout does not keep the operator from holding the queue, nor from releasing it."""
+    engine = open_engine(project_dir)
+    file = Path(engine.project.slots, PROJECT, HELD)
+    file.parent.mkdir(parents=True)
+    file.touch()
+    engine.hold_queue(True)
+    assert engine.is_queue_held()
+    engine.hold_queue(False)
+    assert not engine.is_queue_held()
+
+
+def test_a_signal_that_came_before_the_wait_ends_it_once() -> None:
+    """After a wait was given up for a signal, or has failed, another signal interrupts nothing any more."""
+    for caught, fault in (([15], StopRequested), ([], OSError)):
+        signals = Signals("/nowhere/stop.json")
+        signals.caught += caught
+        with pytest.raises(fault):
+            take_all((SlotReservation("/dev/null/slots", 1, new_run_id()),), Queue(lambda kind: None), signals)
+        signals.handle(15, None)
 
 
 def test_run_that_waits_says_when_the_queue_is_held(engine: Engine, project_dir: Path) -> None:
