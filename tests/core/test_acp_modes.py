@@ -19,6 +19,7 @@ from tests.core.command_line import subdeck
 from tests.factories import make_meta
 
 from .conversing import write_preset
+from .delegating import call
 
 AGENT = """\
 import json, os, sys
@@ -126,6 +127,20 @@ def test_an_agent_that_tells_no_modes_is_refused(project_dir: Path, home: Path) 
     ):
         agent.run()
     assert [] == agent.runs
+
+
+@pytest.mark.processes
+def test_an_agent_that_fails_is_asked_once_for_a_call(project_dir: Path, home: Path) -> None:
+    """Several tasks that are launched together do not each wait for an agent that cannot tell its modes."""
+    Agent(project_dir, home)
+    log = home / "asked"
+    command = ["/bin/sh", "-c", f"echo once >> {log}; exit 1"]
+    file = home / ".config" / "subdeck" / "config.yaml"
+    file.write_text(json.dumps({"agent": "other", "agents": {"other": {"kind": "acp", "command": command}}}))
+    tasks = [{"preset": "scout", "task": "look"}] * 3
+    answer = call(Engine.open(str(project_dir), session="parent-1"), "subagent", {"tasks": tasks})
+    assert answer.is_error and 3 == answer.text.count("could not list its modes")
+    assert ["once"] == log.read_text().splitlines()
 
 
 def test_no_mode_is_none() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 
@@ -29,6 +30,8 @@ LOOKING = READERS | {"bash"}
 """A list of these alone puts the agent into a mode of `READ_ONLY_MODES`, as a denial of the writers does."""
 ASKING_S = 30.0
 """How long an agent may take to tell its modes before a launch."""
+SAME_CALL_S = 10.0
+"""How long its failure to do so counts: each of several tasks that are launched together would wait for it again."""
 
 
 class AcpAgent(AsksForModels):
@@ -93,12 +96,19 @@ class AcpAgent(AsksForModels):
         """Ask the agent for its modes, if the tools depend on them. Raises AgentUnavailable."""
         if not _problem(wanted) and _is_read_only(wanted) and self._modes(choice) is None:
             try:
-                self.refresh(choice, ASKING_S)
+                self._ask_for_modes(choice)
             except AgentUnavailable as error:
                 what = f"the tools of the preset need a mode of {choice.name}, which could not list its modes: "
                 raise AgentUnavailable(
                     what + error.what.partition(": ")[2], where=error.where, hint=error.hint
                 ) from error
+
+    def _ask_for_modes(self, choice: AgentChoice) -> None:
+        known = self.model_list(choice)
+        kept = known.kept()
+        if kept.problem and kept.asked_with == known.key and time.time() - kept.asked_at < SAME_CALL_S:
+            raise AgentUnavailable(kept.problem, where=" ".join(choice.command), hint="try that command")
+        self.refresh(choice, ASKING_S)
 
     def _modes(self, choice: AgentChoice) -> tuple[str, ...] | None:
         """Return the modes that this version of the agent told; None where it was not asked."""
