@@ -23,7 +23,7 @@ from ..run.changes import NOT_RECORDED, Changes
 from ..run.model import RunReason
 from ..run.snapshot import RunSnapshot
 from ..system import files
-from .record import read_record, tree_of, work_dirs
+from .record import has_worktree, read_record, tree_of, work_dirs
 from .recorded import Recorded, read_recorded, store_of
 from .written import Written, changes_by_tools
 
@@ -147,7 +147,7 @@ def _edited(project: paths.Project, run: RunSnapshot, patch: IO[bytes] | None) -
     tree = tree_of(directory)
     if record is None or record.away or recorded is None or not recorded.after:
         return None
-    if os.path.realpath(recorded.root) != os.path.realpath(tree) or not os.path.isdir(tree):
+    if os.path.realpath(recorded.root) != os.path.realpath(tree) or not has_worktree(directory):
         return None
     try:
         now = current(recorded, paths.work_dir(project, run.run_id), patch, is_over=True)

@@ -86,6 +86,12 @@ def tree_of(directory: str) -> str:
     return os.path.join(directory, TREE)
 
 
+def has_worktree(directory: str) -> bool:
+    """Return whether the worktree is there: an agent may have left a link to another checkout in its place."""
+    tree = tree_of(directory)
+    return os.path.isdir(tree) and not os.path.islink(tree)
+
+
 def work_dirs(project: paths.Project) -> Iterator[str]:
     """Yield the directories of work that stand for a project, the oldest run first."""
     yield from _runs_in(paths.works_dir(project))

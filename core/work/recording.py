@@ -146,6 +146,8 @@ def compare(
     """
     from ..git.diff import changed_files, write_patch
 
+    if os.path.islink(recorded.root):
+        raise SubdeckError("a link is in the place of its working tree")
     repository = repository_of(recorded.root)
     snapshot = _store(store).take(repository)
     alternates = (os.path.join(lent, "objects"),) if lent else ()

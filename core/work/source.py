@@ -17,7 +17,7 @@ from ..run.changes import ChangedFile, ChangesSource
 from ..run.snapshot import RunSnapshot
 from ..system import files
 from ..text.plain import one_line
-from .record import WorkRecord, read_record, tree_of
+from .record import WorkRecord, has_worktree, read_record, tree_of
 from .recorded import read_recorded, store_of
 
 SEEN = "seen"
@@ -117,7 +117,7 @@ def _of_worktree(run: RunSnapshot, directory: str, record: WorkRecord, store: St
     tree = tree_of(directory)
     tip = branch_tip(target, record.branch) if record.branch else ""
     notes: list[str] = []
-    if os.path.isdir(tree):
+    if has_worktree(directory):
         made = usable(tree)
         if made.common_dir != record.common_dir:
             hint = f"subdeck worktrees says how it stands; look at {one_line(tree)}/.git"

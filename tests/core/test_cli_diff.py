@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,23 @@ def test_all_views_agree_on_an_edited_worktree(repository: Path, script: tuple[s
     back = subdeck("diff", run.run_id, cwd=repository)
     assert (0, "") == (back.code, back.out)
     assert ("now holds no changes" if script else "changed nothing") in back.err
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_link_in_the_place_of_a_worktree_is_not_followed(repository: Path, tmp_path: Path, is_late: bool) -> None:
+    """No view shows, and no act takes, what is in a checkout that stands as a link in the place of a worktree."""
+    other = tmp_path / "other"
+    git(repository, "worktree", "add", "-q", str(other))
+    (other / "private.py").write_text("secret\n")
+    swap = f"mv $PWD {tmp_path}/moved && ln -s {other} $PWD"
+    _, run, tree = in_worktree(repository, "edit a.py two 2", *(() if is_late else (f"bash {swap}",)))
+    if is_late:
+        subprocess.run(["sh", "-c", swap], cwd=tree, check=True)
+    assert tree.is_symlink()
+    said = [subdeck(*words, run.run_id, cwd=repository) for words in (("diff",), ("status",), ("apply", "--yes"))]
+    assert [False] * 3 == ["private" in f"{each.out}{each.err}" for each in said]
+    assert not (repository / "private.py").exists()
+    assert "a.py" in said[0].out
 
 
 def test_list_of_runs_shows_what_they_left(repository: Path) -> None:
