@@ -6,7 +6,8 @@ Each mark is a line, appended in one write, so that several processes may write;
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 
 from ..paths import project_key, state_file
 from ..system import files
@@ -29,11 +30,22 @@ def line(word: str, about: str) -> bytes:
 
 def add_marks(path: str, mark: str, run_ids: Iterable[str]) -> None:
     """Append a mark for each of these runs. Raises OSError, also without the file: then nothing is unread."""
-    descriptor = files.open_file(path, os.O_WRONLY | os.O_APPEND)
-    try:
+    with locked(path, os.O_WRONLY | os.O_APPEND) as descriptor:
         os.write(descriptor, b"".join(line(mark, run_id) for run_id in run_ids))
-    finally:
-        os.close(descriptor)
+
+
+@contextmanager
+def locked(path: str, flags: int) -> Generator[int]:
+    """Open the file of marks, and keep others from writing to it or replacing it. Raises OSError."""
+    while True:
+        descriptor = files.open_file(path, flags)
+        try:
+            files.lock(descriptor)
+            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                yield descriptor
+                return
+        finally:  # it was replaced while this process waited
+            os.close(descriptor)
 
 
 def mark_read(project_root: str, run_ids: Iterable[str]) -> None:

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.paths import project_key, state_file
-from subdeck.core.project.read_marks import mark_read
+from subdeck.core.project.read_marks import SEEN, SINCE, WAITED_SINCE, line, mark_read, marks_file
 from subdeck.core.project.registry import ends_with_question, finished_snapshot
 from subdeck.core.run.events import Request
 from subdeck.core.run.model import Group, RequestKind, RunReason, RunResult, RunStatus
 from subdeck.core.run.snapshot import Counts, RunSnapshot
+from subdeck.core.system.files import write_state
+from subdeck.tui.runs.seen import LARGEST
 from subdeck.tui.runs.store import Need
 from subdeck.tui.terminal.escapes import title
 
@@ -126,6 +128,20 @@ async def test_a_command_that_printed_a_result_takes_it_off() -> None:
         await deck.until_text("1 failed")
         mark_read("/src/shop", [run_id(1)])
         await deck.until(lambda: "1 failed" not in deck.screen_text, "the count to go")
+
+
+async def test_a_large_file_of_marks_loses_no_unread_result() -> None:
+    """An app that finds too many marks at its start leaves out those of runs that are gone, and nothing else."""
+    file = Path(marks_file("/src/shop"))
+    since = [line(word, "2020-01-01T00:00:00.000Z") for word in (SINCE, WAITED_SINCE)]
+    gone = (line(SEEN, run_id(number)) for number in range(10, LARGEST // len(line(SEEN, run_id(1))) + 20))
+    write_state(str(file), b"".join([*since, *gone, line(SEEN, run_id(2))]))
+    ends = (a_run(1, "failed"), a_run(2, "failed"))
+    async with opened(an_engine(*ends)) as deck:
+        await deck.until_text("1 failed")
+        await deck.until(lambda: file.stat().st_size < 200, "the file to be shortened")
+    async with opened(an_engine(*ends)) as deck:
+        await deck.until_text("1 failed")
 
 
 async def test_windows_share_what_was_seen() -> None:

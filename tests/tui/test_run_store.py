@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 from subdeck.core.paths import iso_time, now_iso, project_key, state_file
+from subdeck.core.project.read_marks import NEW, SEEN, line, mark_read, marks_file
 from subdeck.core.run.describe import activity
 from subdeck.core.run.model import RunReason, Usage
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.system import files
 from subdeck.tui.feed.bridge import FRAME_S, RECENTLY_S, SLOWEST_S, FramePace, merged
 from subdeck.tui.runs import store
 from subdeck.tui.runs.seen import HANDED_OVER_S, SeenFile
 from subdeck.tui.runs.store import RunStore, Totals
 
 from ..factories import changed
+from ..waiting import wait_until
 from .deck import opened
 from .fake_engine import FakeEngine, a_run, run_id
 from .some_runs import an_update
@@ -115,11 +119,54 @@ def test_old_results_do_not_become_unread(tmp_path: Path) -> None:
     file.parent.mkdir(parents=True)
     file.write_bytes(SINCE_LONG.splitlines(keepends=True)[0])
     later = iso_time(time.time() + 60)
-    read = SeenFile(str(tmp_path)).read(now_iso(), tuple)
-    assert read == SeenFile(str(tmp_path)).read(later, tuple) == file.read_bytes()
+    read = SeenFile(str(tmp_path)).read(now_iso())
+    assert read == SeenFile(str(tmp_path)).read(later) == file.read_bytes()
     run_store = a_store(read)
     run_store.apply(an_update(foreground(1), a_run(2, "failed")))
     assert {run_id(2)} == run_store.unseen
+
+
+def test_a_large_file_of_marks_is_shortened(tmp_path: Path) -> None:
+    """The shorter file means the same in every app, and has the marks that were added meanwhile."""
+    file = SeenFile(str(tmp_path))
+    file.read(now_iso())
+    path = Path(marks_file(str(tmp_path)))
+    old = [line(SEEN, run_id(number)) for number in range(5000, 5200)]
+    path.write_bytes(SINCE_LONG + b"".join([*old, line(SEEN, run_id(1)), line(NEW, run_id(3)), line(SEEN, run_id(7))]))
+    recent = [foreground(number, seconds_ago=0.0) for number in (5, 6)]
+    runs = (a_run(1, "failed"), a_run(2, "failed"), a_run(3, "failed"), foreground(4), *recent, a_run(7))
+    file.add(SEEN, [run_id(6)])
+    run_store = a_store(content := file.read(now_iso()))
+    run_store.apply(an_update(*runs))
+    assert set(map(run_id, (2, 3, 4, 5))) == run_store.unseen | run_store.handed_over
+    shorter = run_store.marks.shortened(run_store.runs, time.time())
+    file.add(SEEN, [run_id(2)])
+    file.shorten(content, shorter)
+    assert len(path.read_bytes()) < len(content) // 2
+    later = a_store(file.read(now_iso()))
+    later.apply(an_update(*runs[:-1], a_run(7, "failed")))
+    assert set(map(run_id, (3, 4, 5))) == later.unseen | later.handed_over
+
+
+def test_no_mark_is_lost_while_the_file_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has opened the file to add a mark while another process replaces it adds the mark to the new one."""
+    SeenFile(str(tmp_path)).read(now_iso())
+    path, lock, is_open = marks_file(str(tmp_path)), files.lock, threading.Event()
+    adding = threading.Thread(target=mark_read, args=(str(tmp_path), [run_id(1)]))
+
+    def note_and_lock(descriptor: int) -> None:
+        if threading.current_thread() is adding:
+            is_open.set()
+        lock(descriptor)
+
+    monkeypatch.setattr(files, "lock", note_and_lock)
+    with open(path, "rb") as file:
+        lock(file.fileno())
+        adding.start()
+        wait_until(lambda: is_open.is_set() or not adding.is_alive(), "the file to be open")
+        files.write_whole(path, SINCE_LONG)
+    adding.join()
+    assert SINCE_LONG + line(SEEN, run_id(1)) == Path(path).read_bytes()
 
 
 def test_what_was_noted_of_a_run_goes_with_it() -> None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cached_property
 
 from ...core.paths import iso_time
-from ...core.project.read_marks import NEW, SEEN, SINCE, WAITED_SINCE, add_marks, line, marks_file
+from ...core.project.read_marks import NEW, SEEN, SINCE, WAITED_SINCE, add_marks, line, locked, marks_file
 from ...core.run.snapshot import RunSnapshot
 from ...core.system import files
 
 __all__ = ["NEW", "SEEN", "Marks", "SeenFile"]
 
 LARGEST = 512 * 1024
-"""Bytes of the file; then it begins anew, with what is still unread."""
+"""Bytes of the file; if it is larger, marks that no longer matter are left out."""
+SETTLED_S = 60.0
+"""Seconds after which every app and every command has noticed the end of a run."""
 HANDED_OVER_S = 2.0
 """Seconds that the command which waits for a run has to print its result and to mark it as read."""
 
@@ -58,6 +60,29 @@ class Marks:
         since = self._since if run.meta.background else self._waited_since
         return bool(since) and run.end.ended_at >= since
 
+    def shortened(self, runs: Iterable[RunSnapshot], now: float) -> bytes:
+        """Return lines that mean the same for these runs, all that there are: what ended some time ago is read from now
+        on unless it is marked as unread.
+        """
+        settled = iso_time(now - SETTLED_S)
+        since = {True: max(settled, self._since), False: max(settled, self._waited_since)}
+        lines = [line(SINCE, since[True]), line(WAITED_SINCE, since[False])]
+        known = {run.run_id: run for run in runs}
+        for run in known.values():
+            if run.end is None:
+                continue
+            is_late = run.end.ended_at >= since[run.meta.background]
+            if self.is_unread(run):
+                lines += [line(NEW, run.run_id)] * (not is_late or self.mark_of(run.run_id) is False)
+            elif is_late:
+                lines.append(line(SEEN, run.run_id))
+        launched = settled[:19].translate({ord("-"): "", ord(":"): "", ord("T"): "-"})
+        for run_id, seen in self._seen.items():
+            run = known.get(run_id)
+            if run.end is None if run else run_id[: len(launched)] >= launched:  # its end is not known here yet
+                lines.append(line(SEEN if seen else NEW, run_id))
+        return b"".join(lines)
+
     def is_being_handed_over(self, run: RunSnapshot, now: float) -> bool:
         """Return whether a run has ended so lately that the command which waits for it may still mark it as read."""
         if run.end is None or run.meta.background or self.mark_of(run.run_id) is not None:
@@ -90,19 +115,18 @@ class SeenFile:
         """Whether somebody has written since it was read last; the cost is one look at the file."""
         return self._look() != self._signature
 
-    def read(self, now: str, unread: Callable[[], Iterable[str]]) -> bytes:
-        """Return all marks. One that is missing is begun `now`, an ISO time; one too large begins anew with `unread`.
+    def read(self, now: str) -> bytes:
+        """Return all marks. A file that is missing, or none of ours, is begun `now`, an ISO time.
 
         Where nothing can be written the marks hold for as long as the app is open.
         """
         signature = self._look()
         content = b"" if signature is None else self._content()
-        if not content.startswith(SINCE.encode()) or len(content) > LARGEST:
-            begin = [line(SINCE, now), line(WAITED_SINCE, now)]
-            content = b"".join([*begin, *(line(NEW, run_id) for run_id in unread())])
+        if not content.startswith(SINCE.encode()):
+            content = line(SINCE, now) + line(WAITED_SINCE, now)
             if not self._readonly:
                 try:
-                    files.write_state(self._path, content)
+                    content = self._begin(content)
                 except OSError:
                     return content
             signature = self._look()
@@ -114,6 +138,29 @@ class SeenFile:
             content += line(WAITED_SINCE, self._waited_since)
         self._signature = signature
         return content
+
+    def _begin(self, content: bytes) -> bytes:
+        """Make the file; return its content, which is another one if another app was first. Raises OSError."""
+        files.make_private_directory(os.path.dirname(self._path))
+        try:
+            files.write_new(self._path, content)
+        except FileExistsError:
+            with locked(self._path, os.O_RDONLY):
+                if (there := self._content()).startswith(SINCE.encode()):
+                    return there
+                files.write_whole(self._path, content)
+        return content
+
+    def shorten(self, content: bytes, shorter: bytes) -> None:
+        """Replace what was read by what means the same, and keep the marks that were added since."""
+        if self._readonly or len(shorter) > len(content) // 2:
+            return
+        try:
+            with locked(self._path, os.O_RDONLY):
+                if (there := self._content()).startswith(content):
+                    files.write_whole(self._path, shorter + there[len(content) :])
+        except OSError:
+            return
 
     def add(self, mark: str, run_ids: Iterable[str]) -> None:
         """Append a mark for each of these runs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from textual.widget import Widget
 
 from ..feed.repeater import Repeater
+from .seen import LARGEST
 
 if TYPE_CHECKING:
     from ..feed.bridge import Bridge
@@ -31,6 +33,8 @@ class SharedMarks:
         self._tell = tell
         self._unwritten: list[tuple[str, Sequence[str]]] = []
         """Marks that are still to be kept, in their order."""
+        self._awaits_runs = False
+        """Whether the file is too large, and cannot be shortened before all runs are known."""
         self._working = Repeater(bridge, self._write_and_read, "Read marks stopped")
 
     def begin(self) -> None:
@@ -44,7 +48,8 @@ class SharedMarks:
         self._working.ask()
 
     def _look(self) -> None:
-        if self._file.has_changed or self._run_store.handed_over:
+        may_shorten = self._awaits_runs and self._run_store.is_complete
+        if self._file.has_changed or self._run_store.handed_over or may_shorten:
             self._working.ask()
 
     async def _write_and_read(self) -> None:
@@ -55,7 +60,10 @@ class SharedMarks:
                 self._unwritten.pop(0)
         store = self._run_store
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        unread = tuple(store.unseen | store.unread)
-        content = await self._bridge.call(self._file.read, now, lambda: unread)
+        content = await self._bridge.call(self._file.read, now)
         if changed := store.take_marks(content):
             self._tell(changed)
+        self._awaits_runs = len(content) > LARGEST and not store.is_complete
+        if len(content) > LARGEST and store.is_complete:
+            shorter = store.marks.shortened(tuple(store.runs), time.time())
+            await self._bridge.call(self._file.shorten, content, shorter)

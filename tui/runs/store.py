@@ -70,6 +70,8 @@ class RunStore:
 
     def __init__(self) -> None:
         self._runs: dict[str, RunSnapshot] = {}
+        self.is_complete = False
+        """Whether all runs of the project are in here."""
         self.whole = Totals()
         """Sums over all runs."""
         self.today = Totals()
@@ -137,6 +139,7 @@ class RunStore:
     def apply(self, update: Update) -> None:
         """Take what changed."""
         self._begin_day()
+        self.is_complete = update.complete
         self.asked = []
         for run_id in update.removed:
             self._forget(run_id)
