@@ -16,6 +16,7 @@ from .actions.keys import keymap, with_own_keys
 from .actions.own import own_actions
 from .deck.screen import MainScreen
 from .notices import TOASTS_ON_SCREEN, Notices, Toast
+from .terminal.driver import SleepingDriver
 from .terminal.key_queue import KeyQueueApp
 from .terminal.process import expect_unannounced_stops
 from .terminal.textual_internals import give_captures_encoding, make_room_for_toast
@@ -93,12 +94,17 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
         return wanted if wanted in self.available_themes else DARK.name
 
     def on_mount(self) -> None:
-        expect_unannounced_stops(lambda: self.call_later(self.refresh, layout=True))
+        expect_unannounced_stops(self._take_terminal_again)
         for fault in self._faults:
             text = f"{fault}\n  The default is used."
             self.notify(plain(text), severity="warning", timeout=FAULT_TIMEOUT, markup=False)
         for notice in self._engine.settings.notices:
             self.notify(plain(notice), severity="warning", markup=False)
+
+    def _take_terminal_again(self) -> None:
+        if isinstance(self._driver, SleepingDriver):
+            self._driver.renew()
+        self.call_later(self.refresh, layout=True)
 
     def notify(
         self,

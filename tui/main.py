@@ -111,9 +111,10 @@ def _open_app(
     import_textual()
     from .app import SubdeckApp
     from .terminal.escapes import kept_title
+    from .terminal.restoring import FAULT, kept_terminal
 
     app = SubdeckApp(engine, *(() if beside else run_ids), readonly=readonly, watched=run_ids if beside else ())
-    with kept_title(engine.settings.notifications.title):
+    with kept_title(engine.settings.notifications.title) as parting, kept_terminal(app, parting) as kept:
         farewell = app.run()
     if farewell:
         from ..core.cli.output import drop_unwritten
@@ -122,7 +123,7 @@ def _open_app(
             print(farewell)
         finally:
             drop_unwritten()
-    return 0
+    return kept.code or (0 if app.return_code == 0 else FAULT)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,28 @@ class SleepingDriver(LinuxDriver):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.exit_event = self._end = _FileEvent()
+        self.is_drawing = False
+        """Whether the terminal is set for the app, as far as that has come."""
+
+    def start_application_mode(self) -> None:
+        self.is_drawing = True
+        super().start_application_mode()
+
+    def stop_application_mode(self) -> None:
+        if self._mouse_pixels:
+            self.write("\x1b[?1016l")  # which Textual leaves behind
+        super().stop_application_mode()
+
+    def close(self) -> None:
+        is_written = self._writer_thread is not None and self._writer_thread.is_alive()
+        super().close()  # waits until all is written
+        self.is_drawing = self.is_drawing and not is_written
+
+    def renew(self) -> None:
+        """Set the terminal once more, unless it is lent to another program."""
+        if self._auto_restart and self.is_drawing:
+            self.suspend_application_mode()
+            self.resume_application_mode()
 
     def run_input_thread(self) -> None:
         parser = XTermParser(self._debug)

@@ -80,16 +80,18 @@ class WindowTitle:
 
 
 @contextmanager
-def kept_title(wanted: bool) -> Generator[None]:
-    """Give the window back its own title at the end; written past the app, which is not there before and after."""
+def kept_title(wanted: bool) -> Generator[str]:
+    """Give the window back its own title at the end, by the sequence that is yielded; written past the app, which is
+    not there before and after.
+    """
     terminal = sys.__stderr__
     if not wanted or terminal is None or not terminal.isatty() or not has_title():
-        yield
+        yield ""
         return
     terminal.write(KEEP)
     terminal.flush()
     try:
-        yield
+        yield CLEAR + BRING_BACK
     finally:
         terminal.write(CLEAR + BRING_BACK)
         terminal.flush()

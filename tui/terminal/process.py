@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
 
-def expect_unannounced_stops(repaint: Callable[[], object]) -> None:
-    """Let the handlers of SIGTSTP and SIGCONT, where a driver has set them, act as a pair; alone, SIGCONT repaints."""
+def expect_unannounced_stops(renew: Callable[[], object]) -> None:
+    """Let the handlers of SIGTSTP and SIGCONT, where a driver has set them, act as a pair; alone, SIGCONT has the
+    terminal taken anew by `renew`: after a SIGSTOP a shell has set it for itself.
+    """
     stop, go_on = signal.getsignal(signal.SIGTSTP), signal.getsignal(signal.SIGCONT)
     if not (callable(stop) and callable(go_on)):
         return
@@ -30,7 +32,7 @@ def expect_unannounced_stops(repaint: Callable[[], object]) -> None:
             announced = False
             go_on(number, frame)
         else:
-            repaint()
+            renew()
 
     signal.signal(signal.SIGTSTP, stopped)
     signal.signal(signal.SIGCONT, continued)

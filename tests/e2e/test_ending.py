@@ -1,0 +1,208 @@
+"""However the deck ends, by a signal, an error or hanging, the terminal is as it was before, and the runs continue."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from subdeck.core.demo import playground
+from subdeck.tui.terminal.restoring import SIGNALS
+
+from tests.core.command_line import SUBDECK
+from tests.waiting import wait_until
+
+from .terminal import ESC, KEEP, Pty
+
+MODE = re.compile(rb"\x1b\[\?([0-9;]+)([hl])|\x1b\[([<>])[0-9;]*u")
+QUERY, SUPPORTED = b"\x1b[?2048$p", b"\x1b[?2048;2$y"
+"""Whether the terminal reports its size in the input, and that it does: then mouse reports are in pixels."""
+ON_BEFORE = {b"7", b"25"}
+"""Modes of a terminal that are on at first: lines wrap, and there is a cursor."""
+FAULTS = {
+    "timer": "self.set_timer(0.3, lambda: 1 / 0)",
+    "memory": "self.set_timer(0.3, lambda: bytes(1 << 62))",
+    "exit": "self.set_timer(0.3, lambda: sys.exit(3))",
+    "output": "self.set_timer(0.3, lambda: self._driver.write(5))",
+    "input": "self._driver.process_message = None",
+}
+"""What goes wrong in an app, where in it: in a callback, and in the threads that write and read."""
+HANGS = {"sleep": "time.sleep(600)", "loop": "[None for _ in iter(int, 1)]"}
+PROGRAM = """
+import sys, time
+from subdeck.tui import main
+from subdeck.tui.app import SubdeckApp
+
+mount = SubdeckApp.on_mount
+def on_mount(self):
+    mount(self)
+    {does}
+SubdeckApp.on_mount = on_mount
+sys.argv[1:] = []
+main.program()
+"""
+
+
+class Shell(Pty):
+    """A shell that has started a program and stays on the terminal after it."""
+
+    def __init__(self, argv: Sequence[str], cwd: Path) -> None:
+        super().__init__(["sh", "-c", KEEP, "sh", *argv], cwd)
+        self.before = termios.tcgetattr(self._master)
+
+    @property
+    def pid(self) -> int:
+        shell = str(self._program.pid)
+        return int(Path("/proc", shell, "task", shell, "children").read_text())
+
+    @property
+    def modes(self) -> tuple[set[bytes], int]:
+        """What is switched on, and how often a way to report keys was asked for and not given up."""
+        on, keyboards = set(ON_BEFORE), 0
+        for numbers, switch, keyboard in MODE.findall(self.written):
+            for number in filter(None, numbers.split(b";")):
+                (on.add if switch == b"h" else on.discard)(number)
+            keyboards += {b">": 1, b"<": -1, b"": 0}[keyboard]
+        return on, keyboards
+
+    @property
+    def settings(self) -> list[object]:
+        return termios.tcgetattr(self._master)
+
+    def open(self, shown: bytes = b"repo-scout") -> None:
+        """Wait until the deck is drawn and has set up the terminal, which says of itself that it can do all."""
+        self.until(QUERY)
+        os.write(self._master, SUPPORTED)
+        self.until(b"\x1b[?2048h")
+        self.until(shown)
+        assert {b"1049", b"1003", b"1004", b"1016", b"2004"} <= self.modes[0] and self.modes[1] == 1
+        assert self.before != self.settings
+
+    def assert_restored(self, code: int) -> None:
+        self.until(f"[exit code {code}]".encode())
+        self.assert_as_before()
+        assert self.written.rindex(b"\x1b[?1049l") < self.written.rindex(b"[exit code")
+
+    def assert_as_before(self) -> None:
+        assert (self.before, (ON_BEFORE, 0)) == (self.settings, self.modes)
+
+
+@pytest.fixture
+def shell(shop: Path) -> Iterator[Callable[..., Shell]]:
+    opened: list[Shell] = []
+
+    def start(argv: Sequence[str] = SUBDECK, cwd: Path = shop) -> Shell:
+        opened.append(Shell(argv, cwd))
+        return opened[-1]
+
+    yield start
+    for one in opened:
+        os.close(one._master)
+
+
+ENDING = [
+    *(signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGTERM),
+    *(signal.SIGVTALRM, signal.SIGIO, signal.SIGRTMAX, signal.SIGINT),
+]
+"""By default each ends a process, which can do something before."""
+
+
+def test_each_signal_that_ends_a_process() -> None:
+    """No signal that can be handled is forgotten; what Python ignores, or what tells of a crash, is left as it is."""
+    left = {signal.SIGKILL, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
+    stopping = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+    for number in signal.valid_signals() - left - stopping - set(ENDING):
+        done = subprocess.run(["sh", "-c", f"ulimit -c 0; kill -{int(number)} $$"])
+        assert (done.returncode == -number) == (number in SIGNALS), number
+
+
+@pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
+def test_a_signal(shell: Callable[..., Shell], number: signal.Signals) -> None:
+    """The terminal is restored, and the exit code says which signal it was."""
+    app = shell()
+    app.open()
+    os.kill(app.pid, number)
+    app.assert_restored(128 + number)
+
+
+def test_signals_that_end_nothing(shell: Callable[..., Shell]) -> None:
+    """The deck goes on after those that Python ignores, or that are about something else."""
+    app = shell()
+    app.open()
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGWINCH, signal.SIGCHLD, signal.SIGURG):
+        os.kill(app.pid, number)
+    app.press(b"?")
+    app.until(b"Keys")
+    os.kill(app.pid, signal.SIGTERM)
+    app.assert_restored(128 + signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("hang", "number"), [("sleep", signal.SIGTERM), ("loop", signal.SIGHUP), ("loop", signal.SIGINT)]
+)
+def test_a_hanging_deck(shell: Callable[..., Shell], hang: str, number: signal.Signals) -> None:
+    """A signal restores the terminal although nothing else of the deck is done any more."""
+    does = f"self.set_timer(1, lambda: (self._driver.write('-hangs-'), {HANGS[hang]}))"
+    app = shell([sys.executable, "-P", "-c", PROGRAM.format(does=does)])
+    app.open()
+    app.until(b"-hangs-")
+    os.kill(app.pid, number)
+    app.assert_restored(128 + number)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault(shell: Callable[..., Shell], fault: str) -> None:
+    """An error that ends the deck restores the terminal, and the exit code says that it was none of the user's."""
+    app = shell([sys.executable, "-P", "-c", PROGRAM.format(does=FAULTS[fault])])
+    if fault == "input":
+        app.until(b"repo-scout")
+        app.press(b"x")
+    app.until(b"[exit code ")
+    app.until(b"]\r\n")
+    app.assert_as_before()
+    assert b"[exit code 0]" not in app.written
+
+
+def test_stopped_and_continued(shell: Callable[..., Shell]) -> None:
+    """SIGTSTP restores the terminal, SIGCONT takes it again and draws all of it; so does one after a SIGSTOP."""
+    app = shell()
+    app.open()
+    raw, modes = app.settings, app.modes
+    for stop in (signal.SIGTSTP, signal.SIGSTOP, signal.SIGTSTP):
+        pid = app.pid
+        os.kill(pid, stop)
+        wait_until(lambda pid=pid: ") T " in Path(f"/proc/{pid}/stat").read_text(), "it to be stopped")
+        if stop == signal.SIGTSTP:
+            app.until(b"\x1b[?1049l")
+            app.until(b"\x1b[?1004l")
+            app.assert_as_before()
+        else:
+            termios.tcsetattr(app._master, termios.TCSANOW, app.before)  # as a shell does
+        app._seen = len(app.written)
+        os.kill(pid, signal.SIGCONT)
+        app.until(QUERY)
+        os.write(app._master, SUPPORTED)
+        app.until(b"repo-scout")
+        wait_until(lambda: app.settings == raw, "the settings of the app")
+        app.press(b"?")
+        app.until(b"Keys")
+        app.until(b"\x1b[?2048h") if app.modes != modes else None
+        assert app.modes == modes
+        app.press(ESC)
+    os.kill(app.pid, signal.SIGQUIT)
+    app.assert_restored(128 + signal.SIGQUIT)
+
+
+def test_a_demo_leaves_nothing(shell: Callable[..., Shell]) -> None:
+    """A signal to a demo restores the terminal and removes its directory."""
+    app = shell([*SUBDECK, "demo"])
+    app.open(b"30 running")
+    os.kill(app.pid, signal.SIGTERM)
+    app.assert_restored(128 + signal.SIGTERM)
+    assert not [name for name in os.listdir(os.environ["TMPDIR"]) if playground.PREFIX in name]
