@@ -93,6 +93,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
     where: str = ""
     """The file of the preset; empty for an ad hoc run."""
+    cwd: str = ""
+    """Its directory, where that is one of this machine."""
     model: str = ""
     """`provider/id`; empty where the agent takes its own default."""
     thinking: str | None = None

@@ -537,6 +537,7 @@ class Plan:
         preset = self.preset
         return Wanted(
             where=(preset and preset.path) or "",
+            cwd="" if self.runner is RunnerKind.HOSTS else self.cwd,
             model=self.model.resolved,
             thinking=self.model.thinking,
             tools=self.tools,

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.agents.agent import AgentChoice, Wanted
 from subdeck.core.agents.codex import agent, exec_run, protocol, rollout
+from subdeck.core.agents.codex.own_settings import OwnSettings
 from subdeck.core.agents.codex.permissions import TOOL_NAMES, Permissions, denied_in_part, permissions_of
 from subdeck.core.agents.codex.talk import own_name, settings_of, thread_params
 from subdeck.core.agents.codex.tokens import Tokens
@@ -130,11 +131,12 @@ def test_what_only_the_app_server_can_do(old_codex: agent.CodexAgent) -> None:
 
 def test_context_files(tmp_path: Path) -> None:
     """AGENTS.md is left out where the preset says so, and where its own words take the place of Codex's."""
-    assert {} == settings_of(start(tmp_path).meta)
-    assert {"project_doc_max_bytes": 0} == settings_of(start(tmp_path, context_files=False).meta)
+    trusting = OwnSettings(projects={"/srv/shop": {"trust_level": "trusted"}})
+    assert {} == settings_of(start(tmp_path).meta, trusting)
+    assert {"project_doc_max_bytes": 0} == settings_of(start(tmp_path, context_files=False).meta, trusting)
     replaced = {"system_prompt_path": "system-prompt.md", "prompt_mode": PromptMode.REPLACE}
-    assert {"project_doc_max_bytes": 0} == settings_of(start(tmp_path, **replaced).meta)
-    assert {} == settings_of(start(tmp_path, context_files=True, **replaced).meta)
+    assert {"project_doc_max_bytes": 0} == settings_of(start(tmp_path, **replaced).meta, trusting)
+    assert {} == settings_of(start(tmp_path, context_files=True, **replaced).meta, trusting)
 
 
 def test_project_resources(tmp_path: Path) -> None:
@@ -142,9 +144,9 @@ def test_project_resources(tmp_path: Path) -> None:
     below = tmp_path / "shop" / "below"
     below.mkdir(parents=True)
     (tmp_path / "shop" / ".git").mkdir()
-    params = thread_params(start(tmp_path, project_resources=False, cwd=str(below)), {})
+    params = thread_params(start(tmp_path, project_resources=False, cwd=str(below)), OwnSettings())
     assert {str(below), str(tmp_path / "shop")} == set(params["config"]["projects"])
-    assert ({"include_instructions": False}, "on-request") == (params["config"]["skills"], params["approvalPolicy"])
+    assert {"include_instructions": False} == params["config"]["skills"]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +154,7 @@ def test_project_resources(tmp_path: Path) -> None:
 )
 def test_prompts(tmp_path: Path, mode: PromptMode, field: str) -> None:
     (tmp_path / "system-prompt.md").write_text("You are a scout.")
-    params = thread_params(start(tmp_path, system_prompt_path="system-prompt.md", prompt_mode=mode), {})
+    params = thread_params(start(tmp_path, system_prompt_path="system-prompt.md", prompt_mode=mode), OwnSettings())
     assert "You are a scout." == params[field]
 
 

@@ -14,7 +14,8 @@ from ..login import Login
 from ..model_source import REFRESH, AsksForModels
 from .login import codex_login
 from .models import PROVIDER, asked_models
-from .permissions import TOOL_NAMES, advice, denied_in_part, fault_of_rule, rules_advice
+from .own_settings import READ_ONLY_HERE, OwnSettings
+from .permissions import TOOL_NAMES, advice, denied_in_part, fault_of_rule, permissions_of, rules_advice
 from .program import codex_version, find_codex, found_credentials, home_in
 from .protocol import app_server_problem, may_talk
 
@@ -80,6 +81,7 @@ class CodexAgent(AsksForModels):
             )
         return (
             *advice(wanted.tools),
+            *_of_trust(choice, wanted),
             *rules_advice(wanted.permissions),
             *_of_resources(wanted),
             *_of_exec(choice, wanted),
@@ -100,6 +102,13 @@ class CodexAgent(AsksForModels):
 
     def catalog(self, choice: AgentChoice, first: Listing) -> Catalog | None:
         return Catalog((lambda: first, lambda: self.told(choice)), refresh=REFRESH.format(choice.name), bare=PROVIDER)
+
+
+def _of_trust(choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
+    if not wanted.cwd or permissions_of(wanted.tools).sandbox:
+        return ()
+    own = OwnSettings.of_files(home_in({**os.environ, **choice.env}), wanted.cwd)
+    return (READ_ONLY_HERE,) if own.is_read_only(wanted.cwd) else ()
 
 
 def _of_resources(wanted: Wanted) -> tuple[str, ...]:

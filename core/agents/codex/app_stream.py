@@ -137,6 +137,7 @@ class AppStream(CodexStream):
             self._turn = string(turn.get("id")) or self._turn
         elif self._talk:
             self.say(self._talk.next_request(result))
+            return warning(self._talk.warning(result))
         return []
 
     def _refused(self, error: dict[str, Any]) -> list[Event]:

@@ -8,10 +8,9 @@ from typing import Any, cast
 import msgspec
 
 from ...run.model import PromptMode, RunMeta
-from ...system import files
 from ..child import Command, Start, child_environment, existing, prompt_of
-from ..json_lines import mapping
 from .exec_stream import ExecStream
+from .own_settings import OwnSettings
 from .permissions import permissions_of, servers_config
 from .program import home
 from .rollout import conversation_of, tokens_before
@@ -40,14 +39,15 @@ def set_up(start: Start) -> list[str]:
     """Return the words by which a program of Codex gets the run's sandbox, model and settings."""
     meta = start.meta
     permissions = permissions_of(meta.tools)
-    config: dict[str, Any] = settings_of(meta)
+    own = OwnSettings.of_files(home(), meta.cwd)
+    config: dict[str, Any] = settings_of(meta, own)
     if meta.thinking:
         config["model_reasoning_effort"] = EFFORTS.get(meta.thinking, meta.thinking)
     if meta.system_prompt_path:
         path = existing(os.path.join(start.run_dir, meta.system_prompt_path), "start the run again")
         if meta.prompt_mode == PromptMode.REPLACE:
             config["model_instructions_file"] = path
-    config |= servers_config(meta.tools, _servers(meta.cwd), child_environment(meta))
+    config |= servers_config(meta.tools, own.servers, child_environment(meta))
     words = ["-s", permissions.sandbox] if permissions.sandbox else []
     words += ["-m", own_name(meta.resolved_model)] if meta.resolved_model else []
     for name, value in config.items():
@@ -57,20 +57,6 @@ def set_up(start: Start) -> list[str]:
 
 def _has_words_before_task(meta: RunMeta) -> bool:
     return bool(meta.system_prompt_path) and meta.prompt_mode != PromptMode.REPLACE
-
-
-def _servers(cwd: str) -> dict[str, Any]:
-    """Return the MCP servers that the user and the project have set up for Codex."""
-    import tomllib
-
-    servers: dict[str, Any] = {}
-    for directory in (home(), os.path.join(cwd, ".codex")):
-        try:
-            settings = tomllib.loads(files.read(os.path.join(directory, "config.toml")).decode("utf-8", "replace"))
-        except (OSError, ValueError):
-            continue
-        servers |= mapping(settings.get("mcp_servers"))
-    return servers
 
 
 def _toml(value: object) -> str:

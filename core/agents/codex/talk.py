@@ -14,8 +14,8 @@ from ...run.outcome import FINALIZE_TOOL
 from ...system.files import open_regular
 from ..child import Start, child_environment, existing, prompt_of
 from ..finalize_tool import DESCRIPTION, SCHEMA
-from ..json_lines import mapping
-from .permissions import permissions_of, servers_config
+from .own_settings import READ_ONLY_HERE, OwnSettings, project_paths
+from .permissions import READ_ONLY, permissions_of, servers_config
 
 EFFORTS = {"off": "none"}
 """Words of presets that Codex has another word for; the others are the same."""
@@ -59,18 +59,26 @@ class Talk(Struct, frozen=True):
     def next_request(self, result: dict[str, Any]) -> bytes:
         """Return what follows `initialize`, then what follows `config/read`, each given its result."""
         if "config" in result:
-            return self._open_thread(mapping(mapping(result["config"]).get("mcp_servers")))
+            return self._open_thread(OwnSettings.of_answer(result))
         if "userAgent" not in result and "codexHome" not in result:
             return b""
-        wanted = {"cwd": self._meta.cwd, "includeLayers": False}
+        wanted = {"cwd": self._meta.cwd, "includeLayers": True}
         return encoded({"method": "initialized"}) + request(_CONFIG, "config/read", wanted)
 
-    def _open_thread(self, servers: dict[str, Any]) -> bytes:
-        """Begin or resume a thread; `servers` are those that the settings of Codex name."""
-        params = thread_params(self.start, servers)
+    def warning(self, result: dict[str, Any]) -> str:
+        """Return what a person has to know of the answer to `config/read`, unless the run says so already."""
+        if "config" not in result or permissions_of(self._meta.tools).sandbox or READ_ONLY_HERE in self._meta.warnings:
+            return ""
+        return READ_ONLY_HERE if OwnSettings.of_answer(result).is_read_only(self._meta.cwd) else ""
+
+    def _open_thread(self, own: OwnSettings) -> bytes:
+        """Begin or resume a thread."""
+        params = thread_params(self.start, own)
         if self.start.session_id:
-            resumed = {"threadId": self.start.session_id, "excludeTurns": True}
+            resumed = {"threadId": self.start.session_id, "excludeTurns": True, "cwd": self._meta.cwd}
             return request(_THREAD, "thread/resume", resumed | params)
+        # A new thread is in the directory in which its app-server was started. Told which one it is, Codex (0.169)
+        # would trust it from then on if the thread may write there.
         if not self._meta.keeps_session:
             params["ephemeral"] = True
         if self._meta.finalize:
@@ -94,21 +102,19 @@ def request(number: int, method: str, params: dict[str, Any]) -> bytes:
     return encoded({"id": number, "method": method, "params": params})
 
 
-def thread_params(start: Start, servers: dict[str, Any]) -> dict[str, Any]:
+def thread_params(start: Start, own: OwnSettings) -> dict[str, Any]:
     """Return what a thread is opened with, resumed or not."""
     meta = start.meta
     permissions = permissions_of(meta.tools)
     params: dict[str, Any] = {
-        "cwd": meta.cwd,
-        "config": {**settings_of(meta), **servers_config(meta.tools, servers, child_environment(meta))},
+        "config": {**settings_of(meta, own), **servers_config(meta.tools, own.servers, child_environment(meta))},
     }
     if meta.resolved_model:
         params["model"] = own_name(meta.resolved_model)
     if permissions.sandbox:
         params |= {"sandbox": permissions.sandbox, "approvalPolicy": "never", "approvalsReviewer": "user"}
     elif meta.project_resources is False:
-        # For a project that is not trusted Codex would ask before each command, whatever the user has set.
-        params |= {"approvalPolicy": "on-request", "approvalsReviewer": "user"}
+        params["approvalsReviewer"] = "user"
     if asks_by_rules(meta):
         params |= {"approvalPolicy": "untrusted", "approvalsReviewer": "user"}
     if prompt := system_prompt(start):
@@ -125,25 +131,32 @@ def asks_by_rules(meta: RunMeta) -> bool:
     return bool(asked_tools(meta.permissions))
 
 
-def settings_of(meta: RunMeta) -> dict[str, Any]:
+def settings_of(meta: RunMeta, own: OwnSettings) -> dict[str, Any]:
     """Return the settings of Codex that hold for this run alone, beside those of the user."""
     config = permissions_of(meta.tools).config
     replaced = meta.prompt_mode == PromptMode.REPLACE and bool(meta.system_prompt_path)
     if meta.context_files is False or (meta.context_files is None and replaced):
         config["project_doc_max_bytes"] = 0
     if meta.project_resources is False:
-        config["projects"] = {path: {"trust_level": "untrusted"} for path in _projects(meta.cwd)}
         config["skills"] = {"include_instructions": False}
+    if meta.project_resources is False or not own.has_level(meta.cwd):
+        config |= _untrusted(meta, own)
     return config
 
 
-def _projects(cwd: str) -> list[str]:
-    """Return the directories under which the user may have told Codex to trust the project."""
-    paths = [cwd, os.path.realpath(cwd)]
-    above = paths[1]
-    while above != os.path.dirname(above) and not os.path.lexists(os.path.join(above, ".git")):
-        above = os.path.dirname(above)
-    return list(dict.fromkeys((*paths, above)))
+def _untrusted(meta: RunMeta, own: OwnSettings) -> dict[str, Any]:
+    """Return settings by which a project is not trusted in this run, and nothing else is other than it would be.
+
+    Told a level, whichever it is, Codex may write in the project and asks before each command, unless it is told more.
+    """
+    config: dict[str, Any] = {"projects": {path: {"trust_level": "untrusted"} for path in project_paths(meta.cwd)}}
+    if permissions_of(meta.tools).sandbox:
+        return config
+    if own.is_read_only(meta.cwd):
+        config["sandbox_mode"] = READ_ONLY
+    if not own.has_approval:
+        config["approval_policy"] = "on-request"
+    return config
 
 
 def own_name(model: str) -> str:
