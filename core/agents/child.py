@@ -95,6 +95,10 @@ class Listener(Protocol):
         """Answer what the child asks, by the id of the `Request` that `feed` returned; DENY, where it does not fit."""
         ...
 
+    def denied(self, what: str) -> None:
+        """Take it that a request of the child was denied, or that nobody replied to it."""
+        ...
+
     def close(self) -> None:
         """Say that nothing more will be said: a child that waits finishes as interrupted."""
         ...

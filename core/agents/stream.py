@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ..run.denial import Denials
 from ..run.events import AssistantText, Event, Notice
 from ..run.model import NoticeLevel, Verdict
 from ..run.outcome import StreamFacts
@@ -34,6 +35,8 @@ class OneWay:
 
     def reply(self, request_id: str, verdict: Verdict, text: str) -> None: ...
 
+    def denied(self, what: str) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -51,6 +54,7 @@ class AgentStream(OneWay):
         self._tools: dict[str, float] = {}
         """When each call began."""
         self._replies = bytearray()
+        self._denials = Denials()
 
     @property
     def sentence(self) -> str:
@@ -66,7 +70,20 @@ class AgentStream(OneWay):
         if line.startswith(self.updates.prefixes):
             self.writing.add(self.updates.text(line))
             return []
-        return self.take(line)
+        return self.seen(self.take(line))
+
+    def denied(self, what: str, *, is_told: bool = False) -> None:
+        """Take it that a request was denied; with `is_told` the agent has said already that its call failed."""
+        self._denials.denied(what, is_told=is_told)
+        self.note(denied=self._denials.words)
+
+    def seen(self, events: list[Event]) -> list[Event]:
+        """Take what a line told: a model that is at work after a denial was not ended by it."""
+        for event in events:
+            self._denials.saw(event)
+        if self.facts.denied != self._denials.words:
+            self.note(denied=self._denials.words)
+        return events
 
     def take(self, line: bytes) -> list[Event]:
         """Return the events of a line that is no update."""

@@ -38,13 +38,14 @@ def main(args: Sequence[str]) -> int:
     return run_to_end(lambda: run(args))
 
 
-def run(args: Sequence[str], *, as_json: bool = False, **options: Any) -> int:
+def run(args: Sequence[str], *, as_json: bool = False, strict: bool = False, **options: Any) -> int:
     """Start a run, show its progress on stderr and print its answer on stdout; return the exit code."""
     engine = Engine.open()
     request = _read_request(engine, args, **options)
     with Canceller() as canceller:
         launched = engine.launch((request,), background=False)
-        from .watching import watch  # while the child starts
+        from ..run.describe import result_fields  # while the child starts
+        from .watching import watch
 
         try:
             result, is_read = watch(engine, launched, canceller)
@@ -55,7 +56,7 @@ def run(args: Sequence[str], *, as_json: bool = False, **options: Any) -> int:
             return DELETED_CODE
         try:
             if as_json:
-                document(result)
+                document(result_fields(result))
                 is_read = True
             elif result.status is RunStatus.COMPLETED and result.final_text:
                 pass_on(result.final_text)
@@ -67,10 +68,10 @@ def run(args: Sequence[str], *, as_json: bool = False, **options: Any) -> int:
             show_error(SubdeckError(what, where="stdout", hint=hint), as_json=as_json)
         if is_read:
             mark_read(engine.project.root, (result.run_id,))
-        return exit_code(result.status, result.check)
+        return exit_code(result.status, result.check, result.reason, strict=strict)
 
 
-def start(args: Sequence[str], *, as_json: bool = False, **options: Any) -> int:
+def start(args: Sequence[str], *, as_json: bool = False, strict: bool = False, **options: Any) -> int:
     """Start a run in the background and print its id; return 0 once it has started, or what `run` would if it has ended
     by then.
     """
@@ -87,7 +88,7 @@ def start(args: Sequence[str], *, as_json: bool = False, **options: Any) -> int:
         what = f"the run {started.run_id} was started, but this could not be printed: {reason(error)}"
         hint = f"subdeck status {started.meta.short_id} shows it"
         show_error(SubdeckError(what, where="stdout", hint=hint), as_json=as_json)
-    return worst(launched)
+    return worst(launched, strict=strict)
 
 
 def _print_started(engine: Engine, run: RunSnapshot, *, as_json: bool) -> None:

@@ -31,6 +31,9 @@ EXIT_CODES = {"completed": 0, "failed": 1, "aborted": 3}
 UNCHECKED = 4
 """For a run that completed and whose check did not pass."""
 
+UNVERIFIED = "unverified"
+"""The reason of a run whose program cannot report errors."""
+
 TIMED_OUT = 124
 """The exit code of `timeout(1)`."""
 
@@ -125,16 +128,18 @@ def show_error(error: SubdeckError | OSError, *, as_json: bool) -> None:
         pass  # who would read it has gone
 
 
-def worst(runs: Iterable[RunSnapshot]) -> int:
+def worst(runs: Iterable[RunSnapshot], *, strict: bool = False) -> int:
     """Return the exit code for several runs: a failed one outweighs an aborted one, and that a check that did not pass;
     an unfinished one counts as 0.
     """
-    codes = {exit_code(run.status, run.check) for run in runs}
+    codes = {exit_code(run.status, run.check, run.reason, strict=strict) for run in runs}
     return next((code for code in (EXIT_CODES["failed"], EXIT_CODES["aborted"], UNCHECKED) if code in codes), 0)
 
 
-def exit_code(status: str, check: CheckResult | None) -> int:
-    """Return the exit code for a run; 0 for one that has not ended."""
+def exit_code(status: str, check: CheckResult | None, reason: str | None = None, *, strict: bool = False) -> int:
+    """Return the exit code for a run; 0 for one that has not ended. `strict` fails one whose end is unverified."""
+    if strict and reason == UNVERIFIED:
+        return EXIT_CODES["failed"]
     return EXIT_CODES.get(status, 0) or (UNCHECKED if check and check.failed else 0)
 
 

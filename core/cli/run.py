@@ -9,7 +9,7 @@ import click
 
 from ..agent_kinds import KINDS
 from . import execution
-from .options import Dollars, OneOf, Whole, json_option
+from .options import Dollars, OneOf, Whole, json_option, strict_option
 
 EPILOG = (
     'TASK may be "-" for stdin. A task that begins with "-" goes after "--": subdeck run PRESET -- "-v prints …". '
@@ -55,6 +55,7 @@ _OPTIONS = (
     click.option("--tools", metavar="CSV", help="With --no-preset: the tools the child may use; empty for none."),
     click.option("--prompt", metavar="FILE", help="With --no-preset: a file with the system prompt."),
     click.option("--save-as", metavar="NAME", help="With --no-preset: also save this as a preset of the project."),
+    strict_option,
     json_option,
 )
 

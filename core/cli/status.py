@@ -20,7 +20,7 @@ from ..run.requests import request_fields
 from ..run.snapshot import Queued, Running, RunSnapshot
 from ..text.plain import one_line
 from .listing import listed, rows, show_list, totals
-from .options import Number, json_option, runs_argument
+from .options import Number, json_option, runs_argument, strict_option
 from .output import TIMED_OUT, document, note, say, say_lines, show_error, worst
 
 if TYPE_CHECKING:
@@ -61,8 +61,9 @@ def status(refs: tuple[str, ...], show_all: bool, as_json: bool) -> None:
 @click.command("wait")
 @runs_argument
 @click.option("--timeout", metavar="S", type=Number(MOST_SECONDS), help="Give up after S seconds; the runs continue.")
+@strict_option
 @json_option
-def wait(refs: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
+def wait(refs: tuple[str, ...], timeout: float | None, strict: bool, as_json: bool) -> int:
     """Wait until all these runs have ended.
 
     The exit code is 1 if one failed, else 3 if one was aborted, else 0; 124 if --timeout runs out first. ctrl-C ends
@@ -107,7 +108,7 @@ def wait(refs: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
         unfinished = "1 run has" if len(runs) == 1 else f"{len(open_runs)} of {len(runs)} runs have"
         note(f"subdeck: {unfinished} not ended after {timeout:g} s")
         return TIMED_OUT
-    return worst(runs)
+    return worst(runs, strict=strict)
 
 
 def _why_line(engine: Engine, run: RunSnapshot, result: RunResult | None) -> str:
@@ -165,7 +166,7 @@ def _run_document(engine: Engine, run: RunSnapshot, changes: Changes | None) -> 
         "ahead": state.ahead if isinstance(state, Queued) else None,
         "held": state.held if isinstance(state, Queued) else None,
         "why": _why_line(engine, run, result),
-        "usage": run.usage,
+        "usage": describe.usage_fields(run.usage),
         "attempts": 1 if isinstance(state, Queued) else state.attempt,
         "startedAt": run.started_at,
         "endedAt": end and end.ended_at,

@@ -11,7 +11,7 @@ from msgspec.structs import asdict, replace
 
 from ..errors import BudgetExceeded, SubdeckError, explained
 from ..run.changes import Changes, CheckResult, changes_fields
-from ..run.describe import check_fields, check_words, latest
+from ..run.describe import check_fields, check_words, latest, usage_fields
 from ..run.model import RunMeta, RunReason, RunResult, RunStatus
 from ..run.snapshot import RunSnapshot
 from ..run.tool_policy import left_out
@@ -129,6 +129,7 @@ def rejection(errors: Sequence[ToolError], **more: Any) -> CallResult:
 
 
 _PARTIAL = "Partial findings (the text breaks off: the run ended while it was being written):"
+_UNVERIFIED = "The agent's program cannot report errors, so that this may be one, or break off; check it:"
 _TRUNCATED = "The answer stops at the model's length limit; this is its beginning:"
 
 
@@ -171,6 +172,8 @@ def _changes_line(changes: Changes) -> str:
 def _status_word(result: RunResult) -> str:
     if result.reason is RunReason.TRUNCATED:
         return "TRUNCATED"
+    if result.reason is RunReason.UNVERIFIED:
+        return "UNVERIFIED"
     return "SUCCESS" if result.status is RunStatus.COMPLETED else "ERROR"
 
 
@@ -178,6 +181,8 @@ def _body(result: RunResult) -> str:
     answer = result.final_text or ""
     if result.reason is RunReason.TRUNCATED:
         return f"{_TRUNCATED}\n\n{answer}"
+    if result.reason is RunReason.UNVERIFIED:
+        return f"{_UNVERIFIED}\n\n{answer}"
     if result.status is RunStatus.COMPLETED:
         return answer
     reason = f"{result.status}: {result.reason}"
@@ -232,7 +237,7 @@ def end_fields(run: RunSnapshot, result: RunResult | None, *, limit: int | None 
         "exitCode": result.exit_code,
         "stopReason": result.stop_reason,
         "durationMs": result.duration_ms,
-        "usage": msgspec.to_builtins(result.usage),
+        "usage": usage_fields(result.usage),
         "sessionId": result.child_session_id,
     }
     if result.changes is not None:

@@ -215,7 +215,12 @@ _RUN: Schema = {
     **dict.fromkeys(("preset", "description", "cwd"), _TEXT),
     "worktree": {"type": "object", "properties": {"branch": _TEXT}, "description": "Its changes are there, in cwd."},
     "resolvedModel": _TEXT_OR_NULL,
-    **dict.fromkeys(("reason", "sessionId", "toolsLeftOut", "host"), _TEXT_OR_NULL),
+    **dict.fromkeys(("sessionId", "toolsLeftOut", "host"), _TEXT_OR_NULL),
+    "reason": {
+        **_TEXT_OR_NULL,
+        "description": "Why it ended. unverified: its program cannot report errors, check the answer. denied: a "
+        "request that was denied, or not answered, ended it.",
+    },
     "status": {**_TEXT, "enum": [status.value for status in RunStatus]},
 }
 

@@ -48,6 +48,9 @@ class Listener:
     def reply(self, request_id: str, verdict: Verdict, text: str) -> None:
         self.verdict = verdict, text
 
+    def denied(self, what: str) -> None:
+        """Do nothing: the script of the run knows."""
+
     def close(self) -> None:
         self.is_waiting = False
 

@@ -136,6 +136,10 @@ class RunReason(OpenEnum):
     TRUNCATED = "truncated"
     """The answer stops at the model's length limit."""
     FINALIZED = "finalized"
+    UNVERIFIED = "unverified"
+    """The program cannot report errors, so that its answer may be one; a warning says what is missing."""
+    DENIED = "denied"
+    """A request that was denied, or not answered, ended the turn."""
     MODEL_ERROR = "model_error"
     EMPTY_ANSWER = "empty_answer"
     AGENT_EXIT = "agent_exit"
@@ -164,9 +168,9 @@ class RunReason(OpenEnum):
 
 
 _REASONS = {
-    RunStatus.COMPLETED: "done truncated finalized",
-    RunStatus.FAILED: "model_error empty_answer agent_exit agent_missing start_failed finalize_error finalize_missing "
-    "lost",
+    RunStatus.COMPLETED: "done truncated finalized unverified",
+    RunStatus.FAILED: "denied model_error empty_answer agent_exit agent_missing start_failed finalize_error "
+    "finalize_missing lost",
     RunStatus.ABORTED: "stopped killed cancelled signal timeout max_turns stalled interrupted budget lease",
 }
 STATUS_OF = {RunReason(word): status for status, words in _REASONS.items() for word in words.split()}

@@ -105,6 +105,10 @@ class StreamFacts(Struct, frozen=True):
     """What was wrong with the last such call, where the tool refused it."""
     handing_over: bool = False
     """The last assistant message calls nothing but `subagent_finalize`: no other turn follows, unless it is refused."""
+    denied: str = ""
+    """What was denied, or not answered, in the turn that ended, where nothing of the model came after it."""
+    unverified: bool = False
+    """The program cannot report errors, so that the end of a turn proves nothing."""
     unreadable: int = 0
     """Lines so far that were not events."""
 
@@ -166,6 +170,8 @@ REASONS: dict[RunReason, str] = {
     RunReason.DONE: "the agent finished its answer",
     RunReason.TRUNCATED: "the answer stops at the model's length limit",
     RunReason.FINALIZED: "the agent handed over its result",
+    RunReason.UNVERIFIED: "the agent ended its turn, but its program cannot report errors: check the answer",
+    RunReason.DENIED: "the agent ended its turn after a request was denied or not answered",
     RunReason.MODEL_ERROR: "the model answered with an error",
     RunReason.EMPTY_ANSWER: "the agent finished without writing any text",
     RunReason.AGENT_EXIT: "the agent exited before it had finished",
@@ -216,6 +222,8 @@ def decide(
         reason, message = limit, f"{REASONS[limit]}: {figures}" if figures else REASONS[limit]
     elif signal is not None:
         reason, message = RunReason.SIGNAL, f"its wrapper was ended by {signal}"
+    elif facts.ended is RunReason.INTERRUPTED and facts.denied:
+        reason, message = RunReason.DENIED, plain(facts.denied)
     elif facts.ended is not None:
         reason, message = facts.ended, plain(facts.error_message or REASONS.get(facts.ended, ""))
     elif failure is not None:
@@ -237,6 +245,8 @@ def decide(
 def _finished(facts: StreamFacts, finalize: bool) -> tuple[RunReason, str | None]:
     if facts.stop_reason == "error" or facts.error_message is not None:
         return RunReason.MODEL_ERROR, _model_error(facts)
+    if facts.denied and facts.finalized is None:
+        return RunReason.DENIED, plain(facts.denied)
     if finalize:
         return _handed_over(facts)
     if facts.final_text is None:
@@ -247,7 +257,7 @@ def _finished(facts: StreamFacts, finalize: bool) -> tuple[RunReason, str | None
         return RunReason.EMPTY_ANSWER, "the agent finished without writing any text"
     if facts.stop_reason == "length":
         return RunReason.TRUNCATED, None
-    return RunReason.DONE, None
+    return RunReason.UNVERIFIED if facts.unverified else RunReason.DONE, None
 
 
 def _handed_over(facts: StreamFacts) -> tuple[RunReason, str | None]:

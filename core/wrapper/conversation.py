@@ -322,6 +322,10 @@ class Conversation:
     def _record(
         self, request: Request, number: str, verdict: Verdict, *, by: str, rule: str, text: str = "", message: str = ""
     ) -> None:
+        subject = subject_of(request, cwd=self._meta.cwd)
+        if verdict is Verdict.DENY and self._stream is not None:
+            why = text if by == BY_TIMEOUT else ""
+            self._stream.denied(": ".join(filter(None, (why, f"{request.tool_name} {subject}".strip()))))
         self._records.event(
             Decision(
                 request=number,
@@ -330,7 +334,7 @@ class Conversation:
                 by=by,
                 rule=rule,
                 tool_name=request.tool_name,
-                subject=subject_of(request, cwd=self._meta.cwd),
+                subject=subject,
                 message=message,
             )
         )

@@ -265,6 +265,9 @@ class Hand:
         else:
             self._finishes = True
 
+    def denied(self, what: str) -> None:
+        """Do nothing: a denial ends nothing here."""
+
     def close(self) -> None:
         """Take it that nobody says anything more."""
         self._finishes = True

@@ -152,7 +152,7 @@ def _run(
         facts = _together(facts, attempt.facts)
         if conversation.is_wanted and not attempt.is_over:
             continue
-        if outcome.reason is not RunReason.FINALIZE_MISSING or start.attempt >= meta.max_attempts:
+        if not _lacks_result(meta, outcome) or start.attempt >= meta.max_attempts:
             break
         if last := attempt.outcome_without_another():
             outcome = last
@@ -272,6 +272,11 @@ def result_of(
         ended_at=paths.now_iso(),
         duration_ms=duration_ms,
     )
+
+
+def _lacks_result(meta: RunMeta, outcome: Outcome) -> bool:
+    """Whether the child should be asked once more for its result."""
+    return outcome.reason is RunReason.FINALIZE_MISSING or (meta.finalize and outcome.reason is RunReason.DENIED)
 
 
 def _payload(facts: StreamFacts) -> tuple[Finalized | None, str]:

@@ -133,6 +133,7 @@ class ClaudeStream(AgentStream):
                 return [warning("the model {} is not available now, and {} answers instead".format(*models))]
             case "permission_denied":
                 tool, why = own_name(string(fields.get("tool_name"))), string(fields.get("message"))
+                self.denied(one_line(tool, 100), is_told=True)
                 return [warning(f"a call of {tool} was denied: {one_line(why.partition(' IMPORTANT:')[0], 300)}")]
             case "compact_boundary":
                 return [Notice(level=NoticeLevel.INFO, text="the conversation was compacted")]

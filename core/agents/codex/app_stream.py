@@ -91,7 +91,7 @@ class AppStream(CodexStream):
         if self._talk and self.is_stdin_done:
             return []  # a turn that Codex begins by itself, while it is told to go
         if not line.startswith(self.updates.prefixes):
-            return self.take(line)
+            return self.seen(self.take(line))
         if self._is_ours(line) and (text := self.updates.text(line)):
             self.writing.add(text)
         return []

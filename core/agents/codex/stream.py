@@ -73,8 +73,10 @@ class CodexStream(AgentStream):
         result = tool_result(item, call.tool_name, self.tool_ended(call.tool_call_id))
         if call.tool_name == FINALIZE_TOOL and item.get("type") == "dynamicToolCall":
             self._handed_in(mapping(item.get("arguments")), result.is_error)
-        denied = warning(f"{call.tool_name} was denied: {result.content}") if _was_denied(item, result.content) else []
-        return [*started, result, *denied]
+        if not _was_denied(item, result.content):
+            return [*started, result]
+        self.denied(one_line(call.tool_name, 100), is_told=True)
+        return [*started, result, *warning(f"{call.tool_name} was denied: {result.content}")]
 
     def _handed_in(self, payload: dict[str, Any], is_error: bool) -> None:
         if is_error:
