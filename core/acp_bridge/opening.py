@@ -89,7 +89,7 @@ class Opening:
             if answer.get("id") != number or "method" in answer:
                 self._others += line
             elif "error" in answer:
-                raise Refused(members(answer["error"]).get("message") or method)
+                raise Refused(words_of(members(answer["error"])) or method)
             else:
                 return members(answer.get("result"))
 
@@ -117,6 +117,14 @@ class Opening:
             self._said += data
         line, self._said = self._said[: end + 1], self._said[end + 1 :]
         return line
+
+
+def words_of(error: dict[str, Any]) -> str:
+    """Return the message of an error with the details that some agents put beside it."""
+    message, data = error.get("message"), error.get("data")
+    details = members(data).get("details") or members(data).get("message") or data
+    words = [text for text in (message, details) if isinstance(text, str) and text.strip()]
+    return words[0] if len(words) == 2 and words[1] in words[0] else ": ".join(words)
 
 
 def _mapping(line: bytes) -> dict[str, Any]:

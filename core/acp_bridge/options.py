@@ -36,7 +36,9 @@ def choose(opening: Opening, category: str, wanted: str) -> None:
         offered = ", ".join(values[:SHOWN]) + ("…" if len(values) > SHOWN else "")
         raise OptionError(f'the agent has no {noun} "{" or ".join(names)}"; it offers {offered}')
     session = {"sessionId": opening.session["sessionId"]}
-    if option is None:
+    if option is None and category == "model":
+        opening.ask("session/set_model", **session, modelId=value)
+    elif option is None:
         opening.ask("session/set_mode", **session, modeId=value)
     else:
         answer = opening.ask("session/set_config_option", **session, configId=option, value=value)
@@ -45,15 +47,26 @@ def choose(opening: Opening, category: str, wanted: str) -> None:
 
 
 def _offered(session: dict[str, Any], category: str) -> tuple[str | None, tuple[str, ...]]:
-    """Return the id of the option of a category, None for the older form of modes, which is none; and its values."""
+    """Return the id of the option of a category, None for the older form of modes and models, which is none; and its
+    values.
+    """
     found: tuple[str | None, tuple[str, ...]] = (None, ())
     if category == "mode":
         modes = items(members(session.get("modes")).get("availableModes"))
         found = (None, tuple(name for mode in modes if isinstance(name := members(mode).get("id"), str)))
+    if category == "model":
+        found = (None, tuple(models_of(session)))
     for option in map(members, items(session.get("configOptions"))):
         if option.get("type") == "select" and option.get("category") == category and isinstance(option.get("id"), str):
             found = (option["id"], tuple(_values(option.get("options"))))
     return found
+
+
+def models_of(session: dict[str, Any]) -> Iterator[str]:
+    """Yield the ids of the models of the older form."""
+    for model in items(members(session.get("models")).get("availableModels")):
+        if isinstance(name := members(model).get("modelId"), str):
+            yield name
 
 
 def _match(wanted: str, values: Iterable[str]) -> str | None:

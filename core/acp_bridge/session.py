@@ -18,7 +18,7 @@ from acp.connection import StreamDirection, StreamEvent
 from acp.schema import AllowedOutcome, DeniedOutcome, PermissionOption, RequestPermissionResponse
 
 from .dialogue import Asking, Dialogue
-from .opening import CHUNK, PROMPT, PROMPT_ID, Opening, Refused, end, write_out
+from .opening import CHUNK, PROMPT, PROMPT_ID, Opening, Refused, end, words_of, write_out
 from .wishes import Wishes
 
 LARGEST_LINE = 64 * 1024 * 1024
@@ -50,7 +50,7 @@ async def go_on(wishes: Wishes, agent: Popen[bytes], opening: Opening, said: byt
         else:
             await connection.prompt(session_id, [])
     except RequestError as error:
-        raise Refused(str(error)) from error
+        raise Refused(words_of({"message": str(error), "data": error.data})) from error
     finally:
         writer.has_prompted.set()
         writer.close()

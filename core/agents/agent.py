@@ -109,6 +109,10 @@ class Wanted(Struct, frozen=True, kw_only=True):
     talk: bool = False
     """Whether its child takes messages and asks while it runs."""
     permissions: Permissions | None = None
+    spends: tuple[str, ...] = ()
+    """Those of `budget` and `max_tokens` that call or preset set."""
+    caps: tuple[str, ...] = ()
+    """Those that only the settings set."""
 
 
 class Agent(Protocol):

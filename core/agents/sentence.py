@@ -4,6 +4,8 @@ it.
 
 from __future__ import annotations
 
+import msgspec
+
 from .json_lines import unescaped
 
 WHOLE_LIMIT = 1024 * 1024
@@ -36,6 +38,11 @@ class Sentence:
             self._cut += len(escaped)
         else:
             self._escaped += escaped
+
+    def add_text(self, text: str) -> None:
+        """Take new text that is not escaped."""
+        if text:
+            self.add(msgspec.json.encode(text)[1:-1])
 
     def clear(self) -> None:
         """Forget it: the message has ended, or another one begins."""

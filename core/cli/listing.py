@@ -82,7 +82,7 @@ def rows(runs: Sequence[RunSnapshot]) -> list[str]:
                 run.meta.description or run.meta.task,
                 describe.doing(run, DOING) if silence is None else describe.doing_silently(run, silence, DOING),
                 describe.elapsed(run, now),
-                describe.tokens(run.usage.tokens),
+                describe.tokens_used(run.usage),
             )
             for run in runs
             for silence in (run.silence(clock),)

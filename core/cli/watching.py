@@ -128,7 +128,8 @@ def place_line(run: RunSnapshot) -> str:
 
 
 def _closing(run: RunSnapshot, result: RunResult) -> list[str]:
-    tokens = f", {describe.tokens(run.usage.tokens)} tokens" if run.usage.tokens else ""
+    has_used = run.usage.tokens or run.usage.uncounted
+    tokens = f", {describe.tokens_used(run.usage)} tokens" if has_used else ""
     elapsed = describe.elapsed(run, datetime.now(UTC))
     lines = [f"{describe.state(run)} ({result.reason}) {run.meta.short_id} after {elapsed}{tokens}"]
     if result.error_message:

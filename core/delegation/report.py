@@ -147,6 +147,7 @@ def details_of(
     description of the preset; the preset's name stands for a missing one.
     """
     meta, usage = run.meta, run.usage if result is None else result.usage
+    is_unknown = usage.uncounted > 0 and not usage.tokens
     return AgentDetails(
         agent_id=meta.run_id,
         display_name=one_line(display_name) or meta.title,
@@ -157,8 +158,8 @@ def details_of(
         entries=timeline and timeline.entries,
         entries_total=timeline.total if timeline and timeline.total > len(timeline.entries) else None,
         tool_uses=usage.tool_uses if timeline is None else timeline.tool_uses,
-        tokens=tokens_text(usage.tokens),
-        tokens_usage=TokensUsage(usage.input, usage.output, usage.tokens) if run.has_ended else None,
+        tokens="?" if is_unknown else tokens_text(usage.tokens) + "+" * bool(usage.uncounted),
+        tokens_usage=TokensUsage(usage.input, usage.output, usage.tokens) if run.has_ended and not is_unknown else None,
         turn_count=usage.turns,
         max_turns=meta.limits.max_turns,
         duration_ms=_duration_ms(run, now),

@@ -85,6 +85,10 @@ DEMO_REFUSAL = UsageError(
 )
 
 
+SPENT = ("budget", "max_tokens")
+"""The limits of what a run uses."""
+
+
 class PlannedRun(Struct, frozen=True):
     """A run of which nothing exists yet."""
 
@@ -487,7 +491,7 @@ class Plan:
         """What ends the run from outside, and which limits of the preset have no effect."""
         request, preset = self._request, self.preset
         wanted = preset.limits if preset else Limits()
-        for name in ("budget", "max_tokens"):
+        for name in SPENT:
             asked, usual = getattr(request, name), getattr(wanted, name)
             if asked is not None and not (request.only_lowers and usual is not None and usual < asked):
                 wanted = replace(wanted, **{name: asked})
@@ -550,7 +554,15 @@ class Plan:
             max_turns=self.limits[0].max_turns,
             talk=self.talk,
             permissions=self.permissions,
+            spends=tuple(name for name in SPENT if name in self._set_here),
+            caps=tuple(name for name in SPENT if getattr(self.limits[0], name) and name not in self._set_here),
         )
+
+    @property
+    def _set_here(self) -> frozenset[str]:
+        """The limits of `SPENT` that call or preset set."""
+        asked = (self._request, *((self.preset.limits,) if self.preset else ()))
+        return frozenset(name for name in SPENT if any(getattr(each, name) is not None for each in asked))
 
     @cached_property
     def max_attempts(self) -> int:

@@ -17,7 +17,7 @@ from .describe import (
     checking_words,
     elapsed,
     state,
-    tokens,
+    tokens_used,
 )
 from .model import RunReason
 from .snapshot import RunSnapshot
@@ -55,7 +55,7 @@ def facts(side: Side, now: datetime) -> dict[str, str]:
         "cost": money(run.usage.cost, run.usage.unpriced),
         "time": elapsed(run, now),
         "turns": str(run.usage.turns) if run.usage.turns else NOTHING,
-        "tokens": tokens(run.usage.tokens),
+        "tokens": tokens_used(run.usage),
         "model": one_line(run.meta.resolved_model or run.meta.requested_model, 60) or NOTHING,
         "changes": _changes(side.changes, run),
     }

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 from msgspec.structs import asdict
 
 from ..paths import EVENTS
 from ..text.plain import one_line, shortened
 from .changes import CheckResult
-from .model import Limits, Permissions, PromptMode, RunReason, RunStatus, Usage, WaitsFor, newer_schema
+from .model import Limits, Permissions, PromptMode, RunReason, RunResult, RunStatus, Usage, WaitsFor, newer_schema
 from .place import PlaceState
 from .prices import dollars
 from .requests import request_line
@@ -383,6 +384,28 @@ def moment(iso: str) -> datetime | None:
     if not 1970 <= read.year <= 9000:
         return None
     return read if read.tzinfo else read.replace(tzinfo=UTC)
+
+
+def tokens_used(usage: Usage) -> str:
+    """`3.2k`, a dash for nothing yet; `?` and `3.2k+` where the agent has not told all."""
+    if not usage.uncounted:
+        return tokens(usage.tokens)
+    return tokens(usage.tokens) + AND_MORE if usage.tokens else UNKNOWN
+
+
+def usage_fields(usage: Usage) -> dict[str, Any]:
+    """Return what JSON has of what was used; what no agent told is null, never 0."""
+    fields: dict[str, Any] = msgspec.to_builtins(usage)
+    if usage.uncounted and not usage.tokens:
+        fields |= dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"))
+    if usage.unpriced and usage.cost <= 0:
+        fields["cost"] = None
+    return fields
+
+
+def result_fields(result: RunResult) -> dict[str, Any]:
+    """Return what JSON has of a result."""
+    return {**msgspec.to_builtins(result), "usage": usage_fields(result.usage)}
 
 
 def tokens(count: int) -> str:

@@ -130,6 +130,8 @@ class UsageReported(_Event, frozen=True, kw_only=True, tag="usage"):
     """False where the agent has told no price, or tells it later in a sum."""
     estimated: bool = False
     """Whether the cost is by the user's table, as the agent has told none."""
+    counted: bool = True
+    """False where the agent has not told all tokens that were used, or none at all."""
 
 
 class Retry(_Event, frozen=True, kw_only=True, tag="retry"):

@@ -54,7 +54,8 @@ UNCOUNTED_STOPS = frozenset({"error", "compaction", NESTED})
 def add_usage(total: Usage, event: UsageReported) -> Usage:
     """Add one assistant message to a run's sums; whoever folds events counts turns as the wrapper does."""
     tokens = event.input + event.output + event.cache_read + event.cache_write
-    unpriced = total.unpriced + tokens * (not event.priced)
+    unknown = max(tokens * (not event.priced), int(not event.counted))
+    unpriced = total.unpriced + unknown
     is_sum = event.priced and event.stop_reason == NESTED
     before = max(0.0, total.cost - total.estimated) if is_sum else total.cost
     return Usage(
@@ -67,6 +68,7 @@ def add_usage(total: Usage, event: UsageReported) -> Usage:
         tool_uses=total.tool_uses,
         unpriced=0 if is_sum else min(unpriced, LARGEST),
         estimated=0.0 if is_sum else min(total.estimated + event.cost * event.estimated, LARGEST),
+        uncounted=total.uncounted + (not event.counted),
     )
 
 

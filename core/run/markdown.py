@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from ..text.plain import one_line, plain
-from .describe import clock, cost_words, moment, state, tokens, unreadable_lines, whereabouts
+from .describe import clock, cost_words, moment, state, tokens_used, unreadable_lines, whereabouts
 from .edits import diff_of, diff_text
 from .events import (
     AssistantText,
@@ -120,7 +120,7 @@ def _facts(run: RunSnapshot, result: RunResult | None) -> Iterator[tuple[str, st
     yield "took", clock(end.duration_ms / 1000) if end and end.duration_ms is not None else ""
     yield (
         "tokens",
-        f"{tokens(usage.tokens)} (input {usage.input}, output {usage.output}, cache read {usage.cache_read}, "
+        f"{tokens_used(usage)} (input {usage.input}, output {usage.output}, cache read {usage.cache_read}, "
         f"cache write {usage.cache_write}), {usage.turns} turns, {usage.tool_uses} tool calls",
     )
     yield "cost", cost_words(usage)

@@ -137,6 +137,8 @@ class Usage(Struct, frozen=True, rename="camel"):
     """Tokens of which nobody has told a price: `cost` is without them."""
     estimated: Cost = 0.0
     """How much of `cost` is by the user's table, where the agent may still tell it."""
+    uncounted: Whole = 0
+    """Messages of which the agent has not told all tokens: sums are without these."""
 
     @property
     def tokens(self) -> int:

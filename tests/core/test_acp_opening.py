@@ -118,6 +118,16 @@ def test_a_mode_is_chosen(written: list[bytes]) -> None:
     assert {"sessionId": "s1", "modeId": "auto"} == told["sent"]["params"]
 
 
+def test_a_model_is_chosen_in_the_older_form(written: list[bytes]) -> None:
+    """gemini lists its models beside its modes; what it does not list is refused with what it does."""
+    models = {"availableModels": [{"modelId": "auto"}, {"modelId": "gemini-2.5-pro"}, 7]}
+    chosen("model", "google/gemini-2.5-pro", {"sessionId": "s1", "models": models}, {"result": {}})
+    told = json.loads(next(line for line in b"".join(written).splitlines() if b"set_model" in line))
+    assert {"sessionId": "s1", "modelId": "gemini-2.5-pro"} == told["sent"]["params"]
+    with pytest.raises(OptionError, match=re.escape('"other"; it offers auto, gemini-2.5-pro')):
+        chosen("model", "other", {"sessionId": "s1", "models": models})
+
+
 def test_the_first_mode_that_there_is(written: list[bytes]) -> None:
     """Of several modes the first one that the agent has is chosen."""
     chosen("mode", "plan,auto,read-only", {"sessionId": "s1", "modes": MODES}, {"result": {}})

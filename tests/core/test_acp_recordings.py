@@ -17,7 +17,10 @@ from subdeck.core.run.outcome import FINALIZE_TOOL, ChildExit, Outcome, decide
 from tests.replay import RECORDINGS
 
 ACP = RECORDINGS / "acp"
-CASES = sorted(str(file.parent.relative_to(ACP)) for file in ACP.glob("*/*/exit.txt"))
+CASES = sorted(
+    str(file.parent.relative_to(ACP)) for agent in ("claude", "codex") for file in ACP.glob(f"{agent}/*/exit.txt")
+)
+"""Of the agents for Claude Code and Codex; others are in `test_acp_programs.py`."""
 
 HANDED = {"status": "SUCCESS", "result": "The answer"}
 IN_CODEX = {"server": "subdeck", "tool": FINALIZE_TOOL, "arguments": HANDED}

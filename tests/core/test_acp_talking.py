@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from subdeck.core.agents.acp.talking import TalkingStream
-from subdeck.core.run.events import Decision, Event, Interrupted, Message, Request
+from subdeck.core.run.events import Decision, Event, Interrupted, Message, Request, UsageReported
 from subdeck.core.run.model import MessageState, RequestKind, RunReason, Verdict
 from subdeck.core.run.outcome import FINALIZE_TOOL, decide
 
@@ -114,7 +114,8 @@ def test_an_interrupted_child_waits_for_what_is_said_next(working: TalkingStream
     working.interrupt(stays=True)
     working.interrupt(stays=True)
     assert [{"cancel": True}] == said(working)
-    assert [Interrupted] == [type(event) for event in fed(working, ended(2, "cancelled"))]
+    events = fed(working, ended(2, "cancelled"))
+    assert [UsageReported, Interrupted] == [type(event) for event in events]  # it told nothing of what that turn used
     assert (True, False, None) == (working.is_waiting, working.is_stdin_done, working.finished_after)
     working.tell("m", "Go on.")
     assert ([{"prompt": ["Go on."]}], False) == (said(working), working.is_waiting)

@@ -159,7 +159,10 @@ def test_a_parent_sets_amounts() -> None:
 
 def test_a_budget_needs_a_price(project_dir: Path) -> None:
     """An agent that tells none is refused, unless its price is known or tokens are limited."""
-    acp = {"robot": {"command": ["true"], "kind": "acp"}}
+    program = project_dir / "qwen"  # which tells its tokens with each request, and no price
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    acp = {"robot": {"command": [str(program)], "kind": "acp"}}
     asked = request("x", agent="robot", budget=1.0, model="acme/x")
 
     def problems(asked: RunRequest, **settings: Any) -> list[str]:

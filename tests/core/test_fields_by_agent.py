@@ -149,7 +149,7 @@ CASES: dict[str, dict[str, str]] = {
     "permissions: {ask: ['bash(make *)']}": {"": ASKED, "codex acp": WARNED, "codex-exec": REFUSED},
     "permissions: {ask: [read]}": {"": ASKED, "codex codex-exec acp": REFUSED},
     "budget: 5": {"": OURS, "codex codex-exec acp": REFUSED},
-    "max_tokens: 5": {"": OURS},
+    "max_tokens: 5": {"": OURS, "acp": REFUSED},
     "max_turns: 5": {"": OURS, "codex-exec acp": REFUSED},
 }
 """By field: what becomes of it, for all agents but those that are named."""

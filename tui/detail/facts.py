@@ -249,7 +249,8 @@ def _problems(run: RunSnapshot, result: RunResult | None, unreadable: int) -> Fa
 def usage_words(usage: Usage) -> str:
     """`12,345 tokens in 8 turns, 14 tool calls, $0.0312`; `…, cost unknown: the agent gave no price`."""
     cost = cost_words(usage)
-    words = f"{usage.tokens:,} tokens in {_turns_words(usage)}"
+    counted = "an unknown number of" if usage.uncounted and not usage.tokens else f"{usage.tokens:,}"
+    words = f"{'at least ' if usage.uncounted and usage.tokens else ''}{counted} tokens in {_turns_words(usage)}"
     return ", ".join(filter(None, (words, cost if usage.cost > 0 else cost and f"cost {cost}")))
 
 

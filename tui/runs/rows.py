@@ -6,7 +6,18 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.run.describe import FOREIGN, NOTHING, age, doing, doing_silently, elapsed, known_cost, state, tokens
+from ...core.run.describe import (
+    FOREIGN,
+    NOTHING,
+    age,
+    doing,
+    doing_silently,
+    elapsed,
+    known_cost,
+    state,
+    tokens,
+    tokens_used,
+)
 from ...core.run.model import RunnerKind, RunStatus
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
@@ -170,7 +181,7 @@ _TEXTS: dict[Column, Callable[[RunSnapshot, RowFlags, Layout], str]] = {
     Column.HOST: _host,
     Column.AGE: lambda _, __, ___: "",
     Column.ELAPSED: lambda _, __, ___: "",
-    Column.TOKENS: lambda run, _, __: tokens(run.usage.tokens),
+    Column.TOKENS: lambda run, _, __: tokens_used(run.usage),
     Column.COST: lambda run, _, __: known_cost(dollars(run.usage.cost), run.usage.unpriced),
     Column.CHANGES: lambda run, flags, _: run.changes.figure if run.changes else flags.changed,
     Column.AGENT: _agent,

@@ -17,6 +17,7 @@ from ..model_source import REFRESH, AsksForModels
 from ..program import executable
 from .models import asked
 from .modes import READ_ONLY_MODES, SHOWN, read_only_mode
+from .programs import Program, program_in
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ LOOKING = READERS | {"bash"}
 """A list of these alone puts the agent into a mode of `READ_ONLY_MODES`, as a denial of the writers does."""
 ASKING_S = 30.0
 """How long an agent may take to tell its modes before a launch."""
+_LATE = "reports what it used only when a turn has ended"
 SAME_CALL_S = 10.0
 """How long its failure to do so counts: each of several tasks that are launched together would wait for it again."""
 
@@ -73,7 +75,8 @@ class AcpAgent(AsksForModels):
         return False  # it is taken by name only: which models it has is not known before it runs
 
     def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
-        if problem := _problem(wanted) or self._mode_problem(choice, wanted):
+        program = program_in(choice.command)
+        if problem := _problem(wanted) or _unreported(program, wanted) or self._mode_problem(choice, wanted):
             field, what, hint = problem
             raise UsageError(f"{field}: {choice.name} {what}", where=wanted.where or field, hint=hint)
         advice: list[str] = []
@@ -88,6 +91,10 @@ class AcpAgent(AsksForModels):
             elif wanted.tools.policy is ToolPolicy.DENY or "bash" in _listed(wanted):
                 told = f"{choice.name} runs in its read-only or plan mode, in which it may refuse to use bash"
                 advice.append(f"{_field(wanted)}: {told}")
+        if wanted.caps and not program.tells_usage:
+            advice.append(
+                f"{' and '.join(wanted.caps)} of the settings: {choice.name} {_LATE}, so they cannot end a turn"
+            )
         if wanted.context_files is not None:
             advice.append("context_files: which files of the directory it reads is the agent's own affair")
         return tuple(advice)
@@ -159,6 +166,16 @@ def _is_read_only(wanted: Wanted) -> bool:
         return bool(tools.excluded) and WRITERS.issuperset(tools.excluded)
     listed = _listed(wanted)
     return tools.policy is not ToolPolicy.AGENT and LOOKING.issuperset(listed) and not READERS.isdisjoint(listed)
+
+
+def _unreported(program: Program, wanted: Wanted) -> tuple[str, str, str] | None:
+    """Return field, sentence and way out for what the program leaves out of its reports, or of what it takes."""
+    if wanted.spends and not program.tells_usage:
+        return wanted.spends[0], f"{_LATE}, so that no limit of it could end a turn", "use timeout, or another agent"
+    if wanted.finalize and not program.takes_servers:
+        what = "does not offer our tool for the result to its model"
+        return "finalize", what, "remove finalize: the answer is the last message"
+    return None
 
 
 def _problem(wanted: Wanted) -> tuple[str, str, str] | None:

@@ -29,7 +29,7 @@ def asked(choice: AgentChoice, timeout: float) -> tuple[Sequence[Model], Sequenc
         last = answer.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2].removeprefix("Error: ")
         raise refused(choice, last or f"it ended with exit code {answer.code}")
     results = [mapping(mapping(decode(line)).get("result")) for line in answer.stdout.splitlines()]
-    models = _last_option(results, "model")
+    models = _last_option(results, "model") or _older_models(results)
     modes = [string(mode.get("id")) for one in results for mode in _modes(one)]
     modes += [string(value.get("value")) for value in _flat(_last_option(results, "mode"))]
     return tuple(_models(models, choice.name)), tuple(dict.fromkeys(filter(None, modes)))
@@ -39,6 +39,13 @@ def _last_option(results: Sequence[dict[str, Any]], category: str) -> object:
     """Return the values of the option of a category as they were told last; None where there is none."""
     options = [option for one in results for option in map(mapping, items(one.get("configOptions")))]
     return next((option.get("options") for option in reversed(options) if option.get("category") == category), None)
+
+
+def _older_models(results: Sequence[dict[str, Any]]) -> object:
+    """Return the models of the older form, as values of an option."""
+    listed = [items(mapping(one.get("models")).get("availableModels")) for one in results]
+    last = [models for models in listed if models][-1:]
+    return [{"value": string(mapping(model).get("modelId"))} for models in last for model in models]
 
 
 def _modes(result: dict[str, Any]) -> Iterator[dict[str, Any]]:

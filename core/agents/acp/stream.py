@@ -31,6 +31,9 @@ from ..diffs import diff_of_claude, diff_of_texts
 from ..finalize_tool import NAMES, SERVER
 from ..json_lines import amount, count, decode, error_words, items, joined_text, mapping, string
 from ..stream import AgentStream
+from .notes import EMPTY, Notes
+from .programs import OTHER, program_named
+from .tokens import Tokens, reports_nothing
 
 WITHOUT_IDS = frozenset({"@agentclientprotocol/codex-acp"})
 """Agents whose messages have ids, so that a text without one is no message but a warning of theirs."""
@@ -97,9 +100,12 @@ class AcpStream(AgentStream):
         """What the agent was asked, by the ids of the requests, where that was written down."""
         self._last_answered: object = ""
         """The id of the request of ours that was answered last: its answer may stand before it."""
-        self._cost: float | None = None
-        """Of the session so far; None where it was not told in dollars."""
-        self._told_cost = 0.0
+        self._program = OTHER
+        self._notes = Notes(self.writing)
+        """What comes of a program that mixes its own words into the answer."""
+        self._tokens = Tokens()
+        self._doubts: list[str] = []
+        """What speaks against the end of this turn, as the rest of a sentence about the program."""
         self._warning = ""
         """The last text of the agent that is no message."""
         self._is_broken = False
@@ -170,8 +176,11 @@ class AcpStream(AgentStream):
         """Take a prompt, perhaps a further one: then the end of the turn before was not the end."""
         self.finished_after = None
         self._is_broken = False
+        self._notes.begin()
+        self._doubts.clear()
+        self._tokens.begin()
         self._tools.clear()
-        self.note(finished=False, ended=None, stop_reason=None, error_message=None)
+        self.note(finished=False, ended=None, stop_reason=None, error_message=None, unverified=False)
 
     def _asked_for(self, key: object, params: dict[str, Any]) -> list[Event]:
         """Take a question of the agent: whether a call may be made."""
@@ -179,8 +188,9 @@ class AcpStream(AgentStream):
         events = self._call_came(mapping(params.get("toolCall")), is_asked=True)
         call = self._calls.get(call_id, Call())
         options = map(mapping, items(params.get("options")))
+        about = one_line(string(call.args.get("command")) or call.title, 120)
         self._asked[key] = _Question(
-            f"{call.name} {one_line(call.title, 120)}".strip() or "a call",
+            f"{call.name} {about}".strip() or "a call",
             frozenset(
                 option
                 for each in options
@@ -197,11 +207,13 @@ class AcpStream(AgentStream):
         question = self._asked.pop(key, None)
         if question is None or string(outcome.get("optionId")) in question.allowing:
             return []
+        self.denied(question.about)
         return [_warning(f"denied: {question.about}")]
 
     def _answered(self, result: dict[str, Any]) -> list[Event]:
         if "agentCapabilities" in result or "protocolVersion" in result:
-            self._needs_ids = string(mapping(result.get("agentInfo")).get("name")) in WITHOUT_IDS
+            name = string(mapping(result.get("agentInfo")).get("name"))
+            self._needs_ids, self._program = name in WITHOUT_IDS, program_named(name)
         if session_id := string(result.get("sessionId")):
             self.note(session_id=session_id)
         self._options_came(result)
@@ -218,14 +230,25 @@ class AcpStream(AgentStream):
         if self._needs_ids and not message:
             self._warning = text.strip()
             return [_warning(error_words(self._warning))] if self._warning else []
-        events = self._thought_ended()
+        events = self._step_ended(mapping(mapping(update.get("_meta")).get("usage")), mapping(update.get("_meta")))
+        if self._program.mixes_notes and (notes := self._notes.take(text)) is not None:
+            return [*events, *notes]
+        events += self._thought_ended()
         if message != self._message:
             events += self._text_ended()
             self._message = message
         if text:
             self.finished_after = None
-            self.writing.add(msgspec.json.encode(text)[1:-1])
+            self.writing.add_text(text)
         return events
+
+    def _step_ended(self, usage: dict[str, Any], meta: dict[str, Any]) -> list[Event]:
+        """Take what one request to the model used, where the program tells it with the last chunk of the answer."""
+        if not usage:
+            return []
+        if failed := count(meta.get("apiErrors")):
+            self._doubts.append(f"tried {failed + 1} times: the text of the tries that failed may stand in the answer")
+        return self._used(self._tokens.of_step(usage, self.facts.model, is_counted=not failed))
 
     def _text_ended(self) -> list[Event]:
         text = self.writing.whole()
@@ -250,6 +273,8 @@ class AcpStream(AgentStream):
         call_id = string(update.get("toolCallId"))
         if not call_id:
             return []
+        self._notes.called()
+        self._tokens.called()
         call = self._calls.setdefault(call_id, Call())
         meta = mapping(update.get("_meta"))
         call.name = (
@@ -305,7 +330,9 @@ class AcpStream(AgentStream):
     def _usage_came(self, update: dict[str, Any]) -> list[Event]:
         cost = mapping(update.get("cost"))
         if cost.get("currency") == "USD":
-            self._cost = amount(cost.get("amount"))
+            self._tokens.cost = amount(cost.get("amount"))
+        if self._program.mixes_notes:
+            self._notes.asked()
         return []
 
     def _info_came(self, update: dict[str, Any]) -> list[Event]:
@@ -323,8 +350,10 @@ class AcpStream(AgentStream):
         """Take the answer to the prompt: it says how the turn ended."""
         reason = string(result.get("stopReason"))
         is_cancelled = reason == "cancelled"
-        ended = self.broken_off() if is_cancelled else self._text_ended()
-        events = [*self._thought_ended(), *ended, *self._usage(mapping(result.get("usage")), reason)]
+        fault = "" if is_cancelled else self._fault_of_turn(result)
+        ended = self.broken_off() if is_cancelled or fault else self._text_ended()
+        usage = self._tokens.of_turn(result, _STOPS.get(reason, reason), self._program, self.facts.model)
+        events = [*self._thought_ended(), *ended, *self._used(usage)]
         self.note(stop_reason=_STOPS.get(reason, reason), finished=True)
         self.finished_after = 0.0
         if reason == "max_turn_requests":
@@ -333,27 +362,54 @@ class AcpStream(AgentStream):
             self.note(ended=RunReason.INTERRUPTED, finished=False)
         elif reason == "refusal":
             self.note(error_message="the model refused to answer")
-        elif self._is_broken:
-            message = error_words(self._warning) or "the agent ended its turn by an error and gave no message"
-            self.note(stop_reason="error", error_message=message)
-            events.append(ErrorReported(message=message))
+        elif fault:
+            self.note(stop_reason="error", error_message=fault)
+            events.append(ErrorReported(message=fault))
+        elif reason == "end_turn":
+            events += self._unverified(result)
         return events
 
-    def _usage(self, usage: dict[str, Any], reason: str) -> list[Event]:
-        if not usage and self._cost is None:
+    def _fault_of_turn(self, result: dict[str, Any]) -> str:
+        """Return the error by which a turn ended that the program ended as any other; empty for none."""
+        if self._is_broken:
+            return error_words(self._warning) or "the agent ended its turn by an error and gave no message"
+        if result.get("stopReason") != "end_turn":
+            return ""
+        if reports_nothing(result):
+            return f"{self._program.title or 'the agent'} ended its turn and reported no finished answer of its model"
+        if not self._program.mixes_notes:
+            return ""
+        notes = self._notes
+        if notes.error and (notes.is_certain or not mapping(result.get("usage"))):
+            is_empty = notes.words.startswith(EMPTY) and not self.facts.final_text and not self.writing.tail
+            return "" if is_empty else notes.words or "the model ended with an error and gave no message"
+        if notes.error:  # perhaps the model wrote it
+            self.writing.add_text(notes.error)
+            self._doubts.append("may have written its answer itself: it reads like an error of the program")
+        elif not mapping(result.get("usage")):
+            return f"{self._program.title} ended its turn and reported no answer of its model"
+        elif notes.is_empty and not self.facts.denied:
+            return "the model gave an empty answer"
+        return ""
+
+    def _unverified(self, result: dict[str, Any]) -> list[Event]:
+        """Say what is missing where the end of a turn is no proof that the answer is whole."""
+        program = self._program
+        if program.mixes_notes and self._notes.is_cut and not self._notes.is_empty:
+            self.note(stop_reason="length")
             return []
-        cost = None if self._cost is None else max(0.0, self._cost - self._told_cost)
-        self._told_cost = self._cost or 0.0
-        event = UsageReported(
-            input=count(usage.get("inputTokens")),
-            output=count(usage.get("outputTokens")),
-            cache_read=count(usage.get("cachedReadTokens")),
-            cache_write=count(usage.get("cachedWriteTokens")),
-            cost=cost or 0.0,
-            model=self.facts.model,
-            stop_reason=_STOPS.get(reason, reason),
-            priced=cost is not None,
-        )
+        if program.lacks:
+            self._doubts.append(program.lacks)
+        if program.marks_whole and program.marks_whole not in mapping(result.get("_meta")):
+            self._doubts.append("did not report that the answer is whole: the length limit may have cut it off")
+        if not self._doubts:
+            return []
+        self.note(unverified=True)
+        return [_warning(f"unverified: {program.title} {doubt}") for doubt in self._doubts]
+
+    def _used(self, event: UsageReported | None) -> list[Event]:
+        if event is None:
+            return []
         self.note(usage=add_usage(self.facts.usage, event))
         return [event]
 
@@ -367,7 +423,8 @@ class AcpStream(AgentStream):
             return [ErrorReported(message=message)]
         if self.writing.tail and self.writing.tail.strip() in message:
             self.writing.clear()  # the agent said its error as if it were an answer
-        events = [*self._thought_ended(), *self._text_ended(), *self._usage({}, "refusal")]
+        usage = self._tokens.of_turn({}, "error", self._program, self.facts.model)
+        events = [*self._thought_ended(), *self.broken_off(), *self._used(usage)]
         self.note(stop_reason="error", error_message=message, finished=True)
         self.finished_after = 0.0
         return [*events, ErrorReported(message=message)]

@@ -144,7 +144,7 @@ class TalkingStream(AcpStream):
         self._state = Turn.OVER
         self.finished_after = 0.0
         self.is_stdin_done = True
-        if not self.facts.finished:
+        if not self.facts.finished and self.facts.ended is None:
             self.note(ended=RunReason.INTERRUPTED)
 
     # --- what comes of it ---
@@ -215,6 +215,7 @@ class TalkingStream(AcpStream):
         if not self._denied.isdisjoint((request.tool_name, string(fields.get("kind")))):
             self.reply(known_as, Verdict.DENY, "")
             what = f"denied {request.tool_name}: the tools of this run only read"
+            self.denied(one_line(f"{request.tool_name} {call.title}", 200))
             return [*events, Notice(level=NoticeLevel.INFO, text=what)]
         return [*events, request]
 

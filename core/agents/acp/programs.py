@@ -1,0 +1,76 @@
+"""What the programs that speak the protocol leave out of it, as it was measured with each.
+
+A program that is not named here is taken to report what the protocol has a place for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+_VERSIONS = re.compile(r"@[\w.^~-]+$")
+"""At the end of the name of a package, as in `npx @github/copilot@1.0.102`."""
+
+
+class Program(Struct, frozen=True):
+    title: str = ""
+    lacks: str = ""
+    """What the end of a turn does not tell, as the rest of a sentence that begins with the title: its runs are
+    `completed: unverified`. Empty for a program that tells errors and cut answers apart from whole ones."""
+    mixes_notes: bool = False
+    """Whether its own errors and notes come as text of the answer."""
+    sums_session: bool = False
+    """Whether the usage of a turn is that of the session so far."""
+    counts_last_step: bool = False
+    """Whether the usage of a turn is that of its last request only."""
+    tells_usage: bool = False
+    """Whether each request of a turn is followed by its usage, so that a limit can end the turn."""
+    marks_whole: str = ""
+    """The member of `_meta` that only the end of a turn has whose answer is whole."""
+    takes_servers: bool = True
+    """Whether MCP servers that a client names are offered to the model."""
+
+
+OTHER = Program()
+COPILOT = Program(
+    title="Copilot",
+    lacks="reports errors of its model as text, and does not report whether the length limit cut the answer off",
+    mixes_notes=True,
+    sums_session=True,
+    takes_servers=False,
+)
+GEMINI = Program(
+    title="Gemini CLI",
+    lacks="does not report a broken connection to its model, or whether the length limit cut the answer off",
+)
+OPENCODE = Program(
+    title="OpenCode", lacks="does not report whether the length limit cut the answer off", counts_last_step=True
+)
+QWEN = Program(title="Qwen Code", tells_usage=True, marks_whole="qwen.branchPoint")
+
+_BY_NAME = {"Copilot": COPILOT, "gemini-cli": GEMINI, "OpenCode": OPENCODE, "qwen-code": QWEN}
+"""By the name that each gives of itself (`agentInfo`)."""
+_BY_WORD = {
+    **dict.fromkeys(("copilot", "@github/copilot"), COPILOT),
+    **dict.fromkeys(("gemini", "@google/gemini-cli", "gemini-cli"), GEMINI),
+    **dict.fromkeys(("opencode", "opencode-ai"), OPENCODE),
+    **dict.fromkeys(("qwen", "@qwen-code/qwen-code", "qwen-code"), QWEN),
+}
+"""By the words of a command: programs, and packages for npx."""
+
+
+def program_named(name: str) -> Program:
+    """Return the program that gives itself this name."""
+    return _BY_NAME.get(name, OTHER)
+
+
+def program_in(command: Sequence[str]) -> Program:
+    """Return the program that a command starts, as far as its words tell; another one where they do not."""
+    for word in command:
+        plain = _VERSIONS.sub("", word) if not word.startswith("/") and word.count("@") else word
+        for name in (plain, plain.rpartition("/")[2], plain.rpartition("/")[2].partition(".")[0]):
+            if program := _BY_WORD.get(name):
+                return program
+    return OTHER

@@ -1,0 +1,324 @@
+"""Four programs that speak the Agent Client Protocol, as they really do: what each leaves out of its reports.
+
+Recorded with opencode 1.18.33, Gemini CLI 0.61.0, Copilot CLI 1.0.102 and Qwen Code 0.24.4 against a scripted model.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subdeck.core.acp_bridge.opening import words_of
+from subdeck.core.agents.acp.agent import AGENT
+from subdeck.core.agents.acp.programs import COPILOT, GEMINI, OPENCODE, OTHER, QWEN, Program, program_in
+from subdeck.core.agents.acp.stream import AcpStream
+from subdeck.core.agents.agent import Wanted
+from subdeck.core.engine import Engine
+from subdeck.core.errors import UsageError
+from subdeck.core.run.describe import tokens_used, usage_fields
+from subdeck.core.run.events import Notice, Retry, UsageReported
+from subdeck.core.run.model import NoticeLevel, RunReason, RunRequest, Usage
+from subdeck.core.run.outcome import ChildExit, decide
+from subdeck.core.run.snapshot import RunSnapshot
+
+from tests.factories import result_of, write_settings
+
+from .command_line import subdeck
+from .conversing import write_preset
+from .test_acp_recordings import ACP, Replay
+
+PLAYER = Path(__file__).parent.parent / "children" / "acp_player.py"
+PROGRAMS = ("copilot", "gemini", "opencode", "qwen")
+CASES = sorted(str(file.parent.relative_to(ACP)) for name in PROGRAMS for file in ACP.glob(f"{name}/*/exit.txt"))
+
+EXPECTED: dict[str, tuple[str, str, int, int, int, int]] = {
+    "copilot/api-400": ("model_error", "400 scripted 400: the context is too long", 0, 0, 0, 1),
+    "copilot/api-401": ("model_error", "Authentication failed with provider at http://127.0.0.1:8080", 0, 0, 0, 1),
+    "copilot/api-404": ("model_error", "Model 'mock-model' not found on provider at http://127.0.0.1", 0, 0, 0, 1),
+    "copilot/api-529": ("model_error", "Failed to get response from the AI model; retried 5 times (t", 0, 0, 0, 1),
+    "copilot/bash-allowed": ("unverified", "It is made.", 80, 40, 120, 0),
+    "copilot/bash-refused": ("denied", "the agent ended its turn after a request was denied: execute", 40, 20, 60, 0),
+    "copilot/cancel": ("unverified", "Third prompt.", 120, 60, 180, 0),
+    "copilot/drop": ("model_error", "Failed to get response from the AI model; retried 5 times (t", 0, 0, 0, 1),
+    "copilot/drop-once": ("unverified", "The whole answer.", 40, 20, 60, 0),
+    "copilot/empty": ("empty_answer", "the agent finished without writing any text", 300, 0, 0, 0),
+    "copilot/late-400": ("model_error", "400 scripted 400: the context is too long", 40, 20, 60, 0),
+    "copilot/late-drop": ("model_error", "Failed to get response from the AI model; retried 5 times (t", 40, 20, 60, 0),
+    "copilot/late-empty": ("model_error", "the model gave an empty answer", 340, 20, 60, 0),
+    "copilot/late-length": ("truncated", "A cut off answA cut off answA cut off answ", 160, 80, 240, 0),
+    "copilot/length": ("truncated", "A cut off answer and moreer and more", 120, 60, 180, 0),
+    "copilot/length-once": ("unverified", "A cut off answer and more.", 80, 40, 120, 0),
+    "copilot/long": ("unverified", "Done.", 120, 60, 180, 0),
+    "copilot/long-drop": ("unverified", "Whole.", 80, 40, 120, 0),
+    "copilot/resume-1": ("unverified", "Hello there.", 40, 20, 60, 0),
+    "copilot/resume-2": ("unverified", "Second answer.", 40, 20, 60, 0),
+    "copilot/talk-refused": ("denied", "the agent ended its turn after a request was denied: execute", 40, 20, 60, 0),
+    "copilot/text": ("unverified", "Hello there.", 40, 20, 60, 0),
+    "copilot/two-prompts": ("unverified", "Third.", 120, 60, 180, 0),
+    "gemini/api-400": ("model_error", "scripted 400", 0, 0, 0, 1),
+    "gemini/api-401": ("model_error", "scripted 401", 0, 0, 0, 1),
+    "gemini/api-404": ("model_error", "scripted 404", 0, 0, 0, 1),
+    "gemini/bash-allowed": ("unverified", "It is made.", 200, 40, 0, 0),
+    "gemini/bash-refused": ("unverified", "I may not.", 200, 40, 0, 0),
+    "gemini/cancel": ("unverified", "Third prompt.", 200, 40, 0, 1),
+    "gemini/drop": ("model_error", "Gemini CLI ended its turn and reported no finished answer of", 0, 0, 0, 1),
+    "gemini/drop-once": ("unverified", "Half of a The whole answer.", 100, 20, 0, 0),
+    "gemini/empty": ("empty_answer", "the agent finished without writing any text", 100, 20, 0, 0),
+    "gemini/late-400": ("model_error", "scripted 400", 0, 0, 0, 1),
+    "gemini/late-drop": ("unverified", "Half of a ", 100, 20, 0, 0),
+    "gemini/late-empty": ("unverified", "Let me look at it.", 200, 40, 0, 0),
+    "gemini/late-length": ("unverified", "A cut off answ", 200, 40, 0, 0),
+    "gemini/length": ("unverified", "A cut off answ", 100, 20, 0, 0),
+    "gemini/length-once": ("unverified", "A cut off answ", 100, 20, 0, 0),
+    "gemini/long": ("unverified", "Done.", 300, 60, 0, 0),
+    "gemini/long-drop": ("unverified", "Whole.", 200, 40, 0, 0),
+    "gemini/resume-1": ("unverified", "Hello there.", 100, 20, 0, 0),
+    "gemini/resume-2": ("start_failed", "the agent could not be started: Internal error: No previous ", 0, 0, 0, 0),
+    "gemini/talk-refused": ("unverified", "I may not.", 200, 40, 0, 0),
+    "gemini/text": ("unverified", "Hello there.", 100, 20, 0, 0),
+    "gemini/two-prompts": ("unverified", "Third.", 300, 60, 0, 0),
+    "opencode/api-400": ("model_error", "Internal error: scripted 400: the context is too long", 0, 0, 0, 1),
+    "opencode/api-401": ("model_error", "Internal error: scripted 401: bad key", 0, 0, 0, 1),
+    "opencode/api-404": ("model_error", "Internal error: scripted 404: no such model", 0, 0, 0, 1),
+    "opencode/api-529": ("model_error", "Internal error: scripted 529: overloaded", 0, 0, 0, 1),
+    "opencode/bash-allowed": ("unverified", "It is made.", 40, 20, 60, 1),
+    "opencode/bash-refused": ("denied", "the agent ended its turn after a request was denied: execute", 40, 20, 60, 1),
+    "opencode/cancel": ("unverified", "Third prompt.", 80, 40, 120, 1),
+    "opencode/drop": ("model_error", "Internal error: Connection reset by server", 0, 0, 0, 1),
+    "opencode/drop-once": ("unverified", "The whole answer.", 40, 20, 60, 0),
+    "opencode/empty": ("empty_answer", "the agent finished without writing any text", 100, 0, 0, 0),
+    "opencode/late-length": ("unverified", "A cut off answ", 40, 20, 60, 1),
+    "opencode/length": ("unverified", "A cut off answ", 40, 20, 60, 0),
+    "opencode/length-once": ("unverified", "A cut off answ", 40, 20, 60, 0),
+    "opencode/long": ("unverified", "Done.", 40, 20, 60, 1),
+    "opencode/talk-refused": ("denied", "the agent ended its turn after a request was denied: execute", 40, 20, 60, 1),
+    "opencode/text": ("unverified", "Hello there.", 40, 20, 60, 0),
+    "opencode/two-prompts": ("unverified", "Third.", 120, 60, 180, 0),
+    "qwen/api-400": ("model_error", "Internal error: 400 scripted 400: the context is too long", 0, 0, 0, 1),
+    "qwen/api-401": ("model_error", "Internal error: 401 scripted 401: bad key", 0, 0, 0, 1),
+    "qwen/api-404": ("model_error", "Internal error: 404 scripted 404: no such model", 0, 0, 0, 1),
+    "qwen/api-529": ("model_error", "Internal error: 529 scripted 529: overloaded", 0, 0, 0, 1),
+    "qwen/bash-allowed": ("done", "It is made.", 80, 40, 120, 0),
+    "qwen/bash-refused": ("denied", "the agent ended its turn after a request was denied: execute", 40, 20, 60, 1),
+    "qwen/cancel": ("done", "Third prompt.", 160, 80, 240, 0),
+    "qwen/drop": ("model_error", "Internal error: terminated", 0, 0, 0, 1),
+    "qwen/drop-once": ("unverified", "Half of a The whole answer.", 40, 20, 60, 1),
+    "qwen/empty": ("model_error", "Internal error: Model stream ended with empty response text.", 0, 0, 0, 1),
+    "qwen/late-length": ("unverified", "A cut off answA cut off answA cut off answA cut off answA cu", 80, 40, 120, 1),
+    "qwen/length": ("unverified", "A cut off answer and moreer and moreer and moreer and more", 40, 20, 60, 1),
+    "qwen/length-once": ("unverified", "A cut off answer and more.", 40, 20, 60, 1),
+    "qwen/long": ("done", "Done.", 80, 40, 120, 0),
+    "qwen/resume-1": ("done", "Hello there.", 40, 20, 60, 0),
+    "qwen/resume-2": ("done", "Second answer.", 40, 20, 60, 0),
+    "qwen/talk-refused": ("denied", "the agent ended its turn after a request was denied: execute", 40, 20, 60, 1),
+    "qwen/text": ("done", "Hello there.", 40, 20, 60, 0),
+    "qwen/two-prompts": ("done", "Third.", 120, 60, 180, 0),
+}
+"""Case -> reason, the beginning of answer or message, tokens (input, output, from a cache), what was not counted."""
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_recording_ends_as_it_is_told(case: str) -> None:
+    """An error is never an answer, a cut answer is never `done`, and tokens that nobody told are not 0."""
+    replay = Replay(case)
+    outcome = replay.outcome(int((ACP / case / "exit.txt").read_text()))
+    reason, words, *tokens = EXPECTED[case]
+    facts = replay.stream.facts
+    said = outcome.message if outcome.message is not None else facts.final_text
+    assert (reason, words) == (outcome.reason, (said or "")[:60])
+    used = facts.usage
+    assert tokens == [used.input, used.output, used.cache_read, used.uncounted]
+    reported = [event for event in replay.events if isinstance(event, UsageReported)]
+    assert used.tokens == sum(event.input + event.output + event.cache_read + event.cache_write for event in reported)
+    assert 0 == facts.unreadable
+
+
+def test_expected_are_all() -> None:
+    """Every recording has its row."""
+    assert CASES == sorted(EXPECTED)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if EXPECTED[case][0] == RunReason.UNVERIFIED])
+def test_unverified_says_what_is_missing(case: str) -> None:
+    """The warning names the program, and what it does not report."""
+    warnings = [event.text for event in Replay(case).of(Notice) if event.level is NoticeLevel.WARNING]
+    title = {"copilot": "Copilot", "gemini": "Gemini CLI", "opencode": "OpenCode", "qwen": "Qwen Code"}
+    assert any(text.startswith(f"unverified: {title[case.partition('/')[0]]} ") for text in warnings)
+
+
+def test_words_of_the_program_are_no_answer() -> None:
+    """The retries of Copilot are events, and the text of a try that failed is gone."""
+    replay = Replay("copilot/drop-once")
+    assert ["Response was interrupted due to a server error."] == [event.reason for event in replay.of(Retry)]
+    assert "The whole answer." == replay.stream.facts.final_text
+    assert "Info:" not in str(Replay("copilot/bash-refused").stream.facts.final_text)
+
+
+def stream_of(name: str, *messages: dict[str, Any]) -> AcpStream:
+    stream = AcpStream()
+    about = {"id": 1, "result": {"protocolVersion": 1, "agentInfo": {"name": name}}}
+    sent = {"sent": {"id": 0, "method": "session/prompt", "params": {}}}
+    for message in (about, sent, *messages):
+        stream.feed(json.dumps(message).encode())
+    return stream
+
+
+def text(words: str) -> dict[str, Any]:
+    update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": words}}
+    return {"method": "session/update", "params": {"update": update}}
+
+
+ASKED = {"method": "session/update", "params": {"update": {"sessionUpdate": "usage_update", "used": 1, "size": 2}}}
+USED = {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}
+
+
+def ended(**result: Any) -> dict[str, Any]:
+    return {"id": 0, "result": {"stopReason": "end_turn", **result}}
+
+
+@pytest.mark.parametrize(
+    ("messages", "reason", "answer"),
+    [
+        ([ASKED, text("Error: "), text("none found."), ended(usage=USED)], "unverified", "Error: none found."),
+        ([ASKED, text("Error: none found."), ended(usage=USED)], "unverified", "Error: none found."),
+        ([ASKED, text("Error: none found."), ended()], "model_error", None),
+        ([ASKED, text("Info: two files."), ended(usage=USED)], "unverified", "Info: two files."),
+        ([ASKED, text("Fine."), ended()], "model_error", "Fine."),
+        ([ASKED, ended(usage=USED)], "model_error", None),
+    ],
+)
+def test_what_a_model_writes_is_not_taken_for_the_program(
+    messages: list[dict[str, Any]], reason: str, answer: str | None
+) -> None:
+    """Text that goes on is the model's; an end without any usage is an error."""
+    facts = stream_of("Copilot", *messages).facts
+    assert (reason, answer) == (decide(facts, exit=ChildExit(code=0)).reason, facts.final_text)
+
+
+def test_a_program_that_is_not_known() -> None:
+    """It is taken at its word, and its usage is unknown where it tells none."""
+    facts = stream_of("goose", text("Fine."), ended()).facts
+    assert RunReason.DONE is decide(facts, exit=ChildExit(code=0)).reason
+    assert "?" == tokens_used(facts.usage)
+    shown = usage_fields(facts.usage)
+    assert [None] * 5 == [shown[name] for name in ("input", "output", "cacheRead", "cacheWrite", "cost")]
+    assert "120+" == tokens_used(Usage(input=100, output=20, uncounted=1))
+
+
+@pytest.mark.parametrize(
+    ("command", "program"),
+    [
+        (["/usr/bin/copilot", "--acp"], COPILOT),
+        (["npx", "@github/copilot@1.0.102", "--acp"], COPILOT),
+        (["/home/me/bin/gemini", "--acp"], GEMINI),
+        (["node", "/opt/x/gemini.js", "--acp"], GEMINI),
+        (["opencode", "acp"], OPENCODE),
+        (["npx", "-y", "@qwen-code/qwen-code", "--acp"], QWEN),
+        (["/usr/bin/goose", "acp"], OTHER),
+    ],
+)
+def test_a_program_is_known_by_its_command(command: Sequence[str], program: Program) -> None:
+    """Before it was started, only the words of its command tell which it is."""
+    assert program is program_in(command)
+
+
+def settled(command: Sequence[str], **wanted: Any) -> str:
+    return "\n".join(AGENT.settle(AGENT.choose("other", command, {}), Wanted(**wanted)))
+
+
+@pytest.mark.parametrize("name", ["budget", "max_tokens"])
+def test_a_limit_that_nothing_can_enforce(name: str) -> None:
+    """Of call or preset it is refused, of the settings a warning; where each request tells its usage it holds."""
+    for command in (["copilot"], ["gemini"], ["opencode"], ["goose"]):
+        with pytest.raises(UsageError, match=f"{name}: other reports what it used only when a turn has ended"):
+            settled(command, spends=(name,))
+        assert f"{name} of the settings: other reports" in settled(command, caps=(name,))
+    assert "" == settled(["qwen"], spends=(name,), caps=(name,))
+
+
+def test_a_result_that_cannot_be_handed_over() -> None:
+    """Copilot offers no server of its client to its model."""
+    with pytest.raises(UsageError, match="finalize: other does not offer our tool"):
+        settled(["copilot"], finalize=True)
+    settled(["gemini"], finalize=True)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            {"message": "Internal error", "data": {"details": "No previous sessions"}},
+            "Internal error: No previous sessions",
+        ),
+        ({"message": "Internal error: x", "data": {"details": "x"}}, "Internal error: x"),
+        ({"message": "Internal error", "data": {"service": "session"}}, "Internal error"),
+        ({"message": 3, "data": "why"}, "why"),
+        ({}, ""),
+    ],
+)
+def test_the_details_of_an_error(error: dict[str, Any], words: str) -> None:
+    """What stands beside a general message is shown with it."""
+    assert words == words_of(error)
+
+
+class Played:
+    """A project whose agent plays a recording."""
+
+    def __init__(self, project: Path) -> None:
+        self.project = project
+
+    def plays(self, case: str) -> None:
+        command = [sys.executable, str(PLAYER), str(ACP / case / "stdout.jsonl")]
+        write_settings(agent="other", agents={"other": {"kind": "acp", "command": command}})
+
+    def run(self, case: str, **request: Any) -> RunSnapshot:
+        self.plays(case)
+        engine = Engine.open(str(self.project))
+        (run,) = engine.launch([RunRequest(task="Look.", preset="scout", **request)], background=False)
+        (run,) = engine.wait([run.run_id], timeout=60)
+        return run
+
+
+@pytest.fixture
+def played(project_dir: Path, home: Path) -> Played:
+    write_preset(project_dir, "answer_timeout: 1")
+    return Played(project_dir)
+
+
+@pytest.mark.processes
+def test_an_unverified_run_on_the_command_line(played: Played) -> None:
+    """It exits like `done`, with its answer and a warning; with --strict as a failed one, and so does `wait`."""
+    played.plays("copilot/two-prompts")
+    played.plays("copilot/text")
+    done = subdeck("run", "scout", "Look.", cwd=played.project)
+    assert (0, "Hello there.") == (done.code, done.out.strip())
+    assert "Copilot reports errors of its model as text" in done.err
+    strict = subdeck("run", "scout", "Look.", "--strict", "--json", cwd=played.project)
+    assert (1, "completed", "unverified") == (strict.code, strict.document["status"], strict.document["reason"])
+    run_id = strict.document["runId"]
+    assert [0, 1] == [subdeck("wait", run_id, *more, cwd=played.project).code for more in ((), ("--strict",))]
+    played.plays("copilot/api-400")
+    failed = subdeck("run", "scout", "Look.", "--json", cwd=played.project)
+    assert (1, "model_error", None) == (failed.code, failed.document["reason"], failed.document["usage"]["input"])
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("case", ["opencode/talk-refused", "copilot/talk-refused", "qwen/talk-refused"])
+def test_a_request_that_nobody_answers(played: Played, case: str) -> None:
+    """An agent that ends its turn with its request fails the run, and the preamble is only its last text."""
+    run = played.run(case)
+    result = result_of(Engine.open(str(played.project)), run)
+    assert ("failed", "denied") == (result.status, result.reason)
+    assert "nobody replied within 1 s" in (result.error_message or "")
+    assert "echo hi > made.txt" in (result.error_message or "")
+
+
+@pytest.mark.processes
+def test_an_agent_that_goes_on_after_a_request(played: Played) -> None:
+    """gemini goes on after a denial: its answer counts."""
+    run = played.run("gemini/talk-refused")
+    assert ("completed", "unverified") == (run.status, run.reason)
