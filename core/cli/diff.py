@@ -92,8 +92,8 @@ def _remark(run: RunSnapshot, changes: Changes) -> None:
         note(f"run {name} changed nothing" if run.has_ended else f"run {name} has changed nothing yet")
     if changes.shared and changes.files:
         note(f"shared directory: {changes.shared}")
-    if changes.note:
-        note(changes.note)
+    for remark in changes.remarks:
+        note(one_line(remark, 1000))
     if len(changes.named) < changes.files:
         note(f"{changes.files - len(changes.named):,} more files are not named")
 

@@ -134,9 +134,10 @@ def _closing(run: RunSnapshot, result: RunResult) -> list[str]:
     lines = [f"{describe.state(run)} ({result.reason}) {run.meta.short_id} after {elapsed}{tokens}"]
     if result.error_message:
         lines.append("  " + one_line(result.error_message, 2000))
-    if result.changes and result.changes.files:
+    changes = result.changes
+    if changes and (changes.files or changes.settings or changes.ignored):
         on_branch = f", on branch {one_line(result.branch, 80)}" if result.branch else ""
-        lines.append(f"  changed {one_line(result.changes.words, 400)}{on_branch}")
+        lines.append(f"  changed {one_line(changes.words, 400)}{on_branch}")
     lines += [
         f"  not delivered ({one_line(message.reason)}): {one_line(message.text)}" for message in result.undelivered
     ]

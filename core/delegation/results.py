@@ -142,8 +142,9 @@ def result_text(run: RunSnapshot, result: RunResult) -> str:
         header += f"  \n**Session ID:** `{result.child_session_id}`"
     if missed := left_out(run.meta.tools):
         header += f"  \n**Tools:** {one_line(missed, LEFT_OUT_LENGTH)}"
-    if result.changes is not None and (result.changes.files or (result.changes.shared and result.changes.note)):
-        header += f"  \n**Changes:** {one_line(_changes_line(result.changes), LEFT_OUT_LENGTH)}"
+    changes = result.changes
+    if changes and (changes.files or changes.settings or changes.ignored or (changes.shared and changes.note)):
+        header += f"  \n**Changes:** {one_line(_changes_line(changes), LEFT_OUT_LENGTH)}"
     if run.meta.worktree and result.changes is not None and result.changes.files:
         place = f"these are on branch {run.meta.worktree.branch}, in {run.meta.cwd}, and not in your files"
         header += f"  \n**Worktree:** {one_line(place, LEFT_OUT_LENGTH)}"

@@ -103,8 +103,8 @@ def overrides(entries: Iterable[Entry]) -> list[Setting]:
 
 
 def harmless(entries: Iterable[Entry]) -> list[Setting]:
-    """Return those settings of a checkout that a repository of ours takes over."""
-    return [(e.key, e.value) for e in entries if e.is_checkouts and _HARMLESS.fullmatch(e.key.lower())]
+    """Return the settings of user and checkout that a repository of ours takes over; the last one of a key holds."""
+    return [(e.key, e.value) for e in entries if e.scope != "command" and _HARMLESS.fullmatch(e.key.lower())]
 
 
 def unrun_filters(entries: Iterable[Entry]) -> list[str]:

@@ -12,7 +12,7 @@ from ..run.changes import ChangedFile, FileStatus
 from .names import worded
 from .program import Answer, Git, failure
 
-PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "-l1000")
+PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "-l1000", "--ignore-submodules=none")
 _SUBMODULE = b"160000"
 _CUT = b"# subdeck: cut here, the rest of the changes is longer than is kept\n"
 

@@ -14,22 +14,17 @@ from .repository import Repository
 _MOST_SMALL = 4 * 1024 * 1024
 
 
-def beginnings(git: Git, repository: Repository, index: str) -> Iterator[None]:
+def beginnings(git: Git, repository: Repository, index: str, seed: str = "") -> Iterator[None]:
     """Make an index ready, and make another one each time that git could not use the last.
 
-    First the one of the last snapshot; then a copy of the user's, which knows what the files were when git looked; then
-    what is committed; then none, with which all files are read. Raises GitError and OSError.
+    First the one of the last snapshot; then a copy of `seed`, or else of the user's, which knows what the files were
+    when git looked; then what is committed; then none, with which all files are read. Raises GitError and OSError.
     """
     if os.path.exists(index):
         yield
     files.remove(index)
-    if _copy(repository, index):
-        try:
-            _look_everywhere(git, repository)
-        except GitError:
-            pass  # a broken one
-        else:
-            yield
+    if _copy(seed, index) or begun(git, repository, index):
+        yield
     files.remove(index)
     if repository.head:
         try:
@@ -43,20 +38,31 @@ def beginnings(git: Git, repository: Repository, index: str) -> Iterator[None]:
     yield
 
 
-def _copy(repository: Repository, index: str) -> bool:
-    """Copy the user's index; return whether there was one."""
+def begun(git: Git, repository: Repository, index: str) -> bool:
+    """Begin an index as a copy of the user's; return whether there is one that git can use. Raises OSError."""
+    if not _copy(os.path.join(repository.git_dir, "index"), index):
+        return False
+    for name in files.names(repository.git_dir):
+        if name.startswith("sharedindex."):
+            content = small_file(os.path.join(repository.git_dir, name), 1 << 30)
+            files.write_whole(os.path.join(os.path.dirname(index), name), content)
     try:
-        source, status = files.open_regular(os.path.join(repository.git_dir, "index"))
+        _look_everywhere(git, repository)
+    except GitError:
+        return False  # a broken one
+    return True
+
+
+def _copy(path: str, index: str) -> bool:
+    """Copy an index; return whether there was one."""
+    try:
+        source, status = files.open_regular(path)
     except OSError:
         return False
     with open(source, "rb") as read, open(files.open_private(index, os.O_WRONLY | os.O_TRUNC), "wb") as written:
         shutil.copyfileobj(read, written, 1 << 20)
     # A file that was written after the index, in the same tick of the clock, is told by the time of the index.
     os.utime(index, ns=(status.st_atime_ns, status.st_mtime_ns))
-    for name in files.names(repository.git_dir):
-        if name.startswith("sharedindex."):
-            content = small_file(os.path.join(repository.git_dir, name), 1 << 30)
-            files.write_whole(os.path.join(os.path.dirname(index), name), content)
     return True
 
 

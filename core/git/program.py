@@ -37,6 +37,7 @@ _FIXED = {
     "GIT_EDITOR": ":",
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_PAGER": "cat",
     "GIT_SEQUENCE_EDITOR": ":",

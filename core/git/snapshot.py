@@ -17,11 +17,12 @@ from msgspec.structs import replace
 
 from ..system import files
 from ..text.plain import one_line
-from . import configuration
+from . import read_settings
 from .configuration import Setting
-from .index import beginnings, small_file
+from .index import beginnings, begun
 from .names import name_of, worded
 from .program import PATIENCE_S, Git, GitError, GitTimeout, quoted
+from .reading import Reading
 from .repository import Repository, find
 from .taking import LARGE, NESTED, Skipped, Snapshot, Taking
 from .writing import InTheWay, check_room, check_unchanged, write_files
@@ -34,7 +35,6 @@ _MOST_INSIDE = 20
 """Repositories inside that are looked into: each takes as many commands as this one."""
 _READ = (".gitattributes", ".gitignore")
 """What git reads of a working tree before anything else; deeper ones are left to its patience."""
-_INFO = ("exclude", "attributes", "sparse-checkout")
 _GONE = ".gone"
 """What the name of a store ends with while it is removed."""
 
@@ -42,14 +42,22 @@ _GONE = ".gone"
 class Store:
     """An index and objects of ours, in a directory that is made when it is first needed."""
 
-    def __init__(self, directory: str, *, aside: Sequence[str] = ()) -> None:
+    def __init__(
+        self, directory: str, *, aside: Sequence[str] = (), reading: Reading | None = None, seed: str = ""
+    ) -> None:
+        """With a `reading` files are read as they were then, whatever the settings of the repository are by now; and
+        with a `seed` the index begins as that one, if it is there: that of the repository is within a child's reach.
+        """
         self.directory = directory
+        self.reading = reading
+        """How files are read; None until the first snapshot, unless it was given."""
+        self._first = reading
+        self._seed = seed
+        self._inside: dict[str, Reading] = {}
         self.objects = os.path.join(directory, "objects")
         self.index = os.path.join(directory, "index")
         self._aside = (directory, *aside)
         """Directories that are in no snapshot, also where they are in the working tree."""
-        self._unrun: list[str] = []
-        """Filters that the repository itself names."""
 
     def take(
         self,
@@ -68,13 +76,23 @@ class Store:
             settings = self._prepare(repository)
             taken = self._taken(repository, settings, largest, patience, into_repository=into_repository)
             skipped = tuple(self._told_inside(repository, taken, largest, patience))
+            if self.reading and self._inside and not self._first:
+                self.reading = replace(self.reading, inside=self._inside)
             return replace(taken, skipped=skipped, note="; ".join(filter(None, (taken.note, self._unrun_words()))))
+
+    def begin(self, repository: Repository, index: str) -> None:
+        """Read how files are to be read, and copy the index to where snapshots can begin with it. Raises GitError and
+        OSError.
+        """
+        with self._alone():
+            settings = self._prepare(repository)
+            begun(self._git(repository, settings, index, PATIENCE_S), repository, index)
 
     def _unrun_words(self) -> str:
         """Say that files are stored as they are where a filter of the repository's own settings would change them."""
-        if not self._unrun:
+        if self.reading is None or not self.reading.unrun:
             return ""
-        names = one_line(", ".join(self._unrun), 80)
+        names = one_line(", ".join(self.reading.unrun), 80)
         return f"filters that only the settings of the repository name are not run ({names})"
 
     def _taken(
@@ -91,7 +109,7 @@ class Store:
             files.remove(index)
         git = self._git(repository, settings, index, patience, into_repository=into_repository)
         fault: GitError | None = None
-        for _ in beginnings(git, repository, index):
+        for _ in beginnings(git, repository, index, self._seed):
             try:
                 return Taking(git, repository, largest).snapshot()
             except GitTimeout:
@@ -122,20 +140,26 @@ class Store:
         inner = find(os.path.join(repository.root, os.fsdecode(name)))
         if inner is None or inner.trouble:
             return "it cannot be looked into", inner is not None
-        store = Store(os.path.join(self.directory, "inside", sha256(name).hexdigest()[:16]))
+        key = sha256(name).hexdigest()[:16]
+        first = self._first.inside.get(key) if self._first else None
+        store = Store(os.path.join(self.directory, "inside", key), reading=first)
         try:
             taken = store.take(inner, largest=largest, patience=patience)
         except (GitError, OSError):
             return "it cannot be looked into", True
+        if store.reading:
+            self._inside[key] = store.reading
         whys = "".join(f"{one.path}\0{one.why}\0{one.size}\0{one.mtime_ns}\0" for one in taken.skipped)
         content = sha256(f"{inner.head}{taken.tree}{whys}".encode()).hexdigest()
         return content[:10], bool(taken.skipped) or taken.tree != inner.tree
 
-    def git(self, repository: Repository, *, patience: float = PATIENCE_S) -> Git:
-        """Return git for what is in the store and the repository, to compare and merge. Raises GitError and OSError."""
+    def git(self, repository: Repository, *, patience: float = PATIENCE_S, alternates: Sequence[str] = ()) -> Git:
+        """Return git for what is in the store and the repository, and in other directories with objects, to compare and
+        merge. Raises GitError and OSError.
+        """
         with self._alone():
             settings = self._prepare(repository)
-        return self._git(repository, settings, self.index, patience)
+        return self._git(repository, settings, self.index, patience, alternates=alternates)
 
     @contextmanager
     def scratch(self, repository: Repository, *, patience: float = PATIENCE_S) -> Generator[Git]:
@@ -200,6 +224,7 @@ class Store:
         patience: float,
         *,
         into_repository: bool = False,
+        alternates: Sequence[str] = (),
     ) -> Git:
         more: list[Setting] = [*settings]
         if into_repository:
@@ -212,6 +237,7 @@ class Store:
             work_tree=repository.root,
             index=index,
             objects=repository.objects if into_repository else None,
+            alternates=alternates,
             settings=more,
             is_own=True,
             patience=patience,
@@ -243,8 +269,8 @@ class Store:
                 raise GitError("git would wait for it: it is no file", where=path)
         for name in ("objects/info", "refs", "info"):
             files.make_private_directory(os.path.join(self.directory, name))
-        entries = repository.git.configured()
-        self._unrun = configuration.unrun_filters(entries)
+        reading = self._first or read_settings.read(repository)
+        self.reading = reading
         is_other = repository.object_format != "sha1"
         lines = ["[core]", f"\trepositoryformatversion = {int(is_other)}", "\tbare = false"]
         if is_other:
@@ -252,14 +278,13 @@ class Store:
         self._write("config", "\n".join([*lines, ""]).encode())
         self._write("HEAD", f"{repository.head or 'ref: refs/heads/none'}\n".encode())
         self._write("objects/info/alternates", os.fsencode(quoted(repository.objects)) + b"\n")
-        for name in _INFO:
-            above = repository.git_dir if name == "sparse-checkout" else repository.common_dir
-            content = small_file(os.path.join(above, "info", name))
+        for name in read_settings.INFO:
+            content = reading.info.get(name, b"")
             if name == "exclude":
                 content += self._hidden(repository.root)
             self._write(f"info/{name}", content)
-        settings = [entry for entry in configuration.harmless(entries) if not entry[0].startswith("extensions.")]
-        settings += [
+        settings = [
+            *(read_settings.certain(reading) if self._first else reading.settings),
             ("core.untrackedCache", "true"),
             ("core.preloadIndex", "true"),
             ("core.fsync", "none"),
@@ -267,9 +292,9 @@ class Store:
             ("index.threads", "0"),
             ("feature.manyFiles", "false"),
         ]
-        hides_untracked = configuration.value_of(entries, "status.showuntrackedfiles", own=True) in ("no", "false")
-        settings.append(("status.showUntrackedFiles", "no" if hides_untracked else "all"))
-        settings += _own_lists(repository, entries)
+        for key in read_settings.LISTS:
+            self._write(key, reading.lists.get(key, b""))
+            settings.append((key, os.path.join(self.directory, key)))
         return settings
 
     def _hidden(self, root: str) -> bytes:
@@ -302,14 +327,3 @@ def _submodules(repository: Repository) -> list[str]:
         if path and os.path.realpath(full := os.path.join(root, path)) == full and full.startswith(root + b"/")
         if os.path.lexists(os.path.join(full, b".git"))
     )
-
-
-def _own_lists(repository: Repository, entries: Sequence[configuration.Entry]) -> list[Setting]:
-    """Return the lists of ignored files and attributes that a repository's settings name inside of its working tree."""
-    found: list[Setting] = []
-    for key in ("core.excludesfile", "core.attributesfile"):
-        if value := configuration.value_of(entries, key, own=True):
-            path = os.path.realpath(os.path.join(repository.root, os.path.expanduser(value)))
-            if f"{path}/".startswith(f"{repository.root}/") and os.path.isfile(path):
-                found.append((key, path))
-    return found

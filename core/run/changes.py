@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ..text.plain import one_line
 from .kinds import ExitCode, OpenEnum, Period, Whole
 
 
@@ -54,6 +55,8 @@ EDITED = "edited since the run ended"
 """For changes that are not the run's alone."""
 MOST_FILES = 1_000
 """That are named in a record."""
+MOST_LISTED = 5
+"""Settings or ignored paths that are named in a sentence."""
 
 
 class Changes(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -71,16 +74,20 @@ class Changes(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Whether this is the run's worktree as it is now, because it was edited since the run ended; never recorded."""
     tree: str = ""
     """The id of the tree afterwards; empty outside git."""
+    settings: tuple[str, ...] = ()
+    """Settings, hooks and lists of the repository that have changed: `core.filemode`, `info/exclude`."""
+    ignored: tuple[str, ...] = ()
+    """What is in none of this, as only ignore rules hide it that were not there before; a directory ends with `/`."""
     named: tuple[ChangedFile, ...] = ()
     """The first `MOST_FILES` of them, by path."""
 
     @property
     def figure(self) -> str:
         """`+12 −3`, `2 files` where no lines are counted, `–` for none; `shared` where others may have changed some of
-        them, `?` where nothing is known.
+        them, `settings` if only the settings of the repository were changed, `?` where nothing is known.
         """
         if not self.files:
-            return "–" if self.is_nothing else "?"
+            return "settings" if self.settings else "–" if self.is_nothing else "?"
         if self.shared:
             return "shared"
         return self._lines or self._count
@@ -93,7 +100,14 @@ class Changes(Struct, frozen=True, rename="camel", omit_defaults=True):
         said = self.sum if self.files else "nothing" if self.is_nothing else ""
         if self.shared and self.files:
             said = f"shared directory: {said} ({self.shared})"
-        return "; ".join(filter(None, (said, EDITED if self.edited else "", self.note)))
+        return "; ".join(filter(None, (said, EDITED if self.edited else "", *self.remarks)))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a person should know beside the files, sentences without their full stops."""
+        settings = f"repository settings changed during the run: {_listed(self.settings)}" if self.settings else ""
+        ignored = f"hidden by new ignore rules: {_listed(self.ignored)}" if self.ignored else ""
+        return tuple(filter(None, (settings, ignored, self.note)))
 
     @property
     def is_nothing(self) -> bool:
@@ -119,6 +133,11 @@ class Changes(Struct, frozen=True, rename="camel", omit_defaults=True):
         return f"+{_short(self.added)} −{_short(self.removed)}" if self.added or self.removed else ""
 
 
+def _listed(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    return f"{', '.join(one_line(name, 100) for name in names[:MOST_LISTED])}{more}"
+
+
 def _short(count: int) -> str:
     return str(count) if count < 10_000 else f"{count // 1000}k" if count < 1_000_000 else f"{count // 1_000_000}M"
 
@@ -134,6 +153,8 @@ def changes_fields(changes: Changes | None) -> dict[str, Any] | None:
         "source": changes.source.value,
         "shared": changes.shared,
         "note": changes.note,
+        "settings": list(changes.settings),
+        "ignored": list(changes.ignored),
         "edited": changes.edited,
         "tree": changes.tree,
         "named": [

@@ -13,7 +13,6 @@ from ..git.merging import commit
 from ..git.names import worded
 from ..git.program import GitError
 from ..git.repository import Repository
-from ..git.snapshot import Store
 from ..git.worktrees import branches, check_branch, listed
 from ..run.snapshot import RunSnapshot
 from ..text.decoding import fit
@@ -23,7 +22,7 @@ from .acts import Act, ActKind
 from .merging import message_of
 from .readiness import check_identity, remarks
 from .record import Taken, WorkRecord, read_record, tree_of
-from .source import SEEN, branch_tip, check_operator, host_of, tidy, usable, words_of
+from .source import SEEN, branch_tip, check_operator, host_of, store_beside, tidy, usable, words_of
 from .taken import TakenBefore, mark_taken
 
 OURS = "subdeck/"
@@ -122,7 +121,7 @@ def commit_work(project: paths.Project, plan: CommitPlan, message: str = "") -> 
     made = usable(tree)
     if branch_tip(made, plan.branch) != plan.tip or made.branch != plan.branch:
         raise SubdeckError("its branch has moved meanwhile", where=tree, hint="look again what it would do")
-    seen = Store(os.path.join(plan.directory, SEEN))
+    seen = store_beside(plan.directory, SEEN)
     snapshot = seen.take(made, into_repository=True)
     new = commit(made.git, snapshot.tree, [plan.tip], message.strip() or plan.message)
     data = Committed(plan.directory, plan.branch, plan.tip, new)

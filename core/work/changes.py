@@ -133,7 +133,8 @@ def changes_of(project: paths.Project, run: RunSnapshot, patch: IO[bytes] | None
             pass
     if known is None and run.reason is not RunReason.LOST:
         return None
-    return changes_by_tools(run.meta, project.run_dir(run.run_id), known.note if known else BY_TOOLS)
+    changes = changes_by_tools(run.meta, project.run_dir(run.run_id), known.note if known else BY_TOOLS)
+    return replace(changes, settings=known.settings) if known else changes
 
 
 def _edited(project: paths.Project, run: RunSnapshot, patch: IO[bytes] | None) -> Changes | None:
@@ -155,7 +156,8 @@ def _edited(project: paths.Project, run: RunSnapshot, patch: IO[bytes] | None) -
         return None
     if now.tree == recorded.after or _has_successor(project, run, record.run_id):
         return None
-    return replace(now, edited=True)
+    known = run.changes or Changes()  # what the run did to settings is not asked again
+    return replace(now, edited=True, settings=known.settings, ignored=known.ignored)
 
 
 def _has_successor(project: paths.Project, run: RunSnapshot, owner: str) -> bool:

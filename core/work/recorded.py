@@ -7,6 +7,7 @@ import os
 import msgspec
 from msgspec import Struct
 
+from ..git.reading import Reading
 from ..system import files
 from ..text.decoding import UNDECODABLE, decode
 
@@ -45,6 +46,10 @@ class Recorded(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     """The ids of the runs that were at work in the same working tree then."""
     earlier: tuple[str, ...] = ()
     """The ids of those that had been, and are not any more."""
+    git_dir: str = ""
+    """Of the working tree, absolute; empty if an earlier subdeck recorded this."""
+    reading: Reading | None = None
+    """How its files were read before, and are read ever since."""
 
 
 def write_recorded(directory: str, recorded: Recorded) -> None:
@@ -65,3 +70,8 @@ def read_recorded(directory: str) -> Recorded | None:
 def store_of(directory: str) -> str:
     """Return where the trees of a run are, below the directory of its work."""
     return os.path.join(directory, STORE)
+
+
+def index_of(directory: str) -> str:
+    """Return where the index of its worktree is as it was before, which its child cannot have written."""
+    return os.path.join(directory, "index")

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..errors import SubdeckError
-from ..git.program import Git
 from ..git.repository import Repository, find
 from ..git.snapshot import Snapshot, Store
 from ..run.changes import MOST_FILES, NOT_RECORDED, ChangedFile, Changes, FileStatus
@@ -23,10 +22,12 @@ from ..run.model import RunMeta
 from ..system import files
 from . import presence
 from .record import WorkRecord, read_record
-from .recorded import Large, Recorded, read_recorded, store_of, write_recorded
+from .recorded import Large, Recorded, index_of, read_recorded, store_of, write_recorded
 
 MOST_PATCH = 32 * 1024 * 1024
 """Bytes of `changes.patch`."""
+MOST_SETTINGS = 50
+"""That are named."""
 LIVE = "live"
 """Where viewers keep what they need of git while a run goes on, beside what was recorded."""
 FOREIGN = "git takes nothing here for a repository"
@@ -56,7 +57,10 @@ def _before(meta: RunMeta, directory: str, root: str) -> Recorded:
     """Raise SubdeckError and OSError where nothing can be recorded."""
     repository = repository_of(meta.cwd)
     made = _own_worktree(directory) if meta.worktree else None
-    snapshot = None if made else _store(store_of(directory)).take(repository)
+    store = _store(store_of(directory))
+    snapshot = None if made else store.take(repository)
+    if made:
+        store.begin(repository, index_of(directory))
     known = presence.others(meta.run_id, root)
     recorded = Recorded(
         run_id=meta.run_id,
@@ -69,14 +73,17 @@ def _before(meta: RunMeta, directory: str, root: str) -> Recorded:
         left_out=_left_out(snapshot) if snapshot else {},
         others=tuple(one.run_id for one in known if one.is_there),
         earlier=tuple(one.run_id for one in known if not one.is_there),
+        git_dir=repository.git_dir,
+        reading=store.reading,
     )
     write_recorded(directory, recorded)
     return recorded
 
 
-def _store(directory: str) -> Store:
+def _store(directory: str, recorded: Recorded | None = None, seed: str = "") -> Store:
     """Open a store; what we remember is in no snapshot, also where the home of the user is a repository."""
-    return Store(directory, aside=(paths.state_file(), paths.cache_dir()))
+    reading = recorded.reading if recorded else None
+    return Store(directory, aside=(paths.state_file(), paths.cache_dir()), reading=reading, seed=seed)
 
 
 def _own_worktree(directory: str) -> WorkRecord | None:
@@ -116,12 +123,21 @@ def finish(meta: RunMeta, run_dir: str, root: str) -> Changes:
         _tidy(directory, run_dir, changes)
         return changes
     except (SubdeckError, OSError) as error:
-        return Changes(note=f"{NOT_RECORDED}: {error}")
+        return Changes(note=f"{NOT_RECORDED}: {error}", settings=_settings(directory))
     finally:
         try:
             presence.leave(meta.run_id, root)
         except OSError:
             pass
+
+
+def _settings(directory: str) -> tuple[str, ...]:
+    """Return which settings were changed in a repository that cannot be looked at."""
+    try:
+        recorded = read_recorded(directory)
+        return _changed_settings(recorded) if recorded else ()
+    except (SubdeckError, OSError):
+        return ()
 
 
 def _tidy(directory: str, run_dir: str, changes: Changes) -> None:
@@ -149,13 +165,36 @@ def compare(
     if os.path.islink(recorded.root):
         raise SubdeckError("a link is in the place of its working tree")
     repository = repository_of(recorded.root)
-    snapshot = _store(store).take(repository)
+    first = index_of(os.path.dirname(store))
+    taken = _store(store, recorded, first if os.path.exists(first) or not lent else os.path.join(lent, "index"))
+    snapshot = taken.take(repository)
     alternates = (os.path.join(lent, "objects"),) if lent else ()
-    git = Git(recorded.root, git_dir=store, work_tree=recorded.root, alternates=alternates, is_own=True)
+    git = taken.git(repository, alternates=alternates)
     named = (*changed_files(git, recorded.before, snapshot.tree), *_large(recorded.left_out, _left_out(snapshot)))
     if patch is not None:
         write_patch(git, recorded.before, snapshot.tree, patch, MOST_PATCH)
-    return replace(summed(named, snapshot.tree), note=snapshot.note), snapshot
+    ignored, unknown = (), ""
+    if recorded.reading:
+        from ..git.ignoring import newly_ignored
+
+        since = recorded.reading.at_ns
+        try:
+            ignored = newly_ignored(git, recorded.root, recorded.before, snapshot.tree, since)
+        except (SubdeckError, OSError) as error:
+            unknown = f"it is not known what new ignore rules hide: {error}"
+    settings = _changed_settings(recorded)
+    note = "; ".join(filter(None, (snapshot.note, unknown)))
+    changes = replace(summed(named, snapshot.tree), note=note, settings=settings, ignored=ignored)
+    return changes, snapshot
+
+
+def _changed_settings(recorded: Recorded) -> tuple[str, ...]:
+    """Name the settings of the repository that are not what they were before."""
+    from ..git.read_settings import changed_settings
+
+    if recorded.reading is None:
+        return ()
+    return changed_settings(recorded.reading, recorded.root, recorded.git_dir, recorded.common_dir)[:MOST_SETTINGS]
 
 
 def summed(named: Iterable[ChangedFile], tree: str = "") -> Changes:

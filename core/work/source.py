@@ -18,7 +18,7 @@ from ..run.snapshot import RunSnapshot
 from ..system import files
 from ..text.plain import one_line
 from .record import WorkRecord, has_worktree, read_record, tree_of
-from .recorded import read_recorded, store_of
+from .recorded import index_of, read_recorded, store_of
 
 SEEN = "seen"
 """Where the worktree of a run is stored for taking it over, below the directory of its work."""
@@ -72,6 +72,15 @@ def host_of(project: paths.Project, run_id: str) -> tuple[str, WorkRecord | None
     return directory, record
 
 
+def store_beside(directory: str, name: str) -> Store:
+    """Open a store for the files of a run as they are now, below the directory of its work: they are read as its first
+    snapshot was, whatever its child has set since.
+    """
+    recorded = read_recorded(directory)
+    reading = recorded.reading if recorded else None
+    return Store(os.path.join(directory, name), reading=reading, seed=index_of(directory))
+
+
 def usable(root: str) -> Repository:
     """Return the repository of a working tree. Raises SubdeckError where there is none that can be used."""
     repository = find(root)
@@ -122,7 +131,7 @@ def _of_worktree(run: RunSnapshot, directory: str, record: WorkRecord, store: St
         if made.common_dir != record.common_dir:
             hint = f"subdeck worktrees says how it stands; look at {one_line(tree)}/.git"
             raise SubdeckError("its worktree belongs to another repository", where=one_line(tree), hint=hint)
-        seen = Store(os.path.join(directory, SEEN))
+        seen = store_beside(directory, SEEN)
         snapshot = seen.take(made)
         after = snapshot.tree
         bring(seen, made, store, target, (after,), base=record.base)
@@ -179,7 +188,7 @@ def _as_recorded_from(
         if record is not None:
             raise SubdeckError("neither its worktree nor its branch is there any more", where=run.run_id)
         # It goes on, or was lost: its directory is what others may have changed meanwhile, too.
-        taken = Store(os.path.join(directory, SEEN))
+        taken = store_beside(directory, SEEN)
         origin = usable(recorded.root)
         after = taken.take(origin).tree
         bring(taken, origin, store, target, (after,))

@@ -17,6 +17,7 @@ from ..run.kinds import OpenEnum
 from ..system import files
 from ..text.plain import one_line
 from .record import WorkRecord, tree_of
+from .recorded import read_recorded
 
 SHOWN = 80
 """Characters of a name in a sentence."""
@@ -191,14 +192,14 @@ def _compared(
     git: Git, directory: str, record: WorkRecord, head: str, tip: str, *, is_dirty: bool
 ) -> tuple[Stand, str]:
     """Say whether what a worktree holds is somewhere else, too."""
-    if not is_dirty:
+    if not is_dirty and not _left_more(git, directory, head):
         return _committed(git, record, head or tip)
-    from ..git.snapshot import Store
+    from .source import store_beside
 
     repository = find(tree_of(directory))
     if repository is None:
         raise OSError("it is no worktree any more")
-    store = Store(os.path.join(directory, LOOKED))
+    store = store_beside(directory, LOOKED)
     taken = store.take(repository)
     if taken.skipped or taken.note:
         return Stand.UNMERGED, "some of it is too large, or cannot be read"
@@ -208,6 +209,15 @@ def _compared(
         if all(line.startswith(b"D") for line in shown.splitlines()):
             return Stand.UNCHANGED, HALF_MADE
     return _of_tree(git, record, taken.tree)
+
+
+def _left_more(git: Git, directory: str, head: str) -> bool:
+    """Return whether the run left more than is committed: its child may have had git look away from that."""
+    recorded = read_recorded(directory)
+    if recorded is None or not recorded.after or not head:
+        return False
+    answer = git.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{head}^{{tree}}")
+    return os.fsdecode(answer.output).strip() != recorded.after
 
 
 def _committed(git: Git, record: WorkRecord, commit: str) -> tuple[Stand, str]:

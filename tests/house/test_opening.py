@@ -35,6 +35,10 @@ PATHS = {
     "core/delegation/parent.py": ({"tempfile.NamedTemporaryFile"}, "what a parent handed over, in a temporary file"),
     "core/git/index.py": ({"open", "os.utime"}, "the index of a repository, to copy it into the user's state"),
     "core/git/program.py": ({"open"}, "a file in memory, which git reads"),
+    "core/git/read_settings.py": (
+        {"os.readlink", "os.walk"},
+        "the settings and hooks of a repository, and the submodules in it",
+    ),
     "core/git/repository.py": ({"os.readlink"}, "the HEAD of a repository, which once was a link"),
     "core/git/snapshot.py": ({"shutil.copy2"}, "an index of ours in the user's state"),
     "core/git/worktrees.py": (

@@ -40,7 +40,7 @@ class ChangesRead(Struct, frozen=True):
             return ()
         noted = [f"{one_line(file.path, 200)}: {one_line(file.note, 200)}" for file in changes.named if file.note]
         edited = f"The worktree was {EDITED}; this is what it holds now." if changes.edited else ""
-        return tuple(one_line(each, 400) for each in (edited, changes.shared, changes.note, *noted) if each)
+        return tuple(one_line(each, 400) for each in (edited, changes.shared, *changes.remarks, *noted) if each)
 
     @property
     def nothing(self) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ def _changes(run: RunSnapshot, changes: Changes | None, width: int) -> list[Row]
         return [note("It is not known what this run changed." if run.has_ended else "Nothing is known yet.")]
     said = changes.sum if changes.files else "nothing" if changes.is_nothing else ""
     edited = f"The worktree was {EDITED}; this is what it holds now." if changes.edited else ""
-    remarks = (edited, f"shared directory: {changes.shared}" if changes.shared else "", changes.note)
+    remarks = (edited, f"shared directory: {changes.shared}" if changes.shared else "", *changes.remarks)
     title = "In its worktree" if changes.edited else "Changed" if run.has_ended else "Changed so far"
     head = heading(title, said)
     return [

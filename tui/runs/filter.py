@@ -191,7 +191,7 @@ _RUNNERS = tuple(runner.value for runner in RunnerKind)
 _REASONS = tuple(reason.value for reason in STATUS_OF)
 _CHANGED: dict[str, Test] = {
     "yes": lambda run, _: bool(run.changes and run.changes.files),
-    "no": lambda run, _: bool(run.changes and not run.changes.files and not run.changes.note),
+    "no": lambda run, _: bool(run.changes and not run.changes.files and not run.changes.remarks),
     "shared": lambda run, _: bool(run.changes and run.changes.files and run.changes.shared),
 }
 FILE = "file"
