@@ -12,7 +12,8 @@ KINDS: dict[str, str] = {
 """The package of each kind, in the order in which `auto` tries them.
 
 Its module `agent` has an `AGENT`, which is what launchers need (`agents/agent.py`); its module `child` has a `CHILD`,
-which is what a wrapper needs (`agents/child.py`).
+which is what a wrapper needs (`agents/child.py`); its module `paths` says how its tools read a path, and which
+files of a project are its settings (`agents/path_rules.py`).
 """
 
 INTERACTIVE = frozenset({"pi", "claude", "codex"})

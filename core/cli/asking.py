@@ -7,12 +7,8 @@ from collections.abc import Iterable, Iterator
 from ..run.describe import INTERRUPTED
 from ..run.events import Request
 from ..run.model import RequestKind
-from ..run.requests import request_line
+from ..run.requests import request_line, run_rule_line
 from ..run.snapshot import RunSnapshot
-from ..text.plain import one_line
-
-RULE = 200
-"""Characters of a rule."""
 
 
 class Asking:
@@ -46,7 +42,7 @@ def how_to_reply(run: RunSnapshot, request: Request) -> str:
     command = f"subdeck reply {run.meta.short_id} {request.id}"
     match request.kind:
         case RequestKind.PERMISSION:
-            rule = one_line(request.run_rule, RULE)
+            rule = run_rule_line(request)
             more = f"; --run also allows {rule} for the rest of this run" if rule else ""
             return f"{command} allow|deny answers{more}"
         case RequestKind.CHOICE | RequestKind.QUESTION if request.choices:

@@ -3,77 +3,112 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 
+from .path_readings import LONGEST_PATH, UNICODE_BLANKS, Reading
 from .patterns import fits
 from .shell_words import ACTIVE_STAR
 
-LONGEST_PATH = 4096
-"""Bytes that a path can have, and characters of one that is looked at."""
+_LOOK_ALIKE = str.maketrans("‘’", "''")
 
 
-def surely_below(pattern: str, paths: Sequence[str], directory: str, cwd: str) -> bool:
-    """Tell whether all the paths, however an agent reads them, lead to files of a pattern, through no link to others.
+def surely_below(pattern: str, readings: Sequence[Reading], cwd: str) -> bool:
+    """Tell whether all that may be opened are files of a pattern, reached through no link to others.
 
-    `directory` is where relative paths begin, `cwd` that of the run, where a relative pattern begins.
+    `cwd` is the directory of the run, where a relative pattern begins.
     """
-    wanted = _segments(pattern, os.path.realpath(cwd))
+    wanted = segments(pattern, os.path.realpath(cwd))
     try:
-        return bool(paths) and all(_surely_fits(wanted, directory, path) for path in paths)
+        return bool(readings) and all(_surely_fits(wanted, reading) for reading in readings)
     except (OSError, ValueError):
         return False
 
 
-def may_touch(pattern: str, paths: Sequence[str], directory: str, cwd: str, *, looks_into: bool) -> bool:
-    """Tell whether any of the paths may lead to files of a pattern, by name or by links.
+def may_touch(pattern: str, readings: Sequence[Reading], cwd: str, *, looks_into: bool) -> bool:
+    """Tell whether anything that may be opened is a file of a pattern, by name or by links.
 
     A call that `looks_into` directories touches what lies below its paths.
     """
-    bases = {cwd, os.path.realpath(cwd)}
+    bases = dict.fromkeys((cwd, os.path.realpath(cwd)))
     try:
-        wanted = [form for base in bases for form in _forms(_segments(pattern, base))]
-        places = [place for path in paths for place in _places(directory, path)]
-        return any(
-            fits(form, place) or (looks_into and _fixed(form)[: len(place)] == place)
-            for form in wanted
-            for place in places
-        )
+        wanted = dict.fromkeys(form for base in bases for form in forms_of(segments(pattern, base)))
+        opened = dict.fromkeys(place for reading in readings for place in places(reading))
+        return any(_touches(form, place, looks_into=looks_into) for form in wanted for place in opened)
     except (OSError, ValueError):
         return True
 
 
-def _surely_fits(wanted: Sequence[str], directory: str, path: str) -> bool:
-    if len(path) > LONGEST_PATH or not path.isprintable():
-        return False
-    return all(fits(wanted, _split(os.path.realpath(os.path.join(directory, read)))) for read in _readings(path))
+def _surely_fits(wanted: Sequence[str], reading: Reading) -> bool:
+    return reading.is_certain and all(fits(wanted, split(os.path.realpath(path))) for path in reading.paths)
 
 
-def _places(directory: str, path: str) -> Iterator[tuple[str, ...]]:
-    """Yield where a path leads, by its name and by its links."""
-    if len(path) > LONGEST_PATH:
-        raise ValueError
-    for read in _readings(path):
-        whole = os.path.join(directory, read)
-        yield _split(os.path.normpath(whole))
-        yield _split(os.path.realpath(whole))
+def places(reading: Reading) -> Iterator[tuple[str, ...]]:
+    """Yield where a path may lead, by its name and by its links."""
+    for path in reading.paths:
+        if len(path) > LONGEST_PATH:
+            raise ValueError
+        yield split(os.path.normpath(path))
+        yield split(os.path.realpath(path))
 
 
-def _readings(path: str) -> Iterator[str]:
-    """Yield what an agent may take a path for: some know the home directory, or a mark before a path."""
-    for read in (path, path.removeprefix("@"), path.removeprefix("file://")):
-        yield read
-        if read.startswith("~"):
-            yield os.path.expanduser(read)
+def _touches(form: tuple[str, ...], place: tuple[str, ...], *, looks_into: bool) -> bool:
+    if _covers(form, place, looks_into=looks_into):
+        return True
+    alike = tuple(map(look_alike, form)), tuple(map(look_alike, place))
+    if alike != (form, place) and _covers(*alike, looks_into=looks_into):
+        return True
+    if _covers(*(tuple(map(str.casefold, parts)) for parts in alike), looks_into=looks_into) and folds_case(place):
+        return True
+    return any(_covers(form, other, looks_into=looks_into) for other in _other_names(fixed(form), place))
 
 
-def _segments(pattern: str, base: str) -> tuple[str, ...]:
+def _covers(form: tuple[str, ...], place: tuple[str, ...], *, looks_into: bool) -> bool:
+    return fits(form, place) or (looks_into and fixed(form)[: len(place)] == place)
+
+
+def look_alike(name: str) -> str:
+    """Return a name as a person would write it: blanks, quotes and accents in one of the forms that look alike."""
+    return unicodedata.normalize("NFC", UNICODE_BLANKS.sub(" ", name).translate(_LOOK_ALIKE))
+
+
+def folds_case(place: Sequence[str]) -> bool:
+    """Tell whether a directory on the way to a file takes capital and small letters for the same."""
+    for end in range(len(place), 0, -1):
+        parent, name = joined(place[: end - 1]), place[end - 1]
+        try:
+            if name.swapcase() != name and os.path.samestat(
+                os.lstat(os.path.join(parent, name)), os.lstat(os.path.join(parent, name.swapcase()))
+            ):
+                return True
+        except (OSError, ValueError):
+            continue
+    return False
+
+
+def _other_names(known: tuple[str, ...], place: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield the names that a file has below a known directory, or as a known file, which is reached by another way."""
+    try:
+        there = os.stat(joined(known))
+    except (OSError, ValueError):
+        return
+    for end in range(len(place), 0, -1):
+        try:
+            is_same = place[:end] != known and os.path.samestat(there, os.stat(joined(place[:end])))
+        except (OSError, ValueError):
+            continue
+        if is_same:
+            yield (*known, *place[end:])
+
+
+def segments(pattern: str, base: str) -> tuple[str, ...]:
     """Return the parts of a pattern as those of an absolute path, `**` as a star of its own."""
     path = os.path.expanduser(pattern) if pattern.startswith("~") else pattern
     own = [part for part in path.split("/") if part not in ("", ".")]
     if path.endswith("/"):
         own.append("**")
     marked = (ACTIVE_STAR if part == "**" else _within(part) for part in own)
-    return (*(() if os.path.isabs(path) else _split(base)), *marked)
+    return (*(() if os.path.isabs(path) else split(base)), *marked)
 
 
 def _within(part: str) -> str:
@@ -81,17 +116,22 @@ def _within(part: str) -> str:
     return part.replace("*", ACTIVE_STAR) + ("" if part.strip("*") else ACTIVE_STAR)
 
 
-def _forms(pattern: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def forms_of(pattern: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """Yield a pattern as it is, and with the links followed in what comes before its first star."""
     yield pattern
-    fixed = _fixed(pattern)
-    yield (*_split(os.path.realpath("/" + "/".join(fixed))), *pattern[len(fixed) :])
+    known = fixed(pattern)
+    yield (*split(os.path.realpath(joined(known))), *pattern[len(known) :])
 
 
-def _fixed(pattern: Sequence[str]) -> tuple[str, ...]:
+def fixed(pattern: Sequence[str]) -> tuple[str, ...]:
+    """Return the parts of a pattern before its first star."""
     first = next((at for at, part in enumerate(pattern) if ACTIVE_STAR in part), len(pattern))
     return tuple(pattern[:first])
 
 
-def _split(path: str) -> tuple[str, ...]:
+def split(path: str) -> tuple[str, ...]:
     return tuple(filter(None, path.split("/")))
+
+
+def joined(parts: Iterable[str]) -> str:
+    return "/" + "/".join(parts)

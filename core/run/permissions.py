@@ -17,7 +17,9 @@ from ..text.plain import one_line
 from .events import CUT, Request
 from .model import Permissions, RequestKind, Verdict
 from .path_patterns import may_touch, surely_below
+from .path_readings import ANY_PROGRAM, PathRules, Reading, read_as
 from .patterns import fits
+from .protected_paths import UNCLEAR, Guard, guard_of_change
 from .shell_words import ACTIVE_STAR, RESERVED, RUNS_CODE, plain_words, possible_commands, simple_command
 
 EDITING = ("edit", "write")
@@ -102,6 +104,13 @@ def asked_tools(permissions: Permissions | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for text in texts for name in _names_of(parse_rule(text))))
 
 
+def guarded_tools(permissions: Permissions | None) -> tuple[str, ...]:
+    """Return the tools whose every call has to be decided here if the agent asks about none by itself: those of
+    `asked_tools`, and in a run that has rules those that change files, of which some are protected.
+    """
+    return tuple(dict.fromkeys((*asked_tools(permissions), *EDITING))) if permissions else ()
+
+
 def denied_tools(permissions: Permissions | None) -> tuple[str, ...]:
     """Return the tools that are denied whatever they are called with."""
     rules = [parse_rule(text) for text in (permissions.deny if permissions else ())]
@@ -116,9 +125,10 @@ def _names_of(rule: Rule) -> tuple[str, ...]:
 class Policy:
     """The rules of one run."""
 
-    def __init__(self, permissions: Permissions | None, cwd: str) -> None:
+    def __init__(self, permissions: Permissions | None, cwd: str, path_rules: PathRules = ANY_PROGRAM) -> None:
         rules = permissions or Permissions()
         self._cwd = cwd
+        self._path_rules = path_rules
         self._deny, self._ask = _read(rules.deny, is_bound=True), _read(rules.ask, is_bound=True)
         self._allow = _read(rules.allow, is_bound=False)
         self._of_run: list[Rule] = []
@@ -126,23 +136,25 @@ class Policy:
     def decide(self, request: Request) -> tuple[Verdict | None, str]:
         """Return what the rules say to a request, and which rule does: deny before ask before allow.
 
-        None with a rule: it asks. None without one: no rule mentions it.
+        None with a rule: it asks. None without one: no rule mentions it. A change of a protected file is asked about
+        by a rule of ours, if the user has none that names the file.
         """
         if request.kind is not RequestKind.PERMISSION:
             return None, ""
         for rule in self._deny:
             if self._may_match(rule, request):
                 return Verdict.DENY, rule.text
-        for rule in self._of_run:
+        guard = self._guard(request)
+        for rule in () if guard.why else self._of_run:
             if self._matches(rule, request):
                 return Verdict.ALLOW, rule.text
         for rule in self._ask:
             if self._may_match(rule, request):
                 return None, rule.text
         for rule in self._allow:
-            if self._matches(rule, request):
+            if self._matches(rule, request) and guard.lets(rule.pattern, self._cwd):
                 return Verdict.ALLOW, rule.text
-        return None, ""
+        return None, guard.why
 
     def allow_in_run(self, rule: str) -> None:
         """Allow, for as long as the run lasts, what `run_rule` gave for a request; a rule that denies still does."""
@@ -159,7 +171,7 @@ class Policy:
             rule = parse_rule(written)
         except UsageError:
             return ""
-        return rule.text if self._matches(rule, request) else ""
+        return rule.text if self._matches(rule, request) and not self._guard(request).why else ""
 
     def _written_rule(self, request: Request) -> str:
         tool = request.tool_name
@@ -170,13 +182,28 @@ class Policy:
         if tool not in _EDITORS and tool not in READING:
             return tool
         word = EDITING[0] if tool in _EDITORS else tool
-        if surely_below("**", request.paths, self._directory(request), self._cwd):
+        if surely_below("**", self._readings(request), self._cwd):
             return f"{word}(**)"
         path = request.paths[0] if len(request.paths) == 1 else ""
         return f"{word}({path})" if os.path.isabs(path) and not re.search(r"[*?]", path) else ""
 
-    def _directory(self, request: Request) -> str:
-        return os.path.join(self._cwd, request.cwd)
+    def _readings(self, request: Request) -> tuple[Reading, ...]:
+        """Return what the agent's tool may open, for each path; nothing for a path that it cannot open."""
+        directory = os.path.join(self._cwd, request.cwd)
+        paths = request.paths or ((".",) if request.tool_name in LOOKS_INTO else ())
+        try:
+            return tuple(self._path_rules.read(request.tool_name, path, directory) for path in paths)
+        except (OSError, ValueError):
+            return ()
+
+    def _guard(self, request: Request) -> Guard:
+        """Return what is in the way of rules that allow."""
+        if request.tool_name in _EDITORS:
+            readings = self._readings(request) if len(request.paths) < MOST_PATHS else ()
+            return guard_of_change(readings, self._cwd, self._path_rules.settings)
+        bounds = (*self._deny, *self._ask) if request.tool_name in READING else ()
+        is_bound = any(rule.pattern is not None and rule.names(request.tool_name) for rule in bounds)
+        return UNCLEAR if is_bound and not all(each.is_certain for each in self._readings(request)) else Guard()
 
     def _matches(self, rule: Rule, request: Request) -> bool:
         """Tell whether a rule certainly covers all that is asked."""
@@ -187,9 +214,15 @@ class Policy:
         if request.command.endswith(CUT) or len(request.paths) >= MOST_PATHS:
             return False
         if rule.tool == "bash":
-            is_here = surely_below("**", [request.cwd or "."], self._cwd, self._cwd)
-            return is_here and _is_command(rule.pattern, request.command)
-        return surely_below(rule.pattern, request.paths, self._directory(request), self._cwd)
+            return self._is_made_here(request) and _is_command(rule.pattern, request.command)
+        return bool(request.paths) and surely_below(rule.pattern, self._readings(request), self._cwd)
+
+    def _is_made_here(self, request: Request) -> bool:
+        """Tell whether a command is run in the directory of the run, or below."""
+        try:
+            return surely_below("**", [read_as([request.cwd or "."], self._cwd)], self._cwd)
+        except ValueError:
+            return False
 
     def _may_match(self, rule: Rule, request: Request) -> bool:
         """Tell whether a rule covers any part of what is asked, as far as can be told."""
@@ -200,12 +233,9 @@ class Policy:
         if rule.tool == "bash":
             is_whole = request.command.strip() and not request.command.endswith(CUT)
             return not is_whole or _may_be_command(rule.pattern, request.command)
-        paths = request.paths or ((".",) if request.tool_name in LOOKS_INTO else ())
-        looks_into = request.tool_name in LOOKS_INTO
-        is_whole = 0 < len(paths) < MOST_PATHS
-        return not is_whole or may_touch(
-            rule.pattern, paths, self._directory(request), self._cwd, looks_into=looks_into
-        )
+        readings, looks_into = self._readings(request), request.tool_name in LOOKS_INTO
+        is_whole = 0 < len(readings) < MOST_PATHS
+        return not is_whole or may_touch(rule.pattern, readings, self._cwd, looks_into=looks_into)
 
 
 def _read(texts: Iterable[str], *, is_bound: bool) -> list[Rule]:

@@ -81,6 +81,15 @@ def request_line(request: Request, limit: int = SUBJECT, cwd: str = "") -> str:
     return title if subject in ("", title) else one_line(f"{title}: {subject}", limit)
 
 
+def run_rule_line(request: Request) -> str:
+    """Return the rule that would hold for the rest of the run, and which files it adds; empty if there is none."""
+    rule = one_line(request.run_rule, SUBJECT)
+    if not rule.endswith("(**)"):
+        return rule
+    kept = ", except protected ones" if rule.startswith("edit") else ""
+    return f"{rule} (every file below the run's directory{kept})"
+
+
 def request_fields(request: Request) -> dict[str, Any]:
     """Return everything about a request in the form of JSON; what it does not say is empty."""
     fields = {

@@ -293,9 +293,10 @@ class Conversation:
 
     def _rules(self) -> Policy:
         if self._policy is None:
+            from ..agents.path_rules import path_rules_of
             from ..run.permissions import Policy
 
-            self._policy = Policy(self._meta.permissions, self._meta.cwd)
+            self._policy = Policy(self._meta.permissions, self._meta.cwd, path_rules_of(self._meta.kind))
         return self._policy
 
     def _allow_in_run(self, rule: str) -> None:

@@ -364,6 +364,8 @@ def asks_leave(tool: str, **args: Any) -> dict[str, Any]:
         ("bash", {"command": "git log\n-1", "timeout": 5}, {"command": "git log\n-1", "text": "timeout: 5"}),
         ("read", {"path": "a.py", "limit": 3}, {"paths": ("a.py",), "text": "limit: 3"}),
         ("ls", {}, {"paths": (".",), "text": ""}),
+        ("ls", {"file_path": "src"}, {"paths": (".", "src"), "text": ""}),
+        ("write", {"path": "a", "file_path": "b"}, {"paths": ("a", "b"), "text": ""}),
         ("grep", {"pattern": "x"}, {"paths": (".",), "text": "pattern: x"}),
         ("write", {"path": "a.py", "content": "new\n"}, {"paths": ("a.py",), "text": ""}),
         ("mcp__x__y", {"a": 1}, {"title": "wants to use mcp__x__y", "text": "a: 1"}),

@@ -11,7 +11,7 @@ from subdeck.core.run import describe
 from subdeck.core.run.events import Decision, Event, Field, Interrupted, Message, Request
 from subdeck.core.run.model import MessageState, RequestKind, Undelivered, Verdict
 from subdeck.core.run.progress import ProgressFormatter, vocabulary
-from subdeck.core.run.requests import request_line, request_text
+from subdeck.core.run.requests import request_line, request_text, run_rule_line
 from subdeck.core.run.snapshot import Counts
 
 from tests.core.talking import choice, permission
@@ -116,3 +116,16 @@ def test_why_a_run_is_not_done_says_that_it_waits_for_a_person() -> None:
     meta = make_meta()
     result = make_result(meta.run_id, undelivered=(Undelivered("1", "more"),))
     assert "1 message was not delivered" in explain(make_snapshot(meta), Evidence(result=result), NOW)
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ("edit(**)", "edit(**) (every file below the run's directory, except protected ones)"),
+        ("read(**)", "read(**) (every file below the run's directory)"),
+        ("bash(git push)", "bash(git push)"),
+        ("", ""),
+    ],
+)
+def test_leave_for_the_run_says_which_files_it_adds(rule: str, line: str) -> None:
+    assert line == run_rule_line(Request(id="q1", kind=RequestKind.PERMISSION, title="wants", run_rule=rule))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...core.run.events import CUT, Field, Request
 from ...core.run.model import RequestKind
-from ...core.run.requests import place_in_worktree, shown_path
+from ...core.run.requests import place_in_worktree, run_rule_line, shown_path
 from ...core.text.plain import one_line, plain
 from ..feed.lines import diff_body
 from ..text.cells import wrap_line
@@ -72,7 +72,7 @@ def _lines(request: Request, cwd: str) -> Iterator[BlockRow]:
         rule = f"by the rule {one_line(request.rule, 200)}" if request.rule else "the agent asks by itself"
         yield BlockRow(f"{rule}; nothing of it has run, and limits stand still", Tone.MUTED)
         if request.run_rule:
-            yield BlockRow(f"to allow it in this run adds the rule {one_line(request.run_rule, 200)}", Tone.MUTED)
+            yield BlockRow(f"to allow it in this run adds the rule {run_rule_line(request)}", Tone.MUTED)
     else:
         yield BlockRow("limits stand still until you reply", Tone.MUTED)
     if request.diff:  # the longest comes last

@@ -8,6 +8,7 @@ import msgspec
 
 from ...run.events import CONTENT_LIMIT, CUT, Request
 from ...run.model import RequestKind, Verdict
+from ...run.path_readings import start_of_glob
 from ...text.plain import one_line
 from ..diffs import diff_of_texts
 from ..forms import fields_of
@@ -45,7 +46,7 @@ def permission(id_: str, call: Call, fields: dict[str, Any]) -> Request:
     command = _command(args.get("command")) if name == "bash" else ""
     named = [string(args.get(key)) for key in _PATHS]
     located = [string(mapping(place).get("path")) for place in items(fields.get("locations"))]
-    paths = [*named, *located, *(edit["path"] for edit in call.edits)]
+    paths = [*named, *located, *(edit["path"] for edit in call.edits), *_searched(name, args)]
     diff = diff_of_texts(call.edits)
     details = "" if command or diff or not args else msgspec.json.encode(args).decode("utf-8", "replace")
     return Request(
@@ -61,6 +62,12 @@ def permission(id_: str, call: Call, fields: dict[str, Any]) -> Request:
         tool_call_id=string(fields.get("toolCallId")),
         usual=Verdict.ALLOW if string(fields.get("kind")) in HARMLESS else None,
     )
+
+
+def _searched(name: str, args: dict[str, Any]) -> tuple[str, ...]:
+    """Return where a pattern of file names leads that begins elsewhere than in the searched directory."""
+    start = start_of_glob(string(args.get("pattern"))) if name in ("grep", "find") else ""
+    return (start,) if start else ()
 
 
 def form(id_: str, params: dict[str, Any], schema: dict[str, Any]) -> Request | None:

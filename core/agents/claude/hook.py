@@ -12,6 +12,7 @@ from typing import Any
 from ...run.model import RunMeta
 from ...run.permissions import Policy, asked_tools
 from ..json_lines import mapping, string
+from ..path_rules import path_rules_of
 from .requests import BY_RULE, call_of, is_deep
 
 NUMBER = "hook"
@@ -25,7 +26,7 @@ class Hook:
 
     def __init__(self, meta: RunMeta) -> None:
         self._cwd = meta.cwd
-        self._policy = Policy(meta.permissions, meta.cwd)
+        self._policy = Policy(meta.permissions, meta.cwd, path_rules_of(meta.kind))
         self._directories: dict[str, str] = {}
         """Where calls are made that it asks about, by their ids."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 
 from ...run.events import CONTENT_LIMIT, CUT, Field, Request
 from ...run.model import RequestKind, Verdict
+from ...run.path_readings import start_of_glob
 from ...text.plain import one_line
 from ..diffs import diff_of_texts
 from ..forms import content_of, fields_of, filled_in
@@ -126,9 +128,15 @@ def call_of(id_: str, call_id: str, name: str, arguments: dict[str, Any], cwd: s
         text=_joined(command if is_free else "", *texts, _further(tool, arguments)),
         command="" if is_free else _kept(command),
         cwd=cwd,
-        paths=tuple(path for name in _PATHS if (path := string(arguments.get(name)))),
+        paths=tuple(path for name in _PATHS if (path := string(arguments.get(name)))) + _searched(tool, arguments),
         tool_call_id=call_id,
     )
+
+
+def _searched(tool: str, arguments: dict[str, Any]) -> tuple[str, ...]:
+    """Return where a pattern of file names leads that begins elsewhere than in the searched directory."""
+    start = start_of_glob(string(arguments.get("pattern"))) if tool == "find" else ""
+    return (os.path.join(string(arguments.get("path")), start),) if start else ()
 
 
 def _further(tool: str, arguments: dict[str, Any]) -> str:

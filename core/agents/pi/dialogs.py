@@ -21,6 +21,8 @@ _CONFIRM = "asks for a yes or no"
 _REASON = 2000
 """Characters of a reason why not."""
 _TITLES = {"bash": "wants to run a command", "edit": "wants to change a file", "write": "wants to write a file"}
+_LOOKS_INTO = frozenset({"grep", "find", "ls"})
+"""Those that take the directory of the run without a `path`, whatever else they are called with."""
 _WITH_PATH = frozenset({"read", "grep", "find", "ls", "edit", "write"})
 _SHOWN = {
     "bash": ("command",),
@@ -78,7 +80,9 @@ def _permission(own_id: str, about: str) -> Request:
     call = decode(about.encode("utf-8", "replace")) or {}
     name, args = string(call.get("tool")), mapping(call.get("args"))
     command = string(args.get("command")) if name == "bash" else ""
-    path = string(args.get("path")) or string(args.get("file_path"))
+    path, other = string(args.get("path")), string(args.get("file_path"))
+    paths = tuple(filter(None, (path, other))) if path or name not in _LOOKS_INTO else (".", *filter(None, (other,)))
+    path = path or other
     is_long = max(len(command), len(path)) > CONTENT_LIMIT
     return Request(
         id=own_id,
@@ -87,7 +91,7 @@ def _permission(own_id: str, about: str) -> Request:
         tool_name=one_line(name, 200),
         text=_cut(command or path) if is_long else _args(name, args),
         command="" if is_long else command,
-        paths=(path or ".",) if name in _WITH_PATH and not is_long else (),
+        paths=(paths or (".",)) if name in _WITH_PATH and not is_long else (),
         diff=_diff(name, path, args),
         tool_call_id=string(call.get("id")),
         usual=Verdict.ALLOW,

@@ -1,0 +1,50 @@
+"""How pi's tools read a path, as `path-utils.js` of 0.73.1 and of 1.5.2 does, and what of a project it starts."""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+
+from ...run.path_readings import UNICODE_BLANKS, Reading, home_of, is_readable, of_file_url, read_as
+
+SETTINGS = (".pi", ".agents")
+
+_NARROW_BLANK = "\u202f"
+
+
+def read_path(tool: str, path: str, directory: str) -> Reading:
+    """Read a path as either version may. `~` is another directory for a child with a HOME of its own, and only the
+    newer one knows URLs: neither is certain.
+    """
+    plain = UNICODE_BLANKS.sub(" ", path).removeprefix("@")
+    forms = [plain, UNICODE_BLANKS.sub(" ", path.removeprefix("@"))]
+    is_certain = plain == path.removeprefix("@") and not (plain.startswith("~") or plain[:5].lower() == "file:")
+    forms += [home_of(form) for form in forms if form == "~" or form.startswith("~/")]
+    forms += [own for form in tuple(forms) for own in of_file_url(form)]
+    reading = read_as(forms, directory, is_certain=is_certain)
+    return _with_variants(reading) if tool == "read" else reading
+
+
+def _with_variants(reading: Reading) -> Reading:
+    """Add the spellings of a file name that pi tries for a file which is not there."""
+    paths = dict.fromkeys(reading.paths)
+    for path in reading.paths:
+        if not _exists(path):
+            decomposed = unicodedata.normalize("NFD", path)
+            screenshot = re.sub(r" (AM|PM)\.", rf"{_NARROW_BLANK}\1.", path, flags=re.IGNORECASE)
+            paths |= dict.fromkeys((screenshot, decomposed, _curly(path), _curly(decomposed)))
+    added = [path for path in paths if path not in reading.paths and _exists(path)]
+    is_certain = reading.is_certain and all(is_readable(path.replace(_NARROW_BLANK, " ")) for path in added)
+    return Reading(tuple(paths), is_certain)
+
+
+def _curly(path: str) -> str:
+    return path.replace("'", "\u2019")
+
+
+def _exists(path: str) -> bool:
+    try:
+        return os.access(path, os.F_OK)
+    except ValueError:
+        return False

@@ -1,0 +1,156 @@
+"""Paths as programs read them: each spelling of a path that a tool may open for what its model wrote.
+
+How an agent's own tools read a path is written down in that agent's package. What most of them share is here, and how
+to read a path for a program that is not known.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+LONGEST_PATH = 4096
+"""Bytes that a path can have, and characters of one that is looked at."""
+
+UNICODE_BLANKS = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_FILE_URL = re.compile(r"file:[/\\]{0,2}", re.IGNORECASE)
+_DRIVE = re.compile("[A-Za-z][:|]")
+_ODD = re.compile(r"[%\\`\"“”‘’]|\$[({A-Za-z_]")
+"""What programs may decode, expand or drop, somewhere in a path."""
+
+
+class Reading(Struct, frozen=True):
+    """What a tool may open for a path."""
+
+    paths: tuple[str, ...]
+    """Absolute, with links and `..` as they are; the tool opens one of them."""
+    is_certain: bool = True
+    """Whether nothing else is opened. A path for which it does not hold is covered by no rule that allows."""
+
+
+class PathReader(Protocol):
+    """How the tools of an agent read paths."""
+
+    def __call__(self, tool: str, path: str, directory: str, /) -> Reading:
+        """Read a path that a tool is given; relative ones begin in a directory. Any text is read, none raises."""
+        ...
+
+
+class PathRules(Struct, frozen=True):
+    """What rules for paths go by in a run."""
+
+    read: PathReader
+    settings: tuple[str, ...] = ()
+    """Names of files and directories from which programs are started, as `.claude` or `.github/copilot`."""
+
+
+def spellings(path: str, directory: str) -> Iterator[str]:
+    """Yield a path as an absolute one: with `..` left to the kernel, which follows links first, and taken out before.
+
+    A program may know its directory by another name than that by which it was started.
+    """
+    for base in dict.fromkeys((directory, os.path.realpath(directory))):
+        whole = os.path.join(base, path)
+        yield whole
+        yield os.path.normpath(whole)
+
+
+def read_as(paths: Iterable[str], directory: str, *, is_certain: bool = True) -> Reading:
+    """Return the reading of a path that stands for one of these."""
+    forms = tuple(paths)
+    found = dict.fromkeys(spelling for path in forms for spelling in spellings(path, directory))
+    return Reading(tuple(found), is_certain and all(map(is_readable, forms)))
+
+
+def is_readable(path: str) -> bool:
+    """Tell whether a path can be one of a file, and can be shown."""
+    return len(path) <= LONGEST_PATH and path.isprintable()
+
+
+def home_of(path: str) -> str:
+    """Return what `~` stands for at the beginning of a path, as a shell would have it."""
+    return os.path.expanduser(path) if path.startswith("~") else path
+
+
+def of_file_url(url: str) -> tuple[str, ...]:
+    """Return the paths that a file URL may stand for, whatever its host; none for any other text."""
+    url = url.strip("".join(map(chr, range(33))))
+    start = _FILE_URL.match(url)
+    if start is None:
+        return ()
+    rest = re.split("[?#]", re.sub("[\t\r\n]", "", url[start.end() :]).replace("\\", "/"), maxsplit=1)[0]
+    has_host = start[0].endswith(("//", "\\\\", "/\\", "\\/"))
+    paths = [f"/{rest}", *([rest[rest.find("/") :] if "/" in rest else "/"] if has_host else ())]
+    return tuple(dict.fromkeys(unquote(form) for path in paths for form in (_without_dots(path), path)))
+
+
+def _without_dots(path: str) -> str:
+    """Take `.` and `..` out of the path of a URL as browsers and node do: before `%2F` is decoded, and with empty
+    names counting as names; a drive is never left.
+    """
+    kept: list[str] = []
+    for name in path.split("/")[1:]:
+        plain = name.replace("%2e", ".").replace("%2E", ".")
+        if plain == "..":
+            if len(kept) != 1 or not _DRIVE.fullmatch(kept[0]):
+                del kept[-1:]
+        elif plain != ".":
+            kept.append(f"{name[0]}:" if not kept and _DRIVE.fullmatch(name) else name)
+    return "/" + "/".join(kept)
+
+
+def start_of_glob(pattern: str) -> str:
+    """Return where the files begin that fit a pattern, if it may lead out of the directory that is searched; `/` if
+    that cannot be told.
+    """
+    start = re.split(r"[*?\[{(|\\]", pattern, maxsplit=1)[0]
+    rest = pattern[start.rfind("/") + 1 :]
+    if start != pattern and (_may_begin_elsewhere(pattern) or any(map(_may_be_above, rest.split("/")))):
+        return "/"
+    return start if start.startswith(("/", "~")) or ".." in start.split("/") else ""
+
+
+def _may_begin_elsewhere(pattern: str) -> bool:
+    """Tell whether something in a group begins with a directory of its own, or goes up."""
+    return any(
+        each[:1] in ("/", "~") or (pattern.count(".") > 1 and "/" in each)
+        for group in re.findall(r"[{(]([^})]*)", pattern)
+        for each in re.split("[,|]", group)
+    )
+
+
+def _may_be_above(name: str) -> bool:
+    """Tell whether a part of a pattern may stand for `..`: nothing but dots lies outside of its groups."""
+    fixed = re.sub(r"\\|\{[^}]*\}?|\[[^\]]*\]?|\([^)]*\)?", "", name)
+    return name.count(".") > 1 and not fixed.strip(".{}()[]")
+
+
+def any_program(_tool: str, path: str, directory: str) -> Reading:
+    """Read a path as some program may: certain is a plain one only."""
+    blank = UNICODE_BLANKS.sub(" ", path)
+    forms = dict.fromkeys((path, blank, path.strip(), blank.strip()))
+    for clean in (_unquoted, _without_mark, unquote, home_of):
+        forms |= dict.fromkeys(clean(form) for form in tuple(forms))
+    forms |= dict.fromkeys(own for form in tuple(forms) for own in of_file_url(form))
+    normal = [unicodedata.normalize(name, form) for form in forms for name in ("NFC", "NFD")]
+    is_odd = path != path.strip() or path[:1] in ("", "~", "@", "'") or _SCHEME.match(path) or _ODD.search(path)
+    is_certain = not is_odd and blank == path and "'" not in path[-1:]
+    return read_as((*forms, *normal), directory, is_certain=is_certain)
+
+
+ANY_PROGRAM = PathRules(any_program)
+
+
+def _unquoted(path: str) -> str:
+    return path.strip("\"'`“”‘’")
+
+
+def _without_mark(path: str) -> str:
+    return path.removeprefix("@")

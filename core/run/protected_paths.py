@@ -1,0 +1,184 @@
+"""Files from which git and agents start programs: no rule allows a change of them that does not name them.
+
+They are told by their names, in any spelling that a file system may take for the same; a git directory by what lies in
+it; and settings to which a link leads by what the links in the directory of the run lead to.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from ..text.plain import one_line
+from .path_patterns import fixed, forms_of, joined, places, segments, split
+from .path_readings import Reading
+from .shell_words import ACTIVE_STAR
+
+GIT = (".git", ".gitconfig", ".gitmodules")
+_SHORT = {"git~1": ".git", "gitmod~1": ".gitmodules"}
+"""Names that some file systems give to files beside their own."""
+_LARGE = frozenset({"objects", "refs", "logs", "lfs", "subagents", "node_modules"})
+"""Directories of git and of agents in which there are no settings."""
+_MOST_ENTRIES = 500
+
+
+class Root(Struct, frozen=True):
+    """A protected file or directory."""
+
+    parts: tuple[str, ...]
+    """Of its absolute path."""
+    named: int = 0
+    """How many of the last parts are its name; 0 where it is told by something else."""
+    is_linked: bool = False
+    """Whether settings lead to it by a link: no rule names it as what it is."""
+
+    @property
+    def name(self) -> str:
+        return "/".join(self.parts[-self.named :]) if self.named else joined(self.parts)
+
+
+class Guard(Struct, frozen=True):
+    """Why a call is asked about that no rule of the user asks about."""
+
+    why: str = ""
+    """In place of a rule; empty where nothing is in the way of one that allows."""
+    roots: tuple[Root, ...] = ()
+
+    def lets(self, pattern: str | None, cwd: str) -> bool:
+        """Tell whether a rule that allows, with this pattern, holds for the call."""
+        return not self.why or (pattern is not None and bool(self.roots) and names_all(pattern, self.roots, cwd))
+
+
+UNCLEAR = Guard("unclear path")
+"""It may lead to more files than one, or to a directory, or to a file of which there is a second name."""
+
+
+def guard_of_change(readings: Sequence[Reading], cwd: str, names: Iterable[str]) -> Guard:
+    """Return what guards the files that a call would change."""
+    if not readings or not all(map(is_clear, readings)):
+        return UNCLEAR
+    names = tuple(names)
+    try:
+        roots = tuple(dict.fromkeys(root for each in readings for root in protected_roots(each, cwd, names)))
+    except (OSError, ValueError):
+        return UNCLEAR
+    return Guard(f"protected path {one_line(roots[0].name, 80)}", roots) if roots else Guard()
+
+
+def protected_roots(reading: Reading, cwd: str, names: Iterable[str]) -> tuple[Root, ...]:
+    """Return the protected files and directories that may be changed by what is opened for a path.
+
+    What is protected above the directory of the run is not so for the files in there: a worktree of a run lies in
+    `.pi`. Raises OSError or ValueError for a path that cannot be looked at.
+    """
+    known = tuple(tuple(name.split("/")) for name in dict.fromkeys((*GIT, *names)))
+    homes = {split(cwd), split(os.path.realpath(cwd))}
+    linked = tuple(_linked(cwd, known))
+    found: dict[Root, None] = {}
+    for place in dict.fromkeys(places(reading)):
+        own = [home for home in homes if place[: len(home)] == home]
+        roots = [root for root in _named(place, known) if not _is_above(root, own)]
+        if not any(_folded(root.parts[-1]) == GIT[0] for root in roots):
+            roots += [root for root in _git_directory(place) if not _is_above(root, own)]
+        roots += [root for root in linked if place[: len(root.parts)] == root.parts]
+        found |= dict.fromkeys(roots)
+    return tuple(found)
+
+
+def _is_above(root: Root, homes: Iterable[tuple[str, ...]]) -> bool:
+    return any(home[: len(root.parts)] == root.parts for home in homes)
+
+
+def is_clear(reading: Reading) -> bool:
+    """Tell whether a change is one of a single file under a single name."""
+    if not reading.is_certain:
+        return False
+    for path in reading.paths:
+        try:
+            found = os.stat(path)
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError):
+            return False
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+            return False
+    return True
+
+
+def names_all(pattern: str, roots: Iterable[Root], cwd: str) -> bool:
+    """Tell whether a pattern names each of the protected files, without a star in its name."""
+    bases = dict.fromkeys((cwd, os.path.realpath(cwd)))
+    forms = [form for base in bases for form in forms_of(segments(pattern, base))]
+    own = segments(pattern, "/")
+    return all(_is_named(root, own, forms) for root in roots)
+
+
+def _is_named(root: Root, pattern: Sequence[str], forms: Iterable[Sequence[str]]) -> bool:
+    if root.is_linked:
+        return False
+    if any(fixed(form)[: len(root.parts)] == root.parts for form in forms):
+        return True
+    size = root.named
+    slices = (tuple(pattern[at : at + size]) for at in range(len(pattern) - size + 1)) if size else ()
+    return any(part == root.parts[-size:] and not any(ACTIVE_STAR in name for name in part) for part in slices)
+
+
+def _named(place: tuple[str, ...], known: Iterable[tuple[str, ...]]) -> Iterator[Root]:
+    parts = tuple(map(_folded, place))
+    for name in known:
+        for at in range(len(parts) - len(name) + 1):
+            if parts[at : at + len(name)] == name:
+                yield Root(place[: at + len(name)], len(name))
+
+
+def _folded(name: str) -> str:
+    """Return a name as the file system of any machine may take it: case, invisible characters and endings aside."""
+    seen = "".join(each for each in unicodedata.normalize("NFKC", name) if unicodedata.category(each) != "Cf")
+    folded = seen.casefold().partition(":")[0].rstrip(" .")
+    return _SHORT.get(folded, folded)
+
+
+def _git_directory(place: tuple[str, ...]) -> Iterator[Root]:
+    """Yield the outermost directory on the way to a file that is one of git, by whatever name."""
+    for end in range(1, len(place) + 1):
+        path = joined(place[:end])
+        has_place = os.path.lexists(f"{path}/objects") or os.path.lexists(f"{path}/commondir")
+        if has_place and os.path.lexists(f"{path}/HEAD"):
+            yield Root(place[:end])
+            return
+
+
+def _linked(cwd: str, known: Iterable[tuple[str, ...]]) -> Iterator[Root]:
+    """Yield what is reached through links from the settings in the directory of the run and above it."""
+    above = split(os.path.realpath(cwd))
+    for name in known:
+        for end in range(len(above), 0, -1):
+            path = os.path.join(joined(above[:end]), *name)
+            if not os.path.lexists(path):
+                continue
+            if os.path.realpath(path) != path:
+                yield Root(split(os.path.realpath(path)), is_linked=True)
+            yield from _links_in(path)
+
+
+def _links_in(directory: str) -> Iterator[Root]:
+    """Yield what the links lead to that lie in a directory, or in those below it."""
+    budget, waiting = _MOST_ENTRIES, [(directory, 0)]
+    while waiting:
+        current, depth = waiting.pop(0)
+        try:
+            with os.scandir(current) as entries:
+                for entry in entries:
+                    budget -= 1
+                    if budget < 0:
+                        return
+                    if entry.is_symlink():
+                        yield Root(split(os.path.realpath(entry.path)), is_linked=True)
+                    elif depth < 1 and entry.name not in _LARGE and entry.is_dir(follow_symlinks=False):
+                        waiting.append((entry.path, depth + 1))
+        except OSError:
+            continue

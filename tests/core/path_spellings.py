@@ -1,0 +1,82 @@
+"""A project with links, protected files and odd names, and ways to write a path into, around and out of it."""
+
+from __future__ import annotations
+
+import unicodedata
+from pathlib import Path
+
+from subdeck.core.agents.path_rules import path_rules_of
+from subdeck.core.run.events import Request
+from subdeck.core.run.model import Permissions, RequestKind, Verdict
+from subdeck.core.run.permissions import Policy
+
+COMPOSED, DECOMPOSED = (unicodedata.normalize(form, "caf\u00e9") for form in ("NFC", "NFD"))
+
+
+def lay_out(project: Path) -> Path:
+    """Fill a project, and return the directory beside it that nothing of it may reach unasked."""
+    outside = project.parent / "outside"
+    for name in ("src/one/two", "src/my dir", ".git/hooks", ".claude", "other"):
+        (project / name).mkdir(parents=True, exist_ok=True)
+    for name in ("deep", "%2e%2e"):
+        (outside / name).mkdir(parents=True, exist_ok=True)
+    links = {
+        "src/out": "../../outside",
+        "down": "src/one/two",
+        "up": ".git/hooks",
+        "src/git": "../.git",
+        "src/a\u2019b": "../../outside/key",
+        f"src/{DECOMPOSED}": "../../outside/key",
+        "src/Shot 9 \u202fPM.png": "../../outside/key",
+        "src/Shot 9\u202fPM.png": "../../outside/key",
+    }
+    for name, target in links.items():
+        (project / name).symlink_to(target)
+    (outside / "key").write_text("key\n")
+    (project / ".git" / "config").write_text("[core]\n")
+    (project / "src" / "kept").write_text("kept\n")
+    return outside
+
+
+SPELLINGS = (
+    *("src/a", "./src/a", "src//a", "other/../src/a", "src/one/../a", "{cwd}/src/a", "src/my dir/a", "other/a"),
+    *("@src/a", "@{cwd}/src/a", "@@src/a", "@{outside}/a", "{outside}/a", "../outside/a", "~/a", "@~/a", "~"),
+    *("file://{outside}/a", "@file://{outside}/a", "file://localhost{outside}/a", "file://LOCALHOST{outside}/a"),
+    *("file://loc%61lhost{outside}/a", "file://elsewhere{outside}/a", "file:{outside}/a", "FILE://{outside}/a"),
+    *("file://{cwd}/src/a", "file://{cwd}/src/%2e%2e/%2e%2e/outside/a", "file://{cwd}/src/.%2E/../outside/a"),
+    *("file://{cwd}/src\\..\\..\\outside\\a", "file://{cwd}/src/a?../../x", "file://{cwd}/s\trc/a", "file:///"),
+    *("file://{cwd}/%2egit/a", "file://{cwd}/.git/a", "@file://{cwd}/.%67it/a"),
+    *("src/%2e%2e/%2e%2e/outside/a", "src\\..\\..\\outside\\a", "src/out/a", "src/out/../a", "src/out/deep/../a"),
+    *("down/../a", "down/../../a", "down/../../../outside/a", "down/../../../other/a", "{cwd}/down/../../../outside/a"),
+    *("src/my\u00a0dir/a", "src/my\u2003dir/a", "src/my\u202fdir/a", "\u00a0src/a", "src/a\u00a0", " src/a", "src/a "),
+    *("\ufeffsrc/a", "src/a\ufeff", "\u3000{outside}/a", "\t{outside}/a", "src/a\n", "src/\u200ba", "src/\u00ada"),
+    *("src/a\u2019b", "src/a'b", f"src/{COMPOSED}", f"src/{DECOMPOSED}", "src/Shot 9 PM.png", "src/Shot 9\u202fPM.png"),
+    *(".git/a", "./.git/a", "src/../.git/a", "{cwd}/.git/a", "src/git/a", "up/a", "down/../../../.git/a"),
+    *(
+        ".GIT/a",
+        ".git /a",
+        ".g\u200cit/a",
+        ".git\u00a0/../.git/a",
+        "@.git/a",
+        ".claude/a",
+        "src/.claude/a",
+        ".mcp.json",
+    ),
+    *("'src/a'", '"src/a"', "$HOME/a", "${HOME}/a", "src/*", "src/[a]", "src/a;b", "src/a#b", "src/a?b", "http://x/a"),
+)
+"""`{cwd}` and `{outside}` stand for directories."""
+
+
+def written(spelling: str, cwd: Path | str, outside: Path | str) -> str:
+    return spelling.replace("{cwd}", str(cwd)).replace("{outside}", str(outside))
+
+
+def asked(tool: str, *paths: str, **fields: object) -> Request:
+    given: dict[str, object] = {"id": "1", "kind": RequestKind.PERMISSION, "title": "wants", "tool_name": tool}
+    return Request(**{**given, "paths": paths, **fields})  # type: ignore[arg-type]
+
+
+def decided(kind: str, request: Request, cwd: Path | str, **rules: str) -> tuple[Verdict | None, str]:
+    """Return what one rule of each list says to a request of an agent."""
+    permissions = Permissions(**{name: (rule,) for name, rule in rules.items()})
+    return Policy(permissions, str(cwd), path_rules_of(kind)).decide(request)

@@ -1,0 +1,326 @@
+"""The paths that the real pi opens, against what the rules of a run say to them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+from subdeck.core.run.events import Request, ToolResult
+from subdeck.core.run.model import Verdict
+from subdeck.core.run.snapshot import RunSnapshot
+
+from tests.house.set_up import NEW_PI_HOME, NEW_PI_PACKAGE, PI_HOME, PI_PACKAGE
+from tests.waiting import wait_until
+
+from .conversed import decisions, of, standing
+from .path_spellings import SPELLINGS, asked, decided, lay_out, written
+from .real_pi import EITHER_PI, PATIENCE, RealPi, called, real_pi, said
+
+pytestmark = pytest.mark.pi
+
+
+@pytest.fixture
+def pi(project_dir: Path, home: Path, pi_executable: str) -> Iterator[RealPi]:
+    with real_pi(project_dir, home, pi_executable) as ready:
+        yield ready
+
+
+def answer_all(pi: RealPi, run: RunSnapshot, seen: dict[str, Request]) -> RunSnapshot:
+    """Allow everything that is asked until the run has ended, and keep the requests by their calls."""
+
+    def ended() -> bool:
+        now = standing(pi.engine, run)
+        for request in now.requests:
+            if request.tool_call_id not in seen:
+                seen[request.tool_call_id] = request
+                pi.engine.reply(run.run_id, request.id, Verdict.ALLOW)
+        return now.has_ended
+
+    wait_until(ended, "the run to end", timeout=PATIENCE)
+    return standing(pi.engine, run)
+
+
+def holding(text: str, *directories: Path) -> list[str]:
+    """Return the real paths of the files that have a text."""
+    words = ["grep", "-rlxF", "--", text, *map(str, directories)]
+    found = subprocess.run(words, capture_output=True, text=True, check=False).stdout.splitlines()
+    return [os.path.realpath(path) for path in found]
+
+
+@EITHER_PI
+def test_where_a_write_lands(pi: RealPi, home: Path) -> None:
+    """What a rule allows lands below its directory and in no protected file, and a denial holds for all that lands in
+    its directory, by whatever spelling.
+    """
+    outside, cwd = lay_out(pi.project), os.path.realpath(pi.project)
+    pi.preset("permissions: {ask: [edit]}")
+    paths = [written(spelling, cwd, outside) for spelling in SPELLINGS]
+    landed: dict[str, list[str]] = {}
+    for start in range(0, len(paths), 10):
+        some = paths[start : start + 10]
+        pi.script(*(called(("write", {"path": path, "content": f"mark {path!a}\n"})) for path in some), said("Done."))
+        run = pi.start("Write.")
+        seen: dict[str, Request] = {}
+
+        def note(run: RunSnapshot = run, seen: dict[str, Request] = seen) -> bool:
+            now = standing(pi.engine, run)
+            for request in now.requests:
+                if request.tool_call_id not in seen:
+                    seen[request.tool_call_id] = request
+                    look()
+                    pi.engine.reply(run.run_id, request.id, Verdict.ALLOW)
+            return now.has_ended
+
+        def look(some: list[str] = some) -> None:
+            for path in some:
+                landed[path] = landed.get(path) or holding(f"mark {path!a}", pi.project, outside, home)
+
+        wait_until(note, "the run to end", timeout=PATIENCE)
+        look()
+        assert [(path,) for path in some] == [request.paths for request in seen.values()]
+    assert sum(map(bool, landed.values())) > 50
+    allowed = 0
+    for path, files in landed.items():
+        request = asked("write", path)
+        is_allowed = decided("pi", request, cwd, allow="edit(src/**)")[0] is Verdict.ALLOW
+        is_denied = decided("pi", request, cwd, deny="edit(.git/**)")[0] is Verdict.DENY
+        allowed += is_allowed
+        for file in files:
+            assert not is_allowed or file.startswith(f"{cwd}/src/"), (path, file)
+            assert is_denied or not file.startswith(f"{cwd}/.git/"), (path, file)
+            is_kept = decided("pi", request, cwd, allow="edit(**)")[0] is not Verdict.ALLOW
+            assert is_kept or not any(part in file for part in ("/.git/", "/.claude/", "/.mcp.json")), (path, file)
+    assert allowed >= 8
+
+
+@EITHER_PI
+def test_what_a_read_opens(pi: RealPi) -> None:
+    """A file under a name that pi tries for another one is not read unasked, nor one that is denied."""
+    outside, cwd = lay_out(pi.project), os.path.realpath(pi.project)
+    secret = pi.project / "my secret.txt"
+    secret.write_text("hush\n")
+    (outside / "key").write_text("hush\n")
+    pi.preset(
+        f"permissions: {{allow: ['read(src/**)'], ask: [read], deny: ['read(my secret.txt)', 'read({outside}/**)']}}"
+    )
+    paths = (
+        *(
+            "src/a'b",
+            "src/caf\u00e9",
+            "src/Shot 9 PM.png",
+            "my\u00a0secret.txt",
+            "@my secret.txt",
+            "./my\u2009secret.txt",
+        ),
+        *(f"file://{cwd}/my%20secret.txt", f"@file://localhost{outside}/key", "src/kept"),
+    )
+    pi.script(called(*(("read", {"path": path}) for path in paths)), said("Done."))
+    run = pi.start("Read.")
+    answer_all(pi, run, {})
+    results = of(ToolResult, pi.engine, run)
+    assert len(paths) == len(results)
+    assert not any("hush" in result.content for result in results)
+    assert any("kept" in result.content for result in results)
+    assert len(paths) - 1 == sum(each.verdict is Verdict.DENY for each in decisions(pi.engine, run))
+
+
+@EITHER_PI
+def test_leave_for_the_run_reaches_no_further(pi: RealPi) -> None:
+    """What was allowed in the run for a file is asked again for an unclear, a protected and an outer one."""
+    outside, cwd = lay_out(pi.project), os.path.realpath(pi.project)
+    pi.preset("permissions: {ask: [write]}")
+    paths = ("src/ok", "src/more", f"@file://{outside}/a", f"file://localhost{outside}/a", ".git/hooks/x", "up/y")
+    pi.script(*(called(("write", {"path": path, "content": "x"})) for path in paths), said("Done."))
+    run = pi.start("Write.")
+    seen: list[tuple[str, str]] = []
+
+    def ended() -> bool:
+        now = standing(pi.engine, run)
+        for request in now.requests:
+            if (request.paths[0], request.run_rule) not in seen:
+                seen.append((request.paths[0], request.run_rule))
+                verdict = Verdict.ALLOW_RUN if len(seen) == 1 else Verdict.DENY
+                pi.engine.reply(run.run_id, request.id, verdict)
+        return now.has_ended
+
+    wait_until(ended, "the run to end", timeout=PATIENCE)
+    assert [("src/ok", "edit(**)"), *((path, "") for path in paths[2:])] == seen
+    assert (pi.project / "src" / "more").exists()
+    assert not (outside / "a").exists() and not (pi.project / ".git" / "hooks" / "x").exists()
+    assert cwd
+
+
+@EITHER_PI
+def test_a_protected_file_is_asked_about_in_a_run_with_other_rules(pi: RealPi) -> None:
+    """A run with rules asks before it changes settings, also where no rule is about edits; other files are free."""
+    lay_out(pi.project)
+    pi.preset("permissions: {ask: ['bash(rm *)']}")
+    write = ("write", {"path": ".claude/settings.json", "content": "{}"})
+    pi.script(called(("write", {"path": "src/free", "content": "x"})), called(write), said("Done."))
+    run = pi.start("Write.")
+    seen: dict[str, Request] = {}
+    answer_all(pi, run, seen)
+    assert [("protected path .claude", "")] == [(request.rule, request.run_rule) for request in seen.values()]
+    assert (pi.project / "src" / "free").exists() and (pi.project / ".claude" / "settings.json").exists()
+
+
+# --- pi's own code, without a model ---
+
+READER = """
+import readline from "node:readline";
+const tools = await import(process.argv[1]);
+for await (const line of readline.createInterface({ input: process.stdin })) {
+  const { tool, path, cwd } = JSON.parse(line);
+  let opened = null;
+  try { opened = (tool === "read" ? tools.resolveReadPath : tools.resolveToCwd)(path, cwd); } catch {}
+  console.log(JSON.stringify(opened));
+}
+"""
+
+
+class Reader:
+    """The module of one version of pi that turns a path into the one which is opened."""
+
+    def __init__(self, home: Path, package: str) -> None:
+        module = home / "node_modules" / package / "dist" / "core" / "tools" / "path-utils.js"
+        node = shutil.which("node")
+        if node is None or not module.exists():
+            pytest.skip(f"no node, or no {module}")
+        command = [node, "--input-type=module", "-e", READER, module.as_uri()]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def opened(self, tool: str, path: str, cwd: str) -> str | None:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None
+        stdin.write(json.dumps({"tool": tool, "path": path, "cwd": cwd}).encode() + b"\n")
+        stdin.flush()
+        return json.loads(stdout.readline())
+
+    def end(self) -> None:
+        self._process.communicate()
+
+
+@pytest.fixture(scope="module")
+def readers() -> Iterator[list[Reader]]:
+    readers = [Reader(PI_HOME, PI_PACKAGE), Reader(NEW_PI_HOME, NEW_PI_PACKAGE)]
+    yield readers
+    for reader in readers:
+        reader.end()
+
+
+@pytest.fixture(scope="module")
+def laid_out() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as directory:
+        project = Path(directory, "project")
+        project.mkdir()
+        lay_out(project)
+        yield project
+
+
+ENDS = (
+    "",
+    "@",
+    "@@",
+    "file://",
+    "@file://",
+    "file://localhost",
+    "file:",
+    "file:/",
+    "~",
+    "~/",
+    "\u00a0",
+    " ",
+    "./",
+    "/",
+    "'",
+)
+PARTS = (
+    *("src", "out", "..", "...", ".", "down", "up", "one", "a", "key", "outside", "project", ".git", "git", "config"),
+    *(
+        "a'b",
+        "a\u2019b",
+        "caf\u00e9",
+        "cafe\u0301",
+        "Shot 9 PM.png",
+        "my secret.txt",
+        "my\u00a0dir",
+        "%2e%2e",
+        "%2E.",
+        "%2f",
+    ),
+    *(
+        "..\\",
+        "\\..",
+        "?x",
+        "#",
+        "%00",
+        "%ff",
+        "\t..",
+        ".\n.",
+        "\u200b",
+        "~",
+        "@a",
+        "c:",
+        "C|",
+        "",
+        "\u3000",
+        ".GIT",
+        "kept",
+    ),
+)
+paths_of_a_model = st.builds(
+    lambda first, base, parts, last: first + base + "/".join(parts) + last,
+    st.sampled_from(ENDS),
+    st.sampled_from(("", "{cwd}/", "{outside}/", "{cwd}/src/", "src/")),
+    st.lists(st.sampled_from(PARTS) | st.text(max_size=3), max_size=6),
+    st.sampled_from(("", "", "/", " ", "\u00a0", "?", "#")),
+)
+
+
+@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(spelling=paths_of_a_model, tool=st.sampled_from(("read", "write", "grep")))
+def test_what_is_surely_inside_is_inside(readers: list[Reader], laid_out: Path, spelling: str, tool: str) -> None:
+    """A path that a rule allows leads pi below the directory of the rule, and one that leads pi to denied files is
+    denied, in both versions.
+    """
+    cwd, outside = os.path.realpath(laid_out), os.path.realpath(laid_out.parent / "outside")
+    path = written(spelling, cwd, outside)
+    if "\ud800" <= max(path, default="") <= "\udfff":
+        return
+    word = "edit" if tool == "write" else tool
+    request = asked(tool, path)
+    is_allowed = decided("pi", request, cwd, allow=f"{word}(src/**)")[0] is Verdict.ALLOW
+    is_kept = decided("pi", request, cwd, deny=f"{word}(.git/**)")[0] is Verdict.DENY
+    is_out_of_reach = decided("pi", request, cwd, deny=f"{word}({outside}/**)")[0] is Verdict.DENY
+    for reader in readers:
+        opened = reader.opened(tool, path, cwd)
+        if opened is None or "\0" in opened:
+            continue
+        real = os.path.realpath(opened)
+        assert not is_allowed or f"{real}/".startswith(f"{cwd}/src/"), (opened, real)
+        assert is_kept or not f"{real}/".startswith(f"{cwd}/.git/"), (opened, real)
+        assert is_out_of_reach or not f"{real}/".startswith(f"{outside}/"), (opened, real)
+
+
+def test_the_table_of_spellings(readers: list[Reader], laid_out: Path) -> None:
+    """No spelling of the table is surely inside where pi opens something else, and plain ones are."""
+    cwd, outside = os.path.realpath(laid_out), os.path.realpath(laid_out.parent / "outside")
+    sure: set[str] = set()
+    for spelling in SPELLINGS:
+        path = written(spelling, cwd, outside)
+        for tool, word in (("read", "read"), ("write", "edit"), ("ls", "ls")):
+            verdict, _ = decided("pi", asked(tool, path), cwd, allow=f"{word}(src/**)")
+            if verdict is not Verdict.ALLOW:
+                continue
+            sure.add(spelling)
+            for reader in readers:
+                opened = os.path.realpath(reader.opened(tool, path, cwd) or "/")
+                assert f"{opened}/".startswith(f"{cwd}/src/"), (spelling, tool, opened)
+    assert {"src/a", "./src/a", "other/../src/a", "{cwd}/src/a", "@src/a", "src/my dir/a", "src/one/../a"} <= sure
