@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,10 +17,11 @@ from subdeck.core.run.model import Verdict
 from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.house.set_up import NEW_PI_HOME, NEW_PI_PACKAGE, PI_HOME, PI_PACKAGE
+from tests.killing import IS_WHOLE
 from tests.waiting import wait_until
 
 from .conversed import decisions, of, standing
-from .path_spellings import SPELLINGS, asked, decided, lay_out, written
+from .path_spellings import SPELLINGS, asked, decided, landed, lay_out, written
 from .real_pi import EITHER_PI, PATIENCE, RealPi, called, real_pi, said
 
 pytestmark = pytest.mark.pi
@@ -32,7 +33,7 @@ def pi(project_dir: Path, home: Path, pi_executable: str) -> Iterator[RealPi]:
         yield ready
 
 
-def answer_all(pi: RealPi, run: RunSnapshot, seen: dict[str, Request]) -> RunSnapshot:
+def answer_all(pi: RealPi, run: RunSnapshot, seen: dict[str, Request], look: Callable[[], object] = int) -> None:
     """Allow everything that is asked until the run has ended, and keep the requests by their calls."""
 
     def ended() -> bool:
@@ -40,21 +41,16 @@ def answer_all(pi: RealPi, run: RunSnapshot, seen: dict[str, Request]) -> RunSna
         for request in now.requests:
             if request.tool_call_id not in seen:
                 seen[request.tool_call_id] = request
+                look()
                 pi.engine.reply(run.run_id, request.id, Verdict.ALLOW)
         return now.has_ended
 
-    wait_until(ended, "the run to end", timeout=PATIENCE)
-    return standing(pi.engine, run)
-
-
-def holding(text: str, *directories: Path) -> list[str]:
-    """Return the real paths of the files that have a text."""
-    words = ["grep", "-rlxF", "--", text, *map(str, directories)]
-    found = subprocess.run(words, capture_output=True, text=True, check=False).stdout.splitlines()
-    return [os.path.realpath(path) for path in found]
+    wait_until(ended, "the run to end", timeout=300)
+    look()
 
 
 @EITHER_PI
+@pytest.mark.timeout(400)
 def test_where_a_write_lands(pi: RealPi, home: Path) -> None:
     """What a rule allows lands below its directory and in no protected file, and a denial holds for all that lands in
     its directory, by whatever spelling.
@@ -62,41 +58,26 @@ def test_where_a_write_lands(pi: RealPi, home: Path) -> None:
     outside, cwd = lay_out(pi.project), os.path.realpath(pi.project)
     pi.preset("permissions: {ask: [edit]}")
     paths = [written(spelling, cwd, outside) for spelling in SPELLINGS]
-    landed: dict[str, list[str]] = {}
-    for start in range(0, len(paths), 10):
-        some = paths[start : start + 10]
-        pi.script(*(called(("write", {"path": path, "content": f"mark {path!a}\n"})) for path in some), said("Done."))
-        run = pi.start("Write.")
-        seen: dict[str, Request] = {}
-
-        def note(run: RunSnapshot = run, seen: dict[str, Request] = seen) -> bool:
-            now = standing(pi.engine, run)
-            for request in now.requests:
-                if request.tool_call_id not in seen:
-                    seen[request.tool_call_id] = request
-                    look()
-                    pi.engine.reply(run.run_id, request.id, Verdict.ALLOW)
-            return now.has_ended
-
-        def look(some: list[str] = some) -> None:
-            for path in some:
-                landed[path] = landed.get(path) or holding(f"mark {path!a}", pi.project, outside, home)
-
-        wait_until(note, "the run to end", timeout=PATIENCE)
-        look()
-        assert [(path,) for path in some] == [request.paths for request in seen.values()]
-    assert sum(map(bool, landed.values())) > 50
+    marks = {f"mark {path!a}": path for path in paths}
+    pi.script(
+        *(called(("write", {"path": path, "content": f"{mark}\n"})) for mark, path in marks.items()), said("Done.")
+    )
+    run = pi.start("Write.")
+    files: dict[str, str] = {}
+    seen: dict[str, Request] = {}
+    answer_all(pi, run, seen, lambda: files.update(landed(pi.project, outside, home)))
+    assert [(path,) for path in paths] == [request.paths for request in seen.values()]
+    assert len(files) > 50
     allowed = 0
-    for path, files in landed.items():
-        request = asked("write", path)
+    for mark, file in files.items():
+        request = asked("write", marks[mark])
         is_allowed = decided("pi", request, cwd, allow="edit(src/**)")[0] is Verdict.ALLOW
         is_denied = decided("pi", request, cwd, deny="edit(.git/**)")[0] is Verdict.DENY
         allowed += is_allowed
-        for file in files:
-            assert not is_allowed or file.startswith(f"{cwd}/src/"), (path, file)
-            assert is_denied or not file.startswith(f"{cwd}/.git/"), (path, file)
-            is_kept = decided("pi", request, cwd, allow="edit(**)")[0] is not Verdict.ALLOW
-            assert is_kept or not any(part in file for part in ("/.git/", "/.claude/", "/.mcp.json")), (path, file)
+        assert not is_allowed or file.startswith(f"{cwd}/src/"), (mark, file)
+        assert is_denied or not file.startswith(f"{cwd}/.git/"), (mark, file)
+        is_kept = decided("pi", request, cwd, allow="edit(**)")[0] is not Verdict.ALLOW
+        assert is_kept or not any(part in file for part in ("/.git/", "/.claude/", "/.mcp.json")), (mark, file)
     assert allowed >= 8
 
 
@@ -284,7 +265,10 @@ paths_of_a_model = st.builds(
 )
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.timeout(400)
+@settings(
+    max_examples=3000 if IS_WHOLE else 300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(spelling=paths_of_a_model, tool=st.sampled_from(("read", "write", "grep")))
 def test_what_is_surely_inside_is_inside(readers: list[Reader], laid_out: Path, spelling: str, tool: str) -> None:
     """A path that a rule allows leads pi below the directory of the rule, and one that leads pi to denied files is
