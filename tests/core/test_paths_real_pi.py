@@ -256,6 +256,7 @@ PARTS = (
         "kept",
     ),
 )
+EXAMPLES = 3000 if IS_WHOLE else 300
 paths_of_a_model = st.builds(
     lambda first, base, parts, last: first + base + "/".join(parts) + last,
     st.sampled_from(ENDS),
