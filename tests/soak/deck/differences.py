@@ -76,12 +76,25 @@ def _rows(view: View, document: Document) -> Iterator[str]:
     for short_id in view.rows.keys() - expected.keys():
         yield f"row {short_id}: the run is not in the status"
     if view.is_whole:
-        for short_id in expected.keys() - view.rows.keys():
+        for short_id in expected.keys() - view.rows.keys() - set(_hidden(view, document)):
             yield f"row {short_id}: missing on the screen"
     for short_id, row in view.rows.items():
         run = expected.get(short_id)
         if run is not None and not any(_is_alike(row, state) for state in _states(run)):
             yield f"row {short_id}: the screen shows {row.glyph} {row.word}, expected {_states(run)[0]}"
+
+
+def _hidden(view: View, document: Document) -> Iterator[str]:
+    """Yield the short ids of the runs that folded groups hide: Enter folds the group whose head has the cursor."""
+    groups: dict[str, list[str]] = {}
+    for run in document["runs"]:
+        if run["group"]:
+            groups.setdefault(run["group"]["id"], []).append(run["runId"][-6:])
+    folded = list(view.folded)
+    for members in groups.values():
+        if len(members) in folded and not view.rows.keys() & members:
+            folded.remove(len(members))
+            yield from members
 
 
 def _is_alike(row: Row, state: tuple[str, str]) -> bool:

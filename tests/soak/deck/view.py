@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from msgspec import Struct
+from subdeck.tui.runs.rows import FOLDED
 from subdeck.tui.runs.store import Need
 
 _RUNNING = re.compile(r" {3}(\d+) running(?: \((\d+) in a shell\))?(?:, (\d+) queued)?")
@@ -13,6 +14,7 @@ _FOOTER = re.compile(r"^ ?bg: (\d+) running / (\d+) total(?=  |$)")
 _STATE_AT = 4
 """Cells before the state of a row: the cursor, whether it needs somebody, the place in a group."""
 _ROW = re.compile(r"(\S)(?: ([a-z][a-z ]*?))? +([0-9a-f]{6})(?: |$)")
+_FOLDED_HEAD = re.compile(rf".{{{_STATE_AT - 1}}}{FOLDED}.* ×(\d+) ")
 _SHOWN = re.compile(r"(\d{8}-\d{6}-[0-9a-f]{6}) · (?:(\d+) events?)?")
 CURSOR = "▌"
 
@@ -35,6 +37,8 @@ class View(Struct, frozen=True):
     """The footer's figures: running, total; None where the footer has another form."""
     rows: dict[str, Row]
     """By the last part of the run's id."""
+    folded: tuple[int, ...]
+    """How many rows each folded group hides."""
     is_whole: bool
     """Whether the list ends on the screen: no row is below it."""
     selected: str
@@ -74,6 +78,7 @@ def read(screen: str) -> View | None:
         needs={word: int(count) for count, word in _NEEDS.findall(lines[0])},
         background=(int(footer[1]), int(footer[2])) if footer else None,
         rows=rows,
+        folded=tuple(int(found[1]) for line in pane if (found := _FOLDED_HEAD.match(line)) is not None),
         is_whole=not pane or not pane[-1].strip(),
         selected=selected,
         transcript_of=shown[1] if shown else "",
