@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from typing import Any, cast
 
@@ -24,6 +25,25 @@ CODEX = "codex"
 BY_NAME = ("subdeck", "mcp")
 """The command in a file of the project, which others have too."""
 
+# Where agents and subdeck keep their settings, how they reach the world, and who they are there.
+_VARIABLES = """
+    CLAUDE_CONFIG_DIR CODEX_HOME PI_CODING_AGENT_DIR SUBDECK_LOG
+    XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_RUNTIME_DIR XDG_STATE_HOME TMUX_TMPDIR SSH_AUTH_SOCK
+    ALL_PROXY HTTP_PROXY HTTPS_PROXY NO_PROXY all_proxy http_proxy https_proxy no_proxy
+    NODE_EXTRA_CA_CERTS SSL_CERT_DIR SSL_CERT_FILE
+    ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN ANTHROPIC_BASE_URL ANTHROPIC_OAUTH_TOKEN
+    CLAUDE_CODE_OAUTH_TOKEN CLAUDE_CODE_USE_BEDROCK CLAUDE_CODE_USE_VERTEX
+    CODEX_API_KEY OPENAI_API_KEY OPENAI_BASE_URL AZURE_OPENAI_API_KEY
+    AWS_ACCESS_KEY_ID AWS_BEARER_TOKEN_BEDROCK AWS_PROFILE AWS_REGION AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN
+    GEMINI_API_KEY GOOGLE_API_KEY GOOGLE_APPLICATION_CREDENTIALS GOOGLE_CLOUD_API_KEY GOOGLE_CLOUD_LOCATION
+    GOOGLE_CLOUD_PROJECT
+    COPILOT_GITHUB_TOKEN GH_TOKEN GITHUB_TOKEN HF_TOKEN
+    CEREBRAS_API_KEY DEEPSEEK_API_KEY FIREWORKS_API_KEY GROQ_API_KEY KIMI_API_KEY MINIMAX_API_KEY MISTRAL_API_KEY
+    MOONSHOT_API_KEY NVIDIA_API_KEY OPENCODE_API_KEY OPENROUTER_API_KEY TOGETHER_API_KEY XAI_API_KEY ZAI_API_KEY
+"""
+ENVIRONMENT = tuple(_VARIABLES.split())
+"""Variables that agents need and Codex keeps from its servers; it passes on those that are set."""
+
 FOR_CODEX: Fields = {
     "startup_timeout_sec": 20,
     "tool_timeout_sec": 3600,
@@ -31,6 +51,8 @@ FOR_CODEX: Fields = {
     "required": True,
     # Without it Codex asks for each call, and where nobody answers refuses it.
     "default_tools_approval_mode": "approve",
+    # Without it Codex starts the server, and so its children, without keys and settings that stand in variables.
+    "env_vars": list(ENVIRONMENT),
 }
 """What is set beside the command, unless somebody has set it otherwise."""
 
@@ -64,7 +86,8 @@ class Client(Struct, frozen=True):
         if self.is_json:
             written = json_member.put(text, self.keys, entry) if text.strip() else _new_json(self.keys, entry)
         else:
-            written = toml_table.put(text, self.keys, {name: entry[name] for name in self.entry})
+            changed = {name: entry[name] for name in self.entry if found is None or found.get(name) != entry[name]}
+            written = toml_table.put(text, self.keys, changed)
         self._write(text, written, entry)
         return Change(self.path, entry, changed=True)
 
@@ -185,7 +208,24 @@ def client(name: str, *, project: str | None) -> Client:
         return Client(path, ("mcpServers", NAME), {"type": "stdio", **entry}, is_json=True, of_project=bool(project))
     user = os.environ.get("CODEX_HOME") or os.path.join(home, ".codex")
     path = os.path.join(os.path.join(project, ".codex") if project else user, "config.toml")
-    return Client(path, ("mcp_servers", NAME), entry | FOR_CODEX, is_json=False, of_project=bool(project))
+    wanted = entry | FOR_CODEX
+    if not project:  # a project's file is one for others, too
+        wanted["env_vars"] = list(dict.fromkeys((*ENVIRONMENT, *_own_keys(path))))
+    return Client(path, ("mcp_servers", NAME), wanted, is_json=False, of_project=bool(project))
+
+
+def _own_keys(path: str) -> list[str]:
+    """Return the variables with keys that are set here, and those that the user's own providers name to Codex."""
+    import tomllib
+
+    names = {name for name in os.environ if name.endswith("_API_KEY")}
+    try:
+        with open(open_regular(path, follow=True)[0], "rb") as file:
+            providers = tomllib.loads(file.read().decode()).get("model_providers", {})
+        names |= {provider["env_key"] for provider in providers.values() if "env_key" in provider}
+    except (OSError, ValueError, AttributeError, TypeError):
+        pass  # `install` says what is wrong with the file
+    return sorted(name for name in names if isinstance(name, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name))
 
 
 def _new_json(keys: tuple[str, ...], entry: Fields) -> str:

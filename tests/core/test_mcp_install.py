@@ -66,6 +66,32 @@ def test_codex_lets_the_tools_through() -> None:
     assert entry["tool_timeout_sec"] >= 3600
 
 
+def test_codex_passes_on_keys(home: Path, project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Codex starts its servers without the variables in which keys stand, unless they are named; a name that is set
+    here, or in the user's own providers, stands in the user's file alone.
+    """
+    monkeypatch.setenv("CORP_API_KEY", "sk-secret")
+    user_file(CODEX, home).write_text('[model_providers.shop]\nenv_key = "SHOP_KEY"\n[model_providers.odd]\nx = 1\n')
+    for name in ("install", "uninstall", "install"):
+        written = subdeck(name, CODEX, cwd=project_dir)
+    names = written["entry"]["env_vars"]
+    assert {"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "XDG_STATE_HOME", "CORP_API_KEY", "SHOP_KEY"} <= set(names)
+    assert "sk-secret" not in user_file(CODEX, home).read_text()
+    of_project = subdeck("install", CODEX, "--project", cwd=project_dir)["entry"]["env_vars"]
+    assert {"OPENAI_API_KEY"} == {"OPENAI_API_KEY", "CORP_API_KEY", "SHOP_KEY"} & set(of_project)
+
+
+def test_what_somebody_has_codex_pass_on_stays(home: Path) -> None:
+    """In whatever form, also if the command is brought up to date."""
+    path = user_file(CODEX, home)
+    own = 'env_vars = [\n  "MINE",\n]\n'
+    path.write_text(f'[mcp_servers.subdeck]\n{own}command = "/old/subdeck"\nargs = ["mcp"]\n')
+    assert client(CODEX, project=None).install().changed
+    assert own in path.read_text()
+    assert ["MINE"] == entry_in(path)["env_vars"]
+    assert not client(CODEX, project=None).install().changed
+
+
 JSONS = {
     "ours to come": '{\n  "numStartups": 7,\n  "tips": {"a": [1, 2]}\n}\n',
     "others": '{\n\t"mcpServers": {\n\t\t"other": {\n\t\t\t"command": "x"\n\t\t}\n\t},\n\t"last": null\n}',

@@ -145,6 +145,13 @@ def test_a_parent_delegates(parent: Parent, project_dir: Path) -> None:
     assert all(any(run.run_id in text for run in runs) for text in (read, started))
 
 
+def test_a_child_has_the_keys_of_its_parent(parent: Parent, project_dir: Path) -> None:
+    """Also those that stand in variables."""
+    name = "ANTHROPIC_API_KEY" if parent.name == "claude" else "OPENAI_API_KEY"
+    parent.ask("go on", ("subagent", {"preset": "scout", "task": f"bash printenv {name} > key\nanswer done"}))
+    assert "none\n" == (project_dir / "key").read_text()
+
+
 def test_the_entry_of_a_project(parent: Parent) -> None:
     """It does what the user's own one does, in a project that the user trusts; without either the tools are gone."""
     parent.mcp("uninstall")
