@@ -265,7 +265,27 @@ def test_a_retry_is_told_with_its_reason() -> None:
         ),
         (
             {"message": "401 Unauthorized", "codexErrorInfo": {"httpConnectionFailed": {"httpStatusCode": 401}}},
-            "401 Unauthorized (the provider could not be reached, HTTP 401)",
+            "401 Unauthorized (the provider refused the login: codex login, or the API key, HTTP 401)",
+        ),
+        (
+            {"message": "529", "codexErrorInfo": {"httpConnectionFailed": {"httpStatusCode": 529}}},
+            "529 (the model's server is overloaded, HTTP 529)",
+        ),
+        (
+            {"message": "502", "codexErrorInfo": {"responseStreamConnectionFailed": {"httpStatusCode": 502}}},
+            "502 (the model's server failed, HTTP 502)",
+        ),
+        (
+            {"message": "429", "codexErrorInfo": {"responseTooManyFailedAttempts": {"httpStatusCode": 429}}},
+            "429 (the rate limit of the account is reached, HTTP 429)",
+        ),
+        (
+            {"message": "413", "codexErrorInfo": {"httpConnectionFailed": {"httpStatusCode": 413}}},
+            "413 (the provider refused the request, HTTP 413)",
+        ),
+        (
+            {"message": "no route", "codexErrorInfo": {"httpConnectionFailed": {"httpStatusCode": None}}},
+            "no route (the provider could not be reached)",
         ),
         ({"message": "", "codexErrorInfo": "contextWindowExceeded"}, "the conversation is longer than"),
         ({}, "the model ended with an error and gave no message"),

@@ -322,7 +322,8 @@ def test_a_parents_conversation(codex: RealCodex, tmp_path: Path, inherits: str)
     ("turn", "reason", "words"),
     [
         ({"status": 400, "body": {"error": {"message": "too many things"}}}, "model_error", "too many things"),
-        ({"status": 401}, "model_error", "401"),
+        ({"status": 401}, "model_error", "the provider refused the login"),
+        ({"status": 529}, "model_error", "the model's server is overloaded"),
         ({"status": 429}, "model_error", "429 Too Many Requests"),
         ({"status": 500}, "model_error", "the model's server failed"),
         ({"steps": [{"text": "It begins and"}, {"drop": True}]}, "model_error", "stream disconnected"),

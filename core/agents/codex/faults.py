@@ -29,6 +29,18 @@ _CLASSES = {
 }
 """By the app-server's `codexErrorInfo`."""
 
+_CONNECTIONS = ("httpConnectionFailed", "responseStreamConnectionFailed", "responseTooManyFailedAttempts")
+"""Classes of errors of which a status of HTTP says more: then there was an answer."""
+
+_STATUSES = {
+    401: "unauthorized",
+    403: "unauthorized",
+    408: "internalServerError",
+    429: "rateLimitExceeded",
+    503: "serverOverloaded",
+    529: "serverOverloaded",
+}
+
 CUT_OFF = "max_output_tokens"
 """In the message of an answer that reached the model's length limit."""
 
@@ -47,8 +59,12 @@ def _class_words(info: object) -> str:
         return _CLASSES.get(info, "")
     name, detail = next(iter(mapping(info).items()), ("", None))
     status = count(mapping(detail).get("httpStatusCode"))
-    words = _CLASSES.get(name, "")
+    words = _CLASSES.get(_class_of(status) if status and name in _CONNECTIONS else name, "")
     return f"{words}, HTTP {status}" if words and status else words
+
+
+def _class_of(status: int) -> str:
+    return _STATUSES.get(status) or ("internalServerError" if status >= 500 else "badRequest")
 
 
 def reconnecting(message: str) -> tuple[int, int, str] | None:
