@@ -218,7 +218,7 @@ def _own_keys(path: str) -> list[str]:
     """Return the variables with keys that are set here, and those that the user's own providers name to Codex."""
     import tomllib
 
-    names = {name for name in os.environ if name.endswith("_API_KEY")}
+    names: set[object] = {name for name in os.environ if name.endswith("_API_KEY")}
     try:
         with open(open_regular(path, follow=True)[0], "rb") as file:
             providers = tomllib.loads(file.read().decode()).get("model_providers", {})
