@@ -20,6 +20,9 @@ INTERACTIVE = frozenset({"pi", "claude", "codex"})
 """Those that have a program of their own for people, on the same conversations: their module `interactive` has an
 `INTERACTIVE`, which is what a wrapper needs where a person takes over (`agents/interactive.py`)."""
 
+NAMED_ONLY = "acp"
+"""The kind that has no program of its own: its agents are those of the settings."""
+
 USUAL = "pi"
 """What an agent of the settings speaks that names no kind, and what a wrapper loads before it knows its run."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from ..agent_kinds import KINDS, USUAL
+from ..agent_kinds import KINDS, NAMED_ONLY, USUAL
 from ..config.settings import Settings
 from ..errors import AgentUnavailable, nearest
 from ..models.catalog import INHERIT, Catalog, Listing, Model, listed, settings_listing
@@ -24,7 +24,8 @@ A_MOMENT_S = 60.0
 
 
 def choose_agent(name: str, settings: Settings, model: str | None = None) -> AgentChoice:
-    """Return the agent of that name; `auto` is the first installed one that can serve the model, as it is written.
+    """Return the agent of that name; `auto` is the first installed one that can serve the model, as it is written:
+    pi, claude, codex, those of ACP in the user's settings, offline.
 
     `model` is None where nobody names one but maybe the settings. Raises AgentUnavailable for a program that is missing
     or cannot be executed, and for an unknown name.
@@ -68,17 +69,26 @@ def installed_agents(settings: Settings) -> tuple[AgentChoice, ...]:
 def _first_installed(settings: Settings, model: str) -> AgentChoice:
     provider = model.partition("/")[0] if "/" in model else ""
     note = ""
-    for kind in KINDS:
+    for name in _in_order(settings):
         try:
-            choice = _described(kind, settings)
+            choice = _described(name, settings)
         except AgentUnavailable as error:
-            note = note or (f"{kind}: {error.what}" if error.where != _setting(kind) else error.what)
+            note = note or (f"{name}: {error.what}" if error.where != _setting(name) else error.what)
             continue
         side = launching_side(choice.kind)
         if side.serves(choice, provider) and side.offers(choice, model):
             return replace(choice, note=note)
-        note = note or f"{kind} has no {provider or model} here"
+        note = note or f"{name} has no {provider or model} here"
     raise AssertionError("the last kind serves everything")
+
+
+def _in_order(settings: Settings) -> Iterator[str]:
+    """Yield the agents that `auto` tries: the kinds, and those that the user has set up for a protocol in its place."""
+    for kind in KINDS:
+        if kind == NAMED_ONLY:
+            yield from (name for name, own in settings.agents.items() if NAMED_ONLY in (own.kind, name))
+        else:
+            yield kind
 
 
 def may_serve(choice: AgentChoice, model: str) -> bool:

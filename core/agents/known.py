@@ -6,15 +6,12 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from ..agent_kinds import KINDS
+from ..agent_kinds import KINDS, NAMED_ONLY
 from ..config.settings import Settings
 from ..errors import AgentUnavailable
 from .agent import AgentChoice
 from .choice import choose_agent, login_of
 from .login import UNKNOWN, Login, LoginState
-
-NAMED_ONLY = "acp"
-"""The kind that has no program of its own: its agents are those of the settings."""
 
 
 class KnownAgent(Struct, frozen=True):

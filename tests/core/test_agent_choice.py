@@ -51,6 +51,18 @@ def test_auto(
     assert taken == choose_agent("auto", Settings(), model).name
 
 
+def test_auto_takes_an_agent_of_acp_before_the_offline_one(programs: Path) -> None:
+    """The first one in the settings that can be started, for runs that name no model; pi, claude and codex go first."""
+    install(programs, "gemini")
+    gone, gemini, other = (AgentSettings((name,), kind="acp") for name in ("gone", "gemini", "gemini"))
+    settings = Settings(agents={"gone": gone, "gemini": gemini, "other": other})
+    assert "gemini (pi is not on PATH)" == choose_agent("auto", settings).label
+    assert "offline" == choose_agent("auto", settings, "openai/gpt-5").name
+    assert "offline" == choose_agent("auto", Settings(agents={"mine": AgentSettings(("gemini",))})).name
+    install(programs, "claude")
+    assert "claude" == choose_agent("auto", settings).name
+
+
 def test_why_it_was_taken(programs: Path) -> None:
     """What is shown of an agent that is not the first choice says why it was taken."""
     install(programs, "claude")

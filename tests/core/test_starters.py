@@ -83,8 +83,8 @@ def test_a_name_of_a_check_that_is_taken(project: Path) -> None:
 
 
 def test_an_agent_that_has_to_be_named(project: Path) -> None:
-    """If only an agent of the settings is installed, which `auto` never takes, the plan says how to choose it."""
-    other = AgentSettings(("/bin/true",), kind="acp")
+    """If only a program of the settings is installed that names no protocol, the plan says how to choose it."""
+    other = AgentSettings(("/bin/true",))
     plan = plan_starters(workspace(project, agents={"other": other}), for_all=False)
     assert ["other"] == [agent.name for agent in plan.agents]
     line = '! runs use offline until you choose an agent: add "agent: other" to your settings'

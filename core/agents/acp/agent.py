@@ -72,7 +72,7 @@ class AcpAgent(AsksForModels):
         return UNKNOWN  # each keeps it elsewhere
 
     def serves(self, choice: AgentChoice, provider: str) -> bool:
-        return False  # it is taken by name only: which models it has is not known before it runs
+        return not provider or any(told.ref.startswith(f"{provider.lower()}/") for told in self.told(choice).models)
 
     def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
         program = program_in(choice.command)
