@@ -4,7 +4,8 @@
 The task is what stdin has. With `task=lines` stdin has lines of JSON instead: `{"prompt": [TEXT, …]}`,
 `{"cancel": true}`, and `{"reply": {"id": ID, "answer": ANSWER}}` to what the agent asks: an option, the content of a
 form, or null.
-`{"bridge":"ready"}` on stdout says that the first line is waited for; the end of stdin ends the session.
+`{"bridge":"ready"}` on stdout says that the first line is waited for, `{"bridge":"reopened"}` that a new session
+stands for the one that goes on; the end of stdin ends the session.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def _put(wishes: Wishes, agent: Popen[bytes]) -> int:
     the agent is at work meanwhile. Raises Refused, OptionError, and ConnectionError when the agent has gone.
     """
     opening = Opening(agent)
-    opening.begin(wishes.servers, wishes.resume, fills_forms=wishes.talks)
+    opening.begin(wishes.servers, wishes.resume, fills_forms=wishes.talks, reopens=bool(wishes.earlier))
     for category, wanted in (("mode", wishes.mode), ("model", wishes.model), ("thought_level", wishes.thinking)):
         if wanted:
             choose(opening, category, wanted)
@@ -61,9 +62,10 @@ def _put(wishes: Wishes, agent: Popen[bytes]) -> int:
         write_out(_READY)
         said = _first_line()
         if texts := _prompt_in(said):
-            opening.prompt([wishes.whole(texts[0]), *texts[1:]])
+            opening.prompt([wishes.whole(texts[0], is_reopened=opening.is_reopened), *texts[1:]])
     else:
-        opening.prompt([wishes.whole(sys.stdin.buffer.read().decode("utf-8", "replace"))])
+        task = sys.stdin.buffer.read().decode("utf-8", "replace")
+        opening.prompt([wishes.whole(task, is_reopened=opening.is_reopened)])
 
     from .sdk import prepare
 

@@ -18,6 +18,7 @@ PROTOCOL = 1
 CLIENT = {"name": "subdeck", "version": "1"}
 LOADS = "loadSession"
 """The capability of an agent to go on with an earlier session."""
+REOPENED = b'{"bridge":"reopened"}\n'
 CHUNK = 64 * 1024
 PROMPT = "session/prompt"
 PROMPT_ID = 0
@@ -55,22 +56,28 @@ class Opening:
         """What the agent answered, with the id of the session."""
         self.is_prompted = False
         """Whether its first turn has begun."""
+        self.is_reopened = False
+        """Whether a new session stands for the one that goes on."""
 
     @property
     def others(self) -> bytes:
         """Lines that answered nothing that was asked here, and what followed the last answer."""
         return self._others + self._said
 
-    def begin(self, servers: list[Any], resume: str, *, fills_forms: bool) -> None:
+    def begin(self, servers: list[Any], resume: str, *, fills_forms: bool, reopens: bool = False) -> None:
         """Open a session. `servers` are MCP servers, as in the protocol; `resume` is the id of the session that goes
-        on, empty for a new one; `fills_forms` says whether there is somebody to do so.
+        on, empty for a new one; `fills_forms` says whether there is somebody to do so; `reopens` whether a new session
+        is to stand for the one that goes on.
 
         Raises Refused, ConnectionError where the agent has gone.
         """
         capabilities: dict[str, Any] = {"elicitation": {"form": {}}} if fills_forms else {}
         about = self.ask("initialize", protocolVersion=PROTOCOL, clientCapabilities=capabilities, clientInfo=CLIENT)
         place = {"cwd": os.getcwd(), "mcpServers": servers}
-        if not resume:
+        self.is_reopened = bool(resume) and reopens
+        if self.is_reopened:
+            write_out(REOPENED)
+        if not resume or self.is_reopened:
             self.session = self.ask("session/new", **place)
         elif members(about.get("agentCapabilities")).get(LOADS) is True:
             known = {"sessionId": resume}

@@ -26,6 +26,8 @@ class Wishes:
         """Each is chosen by the agent's own option; of several modes, the first that it has."""
         self.resume = told.get("resume", "")
         """The id of the session that goes on."""
+        self.earlier = told.get("earlier", "")
+        """A file with what was said in that session, for a new one that stands for it."""
         self.servers: list[Any] = json.loads(told.get("servers", "[]"))
         """MCP servers, each as in `session/new`."""
         self.allowed = _names(told.get("allow", ""))
@@ -35,12 +37,19 @@ class Wishes:
         self._before = told.get("before", "")
         """A file whose text goes before the task: the protocol knows no other place for it."""
 
-    def whole(self, task: str) -> str:
-        """Return the task with what goes before it."""
-        if not self._before:
-            return task
-        with open(self._before, encoding="utf-8", errors="replace") as file:
-            return f"{file.read().strip()}\n\n{task}"
+    def whole(self, task: str, *, is_reopened: bool = False) -> str:
+        """Return the task with what goes before it; `is_reopened` says that the agent knows no earlier turns."""
+        parts = [_text_of(self._before)]
+        if is_reopened and (said := _text_of(self.earlier)):
+            parts.append(f"<earlier-conversation>\n{said}\n</earlier-conversation>")
+        return "\n\n".join((*filter(None, parts), task))
+
+
+def _text_of(path: str) -> str:
+    if not path:
+        return ""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read().strip()
 
 
 def _names(text: str) -> frozenset[str]:

@@ -83,10 +83,10 @@ def own_session(
     """
     if wanted is None:
         return _begun(agent)
-    source = _find_source(project, _checked(wanted, agent), preset, cwd, agent)
+    run_id, source = _find_source(project, _checked(wanted, agent), preset, cwd, agent)
     if agent.naming is Naming.FILE:
         return ChildSession(wanted, source=source)
-    return ChildSession(wanted, agent_session=AgentSession(resume=wanted))
+    return ChildSession(wanted, agent_session=AgentSession(resume=wanted, source=run_id))
 
 
 def _new_id() -> str:
@@ -104,8 +104,11 @@ def _begun(agent: Keeper, id_file: str | None = None) -> ChildSession:
     return ChildSession(known, agent_session=AgentSession(id_file=id_file))
 
 
-def sticky_session(*, wanted: str | None, preset: str, cwd: str, agent: Keeper = OURS) -> ChildSession:
+def sticky_session(
+    *, wanted: str | None, preset: str, cwd: str, agent: Keeper = OURS, project: paths.Project | None = None
+) -> ChildSession:
     """Return the conversation that all runs of a preset in a directory share: the wanted one, the newest, or a new one.
+    In the `project` its last run is looked for, if the agent keeps it.
 
     Raises UsageError for a wanted id that has no file.
     """
@@ -113,13 +116,26 @@ def sticky_session(*, wanted: str | None, preset: str, cwd: str, agent: Keeper =
     directory = os.path.join(paths.shared_sessions(), digits)
     prefix = f"{_file_name(preset)}_"
     if agent.naming is not Naming.FILE:
-        return _sticky_elsewhere(directory, prefix, agent, wanted=wanted, preset=preset, cwd=cwd)
+        session = _sticky_elsewhere(directory, prefix, agent, wanted=wanted, preset=preset, cwd=cwd)
+        return _with_source(session, project, preset, cwd, agent)
     known = _checked(wanted, agent) if wanted is not None else _newest(directory, prefix, agent.suffix)
     session_id = known or _new_id()
     path = os.path.join(directory, f"{prefix}{session_id}.jsonl")
     if wanted is not None and not os.path.isfile(path):
         raise _unknown(wanted, preset, cwd)
     return ChildSession(session_id, shared=path, is_new=known is None)
+
+
+def _with_source(
+    session: ChildSession, project: paths.Project | None, preset: str, cwd: str, agent: Keeper
+) -> ChildSession:
+    """Note the last run of a conversation that its agent keeps; some agents have to be told what was said there."""
+    if project is None or session.id is None or session.is_new or session.agent_session is None:
+        return session
+    with suppress(UsageError):
+        run_id, _ = _find_source(project, session.id, preset, cwd, agent)
+        return replace(session, agent_session=replace(session.agent_session, source=run_id))
+    return session
 
 
 def _sticky_elsewhere(
@@ -206,8 +222,11 @@ def _header(session: ChildSession, cwd: str) -> bytes:
     return msgspec.json.encode(header) + b"\n"
 
 
-def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str, agent: Keeper) -> str:
-    """Return the file of a conversation, or the id of one that the agent keeps itself. Raises UsageError."""
+def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str, agent: Keeper) -> tuple[str, str]:
+    """Return the last run of a conversation, and its file, or the id of one that the agent keeps itself.
+
+    Raises UsageError.
+    """
     from ..project.liveness import Proof, reconcile  # most conversations are new
 
     found: list[tuple[str, str, str]] = []
@@ -242,7 +261,7 @@ def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str, age
         check_own(project, foreign)
     if not found:
         raise _unknown(wanted, preset, cwd)
-    return max(found)[2]
+    return max(found)[1:]
 
 
 def _check_keeper(meta: RunMeta, wanted: str, agent: Keeper) -> None:

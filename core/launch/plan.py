@@ -430,7 +430,8 @@ class Plan:
         preset, wanted = self.preset, self._request.child_session
         name = preset.name if preset else ""
         if preset and preset.sticky:
-            return sticky_session(wanted=wanted, preset=name, cwd=self.cwd, agent=self.keeper)
+            project = self._workspace.project
+            return sticky_session(wanted=wanted, preset=name, cwd=self.cwd, agent=self.keeper, project=project)
         if preset is None or preset.keeps_session:
             return own_session(self._workspace.project, wanted=wanted, preset=name, cwd=self.cwd, agent=self.keeper)
         if wanted is not None:

@@ -220,6 +220,8 @@ class AgentSession(Struct, frozen=True, rename="camel", omit_defaults=True):
     """The id of the one that goes on; None begins one."""
     id_file: str | None = None
     """Holds the id of one that several runs share; it is read and written under the lock of the session."""
+    source: str | None = None
+    """The run in which the one that goes on was last at work."""
 
 
 class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):

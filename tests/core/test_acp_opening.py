@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from subdeck.core.acp_bridge import opening
 from subdeck.core.acp_bridge.opening import Opening, Refused
 from subdeck.core.acp_bridge.options import OptionError, choose
+from subdeck.core.acp_bridge.wishes import Wishes
 from subdeck.core.agents.acp.program import bridge_command
 
 AGENT = """\
@@ -58,6 +60,33 @@ def test_a_session_is_begun(written: list[bytes]) -> None:
     sent = [json.loads(line)["sent"]["method"] for line in whole.splitlines() if line.startswith(b'{"sent"')]
     assert ["initialize", "session/new"] == sent
     assert b"no JSON\n" in whole
+
+
+def test_a_new_session_stands_for_another(written: list[bytes]) -> None:
+    """Of an agent that loses sessions none is loaded; that is written down, so that the reader can tell."""
+    agent = Popen(
+        [sys.executable, "-I", "-S", "-c", AGENT, json.dumps([[ABOUT], [{"result": {"sessionId": "s2"}}]])],
+        stdin=PIPE,
+        stdout=PIPE,
+        bufsize=0,
+    )
+    begun = Opening(agent)
+    begun.begin([], "s1", fills_forms=False, reopens=True)
+    agent.communicate()
+    assert (True, {"sessionId": "s2"}) == (begun.is_reopened, begun.session)
+    assert opening.REOPENED in written
+
+
+def test_what_goes_before_a_task(tmp_path: Path) -> None:
+    """The preset's prompt, then what was said in the session that a new one stands for."""
+    before, earlier = tmp_path / "before", tmp_path / "earlier"
+    before.write_text("Be brief.\n")
+    earlier.write_text("User: Hi\n")
+    wishes = Wishes([f"before={before}", f"earlier={earlier}"])
+    assert "Be brief.\n\nLook." == wishes.whole("Look.")
+    told = "<earlier-conversation>\nUser: Hi\n</earlier-conversation>"
+    assert f"Be brief.\n\n{told}\n\nLook." == wishes.whole("Look.", is_reopened=True)
+    assert "Look." == Wishes([]).whole("Look.", is_reopened=True)
 
 
 def test_a_session_goes_on() -> None:

@@ -20,12 +20,12 @@ from subdeck.core.agents.agent import Wanted
 from subdeck.core.engine import Engine
 from subdeck.core.errors import UsageError
 from subdeck.core.run.describe import tokens_used, usage_fields
-from subdeck.core.run.events import Notice, Retry, UsageReported
+from subdeck.core.run.events import Notice, Retry, ToolCall, UsageReported
 from subdeck.core.run.model import NoticeLevel, RunReason, RunRequest, Usage
 from subdeck.core.run.outcome import ChildExit, decide
 from subdeck.core.run.snapshot import RunSnapshot
 
-from tests.factories import result_of, write_settings
+from tests.factories import events_of, result_of, run_dir, write_settings
 
 from .command_line import subdeck
 from .conversing import write_preset
@@ -76,6 +76,7 @@ EXPECTED: dict[str, tuple[str, str, int, int, int, int]] = {
     "gemini/length-once": ("unverified", "A cut off answ", 100, 20, 0, 0),
     "gemini/long": ("unverified", "Done.", 300, 60, 0, 0),
     "gemini/long-drop": ("unverified", "Whole.", 200, 40, 0, 0),
+    "gemini/reopened": ("unverified", "Second answer.", 100, 20, 0, 0),
     "gemini/resume-1": ("unverified", "Hello there.", 100, 20, 0, 0),
     "gemini/resume-2": ("start_failed", "the agent could not be started: Internal error: No previous ", 0, 0, 0, 0),
     "gemini/talk-refused": ("unverified", "I may not.", 200, 40, 0, 0),
@@ -158,6 +159,12 @@ def test_words_of_the_program_are_no_answer() -> None:
     assert "Info:" not in str(Replay("copilot/bash-refused").stream.facts.final_text)
 
 
+def test_a_command_is_told_whole() -> None:
+    """opencode names the directory of a command before the command."""
+    (call,) = Replay("opencode/bash-allowed").of(ToolCall)
+    assert "echo hi > made.txt" == call.args["command"]
+
+
 def stream_of(name: str, *messages: dict[str, Any]) -> AcpStream:
     stream = AcpStream()
     about = {"id": 1, "result": {"protocolVersion": 1, "agentInfo": {"name": name}}}
@@ -218,7 +225,8 @@ def test_a_program_that_is_not_known() -> None:
         (["node", "/opt/x/gemini.js", "--acp"], GEMINI),
         (["opencode", "acp"], OPENCODE),
         (["npx", "-y", "@qwen-code/qwen-code", "--acp"], QWEN),
-        (["/usr/bin/goose", "acp"], OTHER),
+        (["/usr/bin/goose", "acp", "--provider", "gemini"], OTHER),
+        (["env", "goose", "gemini"], OTHER),
     ],
 )
 def test_a_program_is_known_by_its_command(command: Sequence[str], program: Program) -> None:
@@ -271,12 +279,18 @@ class Played:
     def __init__(self, project: Path) -> None:
         self.project = project
 
-    def plays(self, case: str) -> None:
+    def plays(self, case: str, *, is_program: bool = False) -> None:
+        """With `is_program` the agent has the name of the program that was recorded."""
         command = [sys.executable, str(PLAYER), str(ACP / case / "stdout.jsonl")]
+        if is_program:
+            program = self.project / case.partition("/")[0]
+            program.write_text(f"#!/bin/sh\nexec {' '.join(command)}\n")
+            program.chmod(0o755)
+            command = [str(program)]
         write_settings(agent="other", agents={"other": {"kind": "acp", "command": command}})
 
-    def run(self, case: str, **request: Any) -> RunSnapshot:
-        self.plays(case)
+    def run(self, case: str, *, is_program: bool = False, **request: Any) -> RunSnapshot:
+        self.plays(case, is_program=is_program)
         engine = Engine.open(str(self.project))
         (run,) = engine.launch([RunRequest(task="Look.", preset="scout", **request)], background=False)
         (run,) = engine.wait([run.run_id], timeout=60)
@@ -322,3 +336,47 @@ def test_an_agent_that_goes_on_after_a_request(played: Played) -> None:
     """gemini goes on after a denial: its answer counts."""
     run = played.run("gemini/talk-refused")
     assert ("completed", "unverified") == (run.status, run.reason)
+
+
+@pytest.mark.processes
+def test_what_was_said_is_told_to_a_new_session(played: Played) -> None:
+    """gemini loses sessions: a follow-up begins another one, with the conversation before its task and a warning."""
+    first = played.run("gemini/text")
+    engine = Engine.open(str(played.project))
+    session = result_of(engine, first).child_session_id
+    again = played.run("gemini/reopened", child_session=session, is_program=True)
+    result = result_of(engine, again)
+    assert ("completed", "Second answer.") == (result.status, result.final_text)
+    warnings = [event.text for event in events_of(engine, again) if isinstance(event, Notice)]
+    assert any("Gemini CLI loses sessions that it loads" in text for text in warnings)
+    assert "User: Look.\n\nYou: Hello there." == (run_dir(engine, again) / "earlier.md").read_text()
+    third = played.run("gemini/reopened", child_session=result.child_session_id, is_program=True)
+    said = (run_dir(engine, third) / "earlier.md").read_text()
+    assert 2 == said.count("User: Look.") == said.count("You: ")
+
+
+@pytest.mark.processes
+def test_a_second_attempt_for_a_result(played: Played) -> None:
+    """It is told what was said in the first one, as gemini could not load that."""
+    write_preset(played.project, "finalize: true", "max_attempts: 2", "talk: false")
+    run = played.run("gemini/text", is_program=True)
+    engine = Engine.open(str(played.project))
+    result = result_of(engine, run)
+    assert ("finalize_missing", 2) == (result.reason, result.attempts)
+    assert "You: Hello there." in (run_dir(engine, run) / "earlier.md").read_text()
+
+
+@pytest.mark.processes
+def test_a_sticky_conversation(played: Played) -> None:
+    """Each run of it is told what was said in those before."""
+    write_preset(played.project, "sticky: true", "talk: false")
+    engine = Engine.open(str(played.project))
+    runs = [played.run("gemini/text", is_program=True) for _ in range(3)]
+    assert ["completed"] * 3 == [run.status for run in runs]
+    assert not (run_dir(engine, runs[0]) / "earlier.md").exists()
+    assert [1, 2] == [(run_dir(engine, run) / "earlier.md").read_text().count("You: Hello") for run in runs[1:]]
+
+
+def test_a_session_of_another_agent_is_not_begun_anew() -> None:
+    """Only for a program that is known to lose sessions; others are asked for theirs, and fail with the reason."""
+    assert [True, False, False] == [program.loses_sessions for program in (GEMINI, COPILOT, OTHER)]

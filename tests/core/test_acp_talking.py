@@ -144,6 +144,12 @@ def test_an_interrupt_before_the_first_turn(starting: TalkingStream) -> None:
     assert [{"prompt": ["Look.", "Now."]}] == said(starting)
 
 
+def test_a_turn_limit_of_the_agent(working: TalkingStream) -> None:
+    """It is the reason of the end, and no interrupt."""
+    fed(working, ended(2, "max_turn_requests"))
+    assert ("aborted", "max_turns") == (decide(working.facts).status, decide(working.facts).reason)
+
+
 def test_an_interrupt_that_comes_as_the_turn_ends(working: TalkingStream) -> None:
     """The turn was whole: the run is done."""
     working.interrupt(stays=True)

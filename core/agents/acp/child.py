@@ -13,6 +13,7 @@ from ..finalize_tool import NAMES, SERVER, server_command
 from ..json_lines import decode, mapping
 from .modes import READ_ONLY_MODES
 from .program import bridge_command
+from .programs import program_in
 from .stream import AcpStream, is_general
 
 ALLOWED_KINDS = "read,search"
@@ -71,6 +72,10 @@ def _wishes(start: Start) -> dict[str, str]:
         wishes["before"] = existing(path, "start the run again")
     if start.session_id:
         wishes["resume"] = start.session_id
+        if program_in(meta.agent_command).loses_sessions:
+            from .earlier import write_earlier
+
+            wishes["earlier"] = write_earlier(start.run_dir, is_begun=start.number > 1)
     return wishes
 
 

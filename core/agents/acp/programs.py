@@ -29,6 +29,8 @@ class Program(Struct, frozen=True):
     """Whether each request of a turn is followed by its usage, so that a limit can end the turn."""
     marks_whole: str = ""
     """The member of `_meta` that only the end of a turn has whose answer is whole."""
+    loses_sessions: bool = False
+    """Whether one that it loads may be lost, so that a new one is told what was said."""
     takes_servers: bool = True
     """Whether MCP servers that a client names are offered to the model."""
 
@@ -44,11 +46,15 @@ COPILOT = Program(
 GEMINI = Program(
     title="Gemini CLI",
     lacks="does not report a broken connection to its model, or whether the length limit cut the answer off",
+    loses_sessions=True,
 )
 OPENCODE = Program(
     title="OpenCode", lacks="does not report whether the length limit cut the answer off", counts_last_step=True
 )
 QWEN = Program(title="Qwen Code", tells_usage=True, marks_whole="qwen.branchPoint")
+
+_LAUNCHERS = frozenset({"npx", "bunx", "bun", "node", "pnpm", "yarn", "dlx", "exec", "x", "env", "nice"})
+"""Programs, and commands of them, that start the one that is named next."""
 
 _BY_NAME = {"Copilot": COPILOT, "gemini-cli": GEMINI, "OpenCode": OPENCODE, "qwen-code": QWEN}
 """By the name that each gives of itself (`agentInfo`)."""
@@ -67,10 +73,16 @@ def program_named(name: str) -> Program:
 
 
 def program_in(command: Sequence[str]) -> Program:
-    """Return the program that a command starts, as far as its words tell; another one where they do not."""
+    """Return the program that a command starts, as far as its words tell; another one where they do not.
+
+    What follows the program are its own arguments, which may name anything.
+    """
     for word in command:
+        if word.startswith("-") or word.rpartition("/")[2] in _LAUNCHERS:
+            continue
         plain = _VERSIONS.sub("", word) if not word.startswith("/") and word.count("@") else word
         for name in (plain, plain.rpartition("/")[2], plain.rpartition("/")[2].partition(".")[0]):
             if program := _BY_WORD.get(name):
                 return program
+        return OTHER
     return OTHER

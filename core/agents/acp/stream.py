@@ -50,6 +50,8 @@ _DEEPEST_CAUSE = 4
 
 _MOST_THOUGHT = 1024 * 1024
 """Characters that are kept of one thought."""
+_BEFORE_ARGS = frozenset({"cwd"})
+"""What opencode tells of a command before the model has written that."""
 _MOST_OUTPUT = 2 * CONTENT_LIMIT
 """Characters that are kept of what a call shows while it runs."""
 
@@ -127,7 +129,7 @@ class AcpStream(AgentStream):
         if "sent" in fields:
             return self._sent(mapping(fields["sent"]))
         if "bridge" in fields:
-            return self._ready()
+            return self._reopened() if fields["bridge"] == "reopened" else self._ready()
         method = fields.get("method")
         params = mapping(fields.get("params"))
         if method == "session/update":
@@ -151,6 +153,12 @@ class AcpStream(AgentStream):
 
     def end(self) -> list[Event]:
         return [*self._thought_ended(), *self.broken_off()]
+
+    def _reopened(self) -> list[Event]:
+        """Take it that a new session stands for the one that goes on."""
+        return [
+            _warning(f"{self._program.title} loses sessions that it loads: a new one begins with what was said before")
+        ]
 
     def _ready(self) -> list[Event]:
         """Take it that the bridge waits for what is said to the agent."""
@@ -297,7 +305,8 @@ class AcpStream(AgentStream):
         status = update.get("status")
         has_ended = status in ("completed", "failed")
         events: list[Event] = []
-        if not call.is_told and (call.args or is_asked or has_ended or status == "in_progress"):
+        has_args = bool(call.args.keys() - _BEFORE_ARGS)
+        if not call.is_told and (has_args or is_asked or has_ended or status == "in_progress"):
             call.is_told = True
             events += [*self._thought_ended(), *self._text_ended(), self._told(call_id, call)]
         if has_ended:

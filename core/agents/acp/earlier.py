@@ -1,0 +1,67 @@
+"""What was said in a conversation, as text for a new one: for a program that loses sessions.
+
+Gemini CLI 0.61.0 writes over a session that it loads within the minute in which it was begun, deletes at its next start
+one that it has loaded, and repeats what it has loaded when the next prompt is already at work.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ... import paths
+from ...run import artifacts
+from ...run.events import AssistantText, Event, EventTail, Message, ToolCall
+from ...run.model import MessageState
+from ...system import files
+from ...text.plain import one_line, plain
+
+FILE = "earlier.md"
+_MOST = 200_000
+"""Characters that are handed over, the last ones."""
+_MOST_RUNS = 20
+"""Runs of one conversation that are read."""
+_CUT = "[the beginning is left out]\n\n"
+
+
+def write_earlier(run_dir: str, *, is_begun: bool) -> str:
+    """Write what was said before this child, and return the file; with `is_begun` this run has had a child already."""
+    said = "\n\n".join(part for each in _run_dirs(run_dir, is_begun=is_begun) for part in _said_in(each))
+    kept = said if len(said) <= _MOST else _CUT + said[-_MOST:]
+    path = os.path.join(run_dir, FILE)
+    files.write_whole(path, plain(kept).encode("utf-8", "replace"))
+    return path
+
+
+def _run_dirs(run_dir: str, *, is_begun: bool) -> list[str]:
+    """Return the directories of the runs of a conversation, the first one first."""
+    found = [run_dir] if is_begun else []
+    meta = artifacts.read_meta(run_dir)
+    while meta and meta.agent_session and (source := meta.agent_session.source) and len(found) < _MOST_RUNS:
+        run_dir = os.path.join(os.path.dirname(run_dir), os.path.basename(source))
+        if run_dir in found:
+            break
+        found.append(run_dir)
+        meta = artifacts.read_meta(run_dir)
+    return found[::-1]
+
+
+def _said_in(run_dir: str) -> list[str]:
+    try:
+        task = files.read(os.path.join(run_dir, paths.PROMPT)).decode("utf-8", "replace").strip()
+        events = EventTail(os.path.join(run_dir, paths.EVENTS)).read()
+    except OSError:
+        return []
+    return [f"User: {task}", *filter(None, map(_said, events))]
+
+
+def _said(event: Event) -> str:
+    match event:
+        case AssistantText(text=text) if text.strip():
+            return f"You: {text.strip()}"
+        case Message(state=MessageState.ACCEPTED, text=text) if text.strip():
+            return f"User: {text.strip()}"
+        case ToolCall(tool_name=name, args=args):
+            shown = one_line(", ".join(f"{key}: {value}" for key, value in args.items()), 300)
+            return f"You used {name} ({shown})"
+        case _:
+            return ""
