@@ -25,6 +25,7 @@ from .project.talk import wake
 from .run.events import EventTail, Message
 from .run.inbox import EntryKind, InboxClosed, put
 from .run.model import MessageState, RunMeta, RunRequest
+from .run.proven import has_result, has_stop
 from .system import files, processes
 from .text.decoding import UNDECODABLE, decode
 from .text.plain import one_line
@@ -135,7 +136,7 @@ def _invited(run_dir: str, by: str) -> Invitation:
                 raise SubdeckError(f"run {run_dir[-6:]} was not taken over: {event.reason}", where=run_dir)
         if time.monotonic() > looked + LIFE_S:
             looked = time.monotonic()
-            if os.path.exists(os.path.join(run_dir, paths.RESULT)) or not _has_wrapper(run_dir):
+            if has_result(run_dir) or not _has_wrapper(run_dir):
                 raise _too_late(run_dir)
         time.sleep(LOOK_S)
 
@@ -166,7 +167,7 @@ def _run(invitation: Invitation, run_dir: str, lock: int) -> int:
         raise SubdeckError(what, where=run_dir) from error
     try:
         os.pwrite(lock, f"{child.pid} {processes.start_time(child.pid) or 0}\n".encode(), 0)
-        return _wait(child, invitation.grace, os.path.join(run_dir, paths.STOP))
+        return _wait(child, invitation.grace, run_dir)
     finally:
         if child.poll() is None:
             child.kill()
@@ -183,13 +184,13 @@ _TERMINAL = ("TERM", "COLORTERM", "TMUX", "TMUX_PANE", "COLUMNS", "LINES", "TERM
 """Variables that say which terminal this is."""
 
 
-def _wait(child: subprocess.Popen[bytes], grace: float, stop: str) -> int:
+def _wait(child: subprocess.Popen[bytes], grace: float, run_dir: str) -> int:
     """Wait for the program; end it, softly first, where there is a request to stop the run."""
     kill_at: float | None = None
     while True:
         with suppress(subprocess.TimeoutExpired):
             return child.wait(LIFE_S if kill_at is None else LOOK_S)
-        if not os.path.exists(stop):
+        if not has_stop(run_dir):
             continue
         if kill_at is None:
             child.terminate()

@@ -22,6 +22,7 @@ from ..run.describe import moment
 from ..run.events import UsageReported
 from ..run.fold import add_usage
 from ..run.model import LARGEST, Cost, Usage, Whole
+from ..run.proven import has_result
 from ..system import files, processes
 from ..system.line_file import LineTail
 from ..text.decoding import UNDECODABLE, decoder
@@ -157,7 +158,7 @@ def _is_dead(entry: Entry) -> bool:
     if not paths.is_run_id(entry.run):
         return True
     run_dir = paths.Project(entry.project).run_dir(entry.run)
-    if os.path.exists(os.path.join(run_dir, paths.RESULT)):
+    if has_result(run_dir):
         return True
     if os.path.lexists(os.path.join(run_dir, paths.PERMIT)):
         return False  # it may go on on its host, although nobody vouches for it

@@ -15,6 +15,7 @@ from ..engine import Engine
 from ..errors import SubdeckError, UnknownRun, UsageError
 from ..run import artifacts
 from ..run.model import RunnerKind, RunStatus
+from ..run.proven import has_result
 from ..run.snapshot import RunSnapshot
 from ..system.files import open_file
 from ..system.line_file import LineFile, LineTail
@@ -166,10 +167,9 @@ class _Log:
 def _follow(engine: Engine, run_id: str, log: _Log) -> int:
     """Print what is new until the run has ended, and then the rest; return the run's exit code."""
     run_dir = engine.project.run_dir(run_id)
-    result_path = os.path.join(run_dir, paths.RESULT)
     proven = 0.0
     try:
-        while not os.path.exists(result_path):
+        while not has_result(run_dir):
             if time.monotonic() - proven >= PROVE:
                 if not engine.snapshots((run_id,)):
                     raise SubdeckError("the run was deleted while it was followed", where=run_dir)

@@ -21,6 +21,7 @@ from ..project.liveness import ask_to_stop, reconcile
 from ..run import artifacts
 from ..run.inbox import Entry, EntryKind, InboxClosed, pass_on
 from ..run.model import StopRequest
+from ..run.proven import has_result
 from ..run.snapshot import Queued, RunSnapshot
 from ..runners.forker import Forker
 from ..system import files, processes
@@ -352,7 +353,7 @@ class HostAgent:
         for run_id in run_ids:
             run_dir = spool.project.run_dir(run_id)
             reconcile(spool.project, run_id, by="host", is_sole=True)
-            if os.path.lexists(f"{run_dir}/{paths.RESULT}"):
+            if has_result(run_dir):
                 files.remove(f"{run_dir}/{paths.ENVIRONMENT}")
 
     async def _see_to_files(self) -> None:

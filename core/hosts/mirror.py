@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..run.model import RunResult
+from ..run.proven import counts
 from ..system.directory import Directory, RefusedError, opened
 from ..text.decoding import UNDECODABLE, decode
 from .protocol import MOST_MESSAGE, Bell, Chunk, End, Have
@@ -103,6 +104,8 @@ def _look(project: paths.Project, runs: Directory, run_id: str, has: Have) -> _R
         return None
     with directory:  # not held until it is read: there may be more runs than files that may be open
         result = _record(directory, paths.RESULT)  # first: what was written before it is complete
+        if result and not counts(directory.path, paths.RESULT, result):
+            result = b""
         names = (*GROWING, *AT_END, *_later_prompts(directory)) if result else GROWING
         pieces = tuple((name, offset, size) for name in names for offset, size in _more(directory, name, has))
     bell = None if result else _bell(project, run_id, has)

@@ -17,6 +17,7 @@ from .. import paths
 from ..errors import SubdeckError
 from ..run import artifacts
 from ..run.kinds import Period
+from ..run.proven import has_result
 from ..system import files
 from ..system.directory import Directory, opened
 from ..text.decoding import UNDECODABLE, decode
@@ -117,7 +118,7 @@ def is_relay(name: str) -> bool:
 
 def has_begun(run_dir: str) -> bool:
     """Return whether a wrapper has taken a run, or it has ended without."""
-    return any(os.path.lexists(f"{run_dir}/{name}") for name in (paths.TAKEN, paths.RUNNER, paths.RESULT))
+    return any(os.path.lexists(f"{run_dir}/{name}") for name in (paths.TAKEN, paths.RUNNER)) or has_result(run_dir)
 
 
 class Spool:
@@ -248,7 +249,7 @@ class Spool:
                 end.set_result(None)
 
     def has_ended(self, run_id: str) -> bool:
-        return os.path.exists(f"{self.project.run_dir(run_id)}/{paths.RESULT}")
+        return has_result(self.project.run_dir(run_id))
 
     def has(self, run_id: str) -> bool:
         """Return whether there is a run, be it one that may still begin."""
@@ -330,7 +331,7 @@ class Spool:
         for run_id in artifacts.run_ids(self.project.runs):
             run_dir = self.project.run_dir(run_id)
             try:
-                if os.lstat(f"{run_dir}/{paths.RESULT}").st_mtime > oldest:
+                if os.lstat(f"{run_dir}/{paths.RESULT}").st_mtime > oldest or not has_result(run_dir, certain=True):
                     continue
                 files.make_private_directory(self._gone)
                 files.write_whole(os.path.join(self._gone, run_id), b"", durable=True)

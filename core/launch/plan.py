@@ -198,6 +198,7 @@ class Plan:
             host=self.placement.host,
             needs=dict(self.placement.needs),
             prices=self.prices,
+            result_signed=True,
             origin=Origin(rerun=request.rerun, follow_up=request.follow_up, previous=request.previous),
             worktree=worktree,
             warnings=(

@@ -17,6 +17,7 @@ from ..project.queue_order import read_state
 from ..run import artifacts
 from ..run.changes import CheckCommand
 from ..run.model import RunMeta, RunnerKind, RunReason, RunResult, RunStatus
+from ..run.proven import has_result
 from ..runners import standby
 from ..runners.process import HasGone, WrapperCall, start_wrapper
 from ..system import files
@@ -276,7 +277,7 @@ def _environment(agent_env: Mapping[str, str]) -> dict[str, str]:
 
 def _take_back(launching: _Launching) -> None:
     """Delete a run unless its wrapper holds it or it has a result; one that comes too late finds nothing to do."""
-    if not any(os.path.exists(os.path.join(launching.run_dir, name)) for name in (paths.RUNNER, paths.RESULT)):
+    if not (os.path.exists(os.path.join(launching.run_dir, paths.RUNNER)) or has_result(launching.run_dir)):
         files.remove(launching.activity_file)
         files.remove_tree(launching.run_dir)
     launching.release()
@@ -287,9 +288,9 @@ def _await_first_event(project: paths.Project, launching: _Launching, deadline: 
         return
     began = time.monotonic()
     run_dir = launching.run_dir
-    events, result = os.path.join(run_dir, paths.EVENTS), os.path.join(run_dir, paths.RESULT)
+    events = os.path.join(run_dir, paths.EVENTS)
     gone = False
-    while not (gone or files.content(events) or os.path.exists(result)):
+    while not (gone or files.content(events) or has_result(run_dir)):
         if not os.path.isdir(run_dir):
             break  # deleted already: no event will come
         # With runner.json the wrapper holds its lock; its events may be kept out by the disk.
@@ -308,7 +309,7 @@ def _await_first_event(project: paths.Project, launching: _Launching, deadline: 
 
 def _forget_environment(run_dir: str) -> None:
     """Remove what was left for a wrapper where the run has ended without one: it may hold keys."""
-    if os.path.exists(os.path.join(run_dir, paths.RESULT)):
+    if has_result(run_dir):
         files.remove(os.path.join(run_dir, paths.ENVIRONMENT))
 
 

@@ -15,6 +15,7 @@ from ..errors import SubdeckError
 from ..run import artifacts
 from ..run.artifacts import RunnerFacts
 from ..run.model import StopReason, StopRequest, newer_schema
+from ..run.proven import has_result
 from ..run.snapshot import RunSnapshot
 from ..runners import standby
 from ..runners.hosts import see_to_relay
@@ -63,7 +64,7 @@ def reconcile(
     has a lock on all of it, so a run of another boot or pid namespace whose lock is free is one of the past.
     """
     run_dir = project.run_dir(run_id)
-    if os.path.exists(f"{run_dir}/{paths.RESULT}"):
+    if has_result(run_dir):
         return Proof.FINISHED
     flags = os.O_RDONLY if by is None else os.O_RDWR
     try:
@@ -79,7 +80,7 @@ def reconcile(
     try:
         if not _take(lock, run_dir, patience):
             return Proof.ALIVE
-        if _is_finished(run_dir):
+        if has_result(run_dir, certain=True):
             return Proof.FINISHED
         if _has_wrapper(run_id, run_dir):
             return Proof.ALIVE  # this is not the lock that it holds
@@ -112,7 +113,7 @@ def _finish(project: paths.Project, run_id: str, by: str, facts: RunnerFacts | N
         not_ended = LeftOvers(run_id, run_dir, None, None).end()  # by its mark, as far as it can be seen from here
     else:
         not_ended = ()  # of an earlier boot nothing is left, and its pids are others' by now
-    if _is_finished(run_dir):
+    if has_result(run_dir, certain=True):
         return Proof.FINISHED
     if _is_replaced(lock, run_dir):
         return Proof.ALIVE
@@ -140,15 +141,6 @@ def _is_replaced(lock: int, run_dir: str) -> bool:
         return not os.path.samestat(os.lstat(f"{run_dir}/{paths.LOCK}"), os.fstat(lock))
     except FileNotFoundError:
         return False
-
-
-def _is_finished(run_dir: str) -> bool:
-    """Return whether there is a result. Raises OSError where that is not known."""
-    try:
-        os.lstat(f"{run_dir}/{paths.RESULT}")
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def _unknown_or_gone(run_dir: str) -> Proof:
@@ -346,7 +338,7 @@ def hold(run_dir: str) -> int | None:
         return None
     deadline = time.monotonic() + GOING_S
     with contextlib.suppress(OSError):  # the directory has gone, or its file system has no locks
-        while not (is_taken := _take(lock, run_dir, FINISHING_S)) and _is_finished(run_dir):
+        while not (is_taken := _take(lock, run_dir, FINISHING_S)) and has_result(run_dir, certain=True):
             if time.monotonic() > deadline:
                 break
             time.sleep(BUSY_AGAIN)

@@ -85,6 +85,7 @@ def adopt(project: paths.Project, run_id: str) -> None:
     if meta.system_prompt is not None:
         meta = structs.replace(meta, system_prompt_path=os.path.join(run_dir, paths.SYSTEM_PROMPT))
     try:
+        artifacts.seal_results(run_dir)  # first: a record of ours whose result is not signed would have no end
         artifacts.rewrite_meta(run_dir, meta)
     except OSError as error:
         raise SubdeckError(f"its record could not be written: {error.strerror}", where=run_dir) from error

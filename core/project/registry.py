@@ -17,6 +17,7 @@ from .. import paths
 from ..run import artifacts
 from ..run.mark import Verifier
 from ..run.model import SCHEMA_VERSION, RunMeta, RunnerKind, RunReason, RunResult, RunStatus
+from ..run.proven import has_result
 from ..run.snapshot import Counts, Ended, RunSnapshot
 from ..system import files
 from ..system.directory import Directory, opened
@@ -484,7 +485,7 @@ def queue_line(meta: RunMeta) -> str:
 
 
 def _is_unfinished(run_dir: str) -> bool:
-    return os.path.isdir(run_dir) and not os.path.exists(f"{run_dir}/{paths.RESULT}")
+    return os.path.isdir(run_dir) and not has_result(run_dir)
 
 
 def _turn(meta: RunMeta, place: Mapping[str, int]) -> tuple[int, str, int, str]:

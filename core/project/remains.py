@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from .. import paths
-from ..run import artifacts
+from ..run import artifacts, proven
 from ..run.artifacts import RunnerFacts
 from ..run.changes import NOT_RECORDED, NOT_RUN, Changes, CheckResult
 from ..run.describe import moment
@@ -70,8 +70,11 @@ class Remains:
                 self._paid.append(event)
             if isinstance(event, Message) and event.state is not MessageState.ACCEPTED:
                 self._settled[event.id] = event.state
+        end = self.fold.ended
+        self._ended = end if end and proven.is_sealed_end(self._run_dir, end) else None
+        """As the run's wrapper wrote it, or who began to finish it; nobody else is believed."""
         self._lasted_ms = self._duration_ms()
-        self._writing = "" if self._prepared or self.fold.ended else self._read_writing()
+        self._writing = "" if self._prepared or self._ended else self._read_writing()
 
     def finish(self, by: str, not_ended: tuple[str, ...]) -> None:
         """Write the end of the run into its records, the result last, signed with `by`. Raises OSError.
@@ -83,8 +86,8 @@ class Remains:
         inbox = Inbox(self._run_dir)
         undelivered = self._late(inbox) if self._prepared is None else ()
         result = self._prepared or replace(self._result(by, not_ended), undelivered=undelivered)
-        if self.fold.ended is None:
-            self._add(RunEnded(status=result.status, reason=result.reason), plain(result.error_message or ""))
+        if self._ended is None:
+            self._add(self._signed_end(result), plain(result.error_message or ""))
         self._settle()
         if self._prepared and not_ended:
             artifacts.write_result(self._run_dir, replace(self._prepared, not_ended=not_ended))
@@ -93,6 +96,10 @@ class Remains:
         for name in _PASSING:
             files.remove(self._path(name))
         inbox.discard()
+
+    def _signed_end(self, result: RunResult) -> RunEnded:
+        mark = proven.seal_of_end(self._run_dir, result)
+        return RunEnded(status=result.status, reason=result.reason, mark=mark)
 
     def _settle(self) -> None:
         """Say in the ledger what it has spent, before it has a result: whoever is killed here leaves that to the next,
@@ -118,7 +125,7 @@ class Remains:
         for entry in inbox.close():
             if entry.kind == EntryKind.MESSAGE and self._settled.get(entry.id, MessageState.LATE) is MessageState.LATE:
                 sent[entry.id] = (entry.text, entry.by)
-        for id_ in sent.keys() - self._settled.keys() if self.fold.ended is None else ():
+        for id_ in sent.keys() - self._settled.keys() if self._ended is None else ():
             text, by = sent[id_]
             said = "" if id_ in self.fold.undelivered else text[:CONTENT_LIMIT]
             self._add(Message(id=id_, state=MessageState.LATE, text=said, by=by, reason=why))
@@ -211,8 +218,8 @@ class Remains:
 
     def _reason(self, by: str, became: str) -> tuple[RunReason, str | None]:
         fold = self.fold
-        if fold.ended is not None and fold.ended.reason.is_known:
-            return fold.ended.reason, self._said_message(fold.ended.reason)
+        if self._ended is not None and self._ended.reason.is_known:
+            return self._ended.reason, self._said_message(self._ended.reason)
         if self._stop:
             reason, message = stopped(self._stop)
             return reason, f"{message}; its wrapper died on the way"

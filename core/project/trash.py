@@ -245,7 +245,8 @@ def _stored(place: str, verifier: Verifier | None = None) -> list[tuple[Stored, 
                     size, ended = _measured(directory, run_id) if stat.S_ISDIR(status.st_mode) else (0, None)
                     foreign = False
                     if verifier is not None and ended is not None:
-                        foreign = not artifacts.owned_record(directory, run_id, verifier)[1]
+                        foreign, has_ended = artifacts.standing(directory, run_id, verifier)
+                        ended = ended if has_ended else None
                     size += status.st_blocks * BLOCK
                     found.append((Stored(run_id, size, ended, foreign), status.st_mtime))
     except OSError:

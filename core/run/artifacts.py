@@ -16,6 +16,7 @@ from ..errors import LaunchError
 from ..system import files
 from ..system.directory import Directory, RefusedError, opened
 from ..text.decoding import UNDECODABLE, decode, why
+from . import own_copy, proven
 from .mark import Verifier, marked
 from .model import (
     SCHEMA_VERSION,
@@ -118,9 +119,9 @@ def read_meta(run_dir: str, *, certain: bool = False) -> RunMeta | None:
     """Read `meta.json`; None when it is missing or broken. Of a newer schema only the id and the version are kept.
 
     A run goes by the name of its directory, whatever the record says. Where `certain`, as for each record here, one
-    that cannot be read now raises OSError: it may well be there.
+    that cannot be read now raises OSError: it may well be there. Of an unfinished run the second copy is read.
     """
-    return _meta(run_dir, read_record(run_dir, paths.META, certain=certain))
+    return _meta(run_dir, _safe_record(run_dir, paths.META, certain=certain))
 
 
 def read_owned_meta(run_dir: str, verifier: Verifier, *, certain: bool = False) -> tuple[RunMeta | None, bool]:
@@ -139,7 +140,7 @@ def _owned_record(run_dir: str, verifier: Verifier, *, certain: bool = False) ->
         with opened(os.path.dirname(run_dir)) as runs:
             return owned_record(runs, os.path.basename(run_dir), verifier)
     except (FileNotFoundError, PermissionError, RefusedError):
-        return b"", False
+        return _copied_record(run_dir, b"", verifier)
     except OSError:
         if certain:
             raise
@@ -147,9 +148,25 @@ def _owned_record(run_dir: str, verifier: Verifier, *, certain: bool = False) ->
 
 
 def owned_record(runs: Directory, run_id: str, verifier: Verifier) -> tuple[bytes, bool]:
-    """Read `meta.json` as it stands in its file, and whether the run is this user's. Raises OSError."""
+    """Read `meta.json` as it stands in its file, and whether the run is this user's. Raises OSError.
+
+    Where it is not, and the run has a second copy, that is read.
+    """
     status, (record,) = runs.read_inside(run_id, paths.META)
-    return record, verifier.is_own(run_id, record, status.st_uid)
+    if verifier.is_own(run_id, record, status.st_uid):
+        return record, True
+    return _copied_record(f"{runs.path}/{run_id}", record, verifier)
+
+
+def _copied_record(run_dir: str, record: bytes, verifier: Verifier) -> tuple[bytes, bool]:
+    """Return the second copy of a record that is not this user's, and that it is; else what is there."""
+    copied = own_copy.read(run_dir, paths.META)
+    return (copied, True) if verifier.is_marked(os.path.basename(run_dir), copied) else (record, False)
+
+
+def _safe_record(run_dir: str, name: str, *, certain: bool = False) -> bytes:
+    """Read a record of an unfinished run from its second copy, as far as there is one."""
+    return own_copy.read(run_dir, name) or read_record(run_dir, name, certain=certain)
 
 
 def read_record(run_dir: str, name: str, *, certain: bool = False) -> bytes:
@@ -165,13 +182,21 @@ def read_record(run_dir: str, name: str, *, certain: bool = False) -> bytes:
 
 
 def read_result(run_dir: str, *, certain: bool = False) -> RunResult | None:
-    """Read `result.json` likewise; one whose status or reason nobody knows, or that is no end, is broken."""
-    return _result(run_dir, read_record(run_dir, paths.RESULT, certain=certain))
+    """Read `result.json` likewise; one whose status or reason nobody knows, or that is no end, is broken.
+
+    None also for one that has no signature, where the run wants one.
+    """
+    return _sealed_result(run_dir, paths.RESULT, certain=certain)
 
 
 def read_late_result(run_dir: str) -> RunResult | None:
     """Read how a run ended by the word of its host, which came after it had been given up."""
-    return _result(run_dir, read_record(run_dir, paths.LATE_RESULT))
+    return _sealed_result(run_dir, paths.LATE_RESULT)
+
+
+def _sealed_result(run_dir: str, name: str, *, certain: bool = False) -> RunResult | None:
+    record = read_record(run_dir, name, certain=certain)
+    return _result(run_dir, record) if record and proven.counts(run_dir, name, record) else None
 
 
 def version_of(status: os.stat_result) -> Version:
@@ -192,7 +217,22 @@ def read_finished(runs: Directory, run_id: str, verifier: Verifier) -> tuple[Run
     if result is None:
         return None
     is_own = verifier.is_own(run_id, record, status.st_uid)
-    return _meta(run_dir, record) or unreadable_meta(run_dir), result, is_own, version_of(status)
+    if not is_own and own_copy.exists(run_dir):
+        return None  # it has not ended: what is there was spoiled
+    meta = _meta(run_dir, record) or unreadable_meta(run_dir)
+    if is_own and meta.result_signed and not proven.is_sealed(run_id, paths.RESULT, result_record, verifier):
+        return None
+    return meta, result, is_own, version_of(status)
+
+
+def standing(runs: Directory, run_id: str, verifier: Verifier) -> tuple[bool, bool]:
+    """Return of a run with a result whether it is foreign, and whether that result counts. Raises OSError."""
+    status, (record, result) = runs.read_inside(run_id, paths.META, paths.RESULT)
+    run_dir = f"{runs.path}/{run_id}"
+    if not verifier.is_own(run_id, record, status.st_uid):
+        is_copied = own_copy.exists(run_dir)
+        return not is_copied, not is_copied
+    return False, not proven.is_flagged(record) or proven.is_sealed(run_id, paths.RESULT, result, verifier)
 
 
 def _is_end(result: RunResult) -> bool:
@@ -258,16 +298,19 @@ def unreadable_result(run_dir: str, problem: str = "", schema_version: int = SCH
 
 
 def read_stop(run_dir: str, *, certain: bool = False) -> StopRequest | None:
-    return _decoded(StopRequest, read_record(run_dir, paths.STOP, certain=certain))
+    """Read the request to stop; None also for one that has no signature, where the run wants one."""
+    record = _safe_record(run_dir, paths.STOP, certain=certain)
+    return _decoded(StopRequest, record) if record and proven.counts(run_dir, paths.STOP, record) else None
 
 
 def read_runner(run_dir: str, *, certain: bool = False) -> RunnerFacts | None:
-    return _decoded(RunnerFacts, read_record(run_dir, paths.RUNNER, certain=certain))
+    return _decoded(RunnerFacts, _safe_record(run_dir, paths.RUNNER, certain=certain))
 
 
 def read_prepared(run_dir: str, *, certain: bool = False) -> RunResult | None:
     """Read the result that a wrapper had written down before it died, but not published."""
-    result = _decoded(RunResult, read_record(run_dir, PREPARED, certain=certain))
+    record = read_record(run_dir, PREPARED, certain=certain)
+    result = _decoded(RunResult, record) if record and proven.counts(run_dir, paths.RESULT, record) else None
     return result if result and _is_end(result) else None
 
 
@@ -285,7 +328,14 @@ def decode_activity(content: bytes) -> ActivityRecord | None:
 
 
 def write_stop(run_dir: str, request: StopRequest) -> None:
-    files.write_whole(os.path.join(run_dir, paths.STOP), msgspec.json.encode(request))
+    """Write a request to stop, into the second copy too. Raises OSError where it can be written to neither."""
+    record = proven.sealed(run_dir, paths.STOP, _pretty(request))
+    is_copied = own_copy.write(run_dir, paths.STOP, record)
+    try:
+        files.write_whole(os.path.join(run_dir, paths.STOP), record)
+    except OSError:
+        if not is_copied:
+            raise
 
 
 def reserve_result(run_dir: str) -> None:
@@ -298,38 +348,54 @@ def reserve_result(run_dir: str) -> None:
 
 
 def write_result(run_dir: str, result: RunResult) -> bool:
-    """Write `result.json` unless there is one; False when another was first.
+    """Write `result.json`, with the signature, unless there is one that counts; False when another was first.
 
-    Where there is too little room the answer is cut, and the result says so. Raises OSError when not even that fits.
+    One that does not count is moved aside: who writes an end holds the run's lock. Where there is too little room the
+    answer is cut, and the result says so. Raises OSError when not even that fits.
     """
-    try:
-        _write_fitting(files.write_new, os.path.join(run_dir, paths.RESULT), result)
-    except FileExistsError:
-        return False
-    return True
+    while True:
+        try:
+            _write_fitting(files.write_new, run_dir, paths.RESULT, result)
+        except FileExistsError:
+            if not proven.reject_result(run_dir):
+                return False
+        else:
+            return True
+
+
+def write_late_result(run_dir: str, result: RunResult) -> None:
+    """Write what a host told after its run had been given up. Raises OSError."""
+    record = proven.sealed(run_dir, paths.LATE_RESULT, _pretty(result))
+    files.write_whole(os.path.join(run_dir, paths.LATE_RESULT), record, durable=True)
 
 
 def prepare_result(run_dir: str, result: RunResult) -> None:
     """Write a result down for `publish_result` to give it its name. Raises OSError as `write_result` does."""
-    _write_fitting(files.write_whole, os.path.join(run_dir, PREPARED), result)
+    _write_fitting(files.write_whole, run_dir, PREPARED, result)
 
 
 def publish_result(run_dir: str) -> bool:
-    """Make the prepared result the run's, unless it has one; False when another was first. Raises OSError."""
+    """Make the prepared result the run's, unless it has one that counts, as `write_result` does; False when another was
+    first. Raises OSError.
+    """
     with opened(run_dir) as directory:
-        try:
-            directory.publish(PREPARED, paths.RESULT)
-        except FileExistsError:
-            directory.discard(PREPARED)
-            return False
-    return True
+        while True:
+            try:
+                directory.publish(PREPARED, paths.RESULT)
+            except FileExistsError:
+                if not proven.reject_result(run_dir):
+                    directory.discard(PREPARED)
+                    return False
+            else:
+                return True
 
 
-def _write_fitting(write: Callable[..., None], path: str, result: RunResult) -> None:
-    files.remove(os.path.join(os.path.dirname(path), RESERVE))
+def _write_fitting(write: Callable[..., None], run_dir: str, name: str, result: RunResult) -> None:
+    files.remove(os.path.join(run_dir, RESERVE))
     for keep in _SHRINK:
         try:
-            write(path, _pretty(_shortened(result, keep)), durable=True)
+            record = proven.sealed(run_dir, paths.RESULT, _pretty(_shortened(result, keep)))
+            write(os.path.join(run_dir, name), record, durable=True)
             break
         except FileExistsError:
             raise
@@ -383,6 +449,15 @@ def rewrite_meta(run_dir: str, meta: RunMeta) -> None:
     """Write the record of a run anew, with this user's mark. Raises OSError, and SubdeckError without a key."""
     record = marked(meta.run_id, _pretty(meta))
     files.write_whole(os.path.join(run_dir, paths.META), record, durable=True)
+
+
+def seal_results(run_dir: str) -> None:
+    """Sign what is said of the end of a run that was somebody else's. Raises OSError."""
+    for name in (paths.RESULT, paths.LATE_RESULT):
+        result = _decoded(RunResult, read_record(run_dir, name, certain=True))
+        if result is not None and result.schema_version <= SCHEMA_VERSION:
+            record = proven.sealed(run_dir, name, _pretty(result))
+            files.write_whole(os.path.join(run_dir, name), record, durable=True)
 
 
 def run_ids(directory: str) -> list[str]:

@@ -265,6 +265,8 @@ class Check(_Event, frozen=True, kw_only=True, tag="check"):
 class RunEnded(_Event, frozen=True, kw_only=True, tag="run_ended"):
     status: RunStatus
     reason: RunReason
+    mark: str = ""
+    """The user's signature of both, for this run."""
 
 
 class UnknownEvent(Struct, frozen=True, kw_only=True):

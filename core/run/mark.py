@@ -43,6 +43,11 @@ def signed(about: str, content: bytes) -> bytes:
     return b"%b\n%b" % (_signature(_keyed(make_key()), about, content), content)
 
 
+def signature_of(about: str, content: bytes) -> str:
+    """Return the signature of such a content alone. Raises as `signed` does."""
+    return _signature(_keyed(make_key()), about, content).decode()
+
+
 def content_if_signed(about: str, file: bytes) -> bytes | None:
     """Return the content of what `signed` made for this user; None for any other file, or if the key cannot be used."""
     signature, _, content = file.partition(b"\n")
@@ -65,6 +70,12 @@ class Verifier:
             return False
         head = memoryview(record)[:-_FIELD_AT]
         return record.startswith(_signature(self._keyed, run_id, head), len(record) - _FIELD_AT + len(_FIELD))
+
+    def is_signed(self, about: str, content: bytes, signature: str) -> bool:
+        """Return whether this is what `signature_of` returned for this user."""
+        if len(signature) != 2 * _DIGEST_BYTES or self._keyed is None:
+            return False
+        return signature == _signature(self._keyed, about, content).decode()
 
     def is_own(self, run_id: str, record: bytes, owner: int) -> bool:
         """Return whether a record is marked like that in a directory of this user."""

@@ -299,6 +299,8 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     """What its host has to have, as `gpu: 1`; each taken from what the host has for as long as the run lasts."""
     prices: tuple[Price, ...] = ()
     """What its tokens cost where the agent tells no price, by the user's table; only what may match its model."""
+    result_signed: bool = False
+    """Whether its result, and what asks it to stop, count only with the user's signature; not in older runs."""
 
     @property
     def origin_cwd(self) -> str:
@@ -415,6 +417,8 @@ class RunResult(Struct, frozen=True, kw_only=True, rename="camel"):
     at its launch; empty for any other, and where it is not known what it changed."""
     branch: str = ""
     """With what it changed there, in the repository that it was launched in; empty where it changed nothing."""
+    tampered: tuple[str, ...] = ()
+    """Records of the run that something else wrote to, removed or replaced while it ran, each as a sentence."""
 
 
 def effective_limits(preset: Limits, settings: Limits) -> tuple[Limits, tuple[str, ...]]:

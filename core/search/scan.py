@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..run.events import AssistantText, Event, ToolCall, UnknownEvent, decode_beginning, decode_event
+from ..run.proven import counts
 from ..system.directory import Directory, opened
 from ..system.line_file import ENDLESS, HELD, LONGEST
 from ..text.decoding import UNDECODABLE, decoder
@@ -120,7 +121,8 @@ def _search_run(
             hits += _hits(pattern, plain(text), Hit(place=Place.TASK, line="", spans=(), at=asked.created_at))
     with runs.inside(run_id) as directory:
         hits += _search_events(directory, pattern, buffer, cancelled)
-    if pattern.may_be_in(result) and (said := _decoded(_decode_said, result)):
+    is_said = pattern.may_be_in(result) and counts(f"{runs.path}/{run_id}", paths.RESULT, result)
+    if is_said and (said := _decoded(_decode_said, result)):
         _add_answer(hits, pattern, said)
     if not hits:
         return None

@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 from .. import paths
 from ..agent_kinds import KINDS, USUAL
+from ..run import proven
 from ..runners import standby
 from ..system import files, processes
 from .hold import RunHold
@@ -49,14 +50,14 @@ def main(arguments: list[str]) -> int:
     may_group = NO_GROUP not in options
     reservations, tmux, check, lease = _read_options([option for option in options if option != NO_GROUP], run_dir)
     runner, hold = RunnerFile(run_dir, tmux), RunHold(run_dir)
-    signals = watch_signals(os.path.join(run_dir, paths.STOP), runner.try_again, hold.renew)
+    signals = watch_signals(run_dir, runner.try_again, hold.renew)
     signals.lease = lease
     held: list[int] = []
     leave: Callable[[], None] = held.clear
     is_faulty = False
     try:
         if not hold.take():
-            if os.path.exists(os.path.join(run_dir, paths.RESULT)):  # nobody comes to take it any more
+            if proven.has_result(run_dir):  # nobody comes to take it any more
                 files.remove(os.path.join(run_dir, paths.ENVIRONMENT))
             return 0
         _take_environment(run_dir)
@@ -69,7 +70,7 @@ def main(arguments: list[str]) -> int:
         queue = Queue(lambda kind: _report_queued(run_dir, activity_file, kind))
         try:
             # Whoever stops a run writes a request, then looks for whom to signal; we say who we are, then look for one.
-            if not os.path.exists(os.path.join(run_dir, paths.STOP)):
+            if not proven.has_stop(run_dir):
                 held += take_all(reservations, queue, signals)
                 _take_over_sessions(reservations, queue, signals)
                 Gate(os.path.join(os.path.dirname(run_dir), paths.SLOTS)).pass_through(queue, signals)
@@ -84,7 +85,7 @@ def main(arguments: list[str]) -> int:
         supervise(
             *(run_dir, activity_file, signals, containment), events_written=int(queue.reported), check_order=check
         )
-        if os.path.exists(os.path.join(run_dir, paths.RESULT)):  # by which another wrapper leaves from now on
+        if proven.has_result(run_dir):  # by which another wrapper leaves from now on
             files.remove(os.path.join(run_dir, paths.TAKEN))
     except Exception as error:
         is_faulty = True
@@ -205,7 +206,7 @@ def _take_over_sessions(reservations: list[Reservation], queue: Queue, signals: 
             continue
         before = reservation.holder_before
         with signals.ending_the_wait():
-            while before and not os.path.exists(os.path.join(before, paths.RESULT)) and not _finish(before):
+            while before and not proven.has_result(before) and not _finish(before):
                 queue.enter("session")
                 time.sleep(LOOK_AGAIN_S)
         reservation.record_holder()

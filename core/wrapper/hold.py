@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from .. import paths
+from ..run import proven
 from ..system import files
 
 
@@ -29,7 +30,7 @@ class RunHold:
         self._locks.append(lock)
         files.lock(lock, shared=True)
         self._file = _identity(os.fstat(lock))
-        return not os.path.exists(os.path.join(self._run_dir, paths.RESULT)) and self._is_first(lock)
+        return not proven.has_result(self._run_dir) and self._is_first(lock)
 
     def renew(self) -> None:
         """Lock the file anew where it was taken away or replaced: nobody would see any more who holds the run."""

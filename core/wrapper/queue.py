@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 from ..project.queue_order import PROJECT, QueueState, read_state
+from ..run.proven import has_stop
 from ..system.files import lock, make_private_directory, open_file, open_lock, remove, try_lock
 from .lease import Lease
 
@@ -44,8 +45,8 @@ class StopRequested(Exception):
 class Signals:
     """Which signals came; while `waiting` the next one, or a request to stop, raises StopRequested."""
 
-    def __init__(self, stop_file: str, *each_second: Callable[[], None]) -> None:
-        self._stop_file = stop_file
+    def __init__(self, run_dir: str, *each_second: Callable[[], None]) -> None:
+        self._run_dir = run_dir
         self._each_second = each_second
         self.lease: Lease | None = None
         """Of a run on a host; that it is over ends the waiting, too."""
@@ -65,7 +66,7 @@ class Signals:
             call()
         if self.lease:
             self.lease.look()
-        if self.waiting and (self.is_lease_over or os.path.exists(self._stop_file)):
+        if self.waiting and (self.is_lease_over or has_stop(self._run_dir)):
             self._break_off()
 
     @property
@@ -93,9 +94,9 @@ class Signals:
             raise StopRequested
 
 
-def watch_signals(stop_file: str, *each_second: Callable[[], None]) -> Signals:
+def watch_signals(run_dir: str, *each_second: Callable[[], None]) -> Signals:
     """Catch TERM, INT, HUP and QUIT from now on."""
-    signals = Signals(stop_file, *each_second)
+    signals = Signals(run_dir, *each_second)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a launcher may have had some of them blocked
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signals.handle)

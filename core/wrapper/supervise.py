@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..agents.child import Start
-from ..run import artifacts
+from ..run import artifacts, proven
 from ..run.changes import NOT_RECORDED, Changes
 from ..run.events import Notice, Retry, RunEnded, SessionTold
 from ..run.model import Finalized, NoticeLevel, RunMeta, RunReason, RunResult, RunStatus
@@ -311,7 +311,7 @@ def conclude(run_dir: str, records: Records, result: RunResult) -> None:
         artifacts.prepare_result(run_dir, prepared)
     except OSError as error:
         records.note_trouble(paths.RESULT, error)
-    records.event(RunEnded(status=result.status, reason=result.reason))
+    records.event(RunEnded(status=result.status, reason=result.reason, mark=proven.seal_of_end(run_dir, result)))
     if result.error_message:
         records.transcript(plain(result.error_message))
     records.close()

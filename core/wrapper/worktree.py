@@ -12,6 +12,7 @@ from .. import paths
 from ..run.events import Notice, RunQueued
 from ..run.model import NoticeLevel, RunMeta, RunReason, RunStatus, WaitsFor
 from ..run.outcome import Outcome
+from ..run.proven import has_stop
 from ..system import files
 from ..system.log import log_fault
 from .job import Job, wait
@@ -115,7 +116,7 @@ class Worktree:
         return job.end()
 
     def _is_stopped(self) -> bool:
-        return bool(self._signals.caught) or os.path.exists(os.path.join(self._run_dir, paths.STOP))
+        return bool(self._signals.caught) or has_stop(self._run_dir)
 
 
 def _failed(why: str) -> Outcome:

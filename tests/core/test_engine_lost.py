@@ -26,6 +26,7 @@ from tests.factories import (
     open_engine,
     pid_in,
     result_of,
+    rewrite_meta,
     run_dir,
     run_to_end,
     start,
@@ -193,8 +194,9 @@ def test_stale_doorbells_are_taken_away(engine: Engine) -> None:
 
 
 def test_a_broken_result(engine: Engine) -> None:
-    """A result.json that cannot be read is a failed run that says so, not a running one."""
+    """A result.json of an earlier version that cannot be read is a failed run that says so, not a running one."""
     run = run_to_end(engine, "answer ok")
+    rewrite_meta(run_dir(engine, run), resultSigned=False)
     (run_dir(engine, run) / "result.json").write_text('{"runId": "')
     (seen,) = engine.snapshots()
     assert ("failed", "lost") == (seen.status, seen.reason)

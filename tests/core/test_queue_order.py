@@ -196,7 +196,7 @@ def test_hold_is_made_in_place_of_what_a_checkout_brought(project_dir: Path) -> 
 def test_a_signal_that_came_before_the_wait_ends_it_once() -> None:
     """After a wait was given up for a signal, or has failed, another signal interrupts nothing any more."""
     for caught, fault in (([15], StopRequested), ([], OSError)):
-        signals = Signals("/nowhere/stop.json")
+        signals = Signals("/nowhere")
         signals.caught += caught
         with pytest.raises(fault):
             take_all((SlotReservation("/dev/null/slots", 1, new_run_id()),), Queue(lambda kind: None), signals)

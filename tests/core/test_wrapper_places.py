@@ -78,7 +78,7 @@ def test_a_child_session_has_one_user(tmp_path: Path, queue: Queue, told: list[s
 
 def test_a_signal_that_came_first(tmp_path: Path, queue: Queue) -> None:
     """Who was told to stop before it waits does not begin to."""
-    signals = Signals(stop_file="")
+    signals = Signals(run_dir="")
     signals.handle(signal.SIGTERM, None)
     with pytest.raises(StopRequested):
         take_all([SlotReservation(str(tmp_path / "slots"), 1, "one")], queue, signals)
@@ -87,7 +87,7 @@ def test_a_signal_that_came_first(tmp_path: Path, queue: Queue) -> None:
 
 def test_later_signals_do_not_raise(tmp_path: Path, queue: Queue, held: list[int]) -> None:
     """Once all places are taken a signal is only noted."""
-    signals = Signals(stop_file="")
+    signals = Signals(run_dir="")
     held += take_all([SlotReservation(str(tmp_path), 1, "two")], queue, signals)
     signals.handle(signal.SIGTERM, None)
     assert [signal.SIGTERM] == signals.caught

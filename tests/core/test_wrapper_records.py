@@ -318,7 +318,7 @@ def test_results_are_for_machines_and_people(project_dir: Path) -> None:
         "schemaVersion", "runId", "status", "reason", "exitCode", "signal", "stopReason", "errorMessage", "finalText",
         "finalized", "attempts", "resolvedModel", "childSessionId", "usage", "startedAt", "endedAt", "durationMs",
         "artifactErrors", "notEnded", "writtenBy", "partial", "conversation", "undelivered", "changes",
-        "check", "snapshot", "branch",
+        "check", "snapshot", "branch", "tampered", "mark",
     }  # fmt: skip
     assert wanted == json.loads(text).keys()
 

@@ -263,7 +263,7 @@ class Remote:
             own = artifacts.read_result(self.run_dir, certain=True)
             self.is_given_up = own is not None and own.written_by == GIVEN_UP_BY and result.written_by != ENDED_BY
         if self.is_given_up:
-            files.write_whole(os.path.join(self.run_dir, paths.LATE_RESULT), msgspec.json.encode(result), durable=True)
+            artifacts.write_late_result(self.run_dir, result)
         else:
             self.leave()
 

@@ -11,6 +11,7 @@ from ... import paths
 from ...run import artifacts
 from ...run.mark import Verifier
 from ...run.model import RunnerKind
+from ...run.proven import has_result
 from ...system import files
 from .journal import Journal
 from .remote import Remote
@@ -82,7 +83,7 @@ class Runs:
     def _taken_up(self, name: str, verifier: Verifier) -> Remote | None:
         """Return a run that is ours to care for; None for any other. Raises OSError."""
         run_dir = self._project.run_dir(name)
-        if os.path.exists(f"{run_dir}/{paths.RESULT}"):
+        if has_result(run_dir):
             self._not_ours.add(name)
             return None
         meta, is_own = artifacts.read_owned_meta(run_dir, verifier, certain=True)
@@ -108,7 +109,7 @@ class Runs:
         seen, since = self._seen.get(remote.id, (0, None))
         if changed == seen and since is None:
             return True
-        if os.path.exists(f"{remote.run_dir}/{paths.RESULT}"):
+        if has_result(remote.run_dir):
             return False
         remote.look()
         self.index(remote)
