@@ -22,6 +22,7 @@ from .errors import RunBusy, SubdeckError
 from .project.liveness import living_wrappers, reconcile
 from .project.ownership import check_own
 from .project.talk import wake
+from .run import own_copy
 from .run.events import EventTail, Message
 from .run.inbox import EntryKind, InboxClosed, put
 from .run.model import MessageState, RunMeta, RunRequest
@@ -100,8 +101,9 @@ def _held(run_dir: str) -> Generator[int]:
         if not files.try_lock(lock) or _is_alive(lock):
             raise RunBusy(f"run {run_dir[-6:]} is taken over already", where=run_dir, hint="leave the program there")
         os.ftruncate(lock, 0)
-        locks.append(files.open_file(os.path.join(run_dir, paths.LOCK), os.O_RDWR))
-        files.lock(locks[-1], shared=True)
+        for path in {own_copy.lock_of(run_dir), os.path.join(run_dir, paths.LOCK)}:
+            locks.append(files.open_file(path, os.O_RDWR))
+            files.lock(locks[-1], shared=True)
         yield lock
     except OSError as error:
         raise SubdeckError(f"run {run_dir[-6:]} cannot be held: {error.strerror}", where=run_dir) from error

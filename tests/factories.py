@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.engine import Engine
-from subdeck.core.run import artifacts, mark
+from subdeck.core.run import artifacts, mark, own_copy
 from subdeck.core.run.artifacts import RunnerFacts
 from subdeck.core.run.events import Event, RunStarted
 from subdeck.core.run.model import STATUS_OF, LaunchedBy, RunMeta, RunReason, RunRequest, RunResult
@@ -134,6 +134,7 @@ def wait_until_gone(*pids: int) -> None:
 def write_runner(run_dir: str | Path, facts: RunnerFacts) -> None:
     """Write who holds a run, which its wrapper does by hand."""
     files.write_whole(os.path.join(run_dir, paths.RUNNER), msgspec.json.encode(facts))
+    own_copy.write(str(run_dir), paths.RUNNER, msgspec.json.encode(facts))
 
 
 def make_meta(run_id: str | None = None, **others: Any) -> RunMeta:

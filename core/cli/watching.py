@@ -142,6 +142,7 @@ def _closing(run: RunSnapshot, result: RunResult) -> list[str]:
         f"  not delivered ({one_line(message.reason)}): {one_line(message.text)}" for message in result.undelivered
     ]
     lines += [f"  not written: {one_line(trouble)}" for trouble in result.artifact_errors]
+    lines += [f"  tampered with: {one_line(sentence)}" for sentence in result.tampered]
     lines += [f"  {left}"] if (left := describe.still_running(result.not_ended)) else []
     if result.status is not RunStatus.COMPLETED:
         lines.append(f"  subdeck logs {run.meta.short_id} shows what it did")

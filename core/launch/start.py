@@ -14,7 +14,7 @@ from .. import paths
 from ..config.settings import Settings
 from ..errors import LaunchError, SubdeckError
 from ..project.queue_order import read_state
-from ..run import artifacts
+from ..run import artifacts, own_copy
 from ..run.changes import CheckCommand
 from ..run.model import RunMeta, RunnerKind, RunReason, RunResult, RunStatus
 from ..run.proven import has_result
@@ -280,6 +280,7 @@ def _take_back(launching: _Launching) -> None:
     if not (os.path.exists(os.path.join(launching.run_dir, paths.RUNNER)) or has_result(launching.run_dir)):
         files.remove(launching.activity_file)
         files.remove_tree(launching.run_dir)
+        own_copy.remove(launching.run_dir)
     launching.release()
 
 
@@ -372,7 +373,12 @@ def remove_old_slots(project: paths.Project) -> None:
 
 
 def remove_unborn(project: paths.Project) -> None:
-    """Remove what launchers left that were killed before their run existed: old, and held by nobody."""
+    """Remove what launchers left that were killed before their run existed: old, and held by nobody; and second copies
+    of runs that have ended.
+    """
+    for run_id in own_copy.run_ids(project.runs):
+        if has_result(project.run_dir(run_id)):
+            own_copy.remove(project.run_dir(run_id))
     oldest = time.time() - UNBORN_S
     try:
         with opened(project.runs) as runs:

@@ -12,10 +12,11 @@ from enum import Enum
 
 from .. import paths
 from ..errors import SubdeckError
-from ..run import artifacts
+from ..run import artifacts, own_copy
 from ..run.artifacts import RunnerFacts
 from ..run.model import StopReason, StopRequest, newer_schema
 from ..run.proven import has_result
+from ..run.restoring import restore
 from ..run.snapshot import RunSnapshot
 from ..runners import standby
 from ..runners.hosts import see_to_relay
@@ -70,7 +71,7 @@ def reconcile(
     try:
         if not is_own(run_dir, certain=True):
             return Proof.FOREIGN if files.exists(run_dir) else Proof.GONE
-        if by is not None and not os.path.exists(f"{run_dir}/{paths.LOCK}"):
+        if by is not None and not os.path.lexists(own_copy.lock_of(run_dir)):
             if _has_wrapper(run_id, run_dir):
                 return Proof.ALIVE  # somebody has taken its lock away; it makes another
             flags |= os.O_CREAT
@@ -84,19 +85,28 @@ def reconcile(
             return Proof.FINISHED
         if _has_wrapper(run_id, run_dir):
             return Proof.ALIVE  # this is not the lock that it holds
+        if not os.path.lexists(run_dir):
+            own_copy.remove(run_dir)
+            return Proof.GONE  # somebody has removed it, and nobody is at work in it
         facts = artifacts.read_runner(run_dir, certain=True)
-        # One with a permit may be on its host, whatever became of the record here.
-        is_ours = is_here(facts) if facts else not os.path.lexists(f"{run_dir}/{paths.PERMIT}")
-        is_of_past = _is_of_earlier_boot(facts, run_dir) or (is_sole and files.is_local(run_dir))
-        if by is None or not (is_ours or is_of_past) or artifacts.is_newer(run_dir):
+        if by is None or not _may_be_finished(run_dir, facts, is_sole):
             return Proof.UNKNOWN
-        if files.unwritable(run_dir):
-            return Proof.UNKNOWN  # nothing is ended whose end could not be written
         return _finish(project, run_id, by, facts, lock)
     except OSError:
         return _unknown_or_gone(run_dir)
     finally:
         os.close(lock)
+
+
+def _may_be_finished(run_dir: str, facts: RunnerFacts | None, is_sole: bool) -> bool:
+    """Return whether a run whose lock is free is this machine's to end, and its end could be written.
+
+    Raises OSError.
+    """
+    # One with a permit may be on its host, whatever became of the record here.
+    is_ours = is_here(facts) if facts else not os.path.lexists(f"{run_dir}/{paths.PERMIT}")
+    is_of_past = _is_of_earlier_boot(facts, run_dir) or (is_sole and files.is_local(run_dir))
+    return (is_ours or is_of_past) and not artifacts.is_newer(run_dir) and not files.unwritable(run_dir)
 
 
 def _finish(project: paths.Project, run_id: str, by: str, facts: RunnerFacts | None, lock: int) -> Proof:
@@ -105,6 +115,7 @@ def _finish(project: paths.Project, run_id: str, by: str, facts: RunnerFacts | N
     Raises OSError.
     """
     run_dir = project.run_dir(run_id)
+    restore(run_dir)
     went = "" if facts is None or is_here(facts) else _what_went(facts)
     remains = Remains(project, run_id, facts, went=went)
     if not went:
@@ -124,7 +135,7 @@ def _finish(project: paths.Project, run_id: str, by: str, facts: RunnerFacts | N
 
 def _open_lock(run_dir: str, flags: int) -> int:
     """Open a run's lock; for reading where it may not be written to, which is enough for locking it. Raises OSError."""
-    path = f"{run_dir}/{paths.LOCK}"
+    path = own_copy.lock_of(run_dir)
     try:
         return files.open_file(path, flags)
     except OSError as error:
@@ -138,13 +149,15 @@ def _is_replaced(lock: int, run_dir: str) -> bool:
     found the run without a holder, too. Raises OSError.
     """
     try:
-        return not os.path.samestat(os.lstat(f"{run_dir}/{paths.LOCK}"), os.fstat(lock))
+        return not os.path.samestat(os.lstat(own_copy.lock_of(run_dir)), os.fstat(lock))
     except FileNotFoundError:
         return False
 
 
 def _unknown_or_gone(run_dir: str) -> Proof:
     try:
+        if has_result(run_dir, certain=True):
+            return Proof.FINISHED  # it has just ended, and its second copy went with that
         os.lstat(f"{run_dir}/.")
     except (FileNotFoundError, NotADirectoryError):
         return Proof.GONE
@@ -356,7 +369,7 @@ def _take(lock: int, run_dir: str, patience: float) -> bool:
     """
     deadline = time.monotonic() + patience
     while True:
-        turn = files.open_directory(run_dir)
+        turn = files.open_directory(own_copy.place_of(run_dir))
         try:
             with contextlib.suppress(OSError):  # some network file systems lock no directories
                 files.lock(turn)

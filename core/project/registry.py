@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from .. import paths
-from ..run import artifacts
+from ..run import artifacts, own_copy
 from ..run.mark import Verifier
 from ..run.model import SCHEMA_VERSION, RunMeta, RunnerKind, RunReason, RunResult, RunStatus
 from ..run.proven import has_result
@@ -121,7 +121,8 @@ class Registry:
 
     def names(self) -> list[str]:
         """Return the ids of the runs on disk, newest first."""
-        return sorted(self._listed(self._project.runs), reverse=True)
+        copied = self._named(own_copy.run_ids(self._project.runs))  # also those whose directories are not there now
+        return sorted({*self._listed(self._project.runs), *copied}, reverse=True)
 
     def active_names(self) -> list[str]:
         """Ids of the runs that are said to be unfinished; an activity file without such a run is removed."""
@@ -341,7 +342,10 @@ class Registry:
         return [sibling for sibling in self._siblings.values() if sibling]
 
     def _listed(self, directory: str) -> list[str]:
-        return [name for name in artifacts.run_ids(directory) if self._only is None or name in self._only]
+        return self._named(artifacts.run_ids(directory))
+
+    def _named(self, names: list[str]) -> list[str]:
+        return [name for name in names if self._only is None or name in self._only]
 
 
 def _version(runs: Directory, run_id: str) -> artifacts.Version:
@@ -414,7 +418,7 @@ def finished_snapshot(
         told_session=result.child_session_id,
         usage=result.usage,
         last_event_at=result.ended_at,
-        warnings=meta.all_warnings,
+        warnings=(*meta.all_warnings, *result.tampered),
     )
 
 
@@ -485,7 +489,7 @@ def queue_line(meta: RunMeta) -> str:
 
 
 def _is_unfinished(run_dir: str) -> bool:
-    return os.path.isdir(run_dir) and not has_result(run_dir)
+    return (os.path.isdir(run_dir) or own_copy.exists(run_dir)) and not has_result(run_dir)
 
 
 def _turn(meta: RunMeta, place: Mapping[str, int]) -> tuple[int, str, int, str]:

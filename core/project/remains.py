@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from .. import paths
-from ..run import artifacts, proven
+from ..run import artifacts, own_copy, proven
 from ..run.artifacts import RunnerFacts
 from ..run.changes import NOT_RECORDED, NOT_RUN, Changes, CheckResult
 from ..run.describe import moment
@@ -74,6 +74,7 @@ class Remains:
         self._ended = end if end and proven.is_sealed_end(self._run_dir, end) else None
         """As the run's wrapper wrote it, or who began to finish it; nobody else is believed."""
         self._lasted_ms = self._duration_ms()
+        self._tampered = own_copy.said(self._run_dir)
         self._writing = "" if self._prepared or self._ended else self._read_writing()
 
     def finish(self, by: str, not_ended: tuple[str, ...]) -> None:
@@ -184,6 +185,7 @@ class Remains:
             not_ended=not_ended,
             changes=self._changes(),
             check=self._check(),
+            tampered=self._tampered,
         )
 
     def _check(self) -> CheckResult | None:

@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 from .. import paths
 from ..config.settings import Retention
 from ..errors import RunBusy, SubdeckError, UnknownRun, UsageError
-from ..run import artifacts
+from ..run import artifacts, own_copy
 from ..run.mark import Verifier
 from ..system import files
 from ..system.directory import Directory, RefusedError, opened
@@ -51,6 +51,7 @@ def delete(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
                 runs.rename(run_id, trash, run_id)
                 trash.touch(run_id)
             moved.append(run_id)
+            own_copy.remove(run_dir)
         except FileNotFoundError:
             continue  # somebody else took it away
         except OSError as error:

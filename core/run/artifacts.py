@@ -360,6 +360,7 @@ def write_result(run_dir: str, result: RunResult) -> bool:
             if not proven.reject_result(run_dir):
                 return False
         else:
+            own_copy.remove(run_dir)
             return True
 
 
@@ -387,6 +388,7 @@ def publish_result(run_dir: str) -> bool:
                     directory.discard(PREPARED)
                     return False
             else:
+                own_copy.remove(run_dir)
                 return True
 
 

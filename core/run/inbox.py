@@ -16,6 +16,7 @@ from msgspec import Struct
 from .. import paths
 from ..system import files
 from ..text.decoding import UNDECODABLE, decode
+from . import own_copy
 from .mark import Verifier, marked
 from .model import Verdict
 
@@ -83,7 +84,8 @@ def pass_on(run_dir: str, entry: Entry) -> bool:
     passed = os.path.join(run_dir, _PASSED)
     if entry.id in files.content(passed).decode("ascii", "replace").split():
         return False
-    if any(name.endswith(f"-{entry.id}.json") for name in files.names(os.path.join(run_dir, paths.INBOX))):
+    waiting = (name for place in _places(run_dir) for name in files.names(os.path.join(place, paths.INBOX)))
+    if any(name.endswith(f"-{entry.id}.json") for name in waiting):
         return False
     _leave(run_dir, entry)
     with open(passed, "ab", opener=files.open_private) as file:
@@ -91,14 +93,21 @@ def pass_on(run_dir: str, entry: Entry) -> bool:
     return True
 
 
+def _places(run_dir: str) -> list[str]:
+    """Return the directories that have an inbox of a run: its second copy, which is used first, and its own."""
+    copied = own_copy.directory_of(run_dir)
+    return [copied, run_dir] if os.path.isdir(f"{copied}/{paths.INBOX}") else [run_dir]
+
+
 def _leave(run_dir: str, entry: Entry) -> None:
+    place = _places(run_dir)[0]
     name = f"{time.time_ns():020d}-{entry.id}.json"
     # It is written outside: where the inbox is closed meanwhile, its name leads nowhere any more.
-    beside = os.path.join(run_dir, f".inbox.{entry.id}")
+    beside = os.path.join(place, f".inbox.{entry.id}")
     record = msgspec.json.format(msgspec.json.encode(entry), indent=1)
     files.write_new(beside, marked(os.path.basename(run_dir), record))
     try:
-        files.rename(beside, os.path.join(run_dir, paths.INBOX, name))
+        files.rename(beside, os.path.join(place, paths.INBOX, name))
     except FileNotFoundError:
         raise InboxClosed from None
     finally:
@@ -110,48 +119,67 @@ class Inbox:
 
     def __init__(self, run_dir: str) -> None:
         self._run_dir = run_dir
-        self._directory = os.path.join(run_dir, paths.INBOX)
+        self._name = paths.INBOX
+        self._places = _places(run_dir)
         self._seen: dict[str, str] = {}
-        """File names by the ids of the entries that are not settled."""
+        """Paths by the ids of the entries that are not settled."""
         self._broken: set[str] = set()
         self._verifier = Verifier()
 
     def take(self) -> list[Entry]:
         """Return what came since the last call, in its order. What cannot be read now is tried again the next time."""
-        names = sorted(name for name in files.names(self._directory) if re.fullmatch(_NAME, name))
         known = {*self._seen.values(), *self._broken}
         entries: list[Entry] = []
-        for name in [name for name in names if name not in known][:MOST_ENTRIES]:
+        for path in [path for path in self._paths() if path not in known][:MOST_ENTRIES]:
             try:
-                content = files.read(os.path.join(self._directory, name))
+                content = files.read(path)
             except OSError:
                 continue
-            entry = _decoded(content, name)
+            entry = _decoded(content, os.path.basename(path))
             if entry is None or not self._verifier.is_marked(os.path.basename(self._run_dir), content):
-                self._broken.add(name)
+                self._broken.add(path)
             else:
-                self._seen[entry.id] = name
+                self._seen[entry.id] = path
                 entries.append(entry)
         return entries
 
+    def _paths(self) -> list[str]:
+        """Return the files of all entries, in the order in which they came."""
+        paths_by_name = {
+            name: f"{place}/{self._name}/{name}"
+            for place in reversed(self._places)
+            for name in files.names(f"{place}/{self._name}")
+            if re.fullmatch(_NAME, name)
+        }
+        return [paths_by_name[name] for name in sorted(paths_by_name)]
+
     def settle(self, entry_id: str) -> None:
         """Take an entry away, once the records say what became of it."""
-        name = self._seen.pop(entry_id, None)
-        if name is not None:
-            files.remove(os.path.join(self._directory, name))
+        path = self._seen.pop(entry_id, None)
+        if path is not None:
+            files.remove(path)
 
     def close(self) -> list[Entry]:
         """Let nothing more in; return what was not handed out yet. Nothing is left of the inbox after `discard`."""
-        closed = os.path.join(self._run_dir, paths.CLOSED_INBOX)
-        try:
-            files.rename(self._directory, closed)
-        except OSError:
-            pass  # it was closed before, or the run has none
-        self._directory = closed
+        for place in self._places:
+            try:
+                files.rename(f"{place}/{paths.INBOX}", f"{place}/{paths.CLOSED_INBOX}")
+            except OSError:
+                pass  # it was closed before, or the run has none
+        self._name = paths.CLOSED_INBOX
+        self._seen = {entry_id: _moved(path) for entry_id, path in self._seen.items()}
+        self._broken = set(map(_moved, self._broken))
         return self.take()
 
     def discard(self) -> None:
-        files.remove_tree(os.path.join(self._run_dir, paths.CLOSED_INBOX))
+        for place in self._places:
+            files.remove_tree(f"{place}/{paths.CLOSED_INBOX}")
+
+
+def _moved(path: str) -> str:
+    """Return where a file of the inbox is once that is closed."""
+    place, name = os.path.split(path)
+    return f"{os.path.dirname(place)}/{paths.CLOSED_INBOX}/{name}"
 
 
 def _decoded(content: bytes, name: str) -> Entry | None:

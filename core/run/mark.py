@@ -17,6 +17,7 @@ from ..system import files
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
     from hashlib import blake2b
+    from typing import Any
 
 KEY_BYTES = 32
 _DIGEST_BYTES = 16
@@ -45,7 +46,7 @@ def signed(about: str, content: bytes) -> bytes:
 
 def signature_of(about: str, content: bytes) -> str:
     """Return the signature of such a content alone. Raises as `signed` does."""
-    return _signature(_keyed(make_key()), about, content).decode()
+    return _signature(_keyed(make_key()), about, content).decode("ascii", "replace")
 
 
 def content_if_signed(about: str, file: bytes) -> bytes | None:
@@ -75,7 +76,7 @@ class Verifier:
         """Return whether this is what `signature_of` returned for this user."""
         if len(signature) != 2 * _DIGEST_BYTES or self._keyed is None:
             return False
-        return signature == _signature(self._keyed, about, content).decode()
+        return signature.encode("ascii", "replace") == _signature(self._keyed, about, content)
 
     def is_own(self, run_id: str, record: bytes, owner: int) -> bool:
         """Return whether a record is marked like that in a directory of this user."""
@@ -163,12 +164,17 @@ def _write_key(path: str) -> None:
         os.close(turn)
 
 
-def _keyed(key: bytes) -> blake2b:
+def new_hash(**options: Any) -> blake2b:
+    """Begin a hash; the options are those of `hashlib.blake2b`."""
     try:
         from _blake2 import blake2b  # what hashlib has; with hashlib comes OpenSSL, 9 ms
     except ImportError:
         from hashlib import blake2b
-    return blake2b(key=key, digest_size=_DIGEST_BYTES, person=_PURPOSE)
+    return blake2b(**options)
+
+
+def _keyed(key: bytes) -> blake2b:
+    return new_hash(key=key, digest_size=_DIGEST_BYTES, person=_PURPOSE)
 
 
 def _signature(keyed: blake2b, run_id: str, head: bytes | memoryview) -> bytes:

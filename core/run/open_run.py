@@ -48,8 +48,11 @@ class OpenRun:
 
     def drain(self) -> bool:
         """Read what is new; return whether there was anything."""
-        before = self._tail.offset
-        for event in self._tail.read():
+        before, restarts = self._tail.offset, self._tail.restarts
+        events = self._tail.read()
+        if self._tail.restarts != restarts:  # another file: what was in the former one is none of it
+            self.fold, self._pulse = Fold(), Pulse()
+        for event in events:
             self.fold.apply(event)
             self._pulse.apply(event)
         is_new = self._read_activity() or self._tail.offset != before

@@ -1,8 +1,9 @@
 """The second copy of what proves an unfinished run, in the user's state directory, where its child writes nothing.
 
 A child that may write files could spoil what is in the directory of its run. While there is a copy, readers believe
-that: its `meta.json` and `runner.json`, its lock, requests to stop and the inbox in it. Its wrapper makes it, and it
-goes with the result. Where it cannot be made, or the directory is another machine's, a run does without.
+that: its `meta.json`, `runner.json` and `stop.json`, its inbox, and its lock, which is held as the run's own one is.
+The wrapper makes it, and it goes with the result. Where it cannot be made, or the directory of the run was copied to
+this machine or mounted, everything is read from that directory.
 
 Only the standard library's lightest modules: a wrapper that waits in a queue loads this.
 """
@@ -14,36 +15,47 @@ from functools import lru_cache
 
 from .. import paths
 from ..system import files
+from .mark import new_hash
 
 OPEN = "open"
-"""Of the state directory: the copies of all unfinished runs, by project."""
-LOCK = paths.LOCK
-"""Locked as the run's own lock is; it says which file that is: device and inode."""
+"""In the state directory: the copies of all unfinished runs, by project."""
+TAMPERED = "tampered"
+"""What something else did to the run's directory so far, a line each."""
+_MOST_LINES = 50
 
 
 def directory_of(run_dir: str) -> str:
-    """Return where the copy of a run is while it has one: beside the key, whatever XDG says, as launchers differ."""
+    """Return where the copy of a run is while it has one: beside the key, one place whatever XDG says."""
     runs, _, run_id = run_dir.rpartition("/")
     return f"{_directory_of_all(runs, os.path.dirname(paths.key_file()))}/{run_id}"
 
 
 @lru_cache(256)
 def _directory_of_all(runs: str, state: str) -> str:
-    try:
-        from _blake2 import blake2b  # what hashlib has; with hashlib comes OpenSSL, 9 ms
-    except ImportError:
-        from hashlib import blake2b
-    return f"{state}/{OPEN}/{blake2b(os.fsencode(os.path.realpath(runs)), digest_size=8).hexdigest()}"
+    name = new_hash(digest_size=8)
+    name.update(os.fsencode(os.path.realpath(runs)))
+    return f"{state}/{OPEN}/{name.hexdigest()}"
 
 
 def run_ids(runs: str) -> list[str]:
     """Return the runs of a directory of runs that have a copy."""
-    return [name for name in files.names(os.path.dirname(directory_of(f"{runs}/x"))) if paths.is_run_id(name)]
+    return list(filter(paths.is_run_id, files.names(os.path.dirname(directory_of(f"{runs}/any")))))
 
 
 def exists(run_dir: str) -> bool:
     """Return whether a run has a copy."""
     return os.path.exists(f"{directory_of(run_dir)}/{paths.META}")
+
+
+def place_of(run_dir: str) -> str:
+    """Return the directory that is believed: the copy of a run, or its own where it has none."""
+    copied = directory_of(run_dir)
+    return copied if os.path.exists(f"{copied}/{paths.META}") else run_dir
+
+
+def lock_of(run_dir: str) -> str:
+    """Return the lock that proves whether a run is alive."""
+    return f"{place_of(run_dir)}/{paths.LOCK}"
 
 
 def read(run_dir: str, name: str) -> bytes:
@@ -62,42 +74,51 @@ def write(run_dir: str, name: str, content: bytes) -> bool:
     return True
 
 
-def make(run_dir: str, meta: bytes, lock: tuple[int, int]) -> int:
-    """Make the copy of a run; return the descriptor that holds its lock, shared. Raises OSError.
+def say(run_dir: str, sentence: str) -> None:
+    """Note what something else did to the directory of a run, as long as that is not too much."""
+    said = read(run_dir, TAMPERED)
+    if said.count(b"\n") < _MOST_LINES:
+        write(run_dir, TAMPERED, said + sentence.replace("\n", " ").encode("utf-8", "replace") + b"\n")
 
-    `meta` is the record as it stands in its file, and `lock` says which file is locked in the run directory.
-    """
+
+def said(run_dir: str) -> tuple[str, ...]:
+    """Return what was noted."""
+    return tuple(read(run_dir, TAMPERED).decode("utf-8", "replace").splitlines())
+
+
+def note_lock(lock: int, status: os.stat_result) -> None:
+    """Write into the copy's lock, which is held by this descriptor, which file is the one in the run's directory."""
+    os.pwrite(lock, _identity(status), 0)
+
+
+def is_the_lock(run_dir: str, status: os.stat_result) -> bool:
+    """Return whether a file is the lock in the run's directory as its wrapper made it."""
+    return read(run_dir, paths.LOCK) in (b"", _identity(status))
+
+
+def _identity(status: os.stat_result) -> bytes:
+    return b"%-48b\n" % f"{status.st_dev} {status.st_ino}".encode()
+
+
+def make(run_dir: str, meta: bytes) -> int:
+    """Make the copy of a run with its record; return the descriptor that holds its lock, shared. Raises OSError."""
     directory = directory_of(run_dir)
     files.make_private_directory(directory)
-    descriptor = files.open_lock(f"{directory}/{LOCK}")
+    lock = files.open_lock(f"{directory}/{paths.LOCK}")
     try:
-        files.lock(descriptor, shared=True)
-        note_lock(descriptor, lock)
-        files.write_whole(f"{directory}/{paths.META}", meta)  # by which there is a copy
+        files.lock(lock, shared=True)
+        if os.path.isdir(f"{run_dir}/{paths.INBOX}"):
+            files.make_private_directory(f"{directory}/{paths.INBOX}")
+        files.write_whole(f"{directory}/{paths.META}", meta)  # last: with it there is a copy
     except OSError:
-        os.close(descriptor)
+        os.close(lock)
         raise
-    return descriptor
-
-
-def note_lock(descriptor: int, lock: tuple[int, int]) -> None:
-    """Write which file is the lock in the run directory. Raises OSError."""
-    os.pwrite(descriptor, b"%-48b\n" % f"{lock[0]} {lock[1]}".encode(), 0)
-
-
-def is_the_lock(run_dir: str) -> bool:
-    """Return whether what is called `lock` in a run directory is the file that its wrapper locked."""
-    words = read(run_dir, LOCK).split()
-    try:
-        status = os.lstat(f"{run_dir}/{paths.LOCK}")
-    except OSError:
-        return False
-    return words == [b"%d" % status.st_dev, b"%d" % status.st_ino]
+    return lock
 
 
 def remove(run_dir: str) -> None:
     """Remove the copy of a run that has ended or is gone."""
     directory = directory_of(run_dir)
     if os.path.lexists(directory):
-        files.remove(f"{directory}/{paths.META}")
+        files.remove(f"{directory}/{paths.META}")  # first: half a copy is none
         files.remove_tree(directory)

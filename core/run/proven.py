@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 REJECTED = ".rejected-"
 """Follows the name of what was moved aside; a number follows it."""
-_MOST_REJECTED = 1000
+_MOST_REJECTED = 20
 _FLAG = b'\n "resultSigned": true'
 """As it stands in `meta.json`: no text in there has a newline of its own."""
 
@@ -116,8 +116,11 @@ def set_aside(directory: Directory, name: str) -> str:
 
     Raises OSError.
     """
-    names = (f"{name}{REJECTED}{number}" for number in range(1, _MOST_REJECTED))
-    aside = next((free for free in names if not directory.has(free)), f"{name}{REJECTED}{_MOST_REJECTED}")
+    names = (f"{name}{REJECTED}{number}" for number in range(1, _MOST_REJECTED + 1))
+    aside = next((free for free in names if not directory.has(free)), "")
+    if not aside:
+        aside = f"{name}{REJECTED}{_MOST_REJECTED}"  # somebody does it again and again: the newest is kept
+        directory.remove_tree(aside)
     directory.rename(name, directory, aside)
     return aside
 

@@ -100,6 +100,8 @@ class LineTail:
         self.path = path
         self.offset = offset
         """Where the next unread whole line begins."""
+        self.restarts = 0
+        """How often the file was read from its beginning again."""
         self._inode = 0
         self._file = HeldFile(path)
         self._done = self._file.release if held else self._file.close
@@ -123,6 +125,7 @@ class LineTail:
             return
         if status.st_size < self.offset or (self._inode and status.st_ino != self._inode):
             self.offset = 0
+            self.restarts += 1
         self._inode = status.st_ino
         rest, position, length = b"", self.offset, FIRST_BYTES
         end = None if limit is None else self.offset + limit

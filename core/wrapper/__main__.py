@@ -83,7 +83,10 @@ def main(arguments: list[str]) -> int:
         supervise = _load()
         processes.become_subreaper()
         supervise(
-            *(run_dir, activity_file, signals, containment), events_written=int(queue.reported), check_order=check
+            *(run_dir, activity_file, signals, containment),
+            events_written=int(queue.reported),
+            check_order=check,
+            warning=hold.trouble,
         )
         if proven.has_result(run_dir):  # by which another wrapper leaves from now on
             files.remove(os.path.join(run_dir, paths.TAKEN))

@@ -366,7 +366,7 @@ class Attempt:
             self._limit = self._watchdog.exceeded(now, added(self._used, facts.usage), facts.wants_turn)
             if self._limit:
                 self._stop_softly(now)
-        if not self._escalation.has_begun and not os.path.exists(self._run_dir):
+        if not self._escalation.has_begun and self._records.are_gone:
             self._escalation.stop(now)  # the run was deleted: nobody can see it or stop it any more
         step = self._escalation.take(now)
         if step is Step.TERM:

@@ -20,10 +20,11 @@ from ..system.log import log_fault
 from ..system.starting import Child
 from ..text.decoding import decode
 from ..text.plain import one_line, plain
+from .appended_file import AppendedFile
 from .containment import Containment
 from .limits import Step, StopEscalation
 from .queue import Signals
-from .records import AppendedFile, Records
+from .records import Records
 from .wakeup import read_available, wake_on_signals
 
 KEPT = 4096
@@ -57,7 +58,7 @@ def check(
         return CheckResult(meta.check, note=f"{NOT_RUN}: the run {became}")
     if not order:
         return CheckResult(meta.check, note=f"{NOT_RUN}: its launcher did not say what it is")
-    if not os.path.exists(run_dir) or artifacts.read_stop(run_dir):
+    if records.are_gone or artifacts.read_stop(run_dir):
         return CheckResult(meta.check, note=f"{NOT_RUN}: the run was to be stopped")
     try:
         command = decode(order, CheckCommand)
@@ -192,7 +193,7 @@ class _Check:
         if request and request.force:
             self._note = "the run was killed while it ran"
             self._escalation.force(time.monotonic())
-        elif request or not os.path.exists(self._run_dir):
+        elif request or self._records.are_gone:
             self._stop("the run was stopped while it ran")
         elif self._signals.is_lease_over:
             self._stop("the lease of the run was over while it ran")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from .. import paths
-from ..run import proven
+from ..run import own_copy, proven
+from ..run.mark import Verifier
 from ..system import files
 
 
@@ -18,6 +19,10 @@ class RunHold:
         self._locks: list[int] = []
         self._file: tuple[int, int] | None = None
         """Device and inode of the file that is locked."""
+        self._copy = -1
+        """Holds the lock of the second copy."""
+        self.trouble = ""
+        """Why there is no second copy of the run's records; empty where there is one, or none is wanted."""
 
     def take(self) -> bool:
         """Take the run's lock, made anew where somebody took it away; False when the run is gone, or somebody finished
@@ -30,7 +35,10 @@ class RunHold:
         self._locks.append(lock)
         files.lock(lock, shared=True)
         self._file = _identity(os.fstat(lock))
-        return not proven.has_result(self._run_dir) and self._is_first(lock)
+        if proven.has_result(self._run_dir) or not self._is_first(lock):
+            return False
+        self._make_copy()
+        return True
 
     def renew(self) -> None:
         """Lock the file anew where it was taken away or replaced: nobody would see any more who holds the run."""
@@ -41,6 +49,7 @@ class RunHold:
             self._locks.append(lock)
             if files.try_lock(lock, shared=True):
                 self._file = _identity(os.fstat(lock))
+                self._note_lock(lock)
         except OSError:
             return  # at the next look, then
 
@@ -48,6 +57,28 @@ class RunHold:
         self._file = None
         while self._locks:
             os.close(self._locks.pop())
+        if self._copy >= 0:
+            os.close(self._copy)
+            self._copy = -1
+
+    def _make_copy(self) -> None:
+        """Make the second copy of a run whose record asks for signatures and has this user's."""
+        meta = files.content(os.path.join(self._run_dir, paths.META))
+        if not (proven.is_flagged(meta) and Verifier().is_marked(os.path.basename(self._run_dir), meta)):
+            return
+        try:
+            self._copy = own_copy.make(self._run_dir, meta)
+            self._note_lock(self._locks[-1])
+        except OSError as error:
+            where = own_copy.directory_of(self._run_dir)
+            self.trouble = (
+                f"the second copy of this run's records cannot be written to {where}: {error.strerror}; "
+                "its agent could take the run out of your hands by writing to the run's directory"
+            )
+
+    def _note_lock(self, lock: int) -> None:
+        if self._copy >= 0:
+            own_copy.note_lock(self._copy, os.fstat(lock))
 
     def _is_held(self) -> bool:
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import time
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,9 +12,11 @@ import msgspec
 
 from .. import paths
 from ..agents.sentence import Sentence
+from ..run import own_copy
 from ..run.artifacts import ActivityRecord, WrittenPiece
 from ..run.events import (
     AssistantText,
+    Baseline,
     Check,
     Decision,
     Event,
@@ -26,13 +27,18 @@ from ..run.events import (
     Request,
     RunEnded,
     RunStarted,
+    SessionTold,
     TakenOver,
     UnknownEvent,
+    UsageReported,
     encode_event,
 )
 from ..run.model import LogCaps, NoticeLevel, RunMeta, Tools
+from ..run.restoring import restore
 from ..system import files
 from ..text.plain import one_line, plain
+from .appended_file import AppendedFile
+from .event_file import EventFile
 
 if TYPE_CHECKING:
     from ..run.progress import ProgressFormatter
@@ -41,105 +47,18 @@ EVENT_INTERVAL_S = 1 / 50
 """Least time between two writes of the activity record for events."""
 SENTENCE_INTERVAL_S = 1 / 4
 """Least time between two writes for the sentence that is being written."""
-AGAIN_S = 1.0
-"""Seconds after which what the disk refused is tried again."""
-MOST_HELD = 1024 * 1024
-"""Bytes of a file that are held meanwhile."""
 PANE_PATIENCE = 500
 """Milliseconds that a pane may take to make room."""
 
 
-_CAP_REACHED = b"[subdeck: the rest is left out, the log has reached its cap]\n"
+LOOK_S = 1.0
+"""Seconds between two looks whether something else wrote to the records."""
+MOST_TAMPERED = 50
+_VITAL = RunStarted | Message | Request | Decision | Interrupted | TakenOver | HandedBack | Check
+"""Events that no cap leaves out."""
+_KEPT = _VITAL | SessionTold | Baseline | UsageReported | Notice
+"""Events that are written again where something else has spoiled the file."""
 _CUT = f"{paths.EVENTS} has reached its cap: what follows is left out, but for the last text and the end"
-
-
-class AppendedFile:
-    """A file that only grows, one write for one piece. What the disk refuses is held and tried again with later pieces;
-    `note_trouble` hears of it once something is certainly missing.
-    """
-
-    def __init__(
-        self,
-        run_dir: str,
-        name: str,
-        note_trouble: Callable[[str, OSError], None],
-        cap: int,
-        notice: bytes = _CAP_REACHED,
-    ) -> None:
-        self._name = name
-        self._path = os.path.join(run_dir, name)
-        self._note_trouble = note_trouble
-        self._left = cap
-        """Bytes that still fit; below 0 once a piece did not."""
-        self._notice = notice
-        """Stands where the first piece is missing."""
-        self._held = b""
-        """What the disk has not taken yet."""
-        self._refusal: OSError | None = None
-        """What it said first to what is held."""
-        self._again_at = 0.0
-        self._descriptor = -1
-        self._is_closed = False
-        self._write(b"")
-
-    @property
-    def is_full(self) -> bool:
-        """Whether a piece was left out, as every further one is."""
-        return self._left < 0
-
-    def append(self, content: bytes) -> None:
-        """Write a whole piece, or none of one that is too long for the cap, and nothing after it."""
-        if self.is_full:
-            return
-        self._left -= len(content)
-        self.append_end(self._notice if self.is_full else content)
-
-    def append_end(self, content: bytes) -> None:
-        """Write a piece whatever the cap: the few that belong to the end of a run."""
-        if self._is_closed:
-            return
-        if self._refusal is None:
-            self._write(content)
-            return
-        self._held += content
-        if time.monotonic() >= self._again_at:
-            self._write(self._held)
-        if len(self._held) > MOST_HELD:
-            self._give_up()
-
-    def settle(self) -> None:
-        """Try for the last time what is held; what the disk still refuses is given up, and all that would follow."""
-        if self._refusal and not self._is_closed:
-            self._write(self._held)
-            if self._refusal:
-                self._give_up()
-
-    def close(self) -> None:
-        self.settle()
-        self._give_up()
-
-    def _write(self, content: bytes) -> None:
-        """Write as much as the disk takes, and hold the rest."""
-        rest = memoryview(content)
-        try:
-            if self._descriptor < 0:
-                self._descriptor = files.open_private(self._path, os.O_WRONLY | os.O_APPEND)
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
-            self._refusal = None
-        except OSError as error:
-            self._refusal = self._refusal or error
-            self._again_at = time.monotonic() + AGAIN_S
-        self._held = bytes(rest)
-
-    def _give_up(self) -> None:
-        if self._refusal and not self._is_closed:
-            self._note_trouble(self._name, self._refusal)
-        self._is_closed = True
-        self._held = b""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
 
 
 class ActivityFile:
@@ -231,13 +150,17 @@ class Records:
         self, run_dir: str, activity_file: str, *, caps: LogCaps, written: int, show: Callable[[bytes], None]
     ) -> None:
         """`written` counts events that are already in the file; `show` gets each piece of transcript for the pane."""
+        self._run_dir = run_dir
+        self.tampered: list[str] = []
+        """What something else did to the records of the run, a sentence each."""
+        self._look_at = 0.0
         self._troubles: dict[str, str] = {}
         self.seq = written
         self.started_at: str | None = None
         """When the first child had been started, as its event says; None before."""
         self.stdout = AppendedFile(run_dir, paths.STDOUT, self.note_trouble, caps.stdout)
         self.stderr = AppendedFile(run_dir, paths.STDERR, self.note_trouble, caps.stderr)
-        self._events = AppendedFile(run_dir, paths.EVENTS, self.note_trouble, caps.events, notice=b"")
+        self._events = EventFile(run_dir, self.note_trouble, caps.events)
         self._transcript = AppendedFile(run_dir, paths.TRANSCRIPT, self.note_trouble, caps.transcript)
         self._files = (self.stdout, self.stderr, self._events, self._transcript)
         self._cut_text: AssistantText | None = None
@@ -264,11 +187,37 @@ class Records:
         """Write an event with the next number, and its progress text; the numbers show what a cap left out."""
         if isinstance(event, RunEnded):
             self._begin_end()
+        elif isinstance(event, _VITAL):
+            self._restore_events()
         numbered = self._numbered(event)
         self._append_event(numbered)
         if not isinstance(numbered, UnknownEvent) and (text := self._formatter.text(numbered)):
             self.transcript(text, is_said=isinstance(event, AssistantText))
         self.activity.update(ActivityRecord(self.seq))
+
+    def look(self) -> None:
+        """Put right what something else did to the records of the run, and say so."""
+        for said in restore(self._run_dir):
+            self._say_tampered(said)
+        self._restore_events()
+
+    @property
+    def are_gone(self) -> bool:
+        """Whether the run's directory is not there, and cannot be made again: somebody deleted all runs."""
+        if os.path.exists(self._run_dir):
+            return False
+        self.look()
+        return not os.path.exists(self._run_dir)
+
+    def _restore_events(self) -> None:
+        if said := self._events.restore():
+            own_copy.say(self._run_dir, said)
+            self._say_tampered(said)
+
+    def _say_tampered(self, said: str) -> None:
+        if len(self.tampered) < MOST_TAMPERED:
+            self.tampered.append(said)
+            self.event(Notice(level=NoticeLevel.WARNING, text=said))
 
     def sentence(self, sentence: Sentence) -> None:
         """Take what the model is writing; how it goes on is seen when it is written."""
@@ -276,7 +225,10 @@ class Records:
         self.activity.update(ActivityRecord(self.seq, sentence.tail))
 
     def touch(self, now: float) -> None:
-        """Write what changes all the time, where it is due."""
+        """Write what changes all the time, where it is due, and look after the records."""
+        if now >= self._look_at:
+            self._look_at = now + LOOK_S
+            self.look()
         if self.activity.touch(now) and self._sentence.length:
             self._writing.write(self.seq, self._sentence)
 
@@ -300,9 +252,9 @@ class Records:
 
     def _append_event(self, event: Event) -> None:
         line = encode_event(event)
-        if self._is_ending or isinstance(
-            event, RunStarted | Message | Request | Decision | Interrupted | TakenOver | HandedBack | Check
-        ):
+        if isinstance(event, _KEPT):
+            self._events.keep(line)
+        if self._is_ending or isinstance(event, _VITAL):
             self._events.append_end(line)
             return
         was_full = self._events.is_full

@@ -10,12 +10,14 @@ import errno
 import os
 
 from .. import paths
+from ..run import own_copy
 from ..system import files, processes
 
 
 class RunnerFile:
     def __init__(self, run_dir: str, tmux: tuple[str, ...]) -> None:
         """`tmux` is socket, session and window; empty for a process run."""
+        self._run_dir = run_dir
         self._path = os.path.join(run_dir, paths.RUNNER)
         self._tmux = tmux
         self._child = ""
@@ -26,7 +28,9 @@ class RunnerFile:
     def write(self) -> None:
         """Write the file as far as the disk lets; what may be missing is tried again by `try_again`."""
         try:
-            files.write_whole(self._path, self._content().encode())
+            content = self._content().encode()
+            own_copy.write(self._run_dir, paths.RUNNER, content)
+            files.write_whole(self._path, content)
             self._is_written = True
         except OSError as error:
             self._is_written = False

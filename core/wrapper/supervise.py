@@ -12,6 +12,7 @@ from ..agents.child import Start
 from ..run import artifacts, proven
 from ..run.changes import NOT_RECORDED, Changes
 from ..run.events import Notice, Retry, RunEnded, SessionTold
+from ..run.mark import Verifier
 from ..run.model import Finalized, NoticeLevel, RunMeta, RunReason, RunResult, RunStatus
 from ..run.outcome import InvalidPayload, Outcome, StreamFacts, feedback, handed_over
 from ..system import files
@@ -25,6 +26,7 @@ from .recorder import Recorder, working_tree
 from .records import Records, header, pane
 from .spending import Spending, added
 
+_CHANGED = f"{paths.META} was changed since the run was launched"
 ID_LIMIT = 200
 """Bytes of the id of a conversation; a longer one is none."""
 
@@ -37,14 +39,15 @@ def supervise(
     *,
     events_written: int,
     check_order: str = "",
+    warning: str = "",
 ) -> None:
     """Run the child of `run_dir` and write its result.
 
     `signals` has what already came while waiting, `events_written` counts the events written meanwhile; `check_order`
-    says what its check is.
+    says what its check is, and `warning` what is missing before the run has begun.
     """
     meta = artifacts.read_meta(run_dir)
-    if meta is None or meta.is_newer:
+    if meta is None or meta.is_newer or _is_changed(run_dir):
         artifacts.write_result(run_dir, _unreadable(run_dir))
         files.remove(activity_file)
         return
@@ -54,6 +57,8 @@ def supervise(
     except OSError as error:
         records.note_trouble(paths.RESULT, error)
     records.transcript(header(meta))
+    if warning:
+        records.event(Notice(level=NoticeLevel.WARNING, text=warning))
     conversation = Conversation(meta, run_dir, records)
     if os.isatty(0) and os.isatty(1):
         from .foot import Foot  # few runs have a pane
@@ -305,7 +310,9 @@ def conclude(run_dir: str, records: Records, result: RunResult) -> None:
 
     Raises OSError where the disk takes no result.
     """
+    records.look()
     records.settle()
+    result = replace(result, tampered=tuple(records.tampered))
     prepared = replace(result, artifact_errors=records.troubles)
     try:
         artifacts.prepare_result(run_dir, prepared)
@@ -330,12 +337,17 @@ def _is_published(run_dir: str) -> bool:
     return True
 
 
+def _is_changed(run_dir: str) -> bool:
+    """Return whether somebody else wrote the record of a run since its launch: nothing is started by that."""
+    return not artifacts.is_own(run_dir, Verifier()) and os.path.exists(paths.key_file())
+
+
 def _unreadable(run_dir: str) -> RunResult:
     return RunResult(
         run_id=os.path.basename(run_dir),
         status=RunStatus.FAILED,
         reason=RunReason.START_FAILED,
         written_by="wrapper",
-        error_message=f"{artifacts.fault_of(run_dir, paths.META)}; nothing was started",
+        error_message=f"{artifacts.fault_of(run_dir, paths.META) or _CHANGED}; nothing was started",
         ended_at=paths.now_iso(),
     )

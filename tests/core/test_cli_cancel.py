@@ -41,7 +41,9 @@ def _bytes(path: Path) -> bytes:
 
 
 def result_of(project: Path, run_id: str) -> dict[str, str]:
-    return json.loads((project / ".pi/subagents/runs" / run_id / "result.json").read_bytes())
+    record = json.loads((project / ".pi/subagents/runs" / run_id / "result.json").read_bytes())
+    assert record.pop("mark")
+    return record
 
 
 ELSEWHERE = """
@@ -204,12 +206,12 @@ def test_ignored_signals_stay_ignored(project: Path) -> None:
 
 
 def test_run_deleted_under_us_is_told(project: Path) -> None:
-    """A run directory that vanishes ends the waiting with an error and no traceback, and the child too."""
+    """Runs that vanish all together end the waiting with an error and no traceback, and the child too."""
     runner = start("run", "scout", "sleep", "--agent", "sleeper", cwd=project)
     run_id = begun(project)
     run_dir = project / ".pi/subagents/runs" / run_id
     facts = json.loads((run_dir / "runner.json").read_bytes())
-    run_dir.rename(project / "gone")  # at once, where rm would race with what the wrapper writes
+    run_dir.parent.rename(project / "gone")  # at once, where rm would race with what the wrapper writes
     _, err = runner.communicate(timeout=30)
     assert 1 == runner.returncode
     assert "was deleted while it was waited for" in err.decode()

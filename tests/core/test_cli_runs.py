@@ -104,7 +104,7 @@ def test_status_document_has_meta_result_activity_and_paths(project: Path) -> No
     (run,) = document["runs"]
     (run_dir,) = run_dirs(project)
     meta, result = (json.loads((run_dir / name).read_bytes()) for name in ("meta.json", "result.json"))
-    del meta["systemPrompt"], meta["mark"]
+    del meta["systemPrompt"], meta["mark"], result["mark"]
     told_better = {"resolvedModel", "childSessionId", "check"}
     assert {key: run[key] for key in meta if key not in told_better} == {
         key: value for key, value in meta.items() if key not in told_better

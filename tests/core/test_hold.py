@@ -102,11 +102,11 @@ def test_a_lock_that_goes_before_the_wrapper_comes(project_dir: Path) -> None:
 
 
 def test_a_deleted_run_is_not_made_again(project_dir: Path) -> None:
-    """The wrapper of a run whose directory somebody removes ends, and leaves nothing in its place."""
+    """The wrapper of a run ends, and leaves nothing in its place, where somebody removes all runs of its project."""
     engine = open_engine(project_dir)
     run = waiting(engine, project_dir / "go")
     pids = started(engine, run)
-    run_dir(engine, run).rename(project_dir / "taken away")
+    os.rename(engine.project.runs, project_dir / "taken away")
     wait_until_gone(pids.pid, pids.child_pid)
     assert () == engine.snapshots()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,12 +13,13 @@ from pathlib import Path
 import pytest
 from subdeck.core.agents.sentence import Sentence
 from subdeck.core.engine import Engine
-from subdeck.core.run import artifacts
+from subdeck.core.run import artifacts, own_copy
 from subdeck.core.run.events import Notice
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.system import files
-from subdeck.core.wrapper import records
-from subdeck.core.wrapper.records import MOST_HELD, AppendedFile, WritingFile
+from subdeck.core.wrapper import appended_file, records
+from subdeck.core.wrapper.appended_file import MOST_HELD, AppendedFile
+from subdeck.core.wrapper.records import WritingFile
 
 from tests.factories import (
     PUPPET,
@@ -50,7 +50,7 @@ def queued_run(engine: Engine, *script: str) -> tuple[RunSnapshot, RunSnapshot]:
 
 
 def test_events_that_cannot_be_written(project_dir: Path) -> None:
-    """With a directory in the place of events.jsonl the run still completes, and its result names the file."""
+    """A directory in the place of events.jsonl is moved aside, and the run's result says so."""
     engine = open_engine(project_dir, max_running=1)
     first, run = queued_run(engine, "answer All the same.")
     events = run_dir(engine, run) / "events.jsonl"
@@ -59,8 +59,9 @@ def test_events_that_cannot_be_written(project_dir: Path) -> None:
     engine.stop([first.run_id])
     run = wait_for_end(engine, run.run_id)
     assert ("completed", "All the same.") == (run.status, end_of(run).message)
-    (trouble,) = result_of(engine, run).artifact_errors
-    assert "events.jsonl is a directory, not a file" in trouble
+    (said,) = result_of(engine, run).tampered
+    assert said.startswith("events.jsonl was changed or replaced")
+    assert "run_ended" in events.read_text()
 
 
 def test_records_that_vanish(project_dir: Path) -> None:
@@ -170,12 +171,12 @@ def test_a_lost_run_on_a_full_disk(small_disk: Path) -> None:
 
 
 def test_a_run_directory_deleted_under_us(project_dir: Path) -> None:
-    """A run whose directory is removed is gone from the list, and its child, which nobody can see, is ended."""
+    """A run that goes with all runs of its project is gone from the list, and its child is ended."""
     engine = open_engine(project_dir)
     gate = project_dir / "gate"
     run = start(engine, "say One.", f"wait-for {gate}", "say-many 50", "hang")
     pids = started(engine, run)
-    shutil.rmtree(run_dir(engine, run))
+    os.rename(engine.project.runs, project_dir / "taken away")  # at once, while the wrapper writes
     gate.touch()
     wait_until_gone(pids.child_pid, pids.pid)
     assert () == engine.snapshots()
@@ -183,10 +184,13 @@ def test_a_run_directory_deleted_under_us(project_dir: Path) -> None:
 
 
 def test_a_truncated_meta(project_dir: Path) -> None:
-    """A queued run whose meta.json breaks starts nothing and fails with words; it can be seen and deleted."""
+    """A queued run without a second copy whose meta.json breaks starts nothing and fails with words; it can be seen and
+    deleted.
+    """
     engine = open_engine(project_dir, max_running=1)
     first, run = queued_run(engine, "answer ok")
     meta = run_dir(engine, run) / "meta.json"
+    own_copy.remove(str(meta.parent))
     meta.write_text(meta.read_text()[:100])
     engine.stop([first.run_id])
     broken = wait_for_end(Engine.open(str(project_dir)), run.run_id)
@@ -366,8 +370,9 @@ class Disk:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     disk = Disk(room=10)
-    monkeypatch.setattr(records, "os", disk)
-    monkeypatch.setattr(records, "AGAIN_S", 0.0)
+    for module in (records, appended_file):
+        monkeypatch.setattr(module, "os", disk)
+    monkeypatch.setattr(appended_file, "AGAIN_S", 0.0)
     return disk
 
 
@@ -411,7 +416,7 @@ def test_too_many_files_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def too_many(path: str, flags: int) -> int:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
-    monkeypatch.setattr(records, "AGAIN_S", 0.0)
+    monkeypatch.setattr(appended_file, "AGAIN_S", 0.0)
     monkeypatch.setattr(files, "open_private", too_many)
     troubles: list[str] = []
     file = AppendedFile(str(tmp_path), "events.jsonl", lambda name, error: troubles.append(name), 1 << 20)

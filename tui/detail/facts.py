@@ -241,6 +241,7 @@ def _problems(run: RunSnapshot, result: RunResult | None, unreadable: int) -> Fa
     lines = unreadable_lines(unreadable)
     yield "events", lines
     yield "files", "\n".join(result.artifact_errors) if result else ""
+    yield "tampered with", "\n".join(result.tampered) if result else ""
     yield "processes", still_running(result.not_ended) if result else ""
     known = (*run.meta.all_warnings, lines)
     yield "later warnings", "\n".join(warning for warning in run.warnings if warning not in known)

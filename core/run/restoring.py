@@ -1,0 +1,99 @@
+"""Bringing back what something else did to the records of an unfinished run, by their second copy.
+
+For who holds the run: its wrapper while it is at work, and who finishes a lost run.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from .. import paths
+from ..system.directory import Directory, opened
+from . import own_copy, proven
+
+
+def restore(run_dir: str) -> list[str]:
+    """Put the records of a run right as far as there is a copy of them; return what was wrong, a sentence each.
+
+    What stands in the place of a record is moved aside, itself and not what it leads to.
+    """
+    said: list[str] = []
+    meta = own_copy.read(run_dir, paths.META)
+    try:
+        if meta:
+            said += _restore_directory(run_dir)
+        with opened(run_dir) as directory:
+            if meta:
+                said += _restored(run_dir, directory, meta)
+            if directory.has(paths.RESULT) and not proven.has_result(run_dir):
+                said.append(moved_aside(directory, paths.RESULT))
+    except FileNotFoundError:
+        pass  # all runs of the project are gone
+    except OSError as error:
+        said.append(f"the run's records could not be restored: {error.strerror}")
+    for sentence in said:
+        own_copy.say(run_dir, sentence)
+    return said
+
+
+def _restored(run_dir: str, directory: Directory, meta: bytes) -> list[str]:
+    said = _restore_record(directory, paths.META, meta)
+    if runner := own_copy.read(run_dir, paths.RUNNER):
+        said += _restore_record(directory, paths.RUNNER, runner)
+    stop = own_copy.read(run_dir, paths.STOP)
+    if stop or directory.has(paths.STOP):
+        said += _restore_record(directory, paths.STOP, stop)
+    if directory.has(paths.LOCK) and not own_copy.is_the_lock(run_dir, directory.status(paths.LOCK)):
+        said.append(moved_aside(directory, paths.LOCK))
+    if os.path.isdir(f"{own_copy.directory_of(run_dir)}/{paths.INBOX}"):
+        said += _restore_inbox(directory)
+    return said
+
+
+def moved_aside(directory: Directory, name: str) -> str:
+    """Move what has that name aside, if there is anything; return the sentence that says so. Raises OSError."""
+    try:
+        aside = proven.set_aside(directory, name)
+    except FileNotFoundError:
+        return f"{name} was removed while the run was at work"
+    return f"{name} was changed or replaced while the run was at work; what stood there is {aside}"
+
+
+def _restore_directory(run_dir: str) -> list[str]:
+    """Make the run's directory again where it is none, unless all runs of the project are gone."""
+    with opened(os.path.dirname(run_dir)) as runs:
+        name = os.path.basename(run_dir)
+        said: list[str] = []
+        if runs.has(name):
+            if stat.S_ISDIR(runs.status(name).st_mode):
+                return []
+            said = [f"the run's directory was replaced; what stood there is {proven.set_aside(runs, name)}"]
+        runs.make(name)
+        return said or ["the run's directory was removed"]
+
+
+def _restore_record(directory: Directory, name: str, content: bytes) -> list[str]:
+    """Write a record again unless it is what it should be; without content there should be none."""
+    try:
+        if content and directory.read(name) == content:
+            return []
+    except OSError:
+        pass  # it is no file, or not there
+    said = moved_aside(directory, name)
+    if content:
+        directory.write_whole(name, content)
+    return [said]
+
+
+def _restore_inbox(directory: Directory) -> list[str]:
+    if directory.has(paths.CLOSED_INBOX):
+        return []
+    try:
+        if stat.S_ISDIR(directory.status(paths.INBOX).st_mode):
+            return []
+    except FileNotFoundError:
+        pass
+    said = moved_aside(directory, paths.INBOX)
+    directory.make(paths.INBOX)
+    return [said]
