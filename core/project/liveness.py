@@ -160,7 +160,7 @@ def _unknown_or_gone(run_dir: str) -> Proof:
             return Proof.FINISHED  # it has just ended, and its second copy went with that
         os.lstat(f"{run_dir}/.")
     except (FileNotFoundError, NotADirectoryError):
-        return Proof.GONE
+        return Proof.UNKNOWN if own_copy.exists(run_dir) else Proof.GONE
     except OSError:
         pass
     return Proof.UNKNOWN

@@ -33,6 +33,7 @@ from .model import (
     Whole,
     newer_schema,
 )
+from .restoring import move_forged
 
 T = TypeVar("T")
 Record = TypeVar("Record", RunMeta, RunResult)
@@ -332,6 +333,8 @@ def write_stop(run_dir: str, request: StopRequest) -> None:
     record = proven.sealed(run_dir, paths.STOP, _pretty(request))
     is_copied = own_copy.write(run_dir, paths.STOP, record)
     try:
+        if is_copied:
+            move_forged(run_dir, paths.STOP)
         files.write_whole(os.path.join(run_dir, paths.STOP), record)
     except OSError:
         if not is_copied:

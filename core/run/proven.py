@@ -92,7 +92,7 @@ def has_stop(run_dir: str) -> bool:
 def _has(run_dir: str, name: str, certain: bool) -> bool:
     try:
         os.lstat(f"{run_dir}/{name}")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:
         if certain:

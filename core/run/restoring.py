@@ -9,7 +9,7 @@ import os
 import stat
 
 from .. import paths
-from ..system.directory import Directory, opened
+from ..system.directory import Directory, RefusedError, opened
 from . import own_copy, proven
 
 
@@ -44,11 +44,24 @@ def _restored(run_dir: str, directory: Directory, meta: bytes) -> list[str]:
     stop = own_copy.read(run_dir, paths.STOP)
     if stop or directory.has(paths.STOP):
         said += _restore_record(directory, paths.STOP, stop)
-    if directory.has(paths.LOCK) and not own_copy.is_the_lock(run_dir, directory.status(paths.LOCK)):
-        said.append(moved_aside(directory, paths.LOCK))
+    if not (directory.has(paths.LOCK) and own_copy.is_the_lock(run_dir, directory.status(paths.LOCK))):
+        said.append(moved_aside(directory, paths.LOCK))  # its wrapper makes another
     if os.path.isdir(f"{own_copy.directory_of(run_dir)}/{paths.INBOX}"):
         said += _restore_inbox(directory)
     return said
+
+
+def move_forged(run_dir: str, name: str) -> None:
+    """Move a record that nobody signed aside before another is written in its place. Raises OSError."""
+    with opened(run_dir) as directory:
+        if not directory.has(name):
+            return
+        try:
+            if proven.counts(run_dir, name, directory.read(name)):
+                return
+        except RefusedError:
+            pass  # it is no file
+        own_copy.say(run_dir, moved_aside(directory, name))
 
 
 def moved_aside(directory: Directory, name: str) -> str:

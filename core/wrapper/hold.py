@@ -48,6 +48,8 @@ class RunHold:
             lock = files.open_lock(self._path)
             self._locks.append(lock)
             if files.try_lock(lock, shared=True):
+                if self._copy >= 0:
+                    own_copy.say(self._run_dir, f"{paths.LOCK} was removed or replaced while the run was at work")
                 self._file = _identity(os.fstat(lock))
                 self._note_lock(lock)
         except OSError:

@@ -197,7 +197,8 @@ class Records:
 
     def look(self) -> None:
         """Put right what something else did to the records of the run, and say so."""
-        for said in restore(self._run_dir):
+        restored = restore(self._run_dir)
+        for said in (*own_copy.said(self._run_dir), *restored):
             self._say_tampered(said)
         self._restore_events()
 
@@ -215,7 +216,7 @@ class Records:
             self._say_tampered(said)
 
     def _say_tampered(self, said: str) -> None:
-        if len(self.tampered) < MOST_TAMPERED:
+        if said not in self.tampered and len(self.tampered) < MOST_TAMPERED:
             self.tampered.append(said)
             self.event(Notice(level=NoticeLevel.WARNING, text=said))
 
