@@ -70,13 +70,13 @@ def is_flagged(meta: bytes) -> bool:
 
 def is_sealed(run_id: str, name: str, record: bytes, verifier: Verifier) -> bool:
     """Return whether a record has this user's signature for that file of that run."""
-    return verifier.is_marked(_about(run_id, name), record)
+    return verifier.is_marked(f"{run_id} {name}", record)
 
 
 def counts(run_dir: str, name: str, record: bytes, verifier: Verifier | None = None) -> bool:
     """Return whether a record that was read counts."""
     verifier = verifier or Verifier()
-    return is_sealed(run_dir, name, record, verifier) or not wants_seals(run_dir, verifier)
+    return is_sealed(os.path.basename(run_dir), name, record, verifier) or not wants_seals(run_dir, verifier)
 
 
 def has_result(run_dir: str, *, certain: bool = False) -> bool:
@@ -108,7 +108,7 @@ def _has(run_dir: str, name: str, certain: bool) -> bool:
         if certain:
             raise
         return True
-    return is_sealed(run_dir, name, record, Verifier())
+    return is_sealed(os.path.basename(run_dir), name, record, Verifier())
 
 
 def set_aside(directory: Directory, name: str) -> str:
@@ -142,7 +142,7 @@ def reject_result(run_dir: str) -> bool:
             record = directory.read(aside)
         except OSError:
             return True
-        if not is_sealed(run_dir, paths.RESULT, record, Verifier()):
+        if not is_sealed(os.path.basename(run_dir), paths.RESULT, record, Verifier()):
             return True
         directory.publish(aside, paths.RESULT)
         return False

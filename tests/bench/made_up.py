@@ -22,6 +22,7 @@ from subdeck.core.run.events import (
     encode_event,
 )
 from subdeck.core.run.model import LaunchedBy, RunMeta, RunReason, RunResult, RunStatus
+from subdeck.core.run.proven import sealed
 from subdeck.core.system import files
 from subdeck.core.system.processes import boot_id, host, pid_namespace, start_time
 
@@ -45,6 +46,7 @@ def meta(number: int, cwd: str) -> RunMeta:
         background=True,
         preset="repo-scout",
         resolved_model="offline/reader",
+        result_signed=True,
     )
 
 
@@ -73,7 +75,7 @@ def finish(project: paths.Project, made: RunMeta) -> str:
     )
     run_dir = project.run_dir(made.run_id)
     with open(os.path.join(run_dir, paths.RESULT), "wb") as file:
-        file.write(msgspec.json.encode(result))
+        file.write(sealed(run_dir, paths.RESULT, msgspec.json.format(msgspec.json.encode(result), indent=1)))
     return run_dir
 
 
