@@ -100,6 +100,7 @@ def main(arguments: list[str]) -> int:
     if is_faulty:
         _finish(run_dir)
     leave()
+    signals.stop_looking()
     return int(is_faulty)
 
 

@@ -77,6 +77,10 @@ class Signals:
         signal.signal(signal.SIGALRM, self.look)
         signal.setitimer(signal.ITIMER_REAL, LOOK_FOR_STOP_S, LOOK_FOR_STOP_S)
 
+    def stop_looking(self) -> None:
+        """Let no alarm come any more: the interpreter, when it ends, dies of one."""
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
     @contextmanager
     def ending_the_wait(self) -> Generator[None]:
         """Raise StopRequested as soon as a signal comes, or if one came before; never after the block has been left."""

@@ -24,7 +24,7 @@ from subdeck.core.project.diagnosis import DiagnosisReader, explain
 from subdeck.core.project.liveness import Proof, reconcile
 from subdeck.core.project.registry import Registry, count
 from subdeck.core.project.session import SessionFile
-from subdeck.core.run import describe
+from subdeck.core.run import describe, own_copy
 from subdeck.core.run.artifacts import RunnerFacts, TmuxPlace
 from subdeck.core.run.events import Event, RunStarted, encode_event
 from subdeck.core.system import processes
@@ -204,9 +204,10 @@ def test_no_end_of_it_is_reported(engine: Engine, project_dir: Path) -> None:
 
 
 def test_an_old_wrapper_ends_its_run_truthfully(engine: Engine) -> None:
-    """A run without a mark goes on under its own wrapper: it is shown running, then with the result."""
+    """A run without mark and second copy goes on under its own wrapper: it is shown running, then with the result."""
     run = start(engine, "ask-for-more Looking.", "wait-for gate", "answer Done.")
     started(engine, run)
+    own_copy.remove(str(run_dir(engine, run)))
     unmark(run_dir(engine, run))
     (going,) = engine.snapshots()
     assert (True, "running") == (going.foreign, going.status)
