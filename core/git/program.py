@@ -134,11 +134,15 @@ class Git:
         return [line for line in self.run(*arguments, input=input).split(b"\0") if line]
 
     def ask(self, *arguments: str | bytes, input: Given = None) -> Answer:  # noqa: A002
-        """Return how a command ended and what it wrote. Raises GitError where it cannot be run, or takes too long."""
+        """Return how a command ended and what it wrote. Raises GitError if it cannot be run, takes too long, or is
+        killed: it has not answered "no" then.
+        """
         deadline = time.monotonic() + COMING_S
         while True:
             written: list[bytes] = []
             code, said = self.feed(written.append, *arguments, input=input)
+            if code < 0:
+                raise failure(arguments, Answer(code, b"", said), self.directory)
             if not code or not _COMING.search(said) or time.monotonic() > deadline:
                 return Answer(code, b"".join(written), said)
             time.sleep(0.01)
