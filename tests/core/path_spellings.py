@@ -11,6 +11,8 @@ from subdeck.core.run.events import Request
 from subdeck.core.run.model import Permissions, RequestKind, Verdict
 from subdeck.core.run.permissions import Policy
 
+from tests.killing import IS_WHOLE
+
 COMPOSED, DECOMPOSED = (unicodedata.normalize(form, "caf\u00e9") for form in ("NFC", "NFD"))
 
 
@@ -66,6 +68,8 @@ SPELLINGS = (
     *("'src/a'", '"src/a"', "$HOME/a", "${HOME}/a", "src/*", "src/[a]", "src/a;b", "src/a#b", "src/a?b", "http://x/a"),
 )
 """`{cwd}` and `{outside}` stand for directories."""
+TRIED = SPELLINGS if IS_WHOLE else SPELLINGS[::3]
+"""Those that real agents are given: all in `make soak`."""
 
 
 def written(spelling: str, cwd: Path | str, outside: Path | str) -> str:

@@ -14,7 +14,7 @@ from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.waiting import wait_until
 
-from .path_spellings import SPELLINGS, decided, landed, lay_out, written
+from .path_spellings import TRIED, decided, landed, lay_out, written
 from .real_claude import Lab, call, real_claude, text
 from .real_codex import RealCodex, command, real_codex, said
 
@@ -78,7 +78,7 @@ def test_where_claude_code_writes(lab: Lab) -> None:
     """What a rule allows lands below its directory and in no protected file; a denial holds for what lands there."""
     outside, cwd = lay_out(lab.root), os.path.realpath(lab.root)
     lab.preset("writing", permissions={"ask": ["edit"]})
-    paths = [written(spelling, cwd, outside) for spelling in SPELLINGS]
+    paths = [written(spelling, cwd, outside) for spelling in TRIED]
     marks = {f"mark {path!a}": path for path in paths}
     where: dict[str, str] = {}
     lab.answers(*(call("Write", file_path=path, content=f"{mark}\n") for mark, path in marks.items()), text("Done."))
@@ -86,7 +86,7 @@ def test_where_claude_code_writes(lab: Lab) -> None:
 
     answers.until_ended(lab.engine, lab.start(preset="writing"), lambda: where.update(landed(lab.root, outside)))
     check(answers.said, where, cwd)
-    assert len(where) > 50
+    assert len(where) > len(paths) // 2
 
 
 @pytest.mark.timeout(400)
@@ -94,7 +94,7 @@ def test_where_codex_writes(codex: RealCodex) -> None:
     """What a rule allows lands below its directory and in no protected file; a denial holds for what lands there."""
     outside, cwd = lay_out(codex.project), os.path.realpath(codex.project)
     codex.preset("tools: read, bash, edit", "permissions: {ask: [edit]}")
-    paths = [written(spelling, cwd, outside) for spelling in SPELLINGS if not set("\n\t") & set(spelling)]
+    paths = [written(spelling, cwd, outside) for spelling in TRIED if not set("\n\t") & set(spelling)]
     where: dict[str, str] = {}
     marks = {f"mark {path!a}": path for path in paths}
     patches = [
@@ -105,7 +105,7 @@ def test_where_codex_writes(codex: RealCodex) -> None:
     answers = Answers("codex", cwd)
     answers.until_ended(codex.engine, codex.begin(), lambda: where.update(landed(codex.project, outside)))
     check(answers.said, where, cwd)
-    assert len(where) > 50
+    assert len(where) > len(paths) // 2
 
 
 @pytest.mark.timeout(400)

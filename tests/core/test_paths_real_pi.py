@@ -21,7 +21,7 @@ from tests.killing import IS_WHOLE
 from tests.waiting import wait_until
 
 from .conversed import decisions, of, standing
-from .path_spellings import SPELLINGS, asked, decided, landed, lay_out, written
+from .path_spellings import SPELLINGS, TRIED, asked, decided, landed, lay_out, written
 from .real_pi import EITHER_PI, PATIENCE, RealPi, called, real_pi, said
 
 pytestmark = pytest.mark.pi
@@ -57,7 +57,7 @@ def test_where_a_write_lands(pi: RealPi, home: Path) -> None:
     """
     outside, cwd = lay_out(pi.project), os.path.realpath(pi.project)
     pi.preset("permissions: {ask: [edit]}")
-    paths = [written(spelling, cwd, outside) for spelling in SPELLINGS]
+    paths = [written(spelling, cwd, outside) for spelling in TRIED]
     marks = {f"mark {path!a}": path for path in paths}
     pi.script(
         *(called(("write", {"path": path, "content": f"{mark}\n"})) for mark, path in marks.items()), said("Done.")
@@ -67,7 +67,7 @@ def test_where_a_write_lands(pi: RealPi, home: Path) -> None:
     seen: dict[str, Request] = {}
     answer_all(pi, run, seen, lambda: files.update(landed(pi.project, outside, home)))
     assert [(path,) for path in paths] == [request.paths for request in seen.values()]
-    assert len(files) > 50
+    assert len(files) > len(paths) // 2
     allowed = 0
     for mark, file in files.items():
         request = asked("write", marks[mark])
@@ -78,7 +78,7 @@ def test_where_a_write_lands(pi: RealPi, home: Path) -> None:
         assert is_denied or not file.startswith(f"{cwd}/.git/"), (mark, file)
         is_kept = decided("pi", request, cwd, allow="edit(**)")[0] is not Verdict.ALLOW
         assert is_kept or not any(part in file for part in ("/.git/", "/.claude/", "/.mcp.json")), (mark, file)
-    assert allowed >= 8
+    assert allowed >= 4
 
 
 @EITHER_PI
