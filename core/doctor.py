@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -30,6 +29,7 @@ from .run.describe import size_text
 from .run.mark import check_key
 from .system import cgroup, files, processes
 from .text.plain import one_line
+from .text.shell import shell_word
 
 LOW_DISK_BYTES = 100 * 1024 * 1024
 
@@ -174,10 +174,10 @@ def _project(project: paths.Project) -> Iterator[Check]:
         return
     if os.path.lexists(f"{project.root}/.git") and not paths.is_repository(project.root, trust.is_trusted):
         detail = f"{project.root}/.git is another user's or no repository, so that this is not taken for one"
-        yield Check("project", State.WARN, detail, f"git -C {shlex.quote(project.root)} status says more")
+        yield Check("project", State.WARN, detail, f"git -C {shell_word(project.root)} status says more")
     directory = _nearest(project.home)
     if not os.access(directory, os.W_OK | os.X_OK):
-        yield Check("project", State.PROBLEM, f"{directory} cannot be written", f"chmod u+rwx {shlex.quote(directory)}")
+        yield Check("project", State.PROBLEM, f"{directory} cannot be written", f"chmod u+rwx {shell_word(directory)}")
         return
     kind = "git repository" if os.path.lexists(os.path.join(project.root, ".git")) else "directory without git"
     disk = os.statvfs(directory)
@@ -235,7 +235,7 @@ def _presets(workspace: Workspace) -> Iterator[Check]:
     for name, reasons in obstacles(catalog.presets, workspace).items():
         yield Check("presets", State.WARN, f"{one_line(name)} cannot start: {reasons[0].what}", reasons[0].hint)
     for problem in catalog.problems:
-        fix = "" if os.path.isdir(problem.path) else f"edit {shlex.quote(problem.path)}"
+        fix = "" if os.path.isdir(problem.path) else f"edit {shell_word(problem.path)}"
         yield Check("presets", State.WARN, f"{problem.where}: {problem.message}", fix)
 
 
@@ -366,7 +366,7 @@ def _programs() -> Iterator[Check]:
             yield Check(name, State.OK, path)
         elif name == "fd" and (debian := shutil.which("fdfind")):
             link = os.path.join(own_bin, "fd")
-            fix = f"mkdir -p {shlex.quote(own_bin)} && ln -s {debian} {shlex.quote(link)}"
+            fix = f"mkdir -p {shell_word(own_bin)} && ln -s {debian} {shell_word(link)}"
             yield Check(name, State.WARN, f"only as {debian}, which pi does not look for; needed for {what_for}", fix)
         else:
             yield Check(name, State.WARN, f"not on PATH; needed for {what_for}", _install(name))

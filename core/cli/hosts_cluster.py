@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Iterable
 from importlib.util import find_spec
 
@@ -20,6 +19,7 @@ from ..errors import RunnerUnavailable, UsageError
 from ..paths import spool_dir
 from ..system import files
 from ..text.plain import one_line, plain
+from ..text.shell import shell_word
 from .options import Whole
 from .output import document, note, say
 
@@ -51,13 +51,15 @@ def keys(directory: str | None, as_json: bool) -> None:
     where = one_line(os.path.dirname(made.ca))
     say(f"Made ca.pem, me.pem and me.key in {where}")
     is_usual = os.path.dirname(made.ca) == keys_dir()
-    option = "" if is_usual else f" --keys {shlex.quote(where)}"
+    option = "" if is_usual else f" --keys {shell_word(where)}"
     parent = os.path.dirname(where)
-    there = shlex.quote(_from_home(parent) if is_usual else parent)
+    path = _from_home(parent) if is_usual else parent
+    there = shell_word(path)
+    make = f"mkdir -p {there}"  # read by two shells, here and there
     lines = [
         "Copy the three files to the same place on the machine of the scheduler and on every host, for yourself alone:",
-        f"  ssh HOST mkdir -p {there}",
-        f"  scp -rp {shlex.quote(where)} HOST:{there}/",
+        f"  ssh HOST {make if there == path else shell_word(make)}",
+        f"  scp -rp {shell_word(where)} HOST:{there}/",
         "Then start, with the scheduler's own name or address in place of HEAD:",
         f"  subdeck hosts scheduler tls://HEAD:8786{option}     there",
         f"  subdeck hosts serve tls://HEAD:8786{option}         on every host",

@@ -13,6 +13,7 @@ from .. import __version__
 from ..errors import UsageError, nearest
 from ..system.imports import import_msgspec, load
 from ..text.plain import one_line
+from ..text.shell import shell_word
 from .output import INTERRUPTED, run_to_end, say, terminal_width
 
 COMMANDS = {
@@ -96,7 +97,7 @@ class CommandGroup(click.Group):
         if args[0] not in self.table:
             hint = nearest(args[0], self.table) or f"{self.whole} --help lists them"
             if self.table is COMMANDS and os.path.isdir(args[0]):
-                hint = f"subdeck -C {one_line(args[0], 200)} opens the app there"
+                hint = f"subdeck -C {one_line(shell_word(args[0]), 200)} opens the app there"
             raise UsageError(f'no command is called "{one_line(args[0], 60)}"', hint=hint)
         return super().resolve_command(ctx, args)
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 
 import click
 import msgspec
@@ -16,6 +15,7 @@ from ..errors import SubdeckError
 from ..paths import Project, agent_dir, user_settings_file
 from ..pi_parent.installer import Installation, State, installation, own_command
 from ..text.plain import one_line
+from ..text.shell import shell_words
 from .options import OneOf, json_option
 from .output import NOTHING_STARTED, document, note, say
 
@@ -150,6 +150,6 @@ def _status(here: Installation, as_json: bool) -> None:
         document({"installed": here.is_there, "command": own_command(), "files": files})
         return
     say("\n".join(f"{place.state:<9} {one_line(place.path)}" for place in here.places))
-    say(f"It starts {one_line(shlex.join(own_command()))}")
+    say(f"It starts {one_line(shell_words(own_command()))}")
     if any(place.state in (State.ABSENT, State.OUTDATED) for place in here.places):
         note("subdeck pi install installs what is missing or outdated.")

@@ -21,6 +21,7 @@ from ..run.describe import size_text
 from ..run.model import RunMeta, WorktreeFrom
 from ..system import files
 from ..text.plain import one_line
+from ..text.shell import shell_word
 from .making import Making, write_making
 from .record import TREE, WorkRecord, read_record, tree_of, write_record
 
@@ -90,7 +91,7 @@ def host_of(project: paths.Project, directory: str) -> WorktreePlan | None:
         raise UsageError(
             f"the worktree of run {run_id[-6:]} is gone",
             where="cwd",
-            hint=f"subdeck run … --cwd {one_line(record.root)} begins anew there",
+            hint=f"subdeck run … --cwd {one_line(shell_word(record.root))} begins anew there",
         )
     return WorktreePlan(record.branch, record.root, record.base, prefix=prefix, host=run_id)
 

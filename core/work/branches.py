@@ -17,6 +17,7 @@ from ..git.worktrees import branches, check_branch, listed
 from ..run.snapshot import RunSnapshot
 from ..text.decoding import fit
 from ..text.plain import one_line
+from ..text.shell import shell_words
 from . import acts
 from .acts import Act, ActKind
 from .merging import message_of
@@ -111,7 +112,7 @@ def _worktree(project: paths.Project, run: RunSnapshot) -> tuple[str, WorkRecord
     if made.branch != record.branch:
         now = one_line(made.branch, 80) if made.branch else "no branch"
         what = f"{now} is checked out in its worktree, not {one_line(record.branch, 80)}"
-        raise SubdeckError(what, where=tree, hint=f"git -C {one_line(tree)} switch {one_line(record.branch, 80)}")
+        raise SubdeckError(what, where=tree, hint=one_line(shell_words(["git", "-C", tree, "switch", record.branch])))
     return directory, record, made
 
 
@@ -131,7 +132,7 @@ def commit_work(project: paths.Project, plan: CommitPlan, message: str = "") -> 
     except GitError as error:
         if branch_tip(made, plan.branch) == plan.tip:
             acts.drop(project, act.id)
-        raise SubdeckError(f"git does not do it: {one_line(error.what, 400)}", where=tree) from error
+        raise SubdeckError(f"git does not do it: {one_line(error.what, 400)}", where=tree, hint=error.hint) from error
     tidy(plan.directory)
     return acts.finish(project, act)
 
@@ -191,7 +192,9 @@ def keep(project: paths.Project, run: RunSnapshot, name: str = "") -> Act:
         made.git.run("update-ref", "-m", "subdeck", f"refs/heads/{name}", tip, "")
     except GitError as error:
         acts.drop(project, act.id)
-        raise SubdeckError(f"git does not do it: {one_line(error.what, 400)}", where=record.root) from error
+        raise SubdeckError(
+            f"git does not do it: {one_line(error.what, 400)}", where=record.root, hint=error.hint
+        ) from error
     tree = os.fsdecode(made.git.run("rev-parse", f"{tip}^{{tree}}")).strip()
     mark_taken(directory, record, Taken.KEPT, tree)
     return acts.finish(project, act)

@@ -16,6 +16,7 @@ from ..git.worktrees import branch
 from ..run.kinds import OpenEnum
 from ..system import files
 from ..text.plain import one_line
+from ..text.shell import shell_word
 from .record import WorkRecord, tree_of
 from .recorded import read_recorded
 
@@ -82,7 +83,7 @@ def _look(directory: str, record: WorkRecord) -> Standing:
         place = one_line(record.common_dir)
         return _unknown(
             f"its repository is not at {place} any more: it was moved or removed",
-            f"from where it is now: git worktree repair {one_line(tree)}; the files are in {one_line(tree)}",
+            f"from where it is now: git worktree repair {one_line(shell_word(tree))}, where the files are",
         )
     repository = repository_of(record)
     git, at = repository.git, branch(repository, record.branch)
@@ -175,7 +176,7 @@ def _oddity(record: WorkRecord, tree: str, tip: str, elsewhere: str, checked_out
         trouble = "its index is locked: a git command is at work there, or was killed"
         return trouble, f"if none is, remove {one_line(lock)}"
     if os.path.lexists(os.path.join(admin, "locked")):
-        return "somebody has locked it", f"git worktree unlock {one_line(tree)}"
+        return "somebody has locked it", f"git worktree unlock {one_line(shell_word(tree))}"
     if not tip and checked_out not in ("", "(detached)"):
         return f"its branch {name} was renamed, or deleted; {one_line(checked_out, SHOWN)} is checked out there", ""
     if not tip:

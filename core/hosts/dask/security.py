@@ -10,6 +10,7 @@ from ...config.hosts_in_force import tls_paths
 from ...errors import RunnerUnavailable
 from ...system import files
 from ...text.plain import one_line
+from ...text.shell import shell_word
 
 if TYPE_CHECKING:
     from distributed.security import Security
@@ -36,7 +37,7 @@ def certificates(address: str, tls: TlsFiles) -> TlsFiles | None:
             raise RunnerUnavailable(f"{one_line(path, 500)}: {error.strerror}", where=where, hint=KEYS_HINT) from error
         if key == "key" and mode & 0o007:
             what = f"{one_line(path, 500)}: others can read it, and run programs on every host by it"
-            raise RunnerUnavailable(what, where=where, hint=f"chmod 600 {one_line(path, 500)}")
+            raise RunnerUnavailable(what, where=where, hint=f"chmod 600 {one_line(shell_word(path), 500)}")
     _check(named)
     return named
 
