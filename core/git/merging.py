@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from .names import worded
-from .program import MERGING, Git, GitError, check_version, failure
+from .program import AT_WORK, MERGING, Git, GitError, check_version, failure
 from .repository import Repository
 
 _NOBODY = ("-c", "user.name=subdeck", "-c", "user.email=subdeck@localhost")
@@ -111,7 +111,7 @@ def advance(repository: Repository, commit_id: str, *, patience: float = 120.0) 
     """
     lock = os.path.join(repository.git_dir, "index.lock")
     if os.path.lexists(lock):
-        raise GitError("its index is locked: another git command is at work, or was killed", where=lock)
+        raise GitError(f"its index is locked: {AT_WORK}", where=repository.root, hint=f"if none is, remove {lock}")
     git = Git(repository.root, patience=patience)
     git.run(
         *("merge", "--ff-only", "--no-edit", "--no-autostash", "--no-overwrite-ignore", "--no-verify-signatures"),

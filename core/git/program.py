@@ -49,6 +49,11 @@ COMING_S = 2.0
 """Seconds that a worktree which another git is just making may keep all others from looking at worktrees."""
 _COMING = re.compile(r"failed to read .*worktrees/[^/]+/commondir")
 """What git says then: it has made the file, and has not written it yet."""
+AT_WORK = "another git command is at work, or was killed"
+_LOCKED = re.compile(
+    r"[Uu]nable to create '([^\n]+\.lock)': File exists|could not lock config file ([^\n]+): File exists"
+)
+"""What git says if the file is there by which it locks an index, a reference, HEAD, or settings."""
 Given = bytes | IO[bytes] | None
 """What a command reads on its stdin: all of it, or an open file."""
 _CHUNK = 1 << 16
@@ -274,6 +279,11 @@ def check_version(needed: tuple[int, ...], what_for: str = "") -> None:
 
 def failure(arguments: Sequence[str | bytes], answer: Answer, where: str) -> GitError:
     """Make an error of what a command said last, or of how it ended."""
+    if locked := _LOCKED.search(answer.said):
+        path = os.path.normpath(os.path.join(where, locked[1] or f"{locked[2]}.lock"))
+        what = f"{one_line(os.path.basename(path).removesuffix('.lock'))} is locked: {AT_WORK}"
+        hint = f"if none is, remove {one_line(path)}"
+        return GitError(what, where=one_line(where), hint=hint, code=answer.code, said=answer.said)
     lines = [line for line in map(one_line, answer.said.splitlines()) if line]
     blamed = [line for line in lines if line.startswith(("fatal: ", "error: "))] or lines
     if blamed:

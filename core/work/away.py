@@ -127,7 +127,8 @@ def take(project: paths.Project, metas: Iterable[RunMeta], sparse: Sequence[str]
         for repository, lines in references.values():
             repository.git.run("update-ref", "--stdin", input="".join(lines).encode())
     except GitError as error:
-        raise LaunchError(f"the files cannot be sent to a host: {error.what}", where=error.where) from error
+        what = f"the files cannot be sent to a host: {error.what}"
+        raise LaunchError(what, where=error.where, hint=error.hint) from error
     except OSError as error:
         what = f"the files for a host cannot be kept: {error.strerror or error}"
         raise LaunchError(what, where=str(error.filename or ""), hint="check disk space and rights") from error

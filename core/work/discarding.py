@@ -147,7 +147,8 @@ def _bring_back(project: paths.Project, data: Discarded, place: str) -> None:
         if data.tip and git.ask("rev-parse", "--verify", "--quiet", name).code:
             git.run("update-ref", "-m", "subdeck", name, data.tip, "")
     except GitError as error:
-        raise SubdeckError(f"git cannot bring it back: {one_line(error.what, 300)}", where=kept) from error
+        what = f"git cannot bring it back: {one_line(error.what, 300)}"
+        raise SubdeckError(what, where=kept, hint=error.hint) from error
     write_record(data.directory, structs.replace(record, removed_at=""))
     if os.path.lexists(kept):
         files.rename(kept, tree)

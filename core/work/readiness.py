@@ -6,6 +6,7 @@ import os
 
 from ..errors import SubdeckError
 from ..git.configuration import value_of
+from ..git.program import AT_WORK
 from ..git.repository import Repository
 from ..system import files
 from ..text.plain import one_line
@@ -29,7 +30,16 @@ def check_ready(repository: Repository) -> None:
         raise SubdeckError("there is no commit yet", where=where, hint="make one; subdeck apply needs none")
     if repository.branch is None:
         raise SubdeckError("no branch is checked out", where=where, hint="git switch BRANCH first")
+    branch = os.path.join(repository.common_dir, "refs", "heads", repository.branch)
+    _check_unlocked(repository, "HEAD", os.path.join(repository.git_dir, "HEAD.lock"))
+    _check_unlocked(repository, f"branch {one_line(repository.branch)}", f"{branch}.lock")
     check_identity(repository)
+
+
+def _check_unlocked(repository: Repository, name: str, lock: str) -> None:
+    if os.path.lexists(lock):
+        hint = f"if none is, remove {one_line(lock)}"
+        raise SubdeckError(f"its {name} is locked: {AT_WORK}", where=repository.root, hint=hint)
 
 
 def check_free(repository: Repository) -> None:
@@ -38,10 +48,7 @@ def check_free(repository: Repository) -> None:
     for name, words in _UNDER_WAY.items():
         if os.path.lexists(os.path.join(repository.git_dir, name)):
             raise SubdeckError(f"{words} is in progress", where=where, hint="finish or abort it first (git status)")
-    lock = os.path.join(repository.git_dir, "index.lock")
-    if os.path.lexists(lock):
-        what = "its index is locked: another git command is at work, or was killed"
-        raise SubdeckError(what, where=where, hint=f"if none is, remove {one_line(lock)}")
+    _check_unlocked(repository, "index", os.path.join(repository.git_dir, "index.lock"))
 
 
 def check_identity(repository: Repository) -> None:

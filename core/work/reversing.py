@@ -68,8 +68,12 @@ def reverse(project: paths.Project, store: Store, target: Repository, act: Act, 
         raise
     except GitError as error:
         what = f"{act.title} was not fully taken back: {one_line(error.what, 400)}"
-        raise SubdeckError(what, where=target.root, hint="subdeck undo finishes it") from error
+        raise SubdeckError(what, where=target.root, hint=_then_undo(error)) from error
     return f"took back {act.title}"
+
+
+def _then_undo(error: GitError) -> str:
+    return "; ".join(filter(None, (error.hint, "subdeck undo finishes it")))
 
 
 def _listed(conflicts: tuple[Conflict, ...]) -> str:
@@ -165,7 +169,7 @@ def take_back_merged(project: paths.Project, act: Act) -> str:
             said = f"took back {act.title}: {branch} is at {done.head[:12]} again"
     except GitError as error:
         what = f"{act.title} was not fully taken back: {one_line(error.what, 300)}"
-        raise SubdeckError(what, where=done.root, hint="subdeck undo finishes it") from error
+        raise SubdeckError(what, where=done.root, hint=_then_undo(error)) from error
     if done.before is not None:
         done.before.restore()
     return said

@@ -220,7 +220,7 @@ def half_done(verb: str, error: GitError, root: str) -> SubdeckError:
     return SubdeckError(
         f"the changes were not fully {verb}: {one_line(error.what, 400)}",
         where=root,
-        hint="subdeck undo puts back the files that were written",
+        hint="; ".join(filter(None, (error.hint, "subdeck undo puts back the files that were written"))),
     )
 
 
