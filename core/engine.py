@@ -506,8 +506,10 @@ class Engine:
             raise SubdeckError("a child agent gives up no runs", where=run_id, hint="leave that to the operator")
         give_up(self.project, self._standing(run_id))
 
-    def delete(self, run_ids: Iterable[str]) -> tuple[str, ...]:
-        """Move finished runs to the trash; return their ids. Raises RunBusy for one of ours that has not ended."""
+    def delete(self, run_ids: Iterable[str], *, for_good: bool = False) -> tuple[str, ...]:
+        """Move finished runs to the trash; return their ids. Raises RunBusy for one of ours that has not ended.
+        With `for_good` the caller purges them next: nothing is noted for undoing that.
+        """
         from .project.given_up import not_heard
         from .work.keeping import delete
 
@@ -517,7 +519,7 @@ class Engine:
                 raise not_heard(run)
             if not (run.has_ended or run.elsewhere or run.foreign):
                 raise RunBusy(f"run {run.meta.short_id} is {run.status}", where=run.run_id, hint="stop it first")
-        return delete(self.project, wanted)
+        return delete(self.project, wanted, for_good=for_good)
 
     def is_own(self, run_id: str) -> bool:
         """Return whether this user's subdeck made a run: a foreign one is only looked at, or moved to the trash."""

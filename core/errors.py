@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable
 
@@ -93,8 +94,16 @@ class RunBusy(SubdeckError):
     """The request needs a finished run, and this one has not ended."""
 
 
+class NotNoted(SubdeckError):
+    """What was asked for was done, and what undoing it needs could not be written."""
+
+
 class FollowingFailed(SubdeckError):
     """What happens to runs cannot be followed any longer; the runs themselves continue."""
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FREE_SPACE = "make room on that disk (df shows it), then try again"
 
 
 def explained(error: BaseException) -> SubdeckError:
@@ -105,7 +114,8 @@ def explained(error: BaseException) -> SubdeckError:
         return error
     if isinstance(error, OSError) and error.strerror:
         name = error.filename
-        return SubdeckError(error.strerror, where=os.fsdecode(name) if isinstance(name, (str, bytes)) else "")
+        where = os.fsdecode(name) if isinstance(name, (str, bytes)) else ""
+        return SubdeckError(error.strerror, where=where, hint=_FREE_SPACE if error.errno in _FULL else "")
     if isinstance(error, TimeoutError) or type(error).__name__ == "TimeoutExpired":  # which subprocess raises
         return SubdeckError("no answer in time")
     return SubdeckError(f"an unexpected error ({type(error).__name__})", hint="SUBDECK_LOG=FILE keeps details")

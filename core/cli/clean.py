@@ -14,6 +14,7 @@ from ..engine import Engine
 from ..errors import UsageError
 from ..paths import user_settings_file
 from ..project import trash
+from ..project.unborn import SURELY_S, remove_unborn
 from ..run.describe import discarded_words, runs_word, size_text
 from ..text.plain import one_line
 from ..work import keeping
@@ -73,6 +74,7 @@ def clean(
     selection = trash.choose(stock, rule, time.time())
     if not as_json:
         say("\n".join(_summary(stock, selection, purge, at_risk)))
+    unborn = 0 if dry_run or not purge else remove_unborn(engine.project, SURELY_S)
     moved: tuple[str, ...] = ()
     left: tuple[tuple[str, str], ...] = ()
     if selection.going and not dry_run:
@@ -96,12 +98,15 @@ def clean(
                 "foreign": selection.foreign,
                 "unmerged": selection.unmerged,
                 "moved": moved,
+                "unborn": unborn,
                 "left": [{"runId": run_id, "why": why} for run_id, why in left],
             }
         )
         return
     if moved:
         say(f"{runs_word(len(moved))} {'removed for good' if purge else 'moved to the trash'}")
+    if unborn:
+        say(f"removed {runs_word(unborn)} that a killed launcher had only begun to make")
     for run_id, why in left[:NAMED]:
         note(f"! {run_id[-6:]} was not deleted: {one_line(why)}")
     if len(left) > NAMED:

@@ -179,7 +179,7 @@ def _purge(engine: Engine, refs: Sequence[str], *, yes: bool, as_json: bool) -> 
         _check_agreed(unmerged, as_json=as_json)
     standing = {run.run_id for run in engine.snapshots(run_ids)}
     _give_up(engine, standing, yes=yes, as_json=as_json)
-    engine.delete(run_id for run_id in run_ids if run_id in standing)
+    engine.delete((run_id for run_id in run_ids if run_id in standing), for_good=True)
     engine.purge(run_ids)
     return run_ids
 

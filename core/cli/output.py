@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ..errors import FollowingFailed, SubdeckError, explained
+from ..errors import FollowingFailed, NotNoted, SubdeckError, explained
 from ..text.plain import UNSAFE, one_line, plain
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ BLOCK = 50
 """Lines that are written at once."""
 
 NOTHING_STARTED = 2
+NOT_NOTED = 1
+"""Done, and without what undoing it needs."""
 EXIT_CODES = {"completed": 0, "failed": 1, "aborted": 3}
 """By the status of a run."""
 UNCHECKED = 4
@@ -174,6 +176,9 @@ def run_to_end(command: Callable[[], object], *, as_json: bool = False) -> int:
     except FollowingFailed as error:
         show_error(error, as_json=as_json)
         return INTERNAL_ERROR
+    except NotNoted as error:
+        show_error(error, as_json=as_json)
+        return NOT_NOTED
     except (SubdeckError, OSError) as error:
         show_error(error, as_json=as_json)
         return NOTHING_STARTED

@@ -14,6 +14,7 @@ from .. import paths
 from ..config.settings import Settings
 from ..errors import LaunchError, SubdeckError
 from ..project.queue_order import read_state
+from ..project.unborn import hold_file, remove_unborn
 from ..run import artifacts, own_copy
 from ..run.changes import CheckCommand
 from ..run.model import RunMeta, RunnerKind, RunReason, RunResult, RunStatus
@@ -33,8 +34,6 @@ LOOK_INTERVAL_S = 0.003
 
 OLD_GROUP_S = 3600.0
 """After this a group that holds no slot is over; every wrapper of it has come up long before."""
-UNBORN_S = 24 * 3600.0
-"""After this a run that is not there yet never will be."""
 _PROJECT = "project"
 """The name of the slots that all runs of the project share; those of a group are called by its id."""
 
@@ -260,11 +259,21 @@ def _start(
         is_held=read_state(project.slots).held,
         environment=_environment(launching.agent_env),
     )
+    if meta.runner is not RunnerKind.HOSTS:
+        _note_start(launching.run_dir)
     try:
         launching.has_gone = start_wrapper(call, settings.tmux.socket, settings.hosts.env)
     except (SubdeckError, OSError) as error:
         launching.release()
         _fail(launching, getattr(error, "strerror", None) or str(error))
+
+
+def _note_start(run_dir: str) -> None:
+    """Note that a wrapper is started from now on: it may die before it has loaded, and this launcher as well."""
+    try:
+        os.close(files.open_private(os.path.join(run_dir, paths.STARTING), os.O_WRONLY))
+    except OSError:
+        pass  # a full disk keeps no run from its start
 
 
 def _environment(agent_env: Mapping[str, str]) -> dict[str, str]:
@@ -335,6 +344,7 @@ def _fail(launching: _Launching, message: str) -> None:
     try:
         artifacts.write_result(run_dir, result)
         files.remove(launching.activity_file)
+        files.remove(os.path.join(run_dir, paths.STARTING))
     except OSError:
         pass  # who looks next finds that nobody is responsible
     finally:
@@ -364,46 +374,9 @@ def remove_old_slots(project: paths.Project) -> None:
     except OSError:
         return  # there are none, or another launcher removes them just now
     for group in groups:
-        held = [_hold(os.path.join(group, name)) for name in files.names(group)]
+        held = [hold_file(os.path.join(group, name)) for name in files.names(group)]
         if None not in held:
             files.remove_tree(group)
         for lock in held:
             if lock is not None:
                 os.close(lock)
-
-
-def remove_unborn(project: paths.Project) -> None:
-    """Remove what launchers left that were killed before their run existed: old, and held by nobody; and second copies
-    of runs that have ended.
-    """
-    for run_id in own_copy.run_ids(project.runs):
-        if has_result(project.run_dir(run_id)):
-            own_copy.remove(project.run_dir(run_id))
-    oldest = time.time() - UNBORN_S
-    try:
-        with opened(project.runs) as runs:
-            hidden = [name for name in runs.names() if name[0] == "." and paths.is_run_id(name[1:])]
-            old = [name for name in hidden if runs.status(name).st_mtime < oldest]
-    except OSError:
-        return  # another launcher removes them just now
-    for name in old:
-        directory = os.path.join(project.runs, name)
-        lock = _hold(os.path.join(directory, paths.LOCK))
-        if lock is not None:
-            files.remove_tree(directory)
-            os.close(lock)
-
-
-def _hold(path: str) -> int | None:
-    """Lock one file; None where somebody has it, or it cannot be locked."""
-    try:
-        lock = files.open_lock(path)
-    except OSError:
-        return None
-    try:
-        if files.try_lock(lock):
-            return lock
-    except OSError:
-        pass  # no locks there: then nobody can tell that it is free
-    os.close(lock)
-    return None

@@ -34,6 +34,11 @@ class LeftOvers:
             self._written = {(pid, began) for pid, began in children if pid and began}
             self._written.update(_listed(run_dir))
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether a control group says which they are: else some may not be found."""
+        return self._group is not None
+
     def end(self) -> tuple[str, ...]:
         """End all of them; return what could not be ended, for a person. Raises OSError where it cannot be looked."""
         left = ending.end_found(self._found, PATIENCE_S, self._kill_group)

@@ -118,8 +118,10 @@ def _finish(project: paths.Project, run_id: str, by: str, facts: RunnerFacts | N
     restore(run_dir)
     went = "" if facts is None or is_here(facts) else _what_went(facts)
     remains = Remains(project, run_id, facts, went=went)
+    is_certain = True
     if not went:
-        not_ended = LeftOvers(run_id, run_dir, facts, remains.fold.child).end()
+        left = LeftOvers(run_id, run_dir, facts, remains.fold.child)
+        not_ended, is_certain = left.end(), left.is_certain
     elif facts and facts.boot_id == processes.boot_id():
         not_ended = LeftOvers(run_id, run_dir, None, None).end()  # by its mark, as far as it can be seen from here
     else:
@@ -128,7 +130,7 @@ def _finish(project: paths.Project, run_id: str, by: str, facts: RunnerFacts | N
         return Proof.FINISHED
     if _is_replaced(lock, run_dir):
         return Proof.ALIVE
-    remains.finish(by, not_ended)
+    remains.finish(by, not_ended, is_certain=is_certain)
     files.remove(os.path.join(project.active, run_id))
     return Proof.FINISHED
 

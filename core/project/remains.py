@@ -39,7 +39,7 @@ from ..system.log import log_fault
 from ..text.plain import one_line, plain
 
 _PASSING = (
-    *(paths.ENVIRONMENT, paths.WRITING, paths.FAULT, paths.TAKEN, paths.CHILDREN),
+    *(paths.ENVIRONMENT, paths.WRITING, paths.FAULT, paths.TAKEN, paths.STARTING, paths.CHILDREN),
     *(artifacts.PREPARED, artifacts.RESERVE),
 )
 """What is of use until there is a result."""
@@ -77,16 +77,16 @@ class Remains:
         self._tampered = own_copy.said(self._run_dir)
         self._writing = "" if self._prepared or self._ended else self._read_writing()
 
-    def finish(self, by: str, not_ended: tuple[str, ...]) -> None:
+    def finish(self, by: str, not_ended: tuple[str, ...], *, is_certain: bool = True) -> None:
         """Write the end of the run into its records, the result last, signed with `by`. Raises OSError.
 
-        `not_ended` says what it left running and could not be ended.
+        `not_ended` says what it left running and could not be ended, `is_certain` whether there can be nothing else.
         """
         if self._writing:
             self._add(AssistantText(text=self._writing, partial=True))
         inbox = Inbox(self._run_dir)
         undelivered = self._late(inbox) if self._prepared is None else ()
-        result = self._prepared or replace(self._result(by, not_ended), undelivered=undelivered)
+        result = self._prepared or replace(self._result(by, not_ended, is_certain=is_certain), undelivered=undelivered)
         if self._ended is None:
             self._add(self._signed_end(result), plain(result.error_message or ""))
         self._settle()
@@ -158,10 +158,11 @@ class Remains:
         text = "\n".join(filter(None, (ProgressFormatter().text(numbered), more)))
         _append(self._path(paths.TRANSCRIPT), text.encode("utf-8", "replace") + b"\n")
 
-    def _result(self, by: str, not_ended: tuple[str, ...]) -> RunResult:
+    def _result(self, by: str, not_ended: tuple[str, ...], *, is_certain: bool) -> RunResult:
         """Put together what is known of a run whose wrapper said nothing at its end."""
         fold, meta = self.fold, self._meta
-        reason, message = self._reason(by, "could not all be ended" if not_ended else "was ended")
+        ended = "was ended" if is_certain else "was ended as far as it could be found"
+        reason, message = self._reason(by, "could not all be ended" if not_ended else ended)
         finalized = self._finalized() if meta and meta.finalize else None
         handed_over = finalized.result if finalized else None
         return RunResult(
@@ -247,7 +248,9 @@ class Remains:
             return RunReason.START_FAILED, f"its wrapper could not start: {crash}"
         if by == "launcher" or files.exists(self._path(paths.TAKEN)):
             return RunReason.LOST, "its wrapper died before it could say anything"
-        return RunReason.LOST, "its launcher died before the wrapper was started"
+        if files.exists(self._path(paths.STARTING)):
+            return RunReason.LOST, "it was lost while its wrapper was being started"
+        return RunReason.LOST, "its launcher died or failed before the wrapper was started"
 
     def _said_message(self, reason: RunReason) -> str | None:
         """Return the message of an end that the wrapper wrote into the events only."""

@@ -149,7 +149,7 @@ class Directory:
         `mode` is for a file that is new (less the umask); one that is replaced keeps its permissions. `durable` waits
         until the content is on the disk.
         """
-        beside = self._write_beside(content, mode, durable=durable, like=name)
+        beside = self._write_beside(name, content, mode, durable=durable, is_replaced=True)
         try:
             self.rename(beside, self, name)
         except OSError:
@@ -162,7 +162,7 @@ class Directory:
         """Write a file that readers see whole or not at all. Raises FileExistsError where there is one already."""
         if self.has(name):
             raise self._exists(name)
-        beside = self._write_beside(content, mode, durable=durable)
+        beside = self._write_beside(name, content, mode, durable=durable)
         try:
             self.publish(beside, name)
         except BaseException:
@@ -239,22 +239,26 @@ class Directory:
             raise _explained(error, self._descriptor, name, f"{self.path}/{name}") from None
 
     def _write_beside(
-        self, content: bytes | Iterable[bytes], mode: int, *, durable: bool, like: str | None = None
+        self, name: str, content: bytes | Iterable[bytes], mode: int, *, durable: bool, is_replaced: bool = False
     ) -> str:
-        """Write a hidden file here, with the permissions of the file `like` if there is one; return its name."""
+        """Write a hidden file that is to become another one, with the permissions of that if it `is_replaced`; return
+        its name.
+        """
         beside = f".subdeck.{os.urandom(6).hex()}"
         descriptor = self.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode=mode)
         try:
             with open(descriptor, "wb") as file:
                 file.writelines((content,) if isinstance(content, bytes) else content)
                 file.flush()
-                former = self.status(like).st_mode if like is not None and self.has(like) else 0
+                former = self.status(name).st_mode if is_replaced and self.has(name) else 0
                 if stat.S_ISREG(former):
                     os.fchmod(descriptor, stat.S_IMODE(former))
                 if durable:
                     os.fsync(descriptor)
-        except BaseException:
+        except BaseException as error:
             self.discard(beside)
+            if isinstance(error, OSError) and error.filename is None:  # a write does not say to which file
+                error.filename = f"{self.path}/{name}"
             raise
         return beside
 

@@ -17,19 +17,23 @@ _PAUSE_S = 0.005
 _UNSEEN = "a process that /proc does not show"
 
 
+class UnseenError(OSError):
+    """Processes are left, and it cannot be looked which: who can look has to end them."""
+
+
 def end_children(patience: float, kill_group: Callable[[], None] | None = None) -> tuple[str, ...]:
     """End all that is below this process, a subreaper: TERM, `patience` seconds, then KILL.
 
     Whatever has daemonised, or forks in a chain, is handed to a subreaper by the kernel sooner or later: nothing is
     left when that says that there are no children. `kill_group` kills the control group that they are in, where there
-    is one. Returns what could not be ended, for a person.
+    is one. Returns what could not be ended, for a person. Raises UnseenError if it was not possible to look.
     """
     asked: set[int] = set()
     kill_from = time.monotonic() + patience
     while processes.reap_all():
         now = time.monotonic()
         if now > kill_from + PERSISTENCE_S:
-            return tuple(map(_named, _below())) or (_UNSEEN,)
+            return tuple(map(_named, _left())) or (_UNSEEN,)
         if now < kill_from:
             for pid in _below():
                 if pid not in asked:
@@ -93,6 +97,14 @@ def _below() -> list[int]:
         return processes.descendants(os.getpid())
     except OSError:  # the next look may do better
         return processes.children()
+
+
+def _left() -> list[int]:
+    """Return all that lives below this process. Raises UnseenError."""
+    try:
+        return processes.descendants(os.getpid())
+    except OSError as error:
+        raise UnseenError(error.errno, f"what it left running cannot be seen: {error.strerror}", "/proc") from error
 
 
 def _named(pid: int) -> str:

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
 from .. import paths
 from ..config.settings import Retention
-from ..errors import SubdeckError
+from ..errors import NotNoted, SubdeckError, reason
 from ..project import trash
 from ..project.ownership import check_own, is_own
 from ..project.trash import Selection, Stock, Stored, size_of
+from ..project.unborn import remove_unborn
 from ..run import artifacts
 from ..run.describe import runs_word
 from ..run.model import PresetSource
@@ -64,38 +66,36 @@ class Unmerged(Struct, frozen=True):
         return {"branch": self.worktree.record.branch, "path": self.worktree.path, "why": self.words}
 
 
-def delete(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
-    """Move finished runs to the trash, as one act; return their ids. Raises RunBusy for one that is still held."""
+def delete(project: paths.Project, run_ids: Iterable[str], *, for_good: bool = False) -> tuple[str, ...]:
+    """Move finished runs to the trash, as one act, unless they are then purged; return their ids.
+
+    Raises RunBusy for one that is still held, and NotNoted if they were moved and the act could not be written down.
+    """
     wanted = tuple(run_ids)
-    titles = {run_id: _title(project, run_id) for run_id in wanted[:1]}
-    moved: list[str] = []
-    try:
+    with _remembered(project, () if for_good else wanted) as moved:
         for run_id in wanted:
             moved += _delete(project, run_id)
-    finally:
-        _remember(project, moved, titles)
     return tuple(moved)
 
 
 def clean(project: paths.Project, run_ids: Iterable[str], *, for_good: bool) -> Cleaned:
-    """Move runs to the trash, or remove them for good; one that cannot go, or is foreign, keeps no other from going."""
-    moved: list[str] = []
+    """Move runs to the trash, or remove them for good; one that cannot go, or is foreign, keeps no other from going.
+
+    Raises NotNoted if they were moved and the act could not be written down.
+    """
     left: list[tuple[str, str]] = []
-    titles: dict[str, str] = {}
-    for run_id in run_ids:
-        title = "" if moved else _title(project, run_id)
-        try:
-            check_own(project, run_id)
-            gone = _delete(project, run_id)
-        except SubdeckError as error:
-            left.append((run_id, error.what))
-            continue
-        moved += gone
-        titles.setdefault(run_id, title)
-        if for_good:
-            purge(project, gone)
-    if not for_good:
-        _remember(project, moved[::-1], titles)  # the newest one first: it is what the cursor goes to
+    wanted = tuple(run_ids)
+    with _remembered(project, () if for_good else wanted[::-1]) as moved:  # the newest is what the cursor goes to
+        for run_id in wanted:
+            try:
+                check_own(project, run_id)
+                gone = _delete(project, run_id)
+            except SubdeckError as error:
+                left.append((run_id, error.what))
+                continue
+            moved += gone
+            if for_good:
+                purge(project, gone)
     return Cleaned(tuple(moved), tuple(left))
 
 
@@ -171,6 +171,7 @@ def purge(project: paths.Project, run_ids: Iterable[str]) -> None:
 def purge_old(project: paths.Project) -> None:
     """Remove for good what was deleted or discarded a day ago, and what is left of runs that nobody has any more."""
     purge(project, trash.old_runs(project))
+    remove_unborn(project)
     expire(project, paths.iso_time(time.time() - trash.KEPT))
     sweep(project)
 
@@ -261,10 +262,39 @@ def _title(project: paths.Project, run_id: str) -> str:
     return f"{one_line(meta.title, TITLE)} {meta.short_id}" if meta else run_id[-6:]
 
 
-def _remember(project: paths.Project, run_ids: list[str], titles: dict[str, str]) -> None:
+@contextmanager
+def _remembered(project: paths.Project, run_ids: tuple[str, ...]) -> Generator[list[str]]:
+    """Put the deletion of runs on the stack before the first of them is moved; give the list of those that are.
+
+    If the stack cannot be written they are moved all the same, and in the trash; then NotNoted is raised.
+    """
+    titles = {run_ids[0]: _title(project, run_ids[0])} if run_ids else {}
+
+    def words(going: Sequence[str]) -> str:
+        return runs_word(len(going)) if len(going) > 1 else titles.get(going[0], going[0][-6:])
+
+    act, fault = None, None
     if run_ids:
-        words = runs_word(len(run_ids)) if len(run_ids) > 1 else titles.get(run_ids[0], run_ids[0][-6:])
-        _record(project, ActKind.DELETE_RUNS, words, {"runIds": run_ids})
+        try:
+            act = acts.record(project, ActKind.DELETE_RUNS, words(run_ids), {"runIds": run_ids}, begun=True)
+        except OSError as error:
+            fault = error
+    moved: list[str] = []
+    try:
+        yield moved
+    finally:
+        if act is not None:
+            going = [run_id for run_id in run_ids if files.exists(os.path.join(project.trash, run_id))]
+            try:
+                if going:
+                    acts.finish(project, structs.replace(act, words=words(going)), {"runIds": going})
+                else:
+                    acts.drop(project, act.id)
+            except OSError as error:  # as it began it can be taken back, too
+                log_fault("while remembering what was deleted", error)
+    if fault is not None and moved:
+        what = f"{runs_word(len(moved))} deleted, but subdeck undo cannot bring that back: {reason(fault)}"
+        raise NotNoted(what, where=acts.file_of(project), hint=f"subdeck rm --undo {moved[0][-6:]} does")
 
 
 def _record(project: paths.Project, kind: ActKind, words: str, data: dict[str, object]) -> None:

@@ -110,7 +110,10 @@ def _restore_runs(project: paths.Project, act: Act) -> TakenBack:
 
     run_ids = fit(act.data, _Runs).run_ids
     back = restore(project, run_ids)
-    if len(back) < len(run_ids):
+    never_went = [
+        run_id for run_id in run_ids if run_id not in back and act.begun and files.exists(project.run_dir(run_id))
+    ]
+    if len(back) + len(never_went) < len(run_ids):
         drop(project, act.id)
         came = f"{len(back)} of {len(run_ids)} came back" if back else "nothing came back"
         raise RunBusy(came, hint="what is missing is gone from the trash for good")

@@ -90,6 +90,7 @@ def main(arguments: list[str]) -> int:
         )
         if proven.has_result(run_dir):  # by which another wrapper leaves from now on
             files.remove(os.path.join(run_dir, paths.TAKEN))
+            files.remove(os.path.join(run_dir, paths.STARTING))
     except Exception as error:
         is_faulty = True
         _leave_fault(run_dir, error)
@@ -97,9 +98,8 @@ def main(arguments: list[str]) -> int:
         for descriptor in reversed(held):
             os.close(descriptor)
         hold.close()
-    if is_faulty:
-        _finish(run_dir)
-    leave()
+    if not is_faulty or _finish(run_dir):  # else the next reader needs group and list
+        leave()
     signals.stop_looking()
     return int(is_faulty)
 

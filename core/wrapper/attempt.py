@@ -24,6 +24,7 @@ from ..run.fold import add_usage
 from ..run.model import RunReason, StopRequest, Usage
 from ..run.outcome import ChildExit, Failure, Outcome, StreamFacts, decide
 from ..system import processes
+from ..system.ending import UnseenError
 from ..system.files import open_regular
 from ..system.log import log_fault
 from ..system.starting import Child
@@ -158,6 +159,8 @@ class Attempt:
             child = self._start()
         except _StoppedBefore:
             return self._outcome()
+        except UnseenError:  # this process cannot tell that the run has ended
+            raise
         except OSError as error:
             return self._outcome(failure=Failure.of_start(error, self._meta.agent_command[0]))
         except SubdeckError as error:
@@ -176,6 +179,8 @@ class Attempt:
             self._drain()
             self._conversation.detach()
             self._watchdog.resume(time.monotonic())
+        except UnseenError:  # the same
+            raise
         except Exception as error:
             return self._outcome(failure=_fault(RunReason.LOST, error))
         finally:

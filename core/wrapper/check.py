@@ -16,6 +16,7 @@ from ..run.describe import clock
 from ..run.events import Check
 from ..run.model import CheckState, RunMeta, RunResult, RunStatus
 from ..run.outcome import ChildExit
+from ..system.ending import UnseenError
 from ..system.log import log_fault
 from ..system.starting import Child
 from ..text.decoding import decode
@@ -64,6 +65,8 @@ def check(
         command = decode(order, CheckCommand)
         records.event(Check(name=meta.check, state=CheckState.STARTED))
         ended = _Check(meta, run_dir, command, records, signals, containment).run()
+    except UnseenError:
+        raise
     except Exception as error:  # of ours, too
         log_fault("checking what a run left", error)
         ended = CheckResult(meta.check, note=f"it could not be run: {one_line(str(error), 200)}")

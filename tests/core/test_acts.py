@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -180,14 +182,56 @@ def test_what_is_remembered_of_a_half_done_deletion(project_dir: Path) -> None:
 
 
 def test_a_deletion_that_cannot_be_remembered(project_dir: Path) -> None:
-    """A state directory that cannot be written keeps nobody from deleting: the trash has it."""
+    """A state directory that cannot be written keeps nobody from deleting, but it is told: the trash has it."""
     engine = open_engine(project_dir)
     meta = make_finished(engine.project)
     state = Path(paths.state_file())
     state.mkdir(parents=True, exist_ok=True)
     (state / "work").touch()
-    assert (meta.run_id,) == engine.delete([meta.run_id])
+    with pytest.raises(SubdeckError, match="1 run deleted, but subdeck undo cannot") as refusal:
+        engine.delete([meta.run_id])
+    assert f"subdeck rm --undo {meta.short_id}" in refusal.value.hint
     assert (meta.run_id,) == engine.restore([meta.run_id])
+    engine.delete([meta.run_id], for_good=True)
+
+
+def test_a_failing_disk_below_the_stack(project_dir: Path) -> None:
+    """`rm` exits with 1 and says so if the disk does not take what undo needs."""
+    engine = open_engine(project_dir)
+    meta = make_finished(engine.project)
+
+    code = "import os, sys\ndef fail(_): raise OSError(5, os.strerror(5))\nos.fsync = fail\n"
+    code += "from subdeck.tui.main import main\nsys.exit(main())"
+    argv = (sys.executable, "-c", code, "rm", meta.run_id)
+    done = subprocess.run(argv, cwd=project_dir, capture_output=True, text=True, timeout=60)
+    assert 1 == done.returncode
+    assert "cannot bring that back" in done.stderr and "undo.jsonl: Input/output error" in done.stderr
+    assert [meta.run_id] == engine.deleted()
+
+
+def test_a_deletion_that_is_killed(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is killed after the first run was moved has left on the stack what takes it back."""
+    engine = open_engine(project_dir)
+    gone, still_there = (make_finished(engine.project) for _ in range(2))
+    seen: list[tuple[bool, bool]] = []
+    move = trash.delete
+
+    def killed(project: Project, run_ids: tuple[str, ...]) -> tuple[str, ...]:
+        moved = move(project, run_ids)
+        (act,) = acts.read(project)
+        seen.append((act.begun, Path(acts.file_of(project)).exists()))
+        raise KeyboardInterrupt if moved else AssertionError
+
+    monkeypatch.setattr(trash, "delete", killed)
+    monkeypatch.setattr(acts, "finish", lambda *_: None)  # no more than a kill does
+    with pytest.raises(KeyboardInterrupt):
+        engine.delete([gone.run_id, still_there.run_id])
+    assert [(True, True)] == seen
+    monkeypatch.undo()
+    act = open_engine(project_dir).last_act()
+    assert act is not None and act.begun
+    assert (gone.run_id,) == open_engine(project_dir).take_back(act).run_ids
+    assert engine.last_act() is None
 
 
 def test_a_clean_up_is_one_act(project_dir: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.engine import Engine
 from subdeck.core.run import artifacts
+from subdeck.core.run.model import StopRequest
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.runners import standby
 from subdeck.core.runners.process import WrapperCall
@@ -258,3 +259,58 @@ def test_a_child_between_fork_and_exec(project_dir: Path, tmp_path: Path, monkey
     launching.join()
     run = wait_until(lambda: next((run for run in engine.snapshots() if run.reason), None), "the run to be lost")
     assert ("lost", False, False) == (run.reason, lives(child), (tmp_path / "begun").exists())
+
+
+BLIND = """
+import errno, os
+from subdeck.core.system import ending, processes
+see, list_ = processes._pids, processes.children
+def see_or_not():
+    if os.path.exists({switch!r}):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    return see()
+ending.PERSISTENCE_S = 0.2
+processes.children = lambda: [] if os.path.exists({switch!r}) else list_()
+processes._pids = see_or_not
+"""
+"""Have `/proc` fail from a moment on, as a broken disk below other files does."""
+
+
+def test_a_wrapper_that_cannot_look(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrapper that cannot see what it left running writes no result; who can look ends it and does."""
+    engine = open_engine(project_dir, cgroup="off")
+    with monkeypatch.context() as changed:
+        run_wrappers_with(changed, BLIND.format(switch=str(tmp_path / "blind")))
+        run = start(engine, f"daemonise {tmp_path}/daemon", "say Working.", "hang")
+        daemon = pid_in(tmp_path / "daemon")
+        wrapper = started(engine, run).pid
+    listed = run_dir(engine, run) / paths.CHILDREN
+    wait_until(lambda: str(daemon) in listed.read_text().split(), "the daemon to be written down")
+    (tmp_path / "blind").touch()
+    try:
+        artifacts.write_stop(str(run_dir(engine, run)), StopRequest(by="test", force=False, at=paths.now_iso()))
+        os.kill(wrapper, signal.SIGTERM)
+        wait_until(lambda: not lives(wrapper), "the wrapper to end")
+        assert lives(daemon) and not (run_dir(engine, run) / paths.RESULT).exists()
+        (seen,) = engine.snapshots([run.run_id])
+        result = artifacts.read_result(str(run_dir(engine, run)))
+        assert result is not None
+        assert (True, False, ()) == (seen.has_ended, lives(daemon), result.not_ended)
+    finally:
+        if lives(daemon):
+            os.kill(daemon, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("cgroups", [pytest.param("auto", marks=needs_groups), "off"])
+def test_what_is_known_of_what_was_left(project_dir: Path, tmp_path: Path, cgroups: str) -> None:
+    """Only with a control group a lost run says that all it left running was ended."""
+    engine = open_engine(project_dir, cgroup=cgroups)
+    run, daemon = with_daemon(engine, tmp_path)
+    if cgroups == "off":
+        listed = run_dir(engine, run) / paths.CHILDREN
+        wait_until(lambda: str(daemon) in listed.read_text().split(), "the daemon to be written down")
+    kill_wrapper(engine, run)
+    engine.snapshots([run.run_id])
+    result = artifacts.read_result(str(run_dir(engine, run)))
+    assert result is not None and result.error_message is not None
+    assert ("as far as it could be found" in result.error_message) == (cgroups == "off")

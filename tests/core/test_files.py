@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from subdeck.core.errors import explained
 from subdeck.core.system import files
 from subdeck.core.system.directory import RefusedError
 
@@ -37,15 +38,17 @@ def test_replaced_file_keeps_its_permissions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("write", [files.write_whole, files.write_new])
 def test_failed_write_changes_nothing(tmp_path: Path, write: type) -> None:
-    """Where the content breaks off, neither the file nor anything beside it is left."""
+    """If the content breaks off, neither the file nor anything beside it is left; the error names file and way out."""
 
     def broken() -> Iterator[bytes]:
         yield b"part"
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(OSError, match="No space") as refusal:
         write(str(tmp_path / "a"), broken())
     assert names(tmp_path) == []
+    told = explained(refusal.value)
+    assert (str(tmp_path / "a"), True) == (told.where, told.hint.startswith("make room on that disk"))
 
 
 def test_new_file_replaces_nothing(tmp_path: Path) -> None:

@@ -77,14 +77,24 @@ def test_an_abandoned_run_is_lost(project: Project) -> None:
     assert not Path(project.active, run_id).exists()
 
 
-def test_a_launcher_that_died_first(project: Project) -> None:
-    """A run that never had a wrapper says that its launcher died."""
+@pytest.mark.parametrize(
+    ("is_starting", "message"),
+    [
+        (False, "its launcher died or failed before the wrapper was started"),
+        (True, "it was lost while its wrapper was being started"),
+    ],
+)
+def test_a_launcher_that_died_first(project: Project, is_starting: bool, message: str) -> None:
+    """A run that never had a wrapper says only what is certain, be it that its launcher had begun to start one."""
     meta, lock = make_run(project)
     os.close(lock)
+    if is_starting:
+        Path(project.run_dir(meta.run_id), paths.STARTING).touch()
     reconcile(project, meta.run_id, by="test")
     result = artifacts.read_result(project.run_dir(meta.run_id))
     assert result is not None
-    assert ("lost", "its launcher died before the wrapper was started") == (result.reason, result.error_message)
+    assert ("lost", message) == (result.reason, result.error_message)
+    assert not Path(project.run_dir(meta.run_id), paths.STARTING).exists()
 
 
 def test_a_wrapper_that_could_not_start(project: Project) -> None:
@@ -313,7 +323,7 @@ def test_a_fault_that_passes_finishes_nothing(
     assert Proof.FINISHED is reconcile(project, run_id, by="test")
     result = artifacts.read_result(str(directory))
     assert result is not None
-    assert ("So far.", "its wrapper died unexpectedly; what it left running was ended") == (
+    assert ("So far.", "its wrapper died unexpectedly; what it left running was ended as far as it could be found") == (
         result.final_text,
         result.error_message,
     )

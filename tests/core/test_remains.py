@@ -201,7 +201,10 @@ def test_a_lost_run_says_the_last_error(project: Project) -> None:
     failing = (begun(), paid("error"), ErrorReported(message="500 boom"))
     assert "(last model error: 500 boom)" in (finished(project, abandoned(project, *failing)).error_message or "")
     over = finished(project, abandoned(project, *failing, AssistantText(text="Well."), paid()))
-    assert "its wrapper died unexpectedly; what it left running was ended" == over.error_message
+    assert (
+        "its wrapper died unexpectedly; what it left running was ended as far as it could be found"
+        == over.error_message
+    )
 
 
 def test_how_long_it_ran(project: Project) -> None:

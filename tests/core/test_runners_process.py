@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from subdeck.core import paths
 from subdeck.core.errors import LaunchError
 from subdeck.core.launch import start as launching
 from subdeck.core.run import artifacts
@@ -141,6 +142,21 @@ def test_a_run_that_has_a_wrapper_has_not_failed_to_start(project_dir: Path, mon
     engine = open_engine(project_dir)
     monkeypatch.setattr(launching, "start_wrapper", start_and_fail)
     assert "completed" == wait_for_end(engine, start(engine, "answer ok").run_id).status
+
+
+def test_a_start_is_noted_before_it(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrapper that is killed while it loads is not taken for one that was never started; nothing of that stays."""
+    noted: list[bool] = []
+
+    def see_and_start(call: WrapperCall, tmux_socket: str, host_env: Sequence[str]) -> HasGone:
+        noted.append(Path(call.run_dir, paths.STARTING).exists())
+        return start_wrapper(call, tmux_socket)
+
+    engine = open_engine(project_dir)
+    monkeypatch.setattr(launching, "start_wrapper", see_and_start)
+    run = wait_for_end(engine, start(engine, "answer ok").run_id)
+    assert ([True], "completed") == (noted, run.status)
+    wait_until(lambda: not (run_dir(engine, run) / paths.STARTING).exists(), "the note to be removed")
 
 
 def test_blocked_signals_of_a_launcher(project_dir: Path) -> None:

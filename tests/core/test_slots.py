@@ -8,10 +8,14 @@ import time
 from pathlib import Path
 
 import pytest
-from subdeck.core.launch.start import OLD_GROUP_S, UNBORN_S, remove_old_slots, remove_unborn
+from subdeck.core.launch.start import OLD_GROUP_S, remove_old_slots
 from subdeck.core.paths import Project
+from subdeck.core.project.unborn import UNBORN_S, remove_unborn
+from subdeck.core.work import keeping
 
 from tests.factories import make_run
+
+from .command_line import subdeck
 
 
 @pytest.fixture
@@ -76,3 +80,35 @@ def test_what_a_killed_launcher_left(project_dir: Path, age: float, held: bool, 
     assert (left, True, True) == (hidden.exists(), Path(project.run_dir(other.run_id)).exists(), foreign.exists())
     if held:
         os.close(lock)
+
+
+def test_a_clean_up_for_good_leaves_none(project_dir: Path) -> None:
+    """`clean --purge` removes what killed launchers left, the prompt in it too, and nothing that is held."""
+    project = Project(str(project_dir))
+    hidden: list[Path] = []
+    locks: list[int] = []
+    for _ in range(2):
+        meta, lock = make_run(project)
+        hidden.append(Path(project.runs, f".{meta.run_id}"))
+        locks.append(lock)
+        os.rename(project.run_dir(meta.run_id), hidden[-1])
+        os.utime(hidden[-1], (time.time() - 3 * UNBORN_S,) * 2)
+    os.close(locks.pop())
+    assert "" == subdeck("clean", "--keep", "0", "--yes", "--dry-run", "--purge", cwd=project_dir).err
+    assert [True, True] == [directory.exists() for directory in hidden]
+    done = subdeck("clean", "--keep", "0", "--yes", "--purge", cwd=project_dir)
+    assert (0, "removed 1 run that a killed launcher had only begun to make") == (done.code, done.out.splitlines()[-1])
+    assert [True, False] == [directory.exists() for directory in hidden]
+    os.close(locks.pop())
+
+
+def test_the_app_removes_old_ones(project_dir: Path) -> None:
+    """Whoever purges what is old removes these as well, without a launch."""
+    project = Project(str(project_dir))
+    meta, lock = make_run(project)
+    os.close(lock)
+    hidden = Path(project.runs, f".{meta.run_id}")
+    os.rename(project.run_dir(meta.run_id), hidden)
+    os.utime(hidden, (time.time() - UNBORN_S - 60,) * 2)
+    keeping.purge_old(project)
+    assert not hidden.exists()
