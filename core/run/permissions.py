@@ -20,7 +20,7 @@ from .path_patterns import may_touch, surely_below
 from .path_readings import ANY_PROGRAM, PathRules, Reading, read_as
 from .patterns import fits
 from .protected_paths import UNCLEAR, Guard, guard_of_change
-from .shell_words import ACTIVE_STAR, RESERVED, RUNS_CODE, plain_words, possible_commands, simple_command
+from .shell_words import ACTIVE_STAR, RESERVED, plain_words, simple_command
 
 EDITING = ("edit", "write")
 """One thing for rules: a file may be changed by either. `NotebookEdit` and the like are meant, too."""
@@ -274,9 +274,11 @@ def _check_command(text: str, pattern: str) -> None:
 def _is_command(pattern: str, command: str) -> bool:
     """Tell whether a pattern covers a text, and that is one command."""
     if pattern.startswith(EXACTLY):
-        return command.strip() == pattern.removeprefix(EXACTLY).strip()
+        return command.strip(" \t") == pattern.removeprefix(EXACTLY).strip(" \t")
+    from .shell_builtins import may_evaluate  # only runs with rules for bash need it
+
     words, wanted = simple_command(command), plain_words(pattern) or ()
-    if words is None or (words[0] in RUNS_CODE and any(ACTIVE_STAR in word for word in wanted)):
+    if words is None or (any(ACTIVE_STAR in word for word in wanted) and may_evaluate(words)):
         return False
     return fits(wanted, words)
 
@@ -285,5 +287,10 @@ def _may_be_command(pattern: str, command: str) -> bool:
     """Tell whether a pattern may cover anything that a shell runs for a text."""
     if pattern.startswith(EXACTLY):
         return command.strip() == pattern.removeprefix(EXACTLY).strip()
+    from .shell_programs import possible_commands  # likewise
+
     wanted = plain_words(pattern) or ()
-    return any(fits(wanted, words) for words in possible_commands(command))
+    name = wanted[0] if wanted else ""
+    names = {name, name.rpartition("/")[2] or name}
+    forms = {(form, *wanted[1:]) for form in names | {name.lower() for name in names}}
+    return any(fits(form, words) for words in possible_commands(command) for form in forms)

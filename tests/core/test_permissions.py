@@ -14,7 +14,8 @@ from subdeck.core.errors import UsageError
 from subdeck.core.run.events import CUT, Request
 from subdeck.core.run.model import Permissions, RequestKind, Verdict
 from subdeck.core.run.permissions import MOST_PATHS, Policy, asked_tools, checked_rules, denied_tools, merged
-from subdeck.core.run.shell_words import possible_commands, simple_command
+from subdeck.core.run.shell_programs import possible_commands
+from subdeck.core.run.shell_words import simple_command
 
 HERE = "/nowhere/project"
 

@@ -1,0 +1,223 @@
+"""Rules for commands against real shells: what ran was denied, what was allowed ran alone, all else is left alone."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from subdeck.core.run.events import Request
+from subdeck.core.run.model import Permissions, RequestKind, Verdict
+from subdeck.core.run.permissions import Policy
+from subdeck.core.run.shell_programs import possible_commands
+
+from .shell_mutations import text
+
+TEXTS = Path(__file__).parent.parent / "recordings" / "shell"
+
+
+def texts(name: str) -> tuple[str, ...]:
+    """Read commands of one line, and those of several between lines of dashes."""
+    lines = (TEXTS / f"{name}_lines.txt").read_text().splitlines()
+    return *lines, *(TEXTS / f"{name}_blocks.txt").read_text().removesuffix("\n").split("\n---\n")
+
+
+ATTACKS = texts("attacks")
+"""They run the program `canary`, in ways that do not look like it."""
+ORDINARY = texts("ordinary")
+"""They run neither rm, sudo nor curl, and push nothing with git."""
+CHUNK = 100
+SHELLS = ("bash", "dash", "zsh")
+
+
+def says(command: str, **rules: str) -> Verdict | None:
+    policy = Policy(Permissions(**{name: (rule,) for name, rule in rules.items()}), "/nowhere")
+    return policy.decide(
+        Request(id="1", kind=RequestKind.PERMISSION, title="", tool_name="bash", command=command),
+    )[0]
+
+
+def ran(shell: str, commands: Iterable[str], place: Path) -> list[str]:
+    """Give each of the commands to a shell and return those that ran the program `canary`."""
+    program = shutil.which(shell) or pytest.skip(f"no {shell}")
+    work, trace = place / "work", place / "trace"
+    canary = work / "bin" / "canary"
+    canary.parent.mkdir(parents=True)
+    environment = {"PATH": f"{canary.parent}:/usr/bin:/bin", "HOME": str(work), "LANG": "C.UTF-8"}
+    found: list[str] = []
+    for command in commands:
+        if not canary.exists():
+            canary.write_text(f"#!/bin/sh\n: >'{trace}'\n")
+            canary.chmod(0o700)
+        child = subprocess.Popen(
+            [program, "-c", command],
+            cwd=work,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            child.communicate(timeout=2)  # until the last process that it started is gone
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.communicate()
+        if trace.exists():
+            trace.unlink()
+            found.append(command)
+    return found
+
+
+@pytest.mark.parametrize("command", ATTACKS)
+def test_command_in_disguise_is_denied(command: str) -> None:
+    """However a text runs a program that is denied, the rule matches it."""
+    assert Verdict.DENY is says(command, deny="bash(canary *)", allow="bash")
+
+
+@pytest.mark.parametrize("start", range(0, len(ATTACKS), CHUNK))
+@pytest.mark.parametrize("shell", SHELLS)
+def test_attacks_are_real(shell: str, start: int, tmp_path: Path) -> None:
+    """Most of these texts do run the program in a real shell, and all that do are denied."""
+    commands = ATTACKS[start : start + CHUNK]
+    found = ran(shell, commands, tmp_path)
+    assert len(found) > len(commands) / 6
+    assert [command for command in found if says(command, deny="bash(canary *)") is not Verdict.DENY] == []
+
+
+@pytest.mark.parametrize("rule", ["rm *", "sudo *", "curl *", "git push *"])
+def test_ordinary_commands_are_not_denied(rule: str) -> None:
+    """A rule does not match the everyday commands that certainly do not run its program."""
+    denied = [command for command in ORDINARY if says(command, deny=f"bash({rule})") is Verdict.DENY]
+    assert denied == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("shell", SHELLS)
+def test_whatever_runs_a_denied_program_is_denied(shell: str, seed: int, tmp_path: Path) -> None:
+    """Constructs of the shell are combined and damaged at random: if the program ran, the rule matched."""
+    source = random.Random(seed)
+    found = ran(shell, [text(source) for _ in range(40)], tmp_path)
+    assert found
+    assert [command for command in found if says(command, deny="bash(canary *)") is not Verdict.DENY] == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_text_is_decided(seed: int) -> None:
+    """Any text is decided upon; a rule that allows another program never covers what may run this one."""
+    source = random.Random(1000 + seed)
+    for _ in range(500):
+        command = text(source)
+        assert ("canary",) not in possible_commands(command) or says(command, deny="bash(canary)") is Verdict.DENY
+        assert says(command, allow="bash(printf *)") is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("printf -v x y", "printf -v a* x", "printf *", "printf '%d' x", "printf '%n' x", "printf a?"),
+        *("read x*", "read -p x 'a[0]'", "read a[0]", "read PATH", "read -t *", "declare a*", "declare -i x=y"),
+        *("declare 'x[y]=1'", "typeset -n x=y", "typeset *", "let x=y", "let *", "test -v x", "test -v a*"),
+        *(
+            "test x -eq y",
+            "test *",
+            "jobs -x ls",
+            "jobs *",
+            "hash -p ls x",
+            "mapfile -C x",
+            "compgen -C x",
+            "wait -p x",
+        ),
+        *("unset a[0]", "unset *", "export *", "getopts x a[0]", "set -k", "set *", "shift x", "exit x", "ulimit x"),
+        *("alias x=y", "fc -s", "enable -f x y", "exec ls", "command ls", "builtin ls", "trap ls EXIT", "eval ls"),
+        *("coproc ls", "time ls", "noglob ls", "print x", "zle x", "setopt x", "integer x=y"),
+    ],
+)
+def test_star_does_not_stand_for_what_a_builtin_evaluates(command: str) -> None:
+    """A rule with a star allows a builtin only in the forms that take none of their words for code."""
+    name = command.split()[0]
+    assert says(command, allow="bash(*)") is None
+    if name not in ("coproc", "time", "noglob"):
+        assert says(command, allow=f"bash({name} *)") is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "printf '%s\\n' a b",
+            "printf 'a b'",
+            "printf '%s' *",
+            "printf '%d' 5",
+            "read -r x",
+            "declare x=1",
+            "test -f x",
+        ),
+        *(
+            "export A=b",
+            "unset X",
+            "set -e",
+            "echo *",
+            "ls ~",
+            "jobs",
+            "jobs -l",
+            "wait",
+            "hash -r",
+            "exit 1",
+            "umask 022",
+        ),
+    ],
+)
+def test_star_stands_for_the_words_of_other_builtins(command: str) -> None:
+    """The forms that run nothing are allowed like any command."""
+    assert Verdict.ALLOW is says(command, allow=f"bash({command.split()[0]} *)")
+
+
+@pytest.mark.parametrize(
+    "mark", ["\u00a0", "\x1f", "\n", "\r", "\x0b", "\u2003", "\u200b", "\ufeff", "\x1b", ";", " x"]
+)
+def test_exactly_this_text_is_no_other(mark: str) -> None:
+    """`=` allows its text; blanks and tabs at its ends are the only ones that do not count."""
+    assert Verdict.ALLOW is says(" \t./run.sh\t ", allow="bash(=./run.sh)")
+    assert says(f"./run.sh{mark}", allow="bash(=./run.sh)") is None
+    assert says(f"{mark}./run.sh", allow="bash(=./run.sh)") is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "command"),
+    [
+        ("git push *", "git -C x push"),
+        ("git push *", "git --no-pager -c a=b push origin"),
+        ("git push *", 'git "$X" origin'),
+        ("git push *", "git $X"),
+        ("git push *", "ls | xargs git"),
+        ("git push *", "GIT push"),
+        ("./run.sh *", "././run.sh x"),
+        ("./run.sh *", '"$PWD"/run.sh'),
+        ("/usr/bin/Tool *", "tool x"),
+        ("npm publish", "cd x && npm  'publish'"),
+        ("* --force", "git push --force"),
+    ],
+)
+def test_denied_words_are_found_in_other_spellings(rule: str, command: str) -> None:
+    """Options before a command of git, directories before a program and capital letters make no difference."""
+    assert Verdict.DENY is says(command, deny=f"bash({rule})")
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *("env ", "npx ", "docker run ", "find -exec ", "nice strace ", "xargs ", "strace git -c alias.x=", "a;", "a "),
+        *("ls &&\n", "cat <<E\nx\nE\n", "(", "{ ", "! ", "time ", "f() ", "if ", "case x in ", "eval 'eval '", "\\\n"),
+        *(": $(: )", "cat <<E $(:)\n", "[ ", "EDITOR='EDITOR=a b' x ", "<(", "a=(", "${x:-", "$((", "[[ a && ", "x=1 "),
+    ],
+)
+@pytest.mark.timeout(10)
+def test_repeated_constructs_are_decided_at_once(unit: str) -> None:
+    """However often a construct is repeated or nested, the time stays in proportion to the text."""
+    says(unit * (40_000 // len(unit)), deny="bash(r*m * *x *y)", allow="bash(a*b *)")
