@@ -122,12 +122,10 @@ _FIND_TESTS = word_set(
 )
 """Words of `find` that take the next one, whatever it is."""
 _FIND_RUNS = word_set("-exec -execdir -ok -okdir")
-_GIT_RUNS = re.compile(
-    r"(?i)alias\..*|.*(?:pager|editor|command|cmd|textconv|clean|smudge|process|hookspath|fsmonitor|askpass"
-    r"|helper|program|driver|tool|path|gpg\..*|browser|sendemail\..*|include.*|uploadpack|receivepack|ext\.allow"
-    r"|protocol\..*)(?:\..*)?"
+_GIT_HARMLESS = re.compile(
+    r"(?i)(?:user|author|committer|color|advice|http|push|pull|status|log|column|safe|commit)\..*"
 )
-"""Settings of git that name programs."""
+"""Settings of git that name no programs."""
 _GIT_OPTIONS = word_set(
     "--exec --extcmd --upload-pack --receive-pack --tree-filter --index-filter --msg-filter --env-filter"
     " --commit-filter"
@@ -483,7 +481,7 @@ def _of_git(words: Words, depth: int) -> Iterator[Words]:
         following = words[position + 1 :]
         if words[position - 1] == "-c":
             key, _, value = word.partition("=")
-            if _is_open(key) or (_GIT_RUNS.fullmatch(key) and not _is_harmless_setting(value)):
+            if _is_open(key) or not _GIT_HARMLESS.fullmatch(key):
                 yield from _with_arguments(value, depth)
         elif word.startswith(("--exec-path=", "--config-env")):
             yield _ANY
@@ -496,10 +494,6 @@ def _of_git(words: Words, depth: int) -> Iterator[Words]:
         elif (words[position - 1], word) in (("bisect", "run"), ("submodule", "foreach")):
             rest = tuple(part for part in following if part not in ("--recursive", "--quiet"))
             yield from _of_eval(("eval", *rest), depth)
-
-
-def _is_harmless_setting(value: str) -> bool:
-    return value in ("", "cat", "true", "false", "0", "1", "never", "always", "/dev/null")
 
 
 def _with_arguments(text: str, depth: int) -> Iterator[Words]:
