@@ -18,7 +18,7 @@ from subdeck.core.run.shell_programs import possible_commands
 
 from .shell_mutations import text
 
-TEXTS = Path(__file__).parent.parent / "recordings" / "shell"
+TEXTS = Path(__file__).parent / "shell_texts"
 
 
 def texts(name: str) -> tuple[str, ...]:
