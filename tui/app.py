@@ -94,17 +94,17 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
         return wanted if wanted in self.available_themes else DARK.name
 
     def on_mount(self) -> None:
-        expect_unannounced_stops(self._take_terminal_again)
+        if isinstance(driver := self._driver, SleepingDriver):
+            expect_unannounced_stops(lambda: driver.is_lent, lambda: self._take_terminal_again(driver))
         for fault in self._faults:
             text = f"{fault}\n  The default is used."
             self.notify(plain(text), severity="warning", timeout=FAULT_TIMEOUT, markup=False)
         for notice in self._engine.settings.notices:
             self.notify(plain(notice), severity="warning", markup=False)
 
-    def _take_terminal_again(self) -> None:
-        if isinstance(self._driver, SleepingDriver):
-            self._driver.renew()
-        self.call_later(self.refresh, layout=True)
+    def _take_terminal_again(self, driver: SleepingDriver) -> None:
+        driver.renew()
+        self.refresh(layout=True)
 
     def notify(
         self,

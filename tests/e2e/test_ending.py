@@ -34,8 +34,15 @@ FAULTS = {
 }
 """What goes wrong in an app, where in it: in a callback, and in the threads that write and read."""
 HANGS = {"sleep": "time.sleep(600)", "loop": "[None for _ in iter(int, 1)]"}
+WRITES = {
+    number: "(written := self._driver._writer_thread.write)('-written-'), "
+    "(lock := self._driver._writer_thread._queue.mutex).acquire(), "
+    f"signal.raise_signal({int(number)}), [None for _ in range(1000)], lock.release()"
+    for number in (signal.SIGTSTP, signal.SIGCONT)
+}
+"""A signal arrives while the app holds the lock of what it writes."""
 PROGRAM = """
-import sys, time
+import signal, sys, time
 from subdeck.tui import main
 from subdeck.tui.app import SubdeckApp
 
@@ -197,6 +204,26 @@ def test_stopped_and_continued(shell: Callable[..., Shell]) -> None:
         app.press(ESC)
     os.kill(app.pid, signal.SIGQUIT)
     app.assert_restored(128 + signal.SIGQUIT)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTSTP, signal.SIGCONT], ids=lambda number: number.name)
+def test_a_stop_in_the_midst_of_a_write(shell: Callable[..., Shell], number: signal.Signals) -> None:
+    """The deck is stopped and continued while it writes to the terminal, and still answers keys then."""
+    app = shell([sys.executable, "-P", "-c", PROGRAM.format(does=f"self.set_timer(1, lambda: ({WRITES[number]}))")])
+    app.open()
+    app.until(b"-written-")
+    if number == signal.SIGTSTP:
+        pid = app.pid
+        wait_until(lambda: ") T " in Path(f"/proc/{pid}/stat").read_text(), "it to be stopped")
+        app.until(b"\x1b[?1049l")
+        app.until(b"\x1b[?1004l")
+        app.assert_as_before()
+        os.kill(pid, signal.SIGCONT)
+    app.until(QUERY)
+    app.press(b"?")
+    app.until(b"Keys")
+    os.kill(app.pid, signal.SIGTERM)
+    app.assert_restored(128 + signal.SIGTERM)
 
 
 def test_a_demo_leaves_nothing(shell: Callable[..., Shell]) -> None:

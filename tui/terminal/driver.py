@@ -50,9 +50,14 @@ class SleepingDriver(LinuxDriver):
         super().close()  # waits until all is written
         self.is_drawing = self.is_drawing and not is_written
 
+    @property
+    def is_lent(self) -> bool:
+        """Whether another program has the terminal."""
+        return not self._auto_restart
+
     def renew(self) -> None:
-        """Set the terminal once more, unless it is lent to another program."""
-        if self._auto_restart and self.is_drawing:
+        """Set the terminal once more, unless it is lent."""
+        if self.is_drawing and not self.is_lent:
             self.suspend_application_mode()
             self.resume_application_mode()
 

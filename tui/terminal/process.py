@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import os
 import signal
 from collections.abc import Callable
 from types import FrameType
@@ -12,25 +14,40 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
 
-def expect_unannounced_stops(renew: Callable[[], object]) -> None:
+def expect_unannounced_stops(is_lent: Callable[[], bool], renew: Callable[[], object]) -> None:
     """Let the handlers of SIGTSTP and SIGCONT, where a driver has set them, act as a pair; alone, SIGCONT has the
     terminal taken anew by `renew`: after a SIGSTOP a shell has set it for itself.
+
+    Both act between two callbacks of the running loop. A signal may come in the midst of a write to the terminal, whose
+    lock the handler would then wait for in vain. While the terminal is lent to another program, which holds up the
+    loop, nothing is written, and SIGTSTP stops the process at once.
     """
     stop, go_on = signal.getsignal(signal.SIGTSTP), signal.getsignal(signal.SIGCONT)
     if not (callable(stop) and callable(go_on)):
         return
+    loop = asyncio.get_running_loop()
     announced = False
 
-    def stopped(number: int, frame: FrameType | None) -> None:
+    def stopped(number: int, _frame: FrameType | None) -> None:
+        if is_lent() or not loop.is_running():
+            os.kill(os.getpid(), signal.SIGSTOP)
+        else:
+            loop.call_soon_threadsafe(announce, number)
+
+    def announce(number: int) -> None:
         nonlocal announced
         announced = True
-        stop(number, frame)
+        stop(number, None)
 
-    def continued(number: int, frame: FrameType | None) -> None:
+    def continued(number: int, _frame: FrameType | None) -> None:
+        if loop.is_running():
+            loop.call_soon_threadsafe(take_again, number)
+
+    def take_again(number: int) -> None:
         nonlocal announced
         if announced:
             announced = False
-            go_on(number, frame)
+            go_on(number, None)
         else:
             renew()
 
