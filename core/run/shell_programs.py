@@ -64,6 +64,8 @@ _RUNNERS = {
     **dict.fromkeys(("npx", "pnpx", "bunx", "uvx", "dotenv"), frozenset[str]()),
 }
 """Programs that run the words behind one of their commands; behind any option if they have no commands."""
+_SCRIPT_COMMANDS = word_set("exec x dlx run shell develop")
+"""Commands of those runners whose option `-c` takes a text for a shell; containers have others, too."""
 
 
 class _Options(NamedTuple):
@@ -278,7 +280,7 @@ def _of_runner(commands: frozenset[str], words: Words, depth: int) -> Iterator[W
         return
     for position in range(begin + 1, len(words)):
         name = words[position].rpartition("/")[2]
-        if words[position - 1] in ("-c", "--call", "--command"):
+        if commands <= _SCRIPT_COMMANDS and words[position - 1] in ("-c", "--call", "--command"):
             yield from _of_text(words[position], depth)
         elif name and name not in _BUILTINS:
             yield from _of_words((name, *words[position + 1 :]), depth + 1)
