@@ -15,6 +15,7 @@ import pytest
 from subdeck.core.budget.ledger import DayBook, local_day
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
+from subdeck.core.run import own_copy
 from subdeck.core.run.events import HandedBack, Message, TakenOver
 from subdeck.core.run.model import RunRequest, Verdict
 from subdeck.core.run.snapshot import RunSnapshot
@@ -256,7 +257,7 @@ def test_nobody_comes(engine: Engine) -> None:
     """Where who asked for the run is killed before its child has ended, it is handed back at once."""
     run = begin(engine, "deaf\nsay Begun.\nhang")
     program = Program(engine, run.run_id)
-    wait_until(lambda: any((run_dir(engine, run) / "inbox").iterdir()), "the wish to be there")
+    wait_until(lambda: os.listdir(f"{own_copy.place_of(str(run_dir(engine, run)))}/inbox"), "the wish to be there")
     program.process.kill()
     waits(engine, run)
     engine.reply(run.run_id, "", Verdict.DENY)
