@@ -95,16 +95,14 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
 
     def on_mount(self) -> None:
         if isinstance(driver := self._driver, SleepingDriver):
-            expect_unannounced_stops(lambda: driver.is_lent, lambda: self._take_terminal_again(driver))
+            expect_unannounced_stops(
+                lambda: driver.is_lent, driver.renew, lambda: self.call_later(self.refresh, layout=True)
+            )
         for fault in self._faults:
             text = f"{fault}\n  The default is used."
             self.notify(plain(text), severity="warning", timeout=FAULT_TIMEOUT, markup=False)
         for notice in self._engine.settings.notices:
             self.notify(plain(notice), severity="warning", markup=False)
-
-    def _take_terminal_again(self, driver: SleepingDriver) -> None:
-        driver.renew()
-        self.refresh(layout=True)
 
     def notify(
         self,

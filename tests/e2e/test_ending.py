@@ -41,8 +41,11 @@ WRITES = {
     for number in (signal.SIGTSTP, signal.SIGCONT)
 }
 """A signal arrives while the app holds the lock of what it writes."""
+GO = "go"
+WHEN_TOLD = f"told = self.set_interval(0.05, lambda: os.path.exists('{GO}') and (told.stop(),"
+"""Does something once there is a file of that name."""
 PROGRAM = """
-import signal, sys, time
+import os, signal, sys, time
 from subdeck.tui import main
 from subdeck.tui.app import SubdeckApp
 
@@ -181,7 +184,7 @@ def test_stopped_and_continued(shell: Callable[..., Shell]) -> None:
     app = shell()
     app.open()
     raw, modes = app.settings, app.modes
-    for stop in (signal.SIGTSTP, signal.SIGSTOP, signal.SIGTSTP):
+    for stop in (signal.SIGTSTP, signal.SIGSTOP) * 3:
         pid = app.pid
         os.kill(pid, stop)
         wait_until(lambda pid=pid: ") T " in Path(f"/proc/{pid}/stat").read_text(), "it to be stopped")
@@ -207,10 +210,11 @@ def test_stopped_and_continued(shell: Callable[..., Shell]) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTSTP, signal.SIGCONT], ids=lambda number: number.name)
-def test_a_stop_in_the_midst_of_a_write(shell: Callable[..., Shell], number: signal.Signals) -> None:
+def test_a_stop_in_the_midst_of_a_write(shell: Callable[..., Shell], shop: Path, number: signal.Signals) -> None:
     """The deck is stopped and continued while it writes to the terminal, and still answers keys then."""
-    app = shell([sys.executable, "-P", "-c", PROGRAM.format(does=f"self.set_timer(1, lambda: ({WRITES[number]}))")])
+    app = shell([sys.executable, "-P", "-c", PROGRAM.format(does=f"{WHEN_TOLD} {WRITES[number]}))")])
     app.open()
+    (shop / GO).touch()
     app.until(b"-written-")
     if number == signal.SIGTSTP:
         pid = app.pid

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
 
-def expect_unannounced_stops(is_lent: Callable[[], bool], renew: Callable[[], object]) -> None:
+def expect_unannounced_stops(
+    is_lent: Callable[[], bool], renew: Callable[[], object], repaint: Callable[[], object]
+) -> None:
     """Let the handlers of SIGTSTP and SIGCONT, where a driver has set them, act as a pair; alone, SIGCONT has the
-    terminal taken anew by `renew`: after a SIGSTOP a shell has set it for itself.
+    terminal taken anew by `renew`: after a SIGSTOP a shell has set it for itself. Then all is drawn by `repaint`.
 
     Both act between two callbacks of the running loop. A signal may come in the midst of a write to the terminal, whose
     lock the handler would then wait for in vain. While the terminal is lent to another program, which holds up the
@@ -50,6 +52,7 @@ def expect_unannounced_stops(is_lent: Callable[[], bool], renew: Callable[[], ob
             go_on(number, None)
         else:
             renew()
+        repaint()
 
     signal.signal(signal.SIGTSTP, stopped)
     signal.signal(signal.SIGCONT, continued)
