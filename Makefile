@@ -1,6 +1,6 @@
 # Each target does its own set-up; the first call takes a minute or two, later ones none.
 
-.PHONY: help run test quick check format bench soak soak-short fuzz screenshots snapshots clean
+.PHONY: help run test agents quick check format bench soak soak-short fuzz screenshots snapshots clean
 
 DIR ?= .
 ARGS ?=
@@ -20,6 +20,7 @@ UNSET_MAKE := -u MAKEFLAGS -u MFLAGS -u MAKEOVERRIDES -u MAKELEVEL -u MAKE_TERMO
 help:
 	@echo "make run [DIR=directory]   open the app on a directory (default: here)"
 	@echo "make test [ARGS=…]         run the tests; ARGS go to pytest"
+	@echo "make agents [ARGS=…]       run the tests with real agents; write what held to docs/agents"
 	@echo "make quick [ARGS=…]        run the tests that need no tmux, pi or npm and start little: a minute at most"
 	@echo "make check                 format, lint, types, import contracts, sizes, tests, a short sweep; some on an older and a newer Python"
 	@echo "make format                rewrite the code in the one format"
@@ -39,6 +40,10 @@ run:
 test:
 	@$(SET_UP) test
 	@$(TEST_ENV) "$(BIN)/python" -m pytest -n 3 --dist worksteal $(ARGS)
+
+agents:
+	@$(SET_UP) test
+	@$(TEST_ENV) "$(BIN)/python" -m pytest -n 2 -p tests.house.support_lane -m "agents or pi" $(ARGS); status=$$?; "$(BIN)/python" -m tests.house.support; exit $$status
 
 quick:
 	@$(SET_UP) quick

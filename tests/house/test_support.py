@@ -1,0 +1,36 @@
+"""The pages about agents are what their tests found."""
+
+from __future__ import annotations
+
+import json
+
+from .support import PAGES, RESULTS, Results, pages, read_results
+
+PASSED = ["passed", "2026-01-02"]
+
+
+def test_the_pages_are_the_generated_ones() -> None:
+    """Nobody edits them, and none is left of a program that was not tried."""
+    written = {file.name: file.read_text() for file in PAGES.iterdir()}
+    assert pages(read_results(RESULTS)) == written, "run python -m tests.house.support"
+
+
+def test_each_result_is_of_a_test_that_exists() -> None:
+    assert json.loads(RESULTS.read_text()) == read_results(RESULTS), "run python -m tests.house.support"
+
+
+def test_what_does_not_hold_is_shown() -> None:
+    """A page names each test once, with its cases, and says where some or all of them failed."""
+    here = "tests/house/test_support.py"
+    tests = {
+        f"{here}::test_what_does_not_hold_is_shown[a]": ["failed", "2026-01-01"],
+        f"{here}::test_what_does_not_hold_is_shown[b]": PASSED,
+        f"{here}::test_each_result_is_of_a_test_that_exists": PASSED,
+    }
+    results: Results = {"agent 1.0": tests}
+    made = pages(results)
+    assert "| [agent 1.0](agent-1.0.md) | 3 | 2 | 1 | 2026-01-02 |" in made["README.md"]
+    page = made["agent-1.0.md"]
+    assert "## The pages about agents are what their tests found." in page
+    assert "| each result is of a test that exists | 1 | yes | 2026-01-02 |" in page
+    assert "and says where some or all of them failed. | 2 | **not in 1** | 2026-01-02 |" in page
