@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 from .system.files import open_regular
 
+_IN_SESSION_IDS = str.maketrans(dict.fromkeys("_.:=+/@~-", "x"))
+
 META = "meta.json"
 PROMPT = "prompt.md"
 SYSTEM_PROMPT = "system-prompt.md"
@@ -271,6 +273,15 @@ def is_run_id(name: str) -> bool:
     if len(name) != 22 or not name[8] == name[15] == "-":
         return False
     return name[:8].isdecimal() and name[9:15].isdecimal() and not name[16:].strip("0123456789abcdef")
+
+
+def is_session_id(name: str) -> bool:
+    """Return whether an id that an agent gave its conversation can be no option, no path that leads elsewhere, and no
+    text: it becomes an argument of that agent's program.
+    """
+    if not 0 < len(name) <= 200 or not name.isascii() or ".." in name:
+        return False
+    return (name[0].isalnum() or name[0] == "_") and name.translate(_IN_SESSION_IDS).isalnum()
 
 
 def now_iso() -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ..paths import is_session_id
 from ..run.denial import Denials
 from ..run.events import AssistantText, Event, Notice
 from ..run.model import NoticeLevel, Verdict
@@ -105,6 +106,9 @@ class AgentStream(OneWay):
         return said
 
     def note(self, **changes: Any) -> None:
+        """Take facts; a session id in a form that no agent's ids have is not believed."""
+        if (session_id := changes.get("session_id")) and not is_session_id(session_id):
+            changes["session_id"] = self.facts.session_id
         self.facts = replace(self.facts, **changes)
 
     def broken_off(self) -> list[Event]:

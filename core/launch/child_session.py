@@ -24,9 +24,6 @@ from ..text.plain import one_line
 _ID = r"[A-Za-z0-9][A-Za-z0-9-]{0,127}"
 """No `_`: it ends the preset's part of a shared file's name, so that no preset's name can run into another's id."""
 
-_TOLD_ID = r"[A-Za-z0-9_][A-Za-z0-9_.:=+/@~-]{0,199}"
-"""Of a conversation that an agent keeps under an id of its own making: it stands in no file name of ours."""
-
 _ID_BYTES = 200
 """Of the file that holds one."""
 _NAME_LENGTH = 60
@@ -316,7 +313,8 @@ def _unknown(wanted: str, preset: str, cwd: str) -> UsageError:
 
 
 def _checked(wanted: str, agent: Keeper) -> str:
-    if not re.fullmatch(_ID if agent.naming is Naming.FILE else _TOLD_ID, wanted):
+    is_id = re.fullmatch(_ID, wanted) if agent.naming is Naming.FILE else paths.is_session_id(wanted)
+    if not is_id:
         what = f'"{one_line(wanted, 80)}" is not a child session id'
         raise UsageError(what, where="session id", hint="copy it whole")
     return wanted

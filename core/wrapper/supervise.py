@@ -27,8 +27,6 @@ from .records import Records, header, pane
 from .spending import Spending, added
 
 _CHANGED = f"{paths.META} was changed since the run was launched"
-ID_LIMIT = 200
-"""Bytes of the id of a conversation; a longer one is none."""
 
 
 def supervise(
@@ -190,15 +188,16 @@ def _session_to_resume(meta: RunMeta) -> str | None:
     if session is None or session.id_file is None:
         return session.resume if session else None
     try:
-        return files.read(session.id_file)[:ID_LIMIT].decode("ascii", "replace").strip() or None
+        known = files.read(session.id_file).decode("ascii", "replace").strip()
     except OSError:
         return None
+    return known if paths.is_session_id(known) else None
 
 
 def _record_session(meta: RunMeta, facts: StreamFacts, records: Records) -> None:
     """Record by which id the agent keeps the conversation as soon as it says so: this wrapper may be killed."""
     session = meta.agent_session
-    if session is None or facts.session_id is None or len(facts.session_id) > ID_LIMIT:
+    if session is None or facts.session_id is None:
         return
     _keep_session_id(meta, facts, records)  # first: who has read the event finds that done
     if facts.session_id not in (meta.child_session_id, session.resume):

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from subdeck.core.agents.stream import AgentStream
 from subdeck.core.engine import Engine
 from subdeck.core.errors import UsageError
 from subdeck.core.run.model import RunReason
@@ -29,10 +30,15 @@ MODEL = {"claude": (), "codex": ("model: openai/m",), "acp": ()}
 
 @pytest.fixture(params=MODEL)
 def engine(request: pytest.FixtureRequest, project_dir: Path) -> Engine:
-    program = [sys.executable, "-I", "-S", str(CHILDREN / "keeper.py"), request.param, TOLD]
-    write_settings(agents={"keeper": {"kind": request.param, "command": program}}, agent="keeper", default_model="")
-    write_preset(project_dir, *MODEL[request.param], prompt="")
-    return Engine.open(str(project_dir))
+    return keeping(project_dir, request.param, TOLD)
+
+
+def keeping(project: Path, kind: str, told: str) -> Engine:
+    """Set up an agent of this kind that tells this id."""
+    program = [sys.executable, "-I", "-S", str(CHILDREN / "keeper.py"), kind, told]
+    write_settings(agents={"keeper": {"kind": kind, "command": program}}, agent="keeper", default_model="")
+    write_preset(project, *MODEL[kind], prompt="")
+    return Engine.open(str(project))
 
 
 def at_work(engine: Engine) -> RunSnapshot:
@@ -81,10 +87,38 @@ def test_a_run_that_still_runs(engine: Engine) -> None:
     wait_for_end(engine, run.run_id)
 
 
-def test_a_sticky_conversation_goes_on_after_a_kill(engine: Engine) -> None:
-    """The next run of the preset gets it, as its id is written when it is told."""
+def make_sticky(engine: Engine) -> None:
     preset = Path(engine.cwd, ".pi", "subagents", "scout.md")
     preset.write_text(preset.read_text().replace("description", "sticky: true\ndescription"))
+
+
+@pytest.mark.parametrize("kind", MODEL)
+def test_an_id_that_is_no_id(project_dir: Path, kind: str) -> None:
+    """One that the agent's program would take for an option is neither recorded, nor kept, nor given to a program."""
+    engine = keeping(project_dir, kind, "--dangerously-skip-permissions")
+    make_sticky(engine)
+    for _ in range(2):
+        (run,) = engine.launch([ask("And again.")], background=True)
+        ended = wait_for_end(engine, run.run_id)
+        assert ended.reason in (RunReason.DONE, RunReason.UNVERIFIED), result_of(engine, ended).error_message
+        assert not (ended.child_session_id or "").startswith("-")
+    assert not [each for each in resumed(engine) if each.startswith("-")]
+
+
+@pytest.mark.parametrize(
+    "told", ["-x", "../../x", "a/../../x", "a b", "a\x1b[2J", "a\0", "é", "x" * 201, "/etc/passwd"]
+)
+def test_what_no_id_is(told: str) -> None:
+    """An id is no option, no path that leads elsewhere and no text; the one that was told before stays."""
+    stream = AgentStream()
+    for each in (TOLD, told):
+        stream.note(session_id=each)
+        assert TOLD == stream.facts.session_id
+
+
+def test_a_sticky_conversation_goes_on_after_a_kill(engine: Engine) -> None:
+    """The next run of the preset gets it, as its id is written when it is told."""
+    make_sticky(engine)
     wait_for_end(engine, killed(engine))
     (again,) = engine.launch([ask("And again.")], background=True)
     assert TOLD == wait_for_end(engine, again.run_id).child_session_id
