@@ -130,9 +130,7 @@ class Conversation:
             case Request():
                 self._requested(event)
             case Decision(verdict=Verdict.WITHDRAWN):
-                for number, (_, own_id, _) in tuple(self._open.items()):
-                    if own_id == event.request:
-                        self._decide(number, Verdict.WITHDRAWN, by=BY_AGENT, text=event.text)
+                self._take_back(event.request, event.text)
             case Message():
                 if entry := self._pending.get(event.id):
                     self._settle(entry, event.state, event.reason)
@@ -273,7 +271,11 @@ class Conversation:
     # --- what the child asks ---
 
     def _requested(self, request: Request) -> None:
-        """Let the rules decide, and hold what they do not decide until somebody does."""
+        """Let the rules decide, and hold what they do not decide until somebody does.
+
+        An id that is open already is answered once: what was asked by it before is not asked any more.
+        """
+        self._take_back(request.id)
         policy = self._rules()
         verdict, rule = policy.decide(request)
         if verdict is None and not rule and request.usual is not None:
@@ -290,6 +292,12 @@ class Conversation:
         self._records.event(held)
         if len(self._open) > MOST_OPEN or self._requests > MOST_REQUESTS:
             self._decide(number, Verdict.DENY, by=BY_WRAPPER, text="it asks too much")
+
+    def _take_back(self, own_id: str, text: str = "") -> None:
+        """Withdraw what the agent asked by this id of its own."""
+        for number, (_, asked_by, _) in tuple(self._open.items()):
+            if asked_by == own_id:
+                self._decide(number, Verdict.WITHDRAWN, by=BY_AGENT, text=text)
 
     def _rules(self) -> Policy:
         if self._policy is None:

@@ -129,6 +129,21 @@ def test_leave_for_the_run_holds_for_what_is_like_it(run: Listening) -> None:
     assert {(each.by, each.rule) for each in (second, third)} == {("rule", "bash(git push)")}
 
 
+@pytest.mark.parametrize("second", ["git status", "git push --force", "rm x"])
+def test_two_requests_under_one_id(run: Listening, second: str) -> None:
+    """What is asked by an id that is open already takes back what was asked before: nobody's answer to the one is given
+    to the other, and none is recorded that the child did not get.
+    """
+    talk = Talk(run, RULES)
+    talk.ask(1, command="git push")
+    talk.ask(1, command=second)
+    assert talk.said(Decision)[0].verdict is Verdict.WITHDRAWN
+    before = list(talk.child.replied)
+    talk.reply(Verdict.ALLOW, "q1")
+    assert before == talk.child.replied
+    assert "q1 is not open any more" in talk.said(Message)[-1].reason
+
+
 def test_leave_for_the_run_is_refused_where_no_rule_would_say_it(run: Listening) -> None:
     """A command of several lines can be allowed once, not for the run."""
     talk = Talk(run, None)
