@@ -9,6 +9,7 @@ from ..run.model import LARGEST
 from ..text.decoding import UNDECODABLE, decoder
 
 _ERROR_BODY = r"[{\[]"
+_DEEPEST = 100
 _NESTED_ERRORS = 3
 """Some providers put the JSON of another one's error into the message of their own."""
 
@@ -61,6 +62,16 @@ def items(value: object) -> list[Any]:
 
 def string(value: object) -> str:
     return value if isinstance(value, str) else ""
+
+
+def is_deep(value: object) -> bool:
+    """Tell whether something is nested so absurdly that it could be read, and cannot be written."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [inner for outer in level for inner in (*mapping(outer).values(), *items(outer))]
+        if not level:
+            return False
+    return True
 
 
 def count(value: object) -> int:

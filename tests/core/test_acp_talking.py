@@ -12,7 +12,7 @@ from subdeck.core.run.events import Decision, Event, Interrupted, Message, Reque
 from subdeck.core.run.model import MessageState, RequestKind, RunReason, Verdict
 from subdeck.core.run.outcome import FINALIZE_TOOL, decide
 
-from .codex_lines import fed, said, start
+from .codex_lines import fed, line, said, start
 
 READY = {"bridge": "ready"}
 
@@ -187,6 +187,19 @@ OPTIONS = [
 def question(options: object = OPTIONS, number: object = 0, **call: Any) -> dict[str, Any]:
     params = {"sessionId": "s", "options": options, "toolCall": {"toolCallId": "c-1", **call}}
     return {"jsonrpc": "2.0", "id": number, "method": "session/request_permission", "params": params}
+
+
+@pytest.mark.parametrize("depth", [200, 5000, *range(850, 1000, 10)])
+def test_an_absurd_call(working: TalkingStream, depth: int) -> None:
+    """One whose arguments or output are nested too deeply to be shown: it is denied, and nothing raises."""
+    deep = b'{"x":' * depth + b"1" + b"}" * depth
+    for message in (
+        question(kind="other", rawInput={"x": "deep"}),
+        update("tool_call_update", toolCallId="c-1", status="completed", rawOutput="deep"),
+    ):
+        events = working.feed(line(message).replace(b'"deep"', deep))
+        assert [] == [event for event in events if isinstance(event, Request)]
+    assert depth > 200 or [{"reply": {"id": 0, "answer": "no"}}] == said(working)
 
 
 RUN = {"kind": "execute", "title": "rm x", "rawInput": {"command": "rm x"}}

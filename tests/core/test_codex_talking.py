@@ -13,7 +13,21 @@ from subdeck.core.run.model import MessageState, Permissions, RequestKind, RunRe
 from subdeck.core.run.outcome import decide
 from subdeck.core.run.permissions import Policy
 
-from .codex_lines import INITIALIZED, OPENED, SETTINGS, THREAD, TURN, TURN_STARTED, ended, fed, item, said, start, told
+from .codex_lines import (
+    INITIALIZED,
+    OPENED,
+    SETTINGS,
+    THREAD,
+    TURN,
+    TURN_STARTED,
+    ended,
+    fed,
+    item,
+    line,
+    said,
+    start,
+    told,
+)
 
 COMMAND = told("item/commandExecution/requestApproval", itemId="i-1", command="/bin/bash -lc 'rm x'", cwd="/srv/shop")
 
@@ -449,6 +463,16 @@ def test_a_sandbox_stays_where_rules_have_codex_ask(tmp_path: Path) -> None:
     fed(stream, INITIALIZED, SETTINGS)
     opening = said(stream)[-1]
     assert ("untrusted", "read-only") == (opening["params"]["approvalPolicy"], opening["params"]["sandbox"])
+
+
+@pytest.mark.parametrize("depth", [200, 5000, *range(850, 1000, 10)])
+def test_an_absurd_request_of_codex(working: TalkingStream, depth: int) -> None:
+    """One whose permissions are nested too deeply to be written is declined, and nobody is asked."""
+    params = {**COMMAND["params"], "additionalPermissions": "deep"}
+    message = line({"method": COMMAND["method"], "id": 0, "params": params})
+    message = message.replace(b'"deep"', b'{"x":' * depth + b"1" + b"}" * depth)
+    assert [] == [event for event in working.feed(message) if isinstance(event, Request)]
+    assert depth > 200 or [{"id": 0, "result": {"decision": "decline"}}] == said(working)
 
 
 def test_what_codex_takes_back(working: TalkingStream) -> None:

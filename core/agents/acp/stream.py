@@ -12,6 +12,7 @@ from msgspec import Struct
 from ...run.events import (
     ARGS_LIMIT,
     CONTENT_LIMIT,
+    CUT,
     AssistantText,
     ErrorReported,
     Event,
@@ -29,7 +30,7 @@ from ...run.outcome import FINALIZE_TOOL, fault_of
 from ...text.plain import one_line, shortened
 from ..diffs import diff_of_claude, diff_of_texts
 from ..finalize_tool import NAMES, SERVER
-from ..json_lines import amount, count, decode, error_words, items, joined_text, mapping, string
+from ..json_lines import amount, count, decode, error_words, is_deep, items, joined_text, mapping, string
 from ..stream import AgentStream
 from .notes import EMPTY, Notes
 from .programs import OTHER, program_named
@@ -506,4 +507,4 @@ def _content(update: dict[str, Any]) -> str:
             parts.append(string(mapping(block.get("content")).get("text")))
         elif block.get("type") == "diff":
             parts.append(string(block.get("path")))
-    return "\n".join(filter(None, parts)) or ("" if raw is None else str(raw))
+    return "\n".join(filter(None, parts)) or ("" if raw is None else CUT if is_deep(raw) else str(raw))

@@ -16,7 +16,7 @@ from ...run.outcome import FINALIZE_TOOL
 from ...text.plain import one_line
 from ..child import Start, prompt_of
 from ..forms import content_of
-from ..json_lines import items, mapping, string
+from ..json_lines import is_deep, items, mapping, string
 from .modes import denied_tools
 from .requests import form, permission
 from .stream import AcpStream, Call
@@ -211,6 +211,11 @@ class TalkingStream(AcpStream):
         if call.name == FINALIZE_TOOL:
             self.reply(known_as, Verdict.ALLOW, "")
             return events
+        if is_deep(call.args):
+            self.reply(known_as, Verdict.DENY, "")
+            self.denied(one_line(f"{call.name} {call.title}", 200))
+            what = f"denied {one_line(call.name, 80)}: its arguments are nested too deeply to be shown"
+            return [*events, Notice(level=NoticeLevel.WARNING, text=what)]
         request = permission(known_as, call, fields)
         if not self._denied.isdisjoint((request.tool_name, string(fields.get("kind")))):
             self.reply(known_as, Verdict.DENY, "")

@@ -11,9 +11,9 @@ from typing import Any
 
 from ...run.model import RunMeta
 from ...run.permissions import Policy, asked_tools
-from ..json_lines import mapping, string
+from ..json_lines import is_deep, mapping, string
 from ..path_rules import path_rules_of
-from .requests import BY_RULE, call_of, is_deep
+from .requests import BY_RULE, call_of
 
 NUMBER = "hook"
 """The id of the request that registers it."""

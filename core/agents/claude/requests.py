@@ -16,13 +16,12 @@ from ...run.path_readings import start_of_glob
 from ...text.plain import one_line
 from ..diffs import diff_of_texts
 from ..forms import content_of, fields_of, filled_in
-from ..json_lines import items, mapping, string
+from ..json_lines import is_deep, items, mapping, string
 from .stream import own_name
 
 _MOST = 100
 """Questions, or choices of one of them, that are kept."""
 _TITLE = 200
-_DEEPEST = 100
 _DENIED = {"behavior": "deny", "message": "This call was denied."}
 _DECLINED = {"action": "decline"}
 BY_RULE = "a rule of this run"
@@ -93,16 +92,6 @@ def _call(id_: str, wish: dict[str, Any], cwd: str) -> Asked:
     request, reason = call_of(id_, call_id, tool, arguments, cwd), string(wish.get("decision_reason"))
     text, diff = _joined(request.text, reason if reason != BY_RULE else ""), _diff(request, arguments)
     return Asked(replace(request, text=text, diff=diff), _DENIED, _leave(arguments))
-
-
-def is_deep(value: object) -> bool:
-    """Tell whether something is nested so absurdly that it could be read, and cannot be written."""
-    level = [value]
-    for _ in range(_DEEPEST):
-        level = [inner for outer in level for inner in (*mapping(outer).values(), *items(outer))]
-        if not level:
-            return False
-    return True
 
 
 def _leave(arguments: dict[str, Any]) -> dict[str, Any]:

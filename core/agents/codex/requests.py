@@ -12,7 +12,7 @@ from ...run.events import CONTENT_LIMIT, CUT, Field, Request
 from ...run.model import RequestKind, Verdict
 from ...text.plain import one_line
 from ..forms import content_of, fields_of, filled_in
-from ..json_lines import items, mapping, string
+from ..json_lines import is_deep, items, mapping, string
 from .items import changed, command_of
 
 _MOST = 100
@@ -51,6 +51,8 @@ class Asked(Struct, frozen=True):
 
 def asked(id_: str, method: str, params: dict[str, Any], change: dict[str, Any]) -> Asked | None:
     """Read a request of Codex; None for one that no person is asked. `change` is the item of an edit it is about."""
+    if is_deep(params):
+        return None
     match method:
         case "item/commandExecution/requestApproval":
             return _command(id_, params)
