@@ -156,7 +156,7 @@ def test_places(tmp_path: Path) -> None:
     assert [(path, 3)] == places(f"{path}#L3-L9, done")
     assert [(path, 5)] == places('File "a.py": offset\npath: a.py\noffset: 5')
     assert [(str(tmp_path / "-rf"), None)] == places("-rf")
-    assert [] == places("pipe sub . .. / ~ \0 nowhere.py:1")
+    assert [] == places("pipe sub . .. / ~ \0 ~\0x nowhere.py:1")
 
 
 @pytest.mark.parametrize(

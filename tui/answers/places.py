@@ -45,8 +45,8 @@ def _existing(path: str, cwd: str) -> str:
     """Return the absolute path of a regular file; of one in a diff without git's prefix. Empty where there is none."""
     candidates = [path, path[2:]] if path[:2] in ("a/", "b/") else [path]
     for candidate in candidates:
-        full = os.path.normpath(os.path.join(cwd, os.path.expanduser(candidate)))
         try:
+            full = os.path.normpath(os.path.join(cwd, os.path.expanduser(candidate)))
             if os.path.isabs(full) and os.path.isfile(full):
                 return full
         except ValueError:
