@@ -217,13 +217,21 @@ def _take_over_sessions(reservations: list[Reservation], queue: Queue, signals: 
 
 
 def _take_environment(run_dir: str) -> None:
-    """Take over the launcher's environment where it was left in a file; what tmux set stays."""
+    """Take over the launcher's environment where it was left in a file; what tmux set stays.
+
+    A file that another user made or may change is removed: it says where programs are found, and what they load.
+    """
     path = os.path.join(run_dir, paths.ENVIRONMENT)
     try:
-        block = files.read(path)
+        descriptor, status = files.open_regular(path)
+        with open(descriptor, "rb") as file:
+            block = file.read()
     except OSError:
         return
     files.remove(path)
+    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        _complain(f"{path} is not used: another user could have written it\n")
+        return
     kept = {name: os.environ[name] for name in ("TERM", "TMUX", "TMUX_PANE") if name in os.environ}
     os.environ.clear()
     for name, _, value in (entry.partition("=") for entry in os.fsdecode(block).split("\0") if entry):

@@ -14,6 +14,7 @@ from subdeck.core.config.workspace import Workspace, load_settings
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SettingsError, UsageError
 from subdeck.core.presets.catalog import discover
+from subdeck.core.wrapper.__main__ import _take_environment
 
 from .command_line import subdeck, write_preset
 
@@ -185,3 +186,27 @@ def test_a_place_that_leads_out_is_named(project_dir: Path, tmp_path: Path, name
     assert "is a symbolic link" in done.err
     assert str(project_dir / name) in done.err
     assert [check for check in doctor.examine(str(project_dir)) if "is a symbolic link" in check.detail]
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_given_away", "is_taken"),
+    [
+        (0o600, False, True),
+        (0o666, False, False),
+        pytest.param(0o600, True, False, marks=needs_root),
+    ],
+)
+def test_an_environment_of_another_user_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, is_given_away: bool, is_taken: bool
+) -> None:
+    """A wrapper takes no variables from a file that another user made or may change, and removes it."""
+    file = tmp_path / paths.ENVIRONMENT
+    file.write_bytes(b"PATH=/planted\0LD_PRELOAD=/planted.so\0")
+    file.chmod(mode)
+    if is_given_away:
+        give_away(file)
+    monkeypatch.setattr(os, "environ", {"PATH": "/bin"})
+    _take_environment(str(tmp_path))
+    planted = {"PATH": "/planted", "LD_PRELOAD": "/planted.so"}
+    assert (planted if is_taken else {"PATH": "/bin"}) == os.environ
+    assert not file.exists()
