@@ -15,7 +15,7 @@ from subdeck.core.errors import SettingsError
 from subdeck.core.run.model import RunReason, RunResult, RunStatus
 from subdeck.tui.actions.keys import with_own_keys
 from subdeck.tui.actions.own import own_actions
-from subdeck.tui.commands.own import filled
+from subdeck.tui.commands.own import code_fault, filled
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id
@@ -137,6 +137,24 @@ def test_marks_are_filled_in_once() -> None:
     """What stands in a path is not taken for a mark."""
     run = a_run(1, meta_cwd="/a/{answer_file}")
     assert ("/a/{answer_file}/x", run.run_id) == filled(("{cwd}/x", "{run_id}"), run, "/tmp/answer")
+
+
+@pytest.mark.parametrize("name", ["$(touch x)", "a b", "a;touch x", "a\nb", "'", "`x`", "a\x1b[2J"])
+def test_a_directory_becomes_no_code(name: str) -> None:
+    """A command whose code would contain the name of a directory is started only if that is a plain word."""
+    hostile, plain = a_run(1, meta_cwd=f"/src/{name}"), a_run(1, meta_cwd="/src/a-b.c")
+    for argv in (("sh", "-c", "cd {cwd}"), ("/usr/bin/env", "bash", "-lc", "x{cwd}"), ("perl", "-e", "{cwd}")):
+        assert "would be read as code" in code_fault(argv, hostile)
+        assert "" == code_fault(argv, plain) == code_fault((*argv[:-1], "$1", "sh", "{cwd}"), hostile)
+    assert "" == code_fault(("lazygit", "-p", "{cwd}"), hostile)
+
+
+async def test_a_command_whose_code_has_a_directory_in_it() -> None:
+    """It is not started, and a message says how to pass the directory."""
+    async with opened(an_engine(x=python("print('started') # {cwd}"))) as deck:
+        await deck.press("ctrl+g")
+        await said(deck, "would be read as code")
+        assert not any("started" in toast and "not started" not in toast for toast in deck.toasts)
 
 
 async def test_command_gets_what_a_run_changed() -> None:

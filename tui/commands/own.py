@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import tempfile
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ...core.errors import reason
@@ -26,6 +27,9 @@ LAST_LINE = 200
 KEPT = 4096
 """Bytes of its output that are kept for that."""
 PIECE = 65536
+_INTERPRETERS = r"(ba|da|z|k|fi)?sh|python[0-9.]*|perl|ruby|node"
+_TAKES_CODE = r"-[a-z]*[ce]"
+_PLAIN_PATH = r"[A-Za-z0-9_@%+=:,./-]+"
 
 
 class OwnCommands(Commands):
@@ -47,6 +51,9 @@ class OwnCommands(Commands):
             if any(PATCH_FILE in word for word in command.argv) and not await self._write_patch(run, patch):
                 return
             argv = filled(command.argv, run, path, patch)
+            if fault := code_fault(command.argv, run):
+                self._say(fault, error=True)
+                return
             title = one_line(command.title, 40) or name
             if command.terminal:
                 problem = hand_over(self.app, argv)
@@ -109,6 +116,22 @@ def filled(argv: tuple[str, ...], run: RunSnapshot | None, answer_file: str, pat
     # All at once: a path may have the name of another mark in it.
     marks = "|".join(map(re.escape, values))
     return tuple(re.sub(marks, lambda found: values[found[0]], word) for word in argv)
+
+
+def code_fault(argv: tuple[str, ...], run: RunSnapshot | None) -> str:
+    """Return why a command cannot be started: its code, as that of `sh -c`, would contain the path of a directory that
+    is not a plain word. Empty if it can be started.
+    """
+    is_interpreter = any(re.fullmatch(_INTERPRETERS, os.path.basename(word)) for word in argv)
+    if run is None or not is_interpreter or re.fullmatch(_PLAIN_PATH, run.meta.cwd):
+        return ""
+    for flag, word in pairwise(argv):
+        if CWD in word and re.fullmatch(_TAKES_CODE, flag):
+            shown = one_line(run.meta.cwd, 80)
+            return (
+                f"{one_line(argv[0], 40)} was not started: {shown} would be read as code. Pass {CWD} as its own word."
+            )
+    return ""
 
 
 def write_answer(path: str, text: str) -> None:
