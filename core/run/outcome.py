@@ -105,6 +105,8 @@ class StreamFacts(Struct, frozen=True):
     """What was wrong with the last such call, where the tool refused it."""
     handing_over: bool = False
     """The last assistant message calls nothing but `subagent_finalize`: no other turn follows, unless it is refused."""
+    calling: bool = False
+    """A message of the model that `usage` does not hold yet calls a tool, so that another turn follows it."""
     denied: str = ""
     """What was denied, or not answered, in the turn that ended, where nothing of the model came after it."""
     unverified: bool = False
@@ -113,9 +115,14 @@ class StreamFacts(Struct, frozen=True):
     """Lines so far that were not events."""
 
     @property
+    def turns(self) -> int:
+        """How many messages the model has written, with one that is not paid for yet where it calls tools."""
+        return self.usage.turns + self.calling
+
+    @property
     def wants_turn(self) -> bool:
         """Whether the last message calls tools, so that another turn follows."""
-        return self.stop_reason == "toolUse" and not self.handing_over
+        return self.calling or (self.stop_reason == "toolUse" and not self.handing_over)
 
 
 class ChildExit(Struct, frozen=True):

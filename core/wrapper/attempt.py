@@ -366,11 +366,7 @@ class Attempt:
         settled = self._settled_at()
         if settled is not None and settled <= now:
             self._escalation.begin_grace(now)
-        if not self._escalation.has_begun and self._limit is None:
-            facts = self.facts
-            self._limit = self._watchdog.exceeded(now, added(self._used, facts.usage), facts.wants_turn)
-            if self._limit:
-                self._stop_softly(now)
+        self._keep_limits(now)
         if not self._escalation.has_begun and self._records.are_gone:
             self._escalation.stop(now)  # the run was deleted: nobody can see it or stop it any more
         step = self._escalation.take(now)
@@ -379,6 +375,15 @@ class Attempt:
         elif step is Step.KILL:
             self._containment.kill()
 
+    def _keep_limits(self, now: float) -> None:
+        if self._escalation.has_begun or self._limit is not None:
+            return
+        facts = self.facts
+        used = added(self._used, replace(facts.usage, turns=facts.turns))
+        self._limit = self._watchdog.exceeded(now, used, facts.wants_turn)
+        if self._limit:
+            self._stop_softly(now)
+
     def _read(self, pipe: int) -> bool:
         """Take one chunk; False at the end of the pipe."""
         for chunk in read_available(pipe):
@@ -386,7 +391,10 @@ class Attempt:
                 self._intake.stderr(chunk)
             elif chunk:
                 self._take_stdout(chunk)
-                self._watchdog.heard(time.monotonic(), self._stream.running_tools)
+                now = time.monotonic()
+                self._watchdog.heard(now, self._stream.running_tools)
+                self._keep_limits(now)  # before a reply lets the child go on
+                self._reply()
             else:
                 # Nothing more can be said; without a word of its end it will not have finished.
                 self._escalation.begin_grace(time.monotonic())
@@ -399,7 +407,6 @@ class Attempt:
         if self.facts.session_id != self._told_id:
             self._told_id = self.facts.session_id
             self._told(self.facts)
-        self._reply()
 
     def _reply(self) -> None:
         """Tell the child what its stream wants said, once it may do something."""

@@ -213,6 +213,45 @@ def test_usage_of_earlier_runs_is_left_out() -> None:
     assert (100, 1) == (paid.input, stream.facts.usage.turns)
 
 
+@pytest.mark.parametrize(
+    ("started", "turns"),
+    [
+        (item("started", "commandExecution", command="ls"), 1),
+        (item("started", "dynamicToolCall", tool="other"), 1),
+        (item("started", "dynamicToolCall", tool=FINALIZE_TOOL), 0),
+        (item("started", "webSearch", query="x"), 0),
+        (item("started", "agentMessage", text=""), 0),
+        (item("started", "commandExecution", thread="t-2", command="ls"), 0),
+    ],
+    ids=["command", "tool", "result", "part of the message", "text", "another agent's"],
+)
+def test_a_call_says_that_another_turn_follows(started: dict[str, Any], turns: int) -> None:
+    """It does so before Codex counts the message, which then counts once."""
+    stream = begun()
+    fed(stream, OPENED, TURN_STARTED, started)
+    assert (turns, bool(turns)) == (stream.facts.turns, stream.facts.wants_turn)
+    fed(stream, usage(100, 100))
+    assert 1 == stream.facts.turns
+
+
+def test_a_refused_result_says_that_another_turn_follows(talking: AppStream) -> None:
+    fed(talking, INITIALIZED, SETTINGS, OPENED, TURN_STARTED)
+    call = {"tool": FINALIZE_TOOL, "arguments": {"status": "SUCCESS"}}
+    fed(talking, {"id": 7, "method": "item/tool/call", "params": call})
+    assert (1, True) == (talking.facts.turns, talking.facts.wants_turn)
+
+
+def test_what_a_message_used_that_was_broken_off_is_not_known() -> None:
+    """Codex tells no tokens of a message of which it has not read the end: it is a turn, and its tokens are missing."""
+    stream = begun()
+    fed(stream, OPENED, TURN_STARTED, item("started", "commandExecution", command="ls"), ended("interrupted"))
+    killed = begun()
+    fed(killed, OPENED, TURN_STARTED, item("started", "commandExecution", command="ls"))
+    killed.end()
+    for used in (stream.facts.usage, killed.facts.usage):
+        assert (1, 1, 0) == (used.turns, used.uncounted, used.tokens)
+
+
 def test_the_same_sum_twice_is_one_message() -> None:
     stream = begun()
     assert [1, 0] == [len(fed(stream, usage(100, 100))), len(fed(stream, usage(100, 100)))]

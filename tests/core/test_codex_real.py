@@ -15,7 +15,7 @@ from subdeck.core.run.events import AssistantText, Notice, Retry, Thinking, Tool
 from subdeck.core.run.outcome import FINALIZE_TOOL
 from subdeck.core.run.snapshot import RunSnapshot
 
-from tests.factories import events_of, result_of, started, wait_until_gone
+from tests.factories import events_of, result_of, run_wrappers_with, started, wait_until_gone
 from tests.waiting import wait_until
 
 from .real_codex import RealCodex, called, command, offered, real_codex, said, texts
@@ -272,12 +272,47 @@ def test_going_on_after_the_wrapper_was_killed(codex: RealCodex) -> None:
     assert ["Wait a while.", "Go on."] == texts(codex.requests[-1])
 
 
-def test_a_limit_of_turns(codex: RealCodex) -> None:
-    codex.preset("max_turns: 2", "tools: read")
-    codex.script(command("sleep 0.3; ls"))
+SLOW = {"steps": [*command("ls")["steps"], {"sleep": 2}, {"text": "Listed."}]}
+SLOW_TO_COUNT = """
+import time
+from subdeck.core.agents.codex.stream import CodexStream
+real = CodexStream.paid
+def paid(stream, *args, **options):
+    if stream.facts.usage.turns == 1:
+        time.sleep(1)
+    return real(stream, *args, **options)
+CodexStream.paid = paid
+"""
+HANDED_IN = {"status": "SUCCESS", "result": "Found."}
+
+
+@pytest.mark.parametrize("talk", ["true", "false"])
+@pytest.mark.parametrize("turn", [command("ls"), command("true"), SLOW], ids=["lists", "does nothing", "goes on"])
+def test_a_limit_of_turns(codex: RealCodex, turn: dict[str, Any], talk: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model is never asked more often than the limit says, however late it is read what the last turn used."""
+    run_wrappers_with(monkeypatch, SLOW_TO_COUNT)
+    codex.preset("max_turns: 2", "tools: read", f"talk: {talk}")
+    codex.script(turn)
     run = codex.run()
-    assert ("aborted", "max_turns") == (run.status, run.reason)
-    assert 2 <= result_of(codex.engine, run).usage.turns <= 3
+    used = result_of(codex.engine, run).usage
+    assert ("aborted", "max_turns", 2, 2) == (run.status, run.reason, used.turns, len(codex.requests))
+    assert (100, 1) == (used.input, used.uncounted) or (200, 0) == (used.input, used.uncounted)
+
+
+def test_the_last_turn_may_hand_over(codex: RealCodex) -> None:
+    """The call that hands the result over is no call that the limit ends; Codex lets closing words follow it."""
+    codex.preset("max_turns: 2", "tools: read", "finalize: true")
+    codex.script(command("ls"), called(FINALIZE_TOOL, **HANDED_IN), said("Bye."))
+    run = codex.run()
+    assert ("completed", "finalized") == (run.status, run.reason)
+
+
+def test_a_refused_last_turn(codex: RealCodex) -> None:
+    """A call that was refused needs another turn, which the limit does not leave."""
+    codex.preset("max_turns: 1", "tools: read", "finalize: true")
+    codex.script(called(FINALIZE_TOOL, status="SUCCESS"), called(FINALIZE_TOOL, **HANDED_IN))
+    run = codex.run()
+    assert ("aborted", "max_turns", 1) == (run.status, run.reason, len(codex.requests))
 
 
 def test_a_limit_of_time(codex: RealCodex) -> None:

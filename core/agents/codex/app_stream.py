@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ...run.events import ErrorReported, Event, Notice, Retry
+from ...run.events import ErrorReported, Event, Notice, Retry, ToolCall
 from ...run.model import NoticeLevel, RunReason
 from ...run.outcome import FINALIZE_TOOL, fault_of
 from ...text.plain import one_line
@@ -51,6 +51,9 @@ _DECLINED: dict[str, dict[str, Any]] = {
 }
 """The answers by which nothing is allowed and the turn goes on; nobody is there who could allow it."""
 
+_BY_PROVIDER = frozenset({"webSearch", "imageGeneration"})
+"""Calls that are part of the message: no other has to follow."""
+
 _NO_SUCH_REQUEST = -32601
 """JSON-RPC's code for a method that is not known."""
 
@@ -73,7 +76,7 @@ class AppStream(CodexStream):
         self._readers: dict[str, Callable[[dict[str, Any]], list[Event]]] = {
             "thread/started": self._thread_started,
             "turn/started": self._turn_started,
-            "item/started": lambda params: self.item_started(mapping(params.get("item"))),
+            "item/started": lambda params: self.began(mapping(params.get("item"))),
             "item/completed": lambda params: self.item_completed(mapping(params.get("item"))),
             "turn/completed": self._turn_completed,
             "error": self._error,
@@ -174,7 +177,10 @@ class AppStream(CodexStream):
 
     def _ask(self, id_: object, method: str, params: dict[str, Any]) -> list[Event]:
         if method == "item/tool/call":
-            return self.respond(id_, _call_result(params))
+            result = _call_result(params)
+            if not result["success"]:
+                self.note(calling=True)
+            return self.respond(id_, result)
         answer = _DECLINED.get(method)
         if answer is None:
             error = {"code": _NO_SUCH_REQUEST, "message": f"there is no {method} here"}
@@ -195,9 +201,25 @@ class AppStream(CodexStream):
     def _turn_started(self, params: dict[str, Any]) -> list[Event]:
         """Take a turn, perhaps a further one of a recording: then the end of the one before was not the end."""
         self.finished_after = None
-        self.note(finished=False, ended=None, stop_reason=None, error_message=None)
+        self.note(finished=False, ended=None, stop_reason=None, error_message=None, calling=False)
         self._turn = string(mapping(params.get("turn")).get("id")) or self._turn
         return []
+
+    def began(self, item: dict[str, Any]) -> list[Event]:
+        """Take the begin of an item. Codex counts the tokens of a message after its calls, with its next request: a
+        limit of turns could not keep that back any more, so that a call itself says that another turn follows.
+        """
+        events = self.item_started(item)
+        if item.get("type") not in _BY_PROVIDER and any(_needs_turn(event) for event in events):
+            self.note(calling=True)
+        return events
+
+    def _unpaid(self) -> list[Event]:
+        """Report a message that called tools and was broken off before Codex told what it used."""
+        return [self.paid(Tokens(), is_counted=False)] if self.facts.calling else []
+
+    def end(self) -> list[Event]:
+        return [*super().end(), *self._unpaid()]
 
     def _tokens(self, thread: str, params: dict[str, Any]) -> list[Event]:
         """Count what was added; what a conversation had used before is told when it is resumed, by its old turn."""
@@ -218,7 +240,7 @@ class AppStream(CodexStream):
         turn = mapping(params.get("turn"))
         if self._turn and string(turn.get("id")) != self._turn:
             return []
-        events = self.broken_off()
+        events = [*self.broken_off(), *self._unpaid()]
         match turn.get("status"):
             case "completed":
                 self.finished(error_message=None)
@@ -257,6 +279,10 @@ class AppStream(CodexStream):
         if params.get("status") != "failed":
             return []
         return warning(f"the MCP server {params.get('name')} could not be started: {params.get('error')}")
+
+
+def _needs_turn(event: Event) -> bool:
+    return isinstance(event, ToolCall) and event.tool_name != FINALIZE_TOOL
 
 
 def _call_result(params: dict[str, Any]) -> dict[str, Any]:

@@ -85,7 +85,7 @@ class CodexStream(AgentStream):
             self.note(finalized=payload)
         self._handed_over = not is_error
 
-    def paid(self, tokens: Tokens, *, is_nested: bool = False) -> UsageReported:
+    def paid(self, tokens: Tokens, *, is_nested: bool = False, is_counted: bool = True) -> UsageReported:
         """Report what one message of the model cost, perhaps one of an agent that Codex started; it knows no prices."""
         stop_reason = "toolUse" if self._called and not is_nested else "stop"
         event = UsageReported(
@@ -97,12 +97,13 @@ class CodexStream(AgentStream):
             model=self.facts.model,
             stop_reason=stop_reason,
             priced=False,
+            counted=is_counted,
         )
         self.note(usage=add_usage(self.facts.usage, event))
         if not is_nested:
             self._is_open = False
             handing_over = self._handed_over and self._called == {FINALIZE_TOOL}
-            self.note(stop_reason=stop_reason, handing_over=handing_over)
+            self.note(stop_reason=stop_reason, handing_over=handing_over, calling=False)
             self._called.clear()
             self._handed_over = False
         return event

@@ -221,7 +221,7 @@ class TalkingStream(AppStream):
                 self._changes[string(item.get("id"))] = item
             case _:
                 pass
-        return self.item_started(item)
+        return self.began(item)
 
     def _item_completed(self, params: dict[str, Any]) -> list[Event]:
         item = mapping(params.get("item"))
