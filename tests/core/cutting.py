@@ -125,10 +125,12 @@ def state(scene: Scene) -> State:
     """Look at files with their modes and contents, index, branches with their trees, stash, and the run's worktree."""
     root, tree = scene.root, scene.tree
     refs = {
-        name: git(root, "log", "-2", "--format=%T %s", name, "--")
+        name: git(root, "log", "-2", "--first-parent", "--format=%T %s", name, "--")
         for name in git(root, "for-each-ref", "--format=%(refname)").splitlines()
     }
-    refs["HEAD"] = f"{git(root, 'symbolic-ref', 'HEAD')} {git(root, 'log', '--format=%T %s', 'HEAD', '--')}"
+    # The order of two lines of history depends on the second in which a commit was made.
+    history = sorted(git(root, "log", "--format=%T %s", "HEAD", "--").splitlines())
+    refs["HEAD"] = f"{git(root, 'symbolic-ref', 'HEAD')} {history}"
     return State(_files(root), git(root, "ls-files", "--stage"), refs, git(root, "status", "--porcelain"), _seen(tree))
 
 

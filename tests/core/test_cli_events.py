@@ -70,12 +70,12 @@ def test_one_run_only(project_dir: Path) -> None:
 
 
 def test_one_run_that_is_removed(project_dir: Path) -> None:
-    """--run ends when the directory of the run is removed: there is nothing left to follow."""
+    """--run ends when the run is removed with all others: there is nothing left to follow."""
     engine = open_engine(project_dir)
     run = start(engine, "wait-for go", "answer ok")
     following = start_command("events", "--run", run.run_id, "--json", cwd=project_dir)
     lines_of(following, "started")
-    os.rename(engine.project.run_dir(run.run_id), project_dir / "removed")
+    os.rename(engine.project.runs, project_dir / "removed")
     _, errors = following.communicate(timeout=30)
     (project_dir / "go").touch()
     assert (0, b"") == (following.returncode, errors)

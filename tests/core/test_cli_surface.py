@@ -63,6 +63,7 @@ def test_help_loads_no_command(project_dir: Path) -> None:
     assert ours == {
         "subdeck.core", "subdeck.core.cli", "subdeck.core.cli.main", "subdeck.core.cli.output", "subdeck.core.errors",
         "subdeck.core.system", "subdeck.core.system.imports", "subdeck.core.text", "subdeck.core.text.plain",
+        "subdeck.core.text.shell",
         "subdeck.tui", "subdeck.tui.main",
     }  # fmt: skip
     assert not {"msgspec", "asyncio", "textual", "libtmux", "watchfiles", "yaml"} & loaded

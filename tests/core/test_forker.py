@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,13 @@ async def wrapper_of(relay: Asking, run_id: str) -> int:
     return facts.pid
 
 
+def opened_by(pid: int) -> Iterator[str]:
+    """Yield the paths of a process's descriptors; one may be closed meanwhile."""
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            yield os.readlink(entry)
+
+
 async def test_a_wrapper_that_was_forked_off(tmp_path: Path) -> None:
     """It is as detached as any, with a mark, streams and descriptors of its own, and outlives agent and forker."""
     async with hosting(tmp_path / "spool") as agent:
@@ -56,8 +65,7 @@ async def test_a_wrapper_that_was_forked_off(tmp_path: Path) -> None:
             streams = [os.readlink(f"/proc/{pid}/fd/{number}") for number in (0, 1, 2)]
             assert ["/dev/null", "/dev/null", str(relay.run_dir(run_id) / paths.STDERR)] == streams
             assert processes.is_marked(pid, run_id)
-        opened = [os.readlink(entry) for entry in Path(f"/proc/{pids[1]}/fd").iterdir()]
-        assert not [path for path in opened if runs[0] in path]
+        assert not [path for path in opened_by(pids[1]) if runs[0] in path]
     assert not Path(f"/proc/{ready}").exists()
     async with hosting(tmp_path / "spool") as agent:
         relay.agent = agent

@@ -220,10 +220,10 @@ def test_a_listener_that_raises_cancels_the_runs(engine: Engine) -> None:
 
 
 def test_a_deleted_run_is_told(engine: Engine) -> None:
-    """A run whose directory vanishes ends the call with words, not with a crash."""
+    """A run that vanishes with all others ends the call with words, not with a crash."""
     calling = Calling(engine, "subagent", task("linger 0.3", "leave 0"))
-    (run,) = running(engine)
-    os.rename(engine.project.run_dir(run.run_id), engine.project.run_dir(run.run_id) + "-away")
+    running(engine)
+    os.rename(engine.project.runs, f"{engine.project.runs}-away")
     answer = calling.answer()
     assert answer.is_error
     assert "deleted" in answer.text

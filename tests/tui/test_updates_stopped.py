@@ -72,6 +72,7 @@ async def test_updates_that_hang_are_resumed() -> None:
         time = Time(bridge.supervisor)
         engine.hangs = [gate]
         await deck.until(lambda: not engine.hangs, "the worker to hang")
+        bridge._following.beat()
         time.move(2.5)
         assert "" == bridge.supervisor._banner
         time.move(0.5)
