@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from subdeck.core.run.model import WorktreeFrom
 from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.factories import open_engine, result_of, run_to_end
+from tests.waiting import wait_until
 
 from .command_line import subdeck
 from .repositories import git, make, write
@@ -94,6 +96,10 @@ def test_a_change_is_not_hidden(repository: Path, way: str, worktree: WorktreeFr
     command, expected = HIDING[way]
     if worktree:
         command = command.replace(".git/mine", "../mine")
+    changed_at = int((repository / "b.py").stat().st_ctime)
+    wait_until(
+        lambda: int(time.time()) > changed_at, "the second of its last change to pass, which is all git looks at"
+    )
     _, _, changes = ended(repository, command, worktree=worktree)
     assert expected <= {file.path for file in changes.named}, changes.words
     if way not in QUIET | {"a repository inside"}:
