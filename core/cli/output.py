@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..errors import FollowingFailed, NotNoted, SubdeckError, explained
-from ..text.plain import UNSAFE, one_line, plain
+from ..text.plain import one_line, plain
+from ..text.visible import escaped_json
 
 if TYPE_CHECKING:
     from ..run.changes import CheckResult
@@ -235,15 +236,4 @@ def _json(content: Any) -> str:
         import json
 
         encoded = json.dumps(msgspec.to_builtins(content))
-    return escaped(msgspec.json.format(encoded, indent=2)) + "\n"
-
-
-def escaped(document: str) -> str:
-    """Return a JSON document in which every character that a terminal must not get is written as an escape."""
-    return re.sub(UNSAFE, lambda found: _escape(ord(found[0])), document)
-
-
-def _escape(code: int) -> str:
-    if code < 0x10000:
-        return f"\\u{code:04x}"
-    return f"\\u{0xD800 + (code - 0x10000 >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
+    return escaped_json(msgspec.json.format(encoded, indent=2)) + "\n"

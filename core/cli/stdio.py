@@ -15,7 +15,8 @@ import msgspec
 
 from ..errors import UsageError
 from ..text.decoding import UNDECODABLE, decode, why
-from .output import OutputError, escaped, is_terminal, note, writing
+from ..text.visible import escaped_json
+from .output import OutputError, is_terminal, note, writing
 
 T = TypeVar("T")
 
@@ -118,7 +119,7 @@ def write_line(content: Any) -> None:
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, where stdout was closed
         raise OutputError(errno.EBADF, "it is closed", "stdout")
     try:
-        line = escaped(msgspec.json.encode(content).decode()).encode()
+        line = escaped_json(msgspec.json.encode(content).decode()).encode()
     except UnicodeEncodeError:  # a path that is no UTF-8
         import json
 

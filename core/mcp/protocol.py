@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from .. import __version__
 from ..text.decoding import UNDECODABLE, decode, fit, why
+from ..text.visible import escaped_json
 
 T = TypeVar("T")
 
@@ -222,9 +223,9 @@ def notification(method: str, params: Mapping[str, Any] | None = None) -> Fields
 
 
 def encode(frame: Fields | list[Fields]) -> bytes:
-    """Write a message as one line."""
+    """Write a message as one line; what a client that logs it should not show raw is written as an escape."""
     try:
-        return msgspec.json.encode(frame) + b"\n"
+        return escaped_json(msgspec.json.encode(frame).decode()).encode() + b"\n"
     except UnicodeEncodeError:  # of a path that is no UTF-8; as an escape it would be no JSON to many clients
         import json
 

@@ -1,0 +1,123 @@
+"""Show every character of a text that somebody decides on: nothing is taken out, and what could not be seen is named.
+
+`plain` strips what would command a terminal, payload included. A shell strips nothing: it runs what stands between ESC
+and BEL. So newlines and tabs are laid out here, and every other character without a picture of its own stands as its
+code point, `<U+001B>`. Joiners and variation selectors that only shape the grapheme they stand in stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .plain import UNSAFE
+
+NEW_LINE = "⏎"
+"""A newline in one line."""
+_TAB = "    "
+# Compiled at its first use, by `re.search`.
+_UNSEEN = (
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
+)
+"""A pattern for what Python calls printable and what has no ink: fillers, blanks that are letters, selectors."""
+_MARK = r"[^\x00-\u02ff]"
+"""A pattern for the blocks in which combining marks are."""
+
+
+def visible(text: str) -> str:
+    """Lay out newlines and tabs, and put its code point for each other character that cannot be seen."""
+    return _laid_out(text, "\n", _TAB)
+
+
+def visible_name(text: str) -> str:
+    """Do so for a path or a name, in which newlines, tabs, and blanks at either end are named as well."""
+    inner = text.strip(" ")
+    before, _, after = text.partition(inner) if inner else (text, "", "")
+    shown = _laid_out(inner, _code("\n"), _code("\t"))
+    return f"{_code(' ') * len(before)}{shown}{_code(' ') * len(after)}"
+
+
+def visible_line(text: str, limit: int | None = None) -> str:
+    """Do so in one line; with a limit, cut it to that many characters, which say about how many are missing."""
+    text = text.strip("\n")
+    beyond = 0 if limit is None else max(0, len(text) - limit)
+    line = _laid_out(text[:limit] if beyond else text, f" {NEW_LINE} ", _TAB)
+    return line if limit is None else _cut(line, limit, beyond)
+
+
+def _cut(line: str, limit: int, beyond: int) -> str:
+    """Cut a line, behind which there are more characters, and say how many are missing: `… (+1,234)`."""
+    if len(line) <= limit and not beyond:
+        return line
+    room = max(0, limit - len(f"… (+{len(line) + beyond:,})"))
+    return f"{line[:room]}… (+{len(line) - room + beyond:,})"
+
+
+def is_hiding(text: str, *, is_file: bool = False) -> bool:
+    """Whether a text has a character that only `visible` shows; in files (`is_file`) CR LF is a newline as well."""
+    lines = (text.replace("\r\n", "\n") if is_file else text).split("\n")
+    return any(not _is_seen(line) and any(_hidden(line, "\t")) for line in lines)
+
+
+def is_hiding_name(text: str) -> bool:
+    """Whether a path or a name has one; there newlines and tabs are."""
+    return not _is_seen(text) and any(_hidden(text, ""))
+
+
+def escaped_json(document: str) -> str:
+    """Return JSON in which every character that a terminal must not get, or nobody would see, is an escape."""
+    document = re.sub(UNSAFE, lambda found: _escape(ord(found[0])), document)
+    if is_hiding(document):
+        document = re.sub(r"[^\x00-\x7f]", lambda found: _escape_hidden(found[0]), document)
+    return document
+
+
+def _escape_hidden(sign: str) -> str:
+    return _escape(ord(sign)) if is_hiding(sign) else sign
+
+
+def _escape(code: int) -> str:
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\u{0xD800 + (code - 0x10000 >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
+
+
+def _laid_out(text: str, newline: str, tab: str) -> str:
+    if _is_seen(text):
+        return text
+    return newline.join(line if _is_seen(line) else _line(line, tab) for line in text.split("\n"))
+
+
+def _is_seen(text: str) -> bool:
+    """Tell at a glance that a text has nothing to be named."""
+    return text.isprintable() and (text.isascii() or not (re.search(_UNSEEN, text) or _has_stray_mark(text)))
+
+
+def _has_stray_mark(text: str) -> bool:
+    found = re.search(_MARK, text)
+    if found is None:
+        return False
+    from .graphemes import is_stray_mark  # most texts are of Latin letters
+
+    return any(is_stray_mark(text, at) for at in range(found.start(), len(text)))
+
+
+def _line(line: str, tab: str) -> str:
+    hidden = zip(line, _hidden(line, "\t"), strict=True)
+    return "".join(tab if sign == "\t" else _code(sign) if is_hidden else sign for sign, is_hidden in hidden)
+
+
+def _hidden(line: str, laid_out: str) -> list[bool]:
+    """Tell of each character whether it cannot be seen."""
+    from .graphemes import is_stray_mark, shapes
+
+    return [
+        sign not in laid_out
+        and not (sign.isprintable() and re.match(_UNSEEN, sign) is None and not is_stray_mark(line, at))
+        and not shapes(line, at)
+        for at, sign in enumerate(line)
+    ]
+
+
+def _code(sign: str) -> str:
+    return f"<U+{ord(sign):04X}>"
