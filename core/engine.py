@@ -368,18 +368,18 @@ class Engine:
 
         return interrupt(self.project, self._standing(run_id), self._name)
 
-    def reply(self, run_id: str, request_id: str, verdict: Verdict, text: str = "") -> Sent:
+    def reply(self, run_id: str, request_id: str, verdict: Verdict, text: str = "", read: str = "") -> Sent:
         """Reply to what the child of a run asks, by the id of the request; empty for the only one.
 
-        `text` is the answer, or the word that goes with a denial. Raises SubdeckError as `send` does, and for what does
-        not fit the request.
+        `text` is the answer, or the word that goes with a denial; `read` the hash of what was read. Raises SubdeckError
+        as `send` does, and for what does not fit the request.
         """
         from .project.talk import reply
 
         if paths.is_child():
             what, hint = "a child agent answers nothing that children ask", "leave that to the operator"
             raise SubdeckError(what, where=run_id, hint=hint)
-        return reply(self.project, self._standing(run_id), request_id, verdict, text, by=self._name)
+        return reply(self.project, self._standing(run_id), request_id, verdict, text, by=self._name, read=read)
 
     def take_over(self, run_id: str) -> tuple[str, ...]:
         """Return the command that lets a person go on with a run in the agent's own program, to be run in a terminal.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..run.events import CONTENT_LIMIT, CUT, ToolCall
-from ..text.plain import one_line
+from ..run.events import CONTENT_LIMIT, CUT
+from ..text.visible import visible_name
 from .json_lines import count, items, mapping, string
 
 _EFFORT = 40_000
@@ -32,19 +32,19 @@ def diff_of_claude(response: dict[str, Any]) -> str:
 
 
 def diff_of_texts(edits: list[dict[str, str]]) -> str:
-    """Return the diff of old and new texts, each with its path; where in their files they are nobody says."""
-    from ..run.edits import diff_of  # a wrapper needs it for agents that do not say what they call their tools with
+    """Return the whole diff of old and new texts, each with its path; where in their files they are nobody says."""
+    from ..run.edits import exact_diff  # a wrapper needs it for agents that do not say what they call their tools with
 
     written: list[str] = []
     for edit in edits:
         if path := edit.get("path"):
-            written.append(f"+++ {one_line(path)}")
+            written.append(f"+++ {visible_name(path)}")
         hunk: list[str] = []
-        for line in (*diff_of(ToolCall(tool_call_id="", tool_name="edit", args={**edit, "path": ""}), _EFFORT), None):
+        for line in (*exact_diff(edit, _EFFORT), None):
             if line is not None and line.sign:
                 hunk.append(f"{line.sign}{line.text}")
             elif hunk:
                 old, new = (sum(shown[0] in (sign, " ") for shown in hunk) for sign in "-+")
                 written += (f"@@ -0,{old} +0,{new} @@", *hunk)
                 hunk = []
-    return kept_diff("\n".join(written))
+    return "\n".join(written)

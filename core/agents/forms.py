@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..run.events import CONTENT_LIMIT, Field
-from ..text.plain import one_line
+from ..run.events import Field
 from .json_lines import decode, items, mapping, string
 
 _MOST = 100
 """Fields of a form, and choices of a field, that are kept."""
-_TITLE = 200
 
 
 def filled_in(text: str, fields: Sequence[Field]) -> dict[str, str]:
@@ -57,8 +55,8 @@ def content_of(text: str, schema: dict[str, Any]) -> dict[str, object]:
 def _field(name: str, schema: dict[str, Any], required: bool) -> Field:
     return Field(
         name=name,
-        title=one_line(string(schema.get("title")), _TITLE),
-        text=string(schema.get("description"))[:CONTENT_LIMIT],
+        title=string(schema.get("title")),
+        text=string(schema.get("description")),
         choices=("true", "false") if schema.get("type") == "boolean" else _choices(schema),
         required=required,
     )

@@ -6,7 +6,7 @@ import re
 from typing import Any, cast
 
 from ..run.model import LARGEST
-from ..text.decoding import UNDECODABLE, decoder
+from ..text.decoding import UNDECODABLE, decoder, encode_shown
 
 _ERROR_BODY = r"[{\[]"
 _DEEPEST = 100
@@ -58,6 +58,17 @@ def mapping(value: object) -> dict[str, Any]:
 
 def items(value: object) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def shown_json(value: object) -> str:
+    """Write arguments as JSON for somebody who decides on them: control characters as they are, not as escapes."""
+    return re.sub(r"\\(?:u(00[01][0-9a-f])|([bfr])|.)", _unescaped_control, encode_shown(value))
+
+
+def _unescaped_control(escape: re.Match[str]) -> str:
+    if escape[1]:
+        return chr(int(escape[1], 16))
+    return {"b": "\b", "f": "\f", "r": "\r"}[escape[2]] if escape[2] else escape[0]
 
 
 def string(value: object) -> str:

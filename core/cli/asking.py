@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ..run.deciding import request_hash
 from ..run.describe import INTERRUPTED
 from ..run.events import Request
 from ..run.model import RequestKind
 from ..run.requests import request_line, run_rule_line
 from ..run.snapshot import RunSnapshot
+from ..text.plain import one_line
 
 
 class Asking:
@@ -37,12 +39,20 @@ def asks_line(run: RunSnapshot, request: Request) -> str:
     return f"{run.meta.short_id} waits for an answer: {request_line(request, cwd=run.meta.cwd)}"
 
 
+def reply_command(run: RunSnapshot, request: Request) -> str:
+    """Return the beginning of the command that answers this request, and no other that might take its place."""
+    read = request_hash(run.run_id, request)
+    return f"subdeck reply {run.meta.short_id} --request {one_line(request.id, 40)} --hash {read}"
+
+
 def how_to_reply(run: RunSnapshot, request: Request) -> str:
-    """Return `subdeck reply 4ae0bd q1 allow|deny answers; --run allows it for the rest of this run`."""
-    command = f"subdeck reply {run.meta.short_id} {request.id}"
+    """Return `subdeck reply 4ae0bd --request q1 --hash … allow|deny answers; --run also allows …`."""
+    command = reply_command(run, request)
     match request.kind:
         case RequestKind.PERMISSION:
             rule = run_rule_line(request)
+            if request.missing:
+                return f"{command} deny answers"
             more = f"; --run also allows {rule} for the rest of this run" if rule else ""
             return f"{command} allow|deny answers{more}"
         case RequestKind.CHOICE | RequestKind.QUESTION if request.choices:

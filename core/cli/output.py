@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ..errors import FollowingFailed, NotNoted, SubdeckError, explained
 from ..text.plain import one_line, plain
-from ..text.visible import escaped_json
 
 if TYPE_CHECKING:
     from ..run.changes import CheckResult
@@ -229,6 +228,8 @@ def writing(name: str) -> Generator[None]:
 
 def _json(content: Any) -> str:
     import msgspec  # 30 ms that help does not need
+
+    from ..text.visible import escaped_json
 
     try:
         encoded = msgspec.json.encode(content).decode()

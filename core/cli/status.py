@@ -173,7 +173,7 @@ def _run_document(engine: Engine, run: RunSnapshot, changes: Changes | None) -> 
         "durationMs": end and end.duration_ms,
         "lastEventAt": run.last_event_at,
         "waiting": run.is_waiting,
-        "requests": [request_fields(request) for request in run.requests],
+        "requests": [request_fields(request, run.run_id, run.meta.cwd) for request in run.requests],
         "interrupted": run.is_interrupted,
         "takenOver": run.is_taken_over,
         "canTalk": run.can_talk,

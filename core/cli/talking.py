@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -11,17 +12,30 @@ import click
 from ..engine import Engine
 from ..errors import SubdeckError, UnknownRun, UsageError
 from ..project.talk import Outcome, Sent, open_request
+from ..run.deciding import request_hash
 from ..run.describe import clock, moment
 from ..run.events import Request
 from ..run.model import MOST_SECONDS, MessageState, RequestKind, Verdict
 from ..run.requests import place_in_worktree, request_fields, request_line, request_text
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
-from .asking import how_to_reply
+from ..text.visible import visible_name
+from .asking import how_to_reply, reply_command
 from .options import Number, json_option, runs_argument
-from .output import NOTHING_STARTED, TIMED_OUT, document, error_fields, note, say, say_lines, show_error, terminal_width
+from .output import (
+    NOTHING_STARTED,
+    TIMED_OUT,
+    document,
+    error_fields,
+    is_terminal,
+    note,
+    say,
+    say_lines,
+    show_error,
+    terminal_width,
+)
 from .stdio import read_stdin
-from .table import Column, table
+from .table import GAP, Column, table
 
 REFUSED, LATE = 1, 3
 """Exit codes, beside 0 for what was delivered."""
@@ -29,7 +43,9 @@ REFUSED, LATE = 1, 3
 REPLY_TIMEOUT = 10.0
 """Seconds until a reply is not waited for any more; a wrapper takes it in some milliseconds."""
 
-COLUMNS = (Column(6), Column(8), Column(20, least=8), Column(160, least=20), Column(9, right=True))
+AROUND = (Column(6), Column(8), Column(20, least=8), Column(9, right=True))
+REQUEST = Column(160, least=20)
+"""The column between them, as wide as there is room: what is cut there says how much is missing."""
 
 ALLOW, DENY = "allow", "deny"
 
@@ -88,7 +104,7 @@ def interrupt(refs: tuple[str, ...], wait: bool, timeout: float | None, as_json:
 def requests(refs: tuple[str, ...], as_json: bool) -> None:
     """List what children ask and wait for, the oldest first. For the runs that are named, show exactly what is asked.
 
-    With --json, one document: {"requests": [{"runId", "id", "kind", "title", "command", …}]}.
+    With --json, one document: {"requests": [{"runId", "id", "hash", "kind", "title", "command", "display", …}]}.
     """
     engine = Engine.open()
     run_ids = engine.find(refs)
@@ -101,41 +117,59 @@ def requests(refs: tuple[str, ...], as_json: bool) -> None:
     elif refs:
         say("\n\n".join(_block(run, request) for run, request in asked))
     else:
-        rows = [
-            (run.meta.short_id, request.id, run.meta.title, request_line(request, cwd=run.meta.cwd), _waits(request))
-            for run, request in asked
-        ]
-        say_lines(table(COLUMNS, rows, terminal_width()))
+        around = [(run.meta.short_id, request.id, run.meta.title, _waits(request)) for run, request in asked]
+        taken = sum(min(column.most, max(len(cells[at]) for cells in around)) for at, column in enumerate(AROUND))
+        room = min(REQUEST.most, max(REQUEST.least, terminal_width() - taken - len(GAP) * len(AROUND)))
+        lines = [request_line(request, room, run.meta.cwd) for run, request in asked]
+        rows = [(*cells[:3], line, cells[3]) for cells, line in zip(around, lines, strict=True)]
+        say_lines(table((*AROUND[:3], REQUEST, AROUND[3]), rows, terminal_width()))
         say("\nsubdeck requests RUN shows exactly what is asked; subdeck reply RUN allow, deny or a text answers it")
 
 
 @click.command("reply")
 @click.argument("words", metavar="RUN [REQUEST] allow|deny|TEXT", nargs=-1)
 @click.option("--run", "for_run", is_flag=True, help="With allow: also allow what is like it for the rest of this run.")
+@click.option("--request", "asked", metavar="REQUEST", default="", help="Reply to this request (q1, q2, …).")
+@click.option(
+    "--hash", "read", metavar="HASH", default="", help="Refuse the reply if the request has another hash than this one."
+)
 @click.option("--word", metavar="TEXT", default="", help="With deny: what to tell the child.")
 @click.option(
     "--timeout", metavar="S", type=Number(MOST_SECONDS), default=REPLY_TIMEOUT, help="Give up waiting after S seconds."
 )
 @json_option
-def reply(words: tuple[str, ...], for_run: bool, word: str, timeout: float, as_json: bool) -> int:
+def reply(
+    words: tuple[str, ...], for_run: bool, asked: str, read: str, word: str, timeout: float, as_json: bool
+) -> int:
     """Reply to what the child of a run asks, and say whether the reply counted.
 
-    REQUEST (q1, q2, …) can be left out where only one thing is asked. Leave is given with allow and refused with deny;
-    any other question is answered with a text ("-" reads stdin), a choice also with its number, a form with a JSON
-    object or lines as NAME: VALUE; deny leaves it without an answer. Where several people answer, the first reply
-    counts: the exit code is 1 for one that was refused, 3 for one that came too late, 124 if the run took no notice of
-    it in time.
+    REQUEST (q1, q2, …) can be left out if only one thing is asked. Before allow, or the number of a choice, the
+    request is then shown for confirmation; without a terminal the reply is refused, with the exact command.
+
+    subdeck requests RUN prints that command: its --hash binds the reply to the request that you have read.
+
+    Leave is given with allow and refused with deny; any other question is answered with a text ("-" reads stdin), a
+    choice also with its number, a form with a JSON object or lines as NAME: VALUE; deny leaves it without an answer.
+    Where several people answer, the first reply counts: the exit code is 1 for one that was refused, 3 for one that
+    came too late, 124 if the run took no notice of it in time.
     """
     ref, request_id, said = _reply_words(words)
+    if asked and request_id:
+        raise UsageError("REQUEST is given twice", where="--request", hint="leave one of them out")
+    request_id = request_id or asked
     engine = Engine.open()
     (run_id,) = engine.find((ref,))
     (run,) = engine.snapshots((run_id,)) or (None,)
     request = open_request(run, request_id) if run is not None and run.requests else None
     verdict, text = _verdict(request, said, for_run=for_run, word=word)
+    if run and request and not request_id and _needs_request(request, said):
+        _confirm(run, request, said, for_run=for_run, as_json=as_json)
+    if request and not read:
+        read = request_hash(run_id, request)
     name = f"{run_id[-6:]} {request.id if request else request_id}".rstrip()
 
     def tell(run_id: str) -> Sent:
-        return engine.reply(run_id, request.id if request else request_id, verdict, text)
+        return engine.reply(run_id, request.id if request else request_id, verdict, text, read)
 
     return _tell(engine, (run_id,), tell, True, timeout, done=f"{name} {_DONE[verdict]}", as_json=as_json)
 
@@ -178,6 +212,28 @@ def _verdict(request: Request | None, said: str, *, for_run: bool, word: str) ->
     if said == DENY:
         return Verdict.DENY, word
     return Verdict.REPLY, read_stdin("reply") if said == "-" else said
+
+
+def _needs_request(request: Request, said: str) -> bool:
+    """Whether a reply means nothing without the request that it answers: leave, or the number of a choice."""
+    return (said == ALLOW and request.kind is RequestKind.PERMISSION) or (
+        bool(request.choices) and said not in request.choices and said.strip().isdecimal()
+    )
+
+
+def _confirm(run: RunSnapshot, request: Request, said: str, *, for_run: bool, as_json: bool) -> None:
+    """Show a request and ask whether it is the one that is meant. Raises UsageError without a terminal."""
+    if as_json or not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+        words = f"{'--run ' if for_run else ''}{said.strip()}"
+        raise UsageError(
+            "the reply does not name the request that it answers",
+            where=f"{run.meta.short_id} {request.id}",
+            hint=f"read it with subdeck requests {run.meta.short_id}, then {reply_command(run, request)} {words}",
+        )
+    say(_block(run, request))
+    question = "Allow it in this run?" if for_run else "Allow it?" if said == ALLOW else f"Reply {said.strip()}?"
+    if not click.confirm(question, default=False):
+        raise UsageError("not confirmed: nothing was sent", where=f"{run.meta.short_id} {request.id}")
 
 
 def _tell(
@@ -259,13 +315,13 @@ def _fields(run: RunSnapshot, request: Request) -> dict[str, Any]:
         "runId": run.run_id,
         "preset": run.meta.preset,
         "description": run.meta.description,
-        **request_fields(request),
+        **request_fields(request, run.run_id, run.meta.cwd),
     }
 
 
 def _block(run: RunSnapshot, request: Request) -> str:
     head = f"{run.meta.short_id} {request.id}  {one_line(run.meta.title, 80)}, {_waits(request)}"
-    place = place_in_worktree(request, run.meta.cwd) or one_line(run.meta.cwd)
+    place = place_in_worktree(request, run.meta.cwd) or visible_name(run.meta.cwd)
     cwd = "" if request.cwd or not (request.command or request.paths) else f"\n  in {place}"
     return f"{head}\n{request_text(request, run.meta.cwd)}{cwd}\n{how_to_reply(run, request)}{_denied(run, request)}"
 

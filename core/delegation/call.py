@@ -15,9 +15,11 @@ from ..project.follower import Stop
 from ..project.registry import count
 from ..project.session import BG_RUN, launch_data
 from ..project.talk import Outcome
+from ..run.deciding import is_marked, kept_request
 from ..run.describe import activity, background_counts
+from ..run.events import Request
 from ..run.model import MessageState, RunStatus
-from ..run.requests import request_line
+from ..run.requests import request_line, request_text
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 from .arguments import background_arguments, send_arguments, status_arguments
@@ -56,7 +58,9 @@ INTERRUPT_TIMEOUT_S = 10.0
 DELIVERY_TIMEOUT_S = 2.0
 """Seconds that a call waits for a message to be delivered; it is under way all the same."""
 ASKS_LENGTH = 400
-"""Characters of what a child asks."""
+"""Characters of what a child asks, in a line."""
+ASKED_LENGTH = 2000
+"""Characters of what it asks exactly."""
 
 
 def call_tool(
@@ -239,11 +243,31 @@ def _to_the_second(iso: str) -> str:
 def _status_row(engine: Engine, run: RunSnapshot, limit: int | None) -> dict[str, Any]:
     row = {**_row(engine, run), "activity": activity(run)}
     if run.is_waiting:
-        row["requests"] = [
-            {"id": request.id, "kind": request.kind, "asks": request_line(request, ASKS_LENGTH, run.meta.cwd)}
-            for request in run.requests
-        ]
+        row["requests"] = [_asked(request, run.meta.cwd) for request in run.requests]
     return row | end_fields(run, engine.result(run.run_id), limit=limit) if run.has_ended else row
+
+
+def _asked(request: Request, cwd: str) -> dict[str, Any]:
+    """Return what a child asks: in a line, exactly, and as it is shown; `missing` counts what is longer than fits."""
+    kept = kept_request(request, ASKED_LENGTH)
+    exact = {
+        "toolName": kept.tool_name,
+        "command": kept.command,
+        "paths": list(kept.paths),
+        "directory": kept.cwd,
+        "text": kept.text,
+        "diff": kept.diff,
+        "choices": list(kept.choices),
+        "missing": kept.missing,
+        "marked": is_marked(request),
+    }
+    return {
+        "id": request.id,
+        "kind": request.kind,
+        "asks": request_line(request, ASKS_LENGTH, cwd),
+        "display": request_text(kept, cwd),
+        **{name: value for name, value in exact.items() if value},
+    }
 
 
 def _row(engine: Engine, run: RunSnapshot) -> dict[str, Any]:

@@ -34,15 +34,17 @@ FILES = 20
 """Changed files that are named."""
 PLACES = frozenset({"root", "runDir", "artifacts", "cwd"})
 """Fields with paths, which only lead somewhere as they are."""
+EXACT = PLACES | {"requests"}
+"""Fields that are left as they are; requests have beside their exact texts a `display`."""
 
 
 def harmless(value: Any) -> Any:
-    """Return built-in values with every text but a path without control sequences: a parent shows what it gets."""
+    """Return built-in values with every text but those of `EXACT` without control sequences: a parent shows them."""
     if isinstance(value, str):
         return disarmed(value)
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
-        return {name: item if name in PLACES else harmless(item) for name, item in fields.items()}
+        return {name: item if name in EXACT else harmless(item) for name, item in fields.items()}
     if isinstance(value, list | tuple):
         return [harmless(item) for item in cast("Sequence[Any]", value)]
     return value

@@ -296,7 +296,16 @@ _LIVE: Schema = {
     "activity": _TEXT,
     "requests": {
         "type": "array",
-        "items": {"type": "object", "properties": dict.fromkeys(("id", "kind", "asks"), _TEXT)},
+        "items": {
+            "type": "object",
+            "properties": {
+                **dict.fromkeys(("id", "kind", "asks", "display"), _TEXT),
+                **dict.fromkeys(("toolName", "command", "directory", "text", "diff"), _TEXT),
+                **{name: {"type": "array", "items": _TEXT} for name in ("paths", "choices")},
+                "missing": _NUMBER,
+                "marked": {"type": "boolean"},
+            },
+        },
     },
 }
 _STATUS_ROW: Schema = {**_RUN, **_FACTS, **_ARTIFACTS, **_LIVE, **_END}

@@ -225,7 +225,7 @@ def notification(method: str, params: Mapping[str, Any] | None = None) -> Fields
 def encode(frame: Fields | list[Fields]) -> bytes:
     """Write a message as one line; what a client that logs it should not show raw is written as an escape."""
     try:
-        return escaped_json(msgspec.json.encode(frame).decode()).encode() + b"\n"
+        return escaped_json(msgspec.json.encode(frame).decode("utf-8", "replace")).encode() + b"\n"
     except UnicodeEncodeError:  # of a path that is no UTF-8; as an escape it would be no JSON to many clients
         import json
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from .. import paths
 from ..agents.forms import filled_in
 from ..errors import RunBusy, SubdeckError, UnknownRun, UsageError
+from ..run.deciding import missing_words, request_hash
 from ..run.events import Decision, Event, EventTail, Interrupted, Message, Request
 from ..run.inbox import LONGEST_TEXT, EntryKind, InboxClosed, put
 from ..run.model import MessageState, RequestKind, Verdict, newer_schema
@@ -75,13 +76,30 @@ def interrupt(project: paths.Project, run: RunSnapshot, by: str) -> Sent:
 
 
 def reply(
-    project: paths.Project, run: RunSnapshot, request_id: str, verdict: Verdict, text: str = "", *, by: str
+    project: paths.Project,
+    run: RunSnapshot,
+    request_id: str,
+    verdict: Verdict,
+    text: str = "",
+    *,
+    by: str,
+    read: str = "",
 ) -> Sent:
-    """Reply to what the child asks. Raises SubdeckError where it does not, or asks for something else."""
+    """Reply to what the child asks. Raises SubdeckError where it does not, or asks for something else.
+
+    `read` is the hash of the request that was read; without it, it is taken to be the one that is open.
+    """
     _check_listens(project, run)
     request = open_request(run, request_id)
+    current = request_hash(run.run_id, request)
+    if read not in ("", current):
+        what = (
+            f"{request.id} of run {run.meta.short_id} has another hash than {one_line(read, 40)}: it is another request"
+        )
+        hint = f"nothing was sent; subdeck requests {run.meta.short_id} shows it"
+        raise UsageError(what, where=run.run_id, hint=hint, brief_hint="read it again")
     text = _fitting(run, request, verdict, _writable(text))
-    return _put(project, run, EntryKind.REPLY, text=text, request=request.id, verdict=verdict, by=by)
+    return _put(project, run, EntryKind.REPLY, text=text, request=request.id, verdict=verdict, by=by, read=current)
 
 
 def open_request(run: RunSnapshot, request_id: str = "") -> Request:
@@ -132,6 +150,8 @@ def _fitting(run: RunSnapshot, request: Request, verdict: Verdict, text: str) ->
 def _leave(request: Request, verdict: Verdict) -> str:
     if verdict is Verdict.ALLOW_RUN and not request.run_rule:
         raise _Misfit("this cannot be allowed for the whole run", "allow it once, or deny it")
+    if request.missing and verdict is not Verdict.REPLY:
+        raise _Misfit(missing_words(request), "deny it, with a reason")
     if verdict is Verdict.REPLY:
         raise _Misfit("it asks for leave, not for a text", "say allow or deny; a word can go with deny")
     return ""
@@ -233,11 +253,12 @@ def _put(
     text: str = "",
     request: str = "",
     verdict: Verdict | None = None,
+    read: str = "",
 ) -> Sent:
     run_dir = project.run_dir(run.run_id)
     read_from = _size(os.path.join(run_dir, paths.EVENTS))
     try:
-        entry = put(run_dir, kind, by=by, text=text, request=request, verdict=verdict)
+        entry = put(run_dir, kind, by=by, text=text, request=request, verdict=verdict, read=read)
     except InboxClosed:
         raise RunBusy(
             f"run {run.meta.short_id} has just ended: that was too late", where=run.run_id, hint=_goes_on(run)

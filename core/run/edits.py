@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 from ..text.plain import one_line, plain
+from ..text.visible import visible, visible_line
 from .events import Event, ToolCall, ToolResult, line_prefix
 
 CONTEXT = 3
@@ -102,12 +103,30 @@ def diff_of(event: Event, most: int = EFFORT) -> list[DiffLine]:
     """Return what an event says was changed in files, comparing at most so many pairs of lines; nothing where it tells
     of no edit.
     """
+    return [_cleaned(line) for line in _diff(event, most)]
+
+
+def diff_to_decide(diff: str) -> list[DiffLine]:
+    """Return all lines of the diff that a person decides on, each character of them visible."""
+    return [
+        line._replace(text=visible(line.text) if line.sign else visible_line(line.text))
+        for line in (_parsed(diff, is_whole=True) if diff else ())
+    ]
+
+
+def exact_diff(edit: dict[str, str], most: int) -> list[DiffLine]:
+    """Return the diff of the old and new text of an edit, each character as it is, whatever the texts look like."""
+    change = next(_replaced("", edit), _Change([], []))
+    return list(_compared(change, exact=_between(change).effort <= most))
+
+
+def _diff(event: Event, most: int) -> list[DiffLine]:
     lines: list[DiffLine] = []
     left, path = most, ""
     for change in _changes(event):
         if change.path and change.path != path:
             path = change.path
-            lines.append(DiffLine(one_line(path)))
+            lines.append(DiffLine(path))
         elif lines:
             lines.append(DiffLine(GAP))
         if change.lines:
@@ -177,7 +196,7 @@ def _codex_change(change: dict[str, Any]) -> Iterator[_Change]:
     if not path or not isinstance(kind, str):
         return
     if not isinstance(diff, str):
-        yield _Change([], [], path, lines=(DiffLine(one_line(f"({kind})", 60)),))
+        yield _Change([], [], path, lines=(DiffLine(f"({kind})"),))
     elif kind == "add":
         yield _Change([], _lines(diff), path, begins=1)
     elif kind == "delete":
@@ -204,10 +223,11 @@ def _patched(patch: str) -> Iterator[_Change]:
             lines.append(_signed(line))
 
 
-def _parsed(diff: str) -> list[DiffLine]:
+def _parsed(diff: str, *, is_whole: bool = False) -> list[DiffLine]:
     """Read a unified diff of one file or several, or one in the form of pi before 1.0.
 
-    In a unified diff nothing but the counts of a hunk tells a removed `-- x` from the name of the next file.
+    In a unified diff nothing but the counts of a hunk tells a removed `-- x` from the name of the next file. What
+    stands between the hunks and is no name of a file is left out, unless `is_whole`.
     """
     lines = diff.rstrip("\n").split("\n")
     if not any(line.startswith("@@") for line in lines):
@@ -215,16 +235,16 @@ def _parsed(diff: str) -> list[DiffLine]:
     read: list[DiffLine] = []
     hunk: _Hunk | None = None
     removed_from = ""
-    for line in lines:
+    for at, line in enumerate(lines):
         if hunk is None or hunk.is_over:
             if line.startswith("@@"):
                 hunk = _Hunk(line)
                 read += [DiffLine(GAP)] if read and read[-1].sign else []
-            elif line.startswith("--- "):
+            elif line.startswith("--- ") and not (is_whole and not "".join(lines[at + 1 : at + 2]).startswith("+++ ")):
                 removed_from = line[4:]
             elif line.startswith("+++ "):
-                read.append(DiffLine(one_line(_file_of(removed_from, line[4:]))))
-            elif line.startswith("\\"):
+                read.append(DiffLine(_file_of(removed_from, line[4:])))
+            elif line.startswith("\\") or is_whole:
                 read.append(_signed(line))
         elif hunk.is_open and line.startswith("@@"):
             hunk = _Hunk(line)
@@ -267,16 +287,20 @@ class _Hunk:
         return line._replace(number=number or None)
 
 
+def _cleaned(line: DiffLine) -> DiffLine:
+    return line._replace(text=plain(line.text) if line.sign else one_line(line.text))
+
+
 def _signed(line: str) -> DiffLine:
     if line.startswith("\\"):
-        return DiffLine(one_line(line.lstrip("\\ "), 60))
+        return DiffLine(line.lstrip("\\ "))
     sign = line[:1]
-    return DiffLine(plain(line[1:]), sign) if sign in ("+", "-", " ") and sign else DiffLine(plain(line), " ")
+    return DiffLine(line[1:], sign) if sign in ("+", "-", " ") and sign else DiffLine(line, " ")
 
 
 def _numbered(line: str) -> DiffLine:
     if found := re.fullmatch(_NUMBERED, line):
-        return DiffLine(plain(found[3]), found[1], int(found[2]))
+        return DiffLine(found[3], found[1], int(found[2]))
     return DiffLine(GAP) if re.fullmatch(_SKIPPED, line) else _signed(line)
 
 
@@ -313,9 +337,9 @@ def _compared(change: _Change, *, exact: bool) -> Iterator[DiffLine]:
     yield from _unchanged(new[:before], 0, first, head=0, tail=CONTEXT)
     for (old_at, new_at, size), (next_old, next_new, next_size) in pairwise(blocks):
         for index in range(old_at + size, next_old):
-            yield DiffLine(plain(old[index]), "-", None if first is None else first + index)
+            yield DiffLine(old[index], "-", None if first is None else first + index)
         for index in range(new_at + size, next_new):
-            yield DiffLine(plain(new[index]), "+", None if first is None else first + index)
+            yield DiffLine(new[index], "+", None if first is None else first + index)
         if next_size:
             tail = 0 if next_old + next_size == len(old) else CONTEXT
             yield from _unchanged(new[next_new : next_new + next_size], next_new, first, head=CONTEXT, tail=tail)
@@ -335,7 +359,7 @@ def _unchanged(lines: list[str], begin: int, first: int | None, *, head: int, ta
     """Show so many unchanged lines after a change and before the next one, and leave out the others."""
 
     def shown(index: int) -> DiffLine:
-        return DiffLine(plain(lines[index]), " ", None if first is None else first + begin + index)
+        return DiffLine(lines[index], " ", None if first is None else first + begin + index)
 
     if len(lines) <= head + tail:
         head, tail = len(lines), 0

@@ -202,6 +202,10 @@ class Request(_Event, frozen=True, kw_only=True, tag="request"):
     """What `ALLOW_RUN` would allow from then on, as a rule; empty where that cannot be had."""
     usual: Verdict | None = None
     """What holds where no rule mentions it: ALLOW for what is asked because of rules alone. None: a person says."""
+    missing: int = 0
+    """Characters of it that are not kept; then it cannot be allowed."""
+    display: str = ""
+    """All of it as lines in which every character can be seen; only in the records of one that is marked."""
 
 
 class Decision(_Event, frozen=True, kw_only=True, tag="decision"):

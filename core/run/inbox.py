@@ -47,6 +47,8 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     request: str = ""
     """Of a reply: the id of what is replied to; empty for whatever is asked."""
     verdict: Verdict | None = None
+    hash: str = ""
+    """Of a reply: of the request that its sender has seen, by `request_hash`."""
 
 
 class EntryKind(StrEnum):
@@ -62,13 +64,27 @@ class InboxClosed(Exception):
 
 
 def put(
-    run_dir: str, kind: EntryKind, *, by: str, text: str = "", request: str = "", verdict: Verdict | None = None
+    run_dir: str,
+    kind: EntryKind,
+    *,
+    by: str,
+    text: str = "",
+    request: str = "",
+    verdict: Verdict | None = None,
+    read: str = "",
 ) -> Entry:
-    """Leave something for a run. Raises InboxClosed where nobody will take it, OSError where the disk refuses it, and
-    SubdeckError without a key.
+    """Leave something for a run; `read` is the hash of the request that is replied to. Raises InboxClosed where nobody
+    will take it, OSError where the disk refuses it, and SubdeckError without a key.
     """
     entry = Entry(
-        id=os.urandom(6).hex(), kind=kind, by=by, at=paths.now_iso(), text=text, request=request, verdict=verdict
+        id=os.urandom(6).hex(),
+        kind=kind,
+        by=by,
+        at=paths.now_iso(),
+        text=text,
+        request=request,
+        verdict=verdict,
+        hash=read,
     )
     _leave(run_dir, entry)
     return entry

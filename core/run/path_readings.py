@@ -15,6 +15,8 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
+from ..text.visible import is_hiding_name
+
 LONGEST_PATH = 4096
 """Bytes that a path can have, and characters of one that is looked at."""
 
@@ -71,7 +73,7 @@ def read_as(paths: Iterable[str], directory: str, *, is_certain: bool = True) ->
 
 def is_readable(path: str) -> bool:
     """Tell whether a path can be one of a file, and can be shown."""
-    return len(path) <= LONGEST_PATH and path.isprintable()
+    return len(path) <= LONGEST_PATH and not is_hiding_name(path)
 
 
 def home_of(path: str) -> str:

@@ -14,6 +14,8 @@ from msgspec import Struct
 
 from ..errors import UsageError
 from ..text.plain import one_line
+from ..text.visible import is_hiding_name
+from .deciding import is_marked
 from .events import CUT, Request
 from .model import Permissions, RequestKind, Verdict
 from .path_patterns import may_touch, surely_below
@@ -58,7 +60,7 @@ def parse_rule(text: str) -> Rule:
     """Read a rule. Raises UsageError that says what is wrong with it."""
     text = text.strip()
     found = _RULE.fullmatch(text)
-    if found is None or len(text) > LONGEST_RULE or not text.isprintable():
+    if found is None or len(text) > LONGEST_RULE or is_hiding_name(text):
         raise _wrong(
             text, "is no rule", "write a tool, and what it is called with: bash(git *), edit(src/**), mcp__github__*"
         )
@@ -137,7 +139,8 @@ class Policy:
         """Return what the rules say to a request, and which rule does: deny before ask before allow.
 
         None with a rule: it asks. None without one: no rule mentions it. A change of a protected file is asked about
-        by a rule of ours, if the user has none that names the file.
+        by a rule of ours, if the user has none that names the file. No rule allows a request with characters that
+        cannot be seen, or of which a part is missing.
         """
         if request.kind is not RequestKind.PERMISSION:
             return None, ""
@@ -145,13 +148,14 @@ class Policy:
             if self._may_match(rule, request):
                 return Verdict.DENY, rule.text
         guard = self._guard(request)
-        for rule in () if guard.why else self._of_run:
+        may_allow = not (is_marked(request) or request.missing)
+        for rule in self._of_run if may_allow and not guard.why else ():
             if self._matches(rule, request):
                 return Verdict.ALLOW, rule.text
         for rule in self._ask:
             if self._may_match(rule, request):
                 return None, rule.text
-        for rule in self._allow:
+        for rule in self._allow if may_allow else ():
             if self._matches(rule, request) and guard.lets(rule.pattern, self._cwd):
                 return Verdict.ALLOW, rule.text
         return None, guard.why
@@ -164,7 +168,7 @@ class Policy:
         """Return the rule by which a request and what is like it would be allowed: this command, files below the run's
         directory, or the tool. Empty where no rule would.
         """
-        if request.kind is not RequestKind.PERMISSION or not request.tool_name:
+        if request.kind is not RequestKind.PERMISSION or not request.tool_name or is_marked(request):
             return ""
         written = self._written_rule(request)
         try:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..paths import WORKS, WORKTREE, is_run_id
 from ..text.plain import one_line, plain
+from ..text.visible import visible, visible_line, visible_name
+from .deciding import is_marked, request_hash, warnings
 from .model import MessageState, Verdict
 
 if TYPE_CHECKING:
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 SUBJECT = 200
 """Characters of what a request or a decision is about."""
+TITLE = 80
+"""Characters of the title of a request in a line."""
 
 BY_RULE, BY_TIMEOUT, BY_AGENT = "rule", "timeout", "agent"
 """Who decided where nobody did: a rule of the run's permissions, the time, or the agent that took its request back."""
@@ -39,10 +43,10 @@ WORDS = (*_VERDICTS.values(), *_STATES.values(), "by the rule agent Interrupted 
 """All that is said here in words of ours."""
 
 
-def subject_of(request: Request, limit: int = SUBJECT, cwd: str = "") -> str:
+def subject_of(request: Request, limit: int | None = SUBJECT, cwd: str = "") -> str:
     """Return what a request is about, in a line; its paths as `shown_path` does."""
     paths = ", ".join(shown_path(path, cwd) for path in request.paths)
-    return one_line(request.command or paths or request.text or request.title, limit)
+    return visible_line(request.command or paths or request.text or request.title, limit)
 
 
 def shown_path(path: str, cwd: str) -> str:
@@ -51,10 +55,10 @@ def shown_path(path: str, cwd: str) -> str:
     Any other path stays as it is, so that nothing outside can pass for a file of the run.
     """
     if len(cwd) < 2 or not os.path.isabs(path) or os.path.normpath(path) != path:
-        return one_line(path)
+        return visible_name(path)
     bases = filter(None, (cwd.rstrip("/"), worktree_around(cwd)))
     is_inside = any(f"{path}/".startswith(f"{base}/") for base in bases)
-    return one_line(os.path.relpath(path, cwd) if is_inside else path)
+    return visible_name(os.path.relpath(path, cwd) if is_inside else path)
 
 
 def place_in_worktree(request: Request, cwd: str) -> str:
@@ -63,7 +67,7 @@ def place_in_worktree(request: Request, cwd: str) -> str:
     if not tree or not f"{where}/".startswith(f"{tree}/"):
         return ""
     inside = os.path.relpath(where, tree)
-    return "its worktree" if inside == "." else f"{one_line(inside)} in its worktree"
+    return "its worktree" if inside == "." else f"{visible_name(inside)} in its worktree"
 
 
 def worktree_around(cwd: str) -> str:
@@ -76,28 +80,41 @@ def worktree_around(cwd: str) -> str:
 
 
 def request_line(request: Request, limit: int = SUBJECT, cwd: str = "") -> str:
-    """Return `wants to run a command: rm -rf build`."""
-    title, subject = one_line(request.title, 80), subject_of(request, limit, cwd)
-    return title if subject in ("", title) else one_line(f"{title}: {subject}", limit)
+    """Return `wants to run a command: rm -rf build`; one that is marked begins with `!`."""
+    mark = "! " if is_marked(request) else ""
+    title = visible_line(request.title, TITLE)
+    head = f"{mark}{title}: "
+    subject = subject_of(request, max(1, limit - len(head)), cwd)
+    return mark + title if subject in ("", title) else head + subject
 
 
 def run_rule_line(request: Request) -> str:
     """Return the rule that would hold for the rest of the run, and which files it adds; empty if there is none."""
-    rule = one_line(request.run_rule, SUBJECT)
+    rule = visible_line(request.run_rule)
     if not rule.endswith("(**)"):
         return rule
     kept = ", except protected ones" if rule.startswith("edit") else ""
     return f"{rule} (every file below the run's directory{kept})"
 
 
-def request_fields(request: Request) -> dict[str, Any]:
-    """Return everything about a request in the form of JSON; what it does not say is empty."""
+def request_fields(request: Request, run_id: str, cwd: str) -> dict[str, Any]:
+    """Return everything about a request of a run in the form of JSON; what it does not say is empty.
+
+    Its texts are exact; `display` has them as they are shown.
+    """
     fields = {
         name: getattr(request, field)
         for field, name in zip(request.__struct_fields__, request.__struct_encode_fields__, strict=True)
         if field not in ("seq", "ts", "fields", "usual")
     }
-    return {**fields, "fields": [_field_fields(field) for field in request.fields], "at": request.ts}
+    return {
+        **fields,
+        "fields": [_field_fields(field) for field in request.fields],
+        "at": request.ts,
+        "marked": is_marked(request),
+        "display": request_text(request, cwd),
+        "hash": request_hash(run_id, request),
+    }
 
 
 def _field_fields(field: Field) -> dict[str, Any]:
@@ -113,19 +130,21 @@ def request_text(request: Request, cwd: str = "") -> str:
 
 
 def _lines(request: Request, cwd: str) -> Iterator[str]:
-    yield one_line(request.title, SUBJECT) or "asks"
+    yield visible_line(request.title) or "asks"
+    for warning in warnings(request):
+        yield f"  ! {warning}"
     if request.command:
         yield from _indented(request.command)
     for path in request.paths:
         yield f"  {shown_path(path, cwd)}"
     if request.cwd:
-        yield f"  in {place_in_worktree(request, cwd) or one_line(request.cwd)}"
+        yield f"  in {place_in_worktree(request, cwd) or visible_name(request.cwd)}"
     if request.text.strip():
         yield from _indented(request.text)
     if request.diff:
         yield from _indented(request.diff)
     for number, choice in enumerate(request.choices, 1):
-        yield f"  {number} {one_line(choice)}"
+        yield f"  {number} {visible_name(choice)}"
     for field in request.fields:
         yield f"  {_field(field)}"
     if request.rule:
@@ -133,14 +152,14 @@ def _lines(request: Request, cwd: str) -> Iterator[str]:
 
 
 def _indented(text: str) -> Iterator[str]:
-    return (f"  {line}" for line in plain(text).strip("\n").split("\n"))
+    return (f"  {line}" for line in visible(text).strip("\n").split("\n"))
 
 
 def _field(field: Field) -> str:
     """Return `name*: what it is for (one / two)`."""
-    choices = f" ({' / '.join(one_line(choice) for choice in field.choices)})" if field.choices else ""
-    about = one_line(field.text) or one_line(field.title)
-    return f"{one_line(field.name)}{'*' if field.required else ''}: {about}{choices}".rstrip(": ")
+    choices = f" ({' / '.join(visible_name(choice) for choice in field.choices)})" if field.choices else ""
+    about = visible_line(field.text) or visible_line(field.title)
+    return f"{visible_name(field.name)}{'*' if field.required else ''}: {about}{choices}".rstrip(": ")
 
 
 def message_text(message: Message) -> str:

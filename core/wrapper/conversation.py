@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..agents.child import Listener
+from ..run.deciding import is_marked, kept_request, missing_words, request_hash
 from ..run.events import CONTENT_LIMIT, CUT, Decision, Event, Interrupted, Message, Request
 from ..run.inbox import BEGINNING, Entry, EntryKind, Inbox
 from ..run.model import MessageState, RequestKind, RunMeta, Undelivered, Verdict
-from ..run.requests import BY_AGENT, BY_RULE, BY_TIMEOUT, subject_of
+from ..run.requests import BY_AGENT, BY_RULE, BY_TIMEOUT, request_text, subject_of
 from ..system import files
 from ..text.plain import one_line
 from .records import Records
@@ -231,7 +232,7 @@ class Conversation:
             self.refuse(entry, "it says neither allow nor deny, and gives no reply")
         elif number not in self._open:
             self.refuse(entry, f"{number} is not open any more" if number else "nothing is asked")
-        elif fault := _fault(self._open[number][0], entry.verdict):
+        elif fault := self._fault(self._open[number][0], entry):
             self.refuse(entry, fault)
         else:
             run_rule = self._open[number][0].run_rule
@@ -278,7 +279,7 @@ class Conversation:
         self._take_back(request.id)
         policy = self._rules()
         verdict, rule = policy.decide(request)
-        if verdict is None and not rule and request.usual is not None:
+        if verdict is None and not rule and request.usual is not None and not is_marked(request):
             self._answer(request.id, request.usual)
             return
         if verdict is not None:
@@ -287,7 +288,11 @@ class Conversation:
             return
         self._requests += 1
         number = f"q{self._requests}"
-        held = replace(request, id=number, usual=None, rule=rule, run_rule=policy.run_rule(request))
+        held = kept_request(replace(request, id=number, usual=None, rule=rule, run_rule=policy.run_rule(request)))
+        if held.missing:
+            held = replace(held, run_rule="")
+        if is_marked(held):
+            held = replace(held, display=request_text(held))
         self._open[number] = (held, request.id, time.monotonic())
         self._records.event(held)
         if len(self._open) > MOST_OPEN or self._requests > MOST_REQUESTS:
@@ -298,6 +303,13 @@ class Conversation:
         for number, (_, asked_by, _) in tuple(self._open.items()):
             if asked_by == own_id:
                 self._decide(number, Verdict.WITHDRAWN, by=BY_AGENT, text=text)
+
+    def _fault(self, request: Request, entry: Entry) -> str:
+        """Say why a reply does not fit what is asked; empty where it does."""
+        is_allowed = entry.verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN)
+        if entry.hash != request_hash(self._meta.run_id, request) and (entry.hash or is_allowed):
+            return f"{request.id} is another request than the one that was answered: their hashes differ"
+        return _misfit(request, entry.verdict)
 
     def _rules(self) -> Policy:
         if self._policy is None:
@@ -353,8 +365,9 @@ def _denied_by(rule: str) -> str:
     return f"the rule {rule} of this run's permissions denies it"
 
 
-def _fault(request: Request, verdict: Verdict) -> str:
-    """Say why a verdict does not fit what is asked; empty where it does."""
+def _misfit(request: Request, verdict: Verdict | None) -> str:
+    if request.missing and verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN):
+        return missing_words(request)
     if request.kind is RequestKind.PERMISSION:
         if verdict is Verdict.ALLOW_RUN and not request.run_rule:
             return "no rule says what it would allow in the whole run: say allow or deny"

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import codecs
 import os
+import time
 import unicodedata
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..errors import SubdeckError
+from ..run.deciding import request_hash
 from ..run.inbox import LONGEST_TEXT, EntryKind, InboxClosed, put
 from ..run.model import RequestKind, Verdict
 from .terminal import listen
@@ -23,8 +25,11 @@ BY = "the pane"
 """Who sends what is typed there."""
 MOST = LONGEST_TEXT // 4
 """Characters of a line; what is typed beyond them is not taken."""
+VISIBLE_S = 0.4
+"""Seconds that a request has to be in the pane before a key answers it: what is typed before was meant for another."""
 _ERASE, _PASTE_ON, _PASTE_OFF = b"\r\x1b[K", b"\x1b[?2004h", b"\x1b[?2004l"
 _PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
+_BELL = b"\a"
 _MARK = "› "
 _LEAVE = "? y allow, n deny, e deny with a word "
 _LEAVE_RUN = "? y allow, Y allow in this run, n deny, e deny with a word "
@@ -38,20 +43,31 @@ class Foot:
     """Of one run, whose pane is this process's terminal."""
 
     def __init__(
-        self, run_dir: str, show: Callable[[bytes], None], asked: Callable[[], Request | None], *, terminal: int = 0
+        self,
+        run_dir: str,
+        show: Callable[[bytes], None],
+        asked: Callable[[], Request | None],
+        *,
+        terminal: int = 0,
+        delay: float = VISIBLE_S,
     ) -> None:
-        """`show` writes to the pane, `asked` returns what the child asks now."""
+        """`show` writes to the pane, `asked` returns what the child asks now; `delay` is that of `VISIBLE_S`."""
         self.descriptor = terminal
         self._run_dir = run_dir
         self._show = show
         self._asked = asked
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._line = ""
+        self._answered: Request | None = None
+        """What was asked when the line was begun."""
         self._is_denying = False
         self._is_pasting = False
         self._escape = ""
         """The beginning of a sequence that a key or the terminal has sent."""
         self._is_open = True
+        self._delay = delay
+        self._seen: tuple[Request | None, float] = (None, 0.0)
+        """What is asked, and since when it is in the pane."""
         refused = listen(self.descriptor)
         self._show(_PASTE_ON)
         if refused:
@@ -118,6 +134,8 @@ class Foot:
         self._escape = ""
 
     def _add(self, sign: str) -> None:
+        if not self._line and not self._is_denying:
+            self._answered = self._asked()
         if len(self._line) < MOST:
             self._line += sign
 
@@ -127,27 +145,44 @@ class Foot:
         if not is_asked or self._line or self._is_denying or self._is_pasting or request is None:
             return False
         if sign == "e":
-            self._is_denying = True
+            self._is_denying, self._answered = True, request
             return True
         verdict = _VERDICTS.get(sign)
         if verdict is None or (verdict is Verdict.ALLOW_RUN and not request.run_rule):
             return False
-        self._put(EntryKind.REPLY, request=request.id, verdict=verdict)
+        if self._is_new(request):
+            self._show(_BELL)
+        else:
+            self._put(EntryKind.REPLY, request=request, verdict=verdict)
         return True
+
+    def _is_new(self, request: Request | None) -> bool:
+        """Whether what is asked has not been in the pane for long enough."""
+        now = time.monotonic()
+        if request is not self._seen[0]:
+            self._seen = (request, now)
+        return now - self._seen[1] < self._delay
 
     def _send(self, request: Request | None) -> None:
         text, self._line = self._line.strip(), ""
         is_denying, self._is_denying = self._is_denying, False
-        if is_denying and request is not None:
-            self._put(EntryKind.REPLY, request=request.id, verdict=Verdict.DENY, text=text)
+        if (is_denying or text) and request is not self._answered:
+            self._answered = request
+            self._refuse("what is asked has changed", text)
+        elif is_denying and request is not None:
+            self._put(EntryKind.REPLY, request=request, verdict=Verdict.DENY, text=text)
         elif text and request is not None and request.kind is not RequestKind.PERMISSION:
-            self._put(EntryKind.REPLY, request=request.id, verdict=Verdict.REPLY, text=_chosen(request, text))
+            self._put(EntryKind.REPLY, request=request, verdict=Verdict.REPLY, text=_chosen(request, text))
         elif text:
             self._put(EntryKind.MESSAGE, text=text)
 
-    def _put(self, kind: EntryKind, *, text: str = "", request: str = "", verdict: Verdict | None = None) -> None:
+    def _put(
+        self, kind: EntryKind, *, text: str = "", request: Request | None = None, verdict: Verdict | None = None
+    ) -> None:
+        asked = request.id if request else ""
+        read = request_hash(os.path.basename(self._run_dir), request) if request else ""
         try:
-            put(self._run_dir, kind, by=BY, text=text, request=request, verdict=verdict)
+            put(self._run_dir, kind, by=BY, text=text, request=asked, verdict=verdict, read=read)
         except InboxClosed:
             self._refuse("the run takes nothing more", text)
         except (OSError, SubdeckError) as error:
@@ -165,6 +200,7 @@ class Foot:
 
     def _drawn(self) -> bytes:
         request = self._asked()
+        self._is_new(request)
         prompt = _DENIED if self._is_denying else self._prompt(request)
         try:
             width = os.get_terminal_size(self.descriptor).columns or 80

@@ -99,16 +99,18 @@ def test_requests_show_exactly_what_is_asked(project: Project, project_dir: Path
     command = "rm -rf build &&\n  make \x1b[31mall"
     with listening(project, permission(command=command, ts=EARLIER)) as run, listening(project, choice()) as other:
         listed = subdeck("requests", cwd=project_dir).out.splitlines()
-        assert listed[0].startswith(f"{run.short_id}  q1  ad hoc  wants to run a command: rm -rf build && make all")
+        assert listed[0].startswith(
+            f"{run.short_id}  q1  ad hoc  ! wants to run a command: rm -rf build && ⏎ make <U+001B>[31mall"
+        )
         assert listed[1].startswith(f"{other.short_id}  q1  ad hoc  asks: Which database?")
         shown = subdeck("requests", run.short_id, cwd=project_dir).out
-        assert "\n  rm -rf build &&\n    make all\n" in shown
-        assert f"subdeck reply {run.short_id} q1 allow|deny answers; --run also allows bash(rm *) for" in shown
+        assert "\n  rm -rf build &&\n    make <U+001B>[31mall\n" in shown
         (asked, _) = subdeck("requests", "--json", cwd=project_dir).document["requests"]
+        command_line = f"subdeck reply {run.short_id} --request q1 --hash {asked['hash']} allow|deny answers"
+        assert f"{command_line}; --run also allows bash(rm *) for" in shown
         assert (run.run_id, "q1", "permission", command) == tuple(
             asked[key] for key in ("runId", "id", "kind", "command")
         )
-        assert "[31m" not in shown
     with listening(project, permission(), answer_timeout=600.0) as run:
         assert "without an answer it is denied in 9:5" in subdeck("requests", run.short_id, cwd=project_dir).out
 
@@ -136,8 +138,8 @@ def test_a_reply_says_whether_it_counted(project: Project, project_dir: Path) ->
     with listening(project) as run:
         for number, (words, said, kept) in enumerate(
             (
-                (("allow",), "allowed", (Verdict.ALLOW, "")),
-                (("--run", "allow"), "allowed for the rest of this run", (Verdict.ALLOW_RUN, "")),
+                (("q1", "allow"), "allowed", (Verdict.ALLOW, "")),
+                (("--request", "q2", "--run", "allow"), "allowed for the rest of this run", (Verdict.ALLOW_RUN, "")),
                 (("deny", "--word", "use git clean"), "denied", (Verdict.DENY, "use git clean")),
             ),
             1,
@@ -190,7 +192,7 @@ def test_who_waits_for_a_run_is_told_what_it_asks(project: Project, project_dir:
             assert waiter.stderr
             line, hint = waiter.stderr.readline().decode(), waiter.stderr.readline().decode()
             assert f"{run.short_id} waits for an answer: wants to run a command: rm -rf build\n" == line
-            assert f"  subdeck reply {run.short_id} q1 allow|deny answers; --run" in hint
+            assert f"  subdeck reply {run.short_id} --request q1 --hash " in hint
         finally:
             waiter.terminate()
             waiter.communicate()
@@ -199,7 +201,7 @@ def test_who_waits_for_a_run_is_told_what_it_asks(project: Project, project_dir:
 def test_a_reply_to_a_run_that_has_died_is_too_late(project: Project, project_dir: Path) -> None:
     """Whoever replies learns that nobody is there any more."""
     with listening(project, permission()) as run:
-        pending = start("reply", run.short_id, "allow", cwd=project_dir)
+        pending = start("reply", run.short_id, "q1", "allow", cwd=project_dir)
         try:
             wait_until(run.take, "the reply")
             run.let_go()

@@ -108,8 +108,8 @@ def test_a_foreground_run_shows_what_it_asks(project_dir: Path, engine: Engine) 
     running = start("run", "--no-preset", ASKS, cwd=project_dir)
     assert running.stderr
     hint = next(line for line in iter(running.stderr.readline, b"") if b"subdeck reply" in line).decode()
-    _, _, run_id, request_id, *_ = hint.split()
-    assert 0 == subdeck("reply", run_id, request_id, "2", cwd=project_dir).code
+    _, _, run_id, *named = hint.split()[:7]
+    assert 0 == subdeck("reply", run_id, *named, "2", cwd=project_dir).code
     out, _ = running.communicate(timeout=30)
     assert 0 == running.returncode
     assert out.startswith(b"No model was used")

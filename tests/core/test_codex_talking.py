@@ -12,6 +12,7 @@ from subdeck.core.run.events import Decision, Event, Interrupted, Message, Notic
 from subdeck.core.run.model import MessageState, Permissions, RequestKind, RunReason, Tools, Verdict
 from subdeck.core.run.outcome import decide
 from subdeck.core.run.permissions import Policy
+from subdeck.core.run.requests import request_text
 
 from .codex_lines import (
     INITIALIZED,
@@ -513,12 +514,12 @@ HOSTILE = [
 @pytest.mark.parametrize("bad", HOSTILE)
 @pytest.mark.parametrize("id_", [7, None, {"a": []}, "x" * 100_000])
 def test_no_question_raises(working: TalkingStream, bad: dict[str, Any], id_: object) -> None:
-    """However it is written, it can be shown and answered; long texts are cut."""
+    """However it is written, it can be shown and answered."""
     fed(working, item("started", "fileChange", changes=[1, {"path": [], "kind": 3, "diff": {}}]))
     for verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN, Verdict.DENY, Verdict.REPLY):
         for event in fed(working, with_id(bad, id_)):
             if isinstance(event, Request):
-                assert len(event.command) + len(event.text) < 140_000
+                assert request_text(event)
                 working.reply(event.id, verdict, "a: 99999999999999999999999\n1: 2")
     working.replies()
 

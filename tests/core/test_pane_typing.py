@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from subdeck.core.engine import Engine
 from subdeck.core.paths import Project
 from subdeck.core.run.events import Decision, Message, Request
@@ -36,9 +37,9 @@ class Pane:
         self.keyboard, own = os.openpty()
         self.asked = asked
         self.run = run
-        self._own = own
+        self.own = own
         self._shown = ""
-        self.foot = Foot(str(run.directory), pane(own), lambda: self.asked, terminal=own)
+        self.foot = Foot(str(run.directory), pane(own), lambda: self.asked, terminal=own, delay=0)
 
     def type(self, text: str) -> list[tuple[str, str, Verdict | None]]:
         """Press keys; return what was sent by them: kind, text and verdict."""
@@ -61,7 +62,7 @@ class Pane:
 
     def close(self) -> None:
         os.close(self.keyboard)
-        os.close(self._own)
+        os.close(self.own)
 
 
 @pytest.fixture
@@ -186,3 +187,17 @@ def test_a_run_that_is_one_way(project_dir: Path) -> None:
     assert ["stop guessing"] == [message.text for message in result_of(engine, ended).undelivered]
     assert "completed" == standing(engine, run).status
     assert {BY} == {event.by for event in events_of(engine, run) if isinstance(event, Message)}
+
+
+def test_a_key_is_not_for_a_request_that_has_just_come(open_pane: Callable[..., Pane]) -> None:
+    """What is typed for the one before it answers nothing; a line is sent for what was asked when it was begun."""
+    pane = open_pane(LEAVE)
+    slow = Foot(str(pane.run.directory), lambda _: None, lambda: pane.asked, terminal=pane.own, delay=60)
+    os.write(pane.keyboard, b"y")
+    slow.read()
+    assert [] == pane.run.take()
+    pane.asked = CHOICE
+    assert [] == pane.type("1")
+    pane.asked = replace(CHOICE, id="q2")
+    assert [] == pane.type("\r")
+    assert [("reply", "one", Verdict.REPLY)] == pane.type("\r")

@@ -369,8 +369,10 @@ def asks_leave(tool: str, **args: Any) -> dict[str, Any]:
         ("grep", {"pattern": "x"}, {"paths": (".",), "text": "pattern: x"}),
         ("write", {"path": "a.py", "content": "new\n"}, {"paths": ("a.py",), "text": ""}),
         ("mcp__x__y", {"a": 1}, {"title": "wants to use mcp__x__y", "text": "a: 1"}),
-        ("bash", {"command": "a" * 100_000}, {"command": ""}),
-        ("bash", {"command": ["rm"]}, {"command": ""}),
+        ("bash", {"command": "a" * 100_000}, {"command": "a" * 100_000}),
+        ("bash", {"command": ["rm"]}, {"command": "", "text": 'command: ["rm"]'}),
+        ("bash", {"command": "x", "env": {"A": "\x1b"}}, {"command": "x", "text": 'env: {"A":"\x1b"}'}),
+        ("write", {"path": "a", "file_path": "b", "content": "c"}, {"paths": ("a", "b"), "text": ""}),
     ],
 )
 def test_a_permission(new: Pi, tool: str, args: dict[str, Any], expected: dict[str, Any]) -> None:

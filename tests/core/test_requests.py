@@ -8,6 +8,7 @@ import pytest
 from subdeck.core.project.diagnosis import Evidence, explain
 from subdeck.core.project.registry import count
 from subdeck.core.run import describe
+from subdeck.core.run.deciding import UNSEEN
 from subdeck.core.run.events import Decision, Event, Field, Interrupted, Message, Request
 from subdeck.core.run.model import MessageState, RequestKind, Undelivered, Verdict
 from subdeck.core.run.progress import ProgressFormatter, vocabulary
@@ -40,7 +41,8 @@ def test_a_request_is_told_exactly() -> None:
     """Every line of the command, the directory, the change, the choices and the rule; nothing that a terminal obeys."""
     request = permission(command="make \\\n  all\x1b]0;x\x07", cwd="/src", diff="-a\n+b", rule="bash(*)")
     assert request_text(request).split("\n") == [
-        "wants to run a command", "  make \\", "    all", "  in /src", "  -a", "  +b", "  by the rule bash(*)",
+        "wants to run a command", f"  ! {UNSEEN}", "  make \\", "    all<U+001B>]0;x<U+0007>",
+        "  in /src", "  -a", "  +b", "  by the rule bash(*)",
     ]  # fmt: skip
     assert ["asks", "  Which database?", "  1 SQLite", "  2 PostgreSQL"] == request_text(choice()).split("\n")
     fields = (Field("name", required=True), Field("size", text="How big?", choices=("S", "L")))

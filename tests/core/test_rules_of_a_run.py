@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.agents.stream import AgentStream
 from subdeck.core.paths import Project
+from subdeck.core.run.deciding import request_hash
 from subdeck.core.run.events import Decision, Event, EventTail, Interrupted, Message, Request
 from subdeck.core.run.inbox import EntryKind, put
 from subdeck.core.run.model import LogCaps, Permissions, RequestKind, Verdict
@@ -54,7 +55,9 @@ class Talk:
         self.conversation.take(Request(id=f"own-{number}", **(known | fields)))
 
     def reply(self, verdict: Verdict, request: str = "") -> None:
-        put(str(self.run.directory), EntryKind.REPLY, by="operator", verdict=verdict, request=request)
+        asked = next(asked for asked in self.said(Request) if request in ("", asked.id))
+        read = request_hash(self.run.run_id, asked)
+        put(str(self.run.directory), EntryKind.REPLY, by="operator", verdict=verdict, request=request, read=read)
         self.conversation.look()
 
     def interrupt(self, by: str) -> None:
@@ -164,3 +167,29 @@ def test_two_who_interrupt_at_once(run: Listening) -> None:
     assert (ended.by, refused.by, refused.reason) == ("operator", "somebody else", "it is interrupted already")
     assert talk.child.interrupts == 1
     assert (run.directory / paths.INBOX).is_dir() and not list((run.directory / paths.INBOX).iterdir())
+
+
+def test_what_cannot_be_seen_is_asked_about(run: Listening) -> None:
+    """No rule allows it, not even the usual one of a call that no rule mentions; its record has how it is shown."""
+    talk = Talk(run, Permissions(allow=("bash",)))
+    talk.ask(1, command="ls \x1b]; touch x; \x07", usual=Verdict.ALLOW)
+    (asked,) = talk.said(Request)
+    assert ([], "") == (talk.child.replied, asked.run_rule)
+    assert ("ls \x1b]; touch x; \x07", True) == (asked.command, "ls <U+001B>]; touch x; <U+0007>" in asked.display)
+
+
+def test_a_reply_to_what_was_not_asked_is_refused(run: Listening) -> None:
+    """A child that changes the record of its request gets no leave for the one that it made; nor does leave without a
+    hash.
+    """
+    talk = Talk(run, None)
+    talk.ask(1, command="rm -rf /")
+    (asked,) = talk.said(Request)
+    forged = request_hash(run.run_id, replace(asked, command="ls"))
+    for read in (forged, ""):
+        put(str(run.directory), EntryKind.REPLY, by="operator", verdict=Verdict.ALLOW, request="q1", read=read)
+        talk.conversation.look()
+    assert [True, True] == ["their hashes differ" in message.reason for message in talk.said(Message)]
+    assert [] == talk.child.replied
+    talk.reply(Verdict.ALLOW, "q1")
+    assert [("own-1", Verdict.ALLOW, "")] == talk.child.replied

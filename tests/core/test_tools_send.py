@@ -117,7 +117,9 @@ def test_a_parent_sees_what_its_run_asks(engine: Engine) -> None:
     with listening(engine.project, permission(), launched_by=OURS) as run:
         answer = call(engine, "background_agent_status", {})
         (row,) = answer.structured["runs"]
-        asked = [{"id": "q1", "kind": "permission", "asks": "wants to run a command: rm -rf build"}]
+        line = "wants to run a command: rm -rf build"
+        shown = {"display": line.replace(": ", "\n  "), "toolName": "bash", "command": "rm -rf build"}
+        asked = [{"id": "q1", "kind": "permission", "asks": line, **shown}]
         assert asked == row["requests"]
         assert 1 == answer.structured["counts"]["waiting"]
         assert "bg: 1 running / 1 total (1 waiting, 0 completed" in answer.text

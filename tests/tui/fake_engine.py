@@ -260,6 +260,8 @@ class FakeEngine:
         self.stop_error: Exception | None = None
         self.problems: tuple[SubdeckError, ...] = ()
         self.told: list[tuple[str, ...]] = []
+        self.read: list[str] = []
+        """The hashes of the requests that were replied to."""
         """What was said to runs: kind, run, and what is told with it."""
         self.talk_errors: dict[str, SubdeckError] = {}
         """By run: why nothing can be said to it."""
@@ -366,7 +368,8 @@ class FakeEngine:
     def interrupt(self, name: str) -> Sent:
         return self._sent(EntryKind.INTERRUPT, name)
 
-    def reply(self, name: str, request_id: str, verdict: Verdict, text: str = "") -> Sent:
+    def reply(self, name: str, request_id: str, verdict: Verdict, text: str = "", read: str = "") -> Sent:
+        self.read.append(read)
         return self._sent(EntryKind.REPLY, name, request_id, verdict, text)
 
     def _sent(self, kind: EntryKind, name: str, *what: str) -> Sent:

@@ -9,12 +9,16 @@ import pytest
 from msgspec.structs import replace
 from subdeck.core.config.settings import Notifications, Settings
 from subdeck.core.errors import RunBusy
+from subdeck.core.run.deciding import request_hash
 from subdeck.core.run.events import CUT, Decision, Field, Request
 from subdeck.core.run.model import RequestKind, Verdict
+from subdeck.core.run.progress import ProgressFormatter
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.deck.toasts import requests_text
+from subdeck.tui.feed.lines import body_of, body_text, entry_of
 from subdeck.tui.talk.request_rows import Tone, request_rows
 
+from ..core.test_hostile_requests import HIDDEN, PAYLOAD
 from ..hostile import EVIL, controls
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_run, run_id, some_events, stamp
@@ -296,8 +300,48 @@ def test_a_long_command() -> None:
     """A megabyte is laid out as far as it can be shown, and what is cut says so."""
     rows = request_rows(a_request(command="x" * 1_000_000), "/src/shop", 40)
     assert rows[-1].tone is Tone.WARNING
-    cut = request_rows(a_request(command=f"make {CUT}"), "/src/shop", 40)
-    assert any("longer than what is kept" in row.text for row in cut)
+    assert "characters) are missing here: subdeck requests shows all of it" in rows[0].text
+    cut = request_rows(a_request(command=f"make {CUT}", missing=1234), "/src/shop", 40)
+    assert any("1,234 characters are missing here" in row.text for row in cut)
+
+
+def test_a_wrapped_line_is_no_new_line() -> None:
+    """What goes on in a further row says so: a comment that is wrapped hides no command below it."""
+    rows = request_rows(a_request(command="# nothing happens here\ntouch x"), "/src/shop", 12)
+    assert ["# nothing", "↪ happens", "↪ here", "touch x"] == [row.text for row in rows[:4]]
+
+
+@pytest.mark.parametrize(("text", "code"), list(HIDDEN.values()), ids=list(HIDDEN))
+def test_hidden_characters_are_shown(text: str, code: str) -> None:
+    """In the block, the row of the transcript and what it opens to, the notice and the desktop's; all that stands
+    behind them too.
+    """
+    line = text.replace("\n", " ")
+    edit = {"tool_name": "edit", "command": "", "paths": (line,), "diff": f"+++ a\n@@ -0,0 +1,1 @@\n+{line}"}
+    for asked in (a_request(command=text), a_request(**edit)):
+        block = "\n".join(row.text for row in request_rows(asked, "/src/shop", 200))
+        entry = entry_of(asked, ProgressFormatter())
+        assert entry
+        opened = body_text(body_of(asked))
+        toast = requests_text([asking(1, asked)], 300)
+        for shown in (block, entry.text, opened, toast):
+            assert (True, True) == (code in shown, PAYLOAD in shown)
+            assert [] == controls(shown.replace("\n", ""))
+
+
+async def test_a_reply_is_bound_to_what_is_shown() -> None:
+    """It carries the hash of the request on the screen; one that changed meanwhile is shown before it takes keys."""
+    engine = FakeEngine(asking(1))
+    async with opened(engine) as deck:
+        await at_block(deck)
+        engine.tell(asking(1, a_request(command="rm -rf /")))
+        await deck.until_text("rm -rf /")
+        await deck.press("y")
+        assert not engine.told
+        await deck.pass_time()
+        await deck.press("y")
+        await deck.until(lambda: engine.told, "the reply")
+        assert engine.read == [request_hash(run_id(1), a_request(command="rm -rf /"))]
 
 
 def test_the_block_knows_no_markup(tmp_path: Path) -> None:

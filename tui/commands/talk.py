@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...core.errors import SubdeckError, UsageError
+from ...core.run.deciding import request_hash
 from ...core.run.describe import runs_word
 from ...core.run.model import RequestKind, Verdict
 from ...core.run.requests import subject_of
@@ -131,11 +132,11 @@ class TalkCommands(Commands):
                 self._open_reply(run, request, Saying(key, f"reply to: {subject}", send))
 
     def _open_reply(self, run: RunSnapshot, request: Request, saying: Saying) -> None:
-        self._deck.open_talk(replace(saying, obstacle=partial(self._why_gone, run.run_id, request.id)))
+        self._deck.open_talk(replace(saying, obstacle=partial(self._why_gone, run.run_id, request)))
 
-    def _why_gone(self, run_id: str, request_id: str) -> str:
+    def _why_gone(self, run_id: str, request: Request) -> str:
         run = self._deck.run_store.get(run_id)
-        is_open = run is not None and run.is_waiting and any(one.id == request_id for one in run.requests)
+        is_open = run is not None and run.is_waiting and request in run.requests
         return "" if is_open else REQUEST_GONE
 
     def _fill_in(self, run: RunSnapshot, request: Request, values: dict[str, str]) -> None:
@@ -178,7 +179,8 @@ class TalkCommands(Commands):
         """Reply; what is shown goes on at once to what is asked next."""
         self._mark_replied(run, request, True)
         try:
-            await self._bridge.call(self._bridge.engine.reply, run.run_id, request.id, verdict, text)
+            read = request_hash(run.run_id, request)
+            await self._bridge.call(self._bridge.engine.reply, run.run_id, request.id, verdict, text, read)
         except BaseException:
             self._mark_replied(run, request, False)
             raise

@@ -34,6 +34,8 @@ CELLS = 56
 """Of a line where there is room."""
 REQUESTS = "requests"
 """The kind of the toasts about them, of which one is on the screen."""
+LEAST_CELLS = 16
+"""Of what a run does, in a line with others."""
 COUNT_CELLS = 4
 """At its end, for how many are alike."""
 WRAP_CELLS = 8
@@ -187,7 +189,8 @@ _WORDS = ("completed", "failed", "aborted", "recorded by a newer subdeck")
 
 
 def _line(run: RunSnapshot, cells: int) -> str:
-    line, room = f"{_who(run, cells // 3)}: {doing(run, CELLS)}", cells - COUNT_CELLS
+    who, room = f"{_who(run, cells // 3)}: ", cells - COUNT_CELLS
+    line = who + doing(run, max(LEAST_CELLS, room - len(who)))
     return line if len(line) <= room else f"{line[: room - 1].rstrip()}…"
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ...core import paths
 from ...core.run.describe import GLYPHS
-from ...core.run.edits import DiffLine, diff_of, diff_of_call, effort, may_be_edit
+from ...core.run.edits import DiffLine, diff_of, diff_of_call, diff_to_decide, effort, may_be_edit
 from ...core.run.events import (
     AssistantText,
     Baseline,
@@ -322,15 +322,9 @@ def body_of(event: Event | None, result: ToolResult | None = None) -> list[BodyL
         case ToolResult():
             return [*text_body(_result(event)), *numbered(diff_of(event))]
         case Request():
-            return [*text_body(request_text(replace(event, diff=""))), *diff_body(event.diff)]
+            return [*text_body(request_text(replace(event, diff=""))), *numbered(diff_to_decide(event.diff))]
         case _:
             return []
-
-
-def diff_body(diff: str) -> list[BodyLine]:
-    """Return the lines of a unified diff; nothing for none."""
-    result = ToolResult(tool_call_id="", tool_name="", is_error=False, content="", diff=diff)
-    return numbered(diff_of(result))
 
 
 def numbered(diff: Sequence[DiffLine]) -> list[BodyLine]:

@@ -14,13 +14,13 @@ from textual.message import Message
 from textual.strip import Strip
 
 from ...core.run.describe import WAITS_GLYPH, clock, moment
-from ...core.text.plain import one_line
+from ...core.text.visible import visible_line
 from ..actions import ACTIONS, Action, ActionContext, KeyContext, bindings, key_of, keys_line
 from ..actions.keys import TEXT_PLACES
 from ..terminal.key_queue import KeyQueueApp
 from ..widgets.line_view import LineView
 from .guard import QUIET_S, REPLACED_S, VISIBLE_S, ReplyGuard
-from .request_rows import BlockRow, Tone, request_rows
+from .request_rows import TITLE, BlockRow, Tone, request_rows
 
 if TYPE_CHECKING:
     from textual.timer import Timer
@@ -37,8 +37,6 @@ STEPS = ("next_unseen", "previous_unseen")
 REPLY_SENT = "reply sent"
 GONE = "request gone: it was withdrawn or answered elsewhere"
 HELD = "keys work in a moment"
-TITLE = 80
-"""Characters of what a request is called."""
 
 
 class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
@@ -263,7 +261,7 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
             return
         more = sum((run.run_id, one.id) not in self._replied for one in run.requests) - 1
         new = ["new request"] if self._is_new else []
-        parts = [*new, one_line(request.title, TITLE) or "asks", *self._times(run, request)]
+        parts = [*new, visible_line(request.title, TITLE) or "asks", *self._times(run, request)]
         if more > 0:
             parts.append(f"{more} more")
         self.border_title = Content(f"{WAITS_GLYPH} {' · '.join(parts)}")

@@ -6,19 +6,22 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from ...core.run.events import CUT, Field, Request
+from ...core.run.deciding import warnings
+from ...core.run.edits import diff_to_decide
+from ...core.run.events import Field, Request
 from ...core.run.model import RequestKind
 from ...core.run.requests import place_in_worktree, run_rule_line, shown_path
-from ...core.text.plain import one_line, plain
-from ..feed.lines import diff_body
+from ...core.text.visible import visible, visible_line, visible_name
+from ..feed.lines import numbered
 from ..text.cells import wrap_line
-from ..text.format import short_path
+from ..text.format import at_home
 
-MOST_ROWS = 5_000
-"""Rows that are laid out; of what is longer the transcript has the rest."""
-LONGEST = 300_000
-"""Characters of one text that are laid out."""
-PATH_WIDTH = 100
+MOST_ROWS = 20_000
+"""Rows that are laid out; of what is longer the first row says how much is missing."""
+TITLE = 80
+"""Characters of what a request is called, in the border."""
+CONTINUED = "↪ "
+"""Before each further row of a line, which would pass for a line of its own without it."""
 
 
 class Tone(StrEnum):
@@ -43,17 +46,29 @@ _TONES = {"+": Tone.ADDED, "-": Tone.REMOVED}
 def request_rows(request: Request, cwd: str, width: int) -> list[BlockRow]:
     """Lay out a request at a width; `cwd` is where the run works."""
     rows: list[BlockRow] = []
+    missing = characters = 0
     for row in _lines(request, cwd):
-        indent = len(row.text) - len(row.text.lstrip(" ")) if row.tone is Tone.MUTED else 0
-        first, *more = wrap_line(row.text[:LONGEST], max(10, width))
-        rows += [BlockRow(text, row.tone) for text in (first, *(" " * indent + part for part in more))]
-        if len(rows) > MOST_ROWS:
-            left = BlockRow("… there is more of it than can be shown here: the transcript has it all", Tone.WARNING)
-            return [*rows[:MOST_ROWS], left]
+        if len(rows) >= MOST_ROWS:
+            missing += 1
+            characters += len(row.text)
+            continue
+        width = max(10, width)
+        first, *more = wrap_line(row.text, width)
+        if more and row.tone is not Tone.MUTED:
+            rest = row.text[len(first) :].lstrip(" ")
+            more = [CONTINUED + part for part in wrap_line(rest, width - len(CONTINUED))]
+        rows += [BlockRow(text, row.tone) for text in (first, *more)]
+    if missing:
+        left = f"{missing:,} lines ({characters:,} characters) are missing here: subdeck requests shows all of it"
+        return [BlockRow(f"! {left}", Tone.WARNING), *rows, BlockRow(f"… {left}", Tone.WARNING)]
     return rows
 
 
 def _lines(request: Request, cwd: str) -> Iterator[BlockRow]:
+    for warning in warnings(request):
+        yield BlockRow(f"! {warning}", Tone.WARNING)
+    if len(title := visible_line(request.title)) > TITLE:
+        yield BlockRow(title)
     if request.text.strip():
         yield from _several(request.text, Tone.TEXT)
     if request.command:
@@ -61,15 +76,13 @@ def _lines(request: Request, cwd: str) -> Iterator[BlockRow]:
     for path in request.paths:
         yield BlockRow(shown_path(path, cwd), Tone.COMMAND)
     for number, choice in enumerate(request.choices, 1):
-        yield BlockRow(f"{number}  {one_line(choice)}", Tone.COMMAND)
+        yield BlockRow(f"{number}  {visible_name(choice)}", Tone.COMMAND)
     for field in request.fields:
         yield BlockRow(field_line(field), Tone.COMMAND)
-    if any(CUT in text for text in (request.text, request.command, request.diff, *request.paths)):
-        yield BlockRow("! it is longer than what is kept of it: this is its beginning", Tone.WARNING)
     if request.kind is RequestKind.PERMISSION:
-        place = place_in_worktree(request, cwd) or short_path(request.cwd or cwd, PATH_WIDTH)
+        place = place_in_worktree(request, cwd) or at_home(visible_name(request.cwd or cwd))
         yield BlockRow(f"in {place}", Tone.MUTED)
-        rule = f"by the rule {one_line(request.rule, 200)}" if request.rule else "the agent asks by itself"
+        rule = f"by the rule {visible_line(request.rule)}" if request.rule else "the agent asks by itself"
         yield BlockRow(f"{rule}; nothing of it has run, and limits stand still", Tone.MUTED)
         if request.run_rule:
             yield BlockRow(f"to allow it in this run adds the rule {run_rule_line(request)}", Tone.MUTED)
@@ -80,15 +93,15 @@ def _lines(request: Request, cwd: str) -> Iterator[BlockRow]:
 
 
 def _several(text: str, tone: Tone) -> Iterator[BlockRow]:
-    return (BlockRow(line, tone) for line in plain(text[:LONGEST]).strip("\n").split("\n"))
+    return (BlockRow(line, tone) for line in visible(text).strip("\n").split("\n"))
 
 
 def _diff(request: Request, cwd: str) -> Iterator[BlockRow]:
     is_named = len(request.paths) == 1
-    for line in diff_body(request.diff):
+    for line in numbered(diff_to_decide(request.diff)):
         text = line.text
         if not line.sign:
-            if is_named and text == one_line(request.paths[0]):
+            if is_named and text == visible_name(request.paths[0]):
                 continue
             text = shown_path(text, cwd)
         yield BlockRow(line.margin + text, _TONES.get(line.sign, Tone.TEXT if line.sign else Tone.MUTED))
@@ -96,7 +109,7 @@ def _diff(request: Request, cwd: str) -> Iterator[BlockRow]:
 
 def field_line(field: Field) -> str:
     """Return `title*: what it is for (one / two)`."""
-    name = (one_line(field.title) or one_line(field.name)) + "*" * field.required
-    about = one_line(field.text)
-    choices = f"({' / '.join(one_line(choice) for choice in field.choices)})" if field.choices else ""
+    name = (visible_line(field.title) or visible_name(field.name)) + "*" * field.required
+    about = visible_line(field.text)
+    choices = f"({' / '.join(visible_name(choice) for choice in field.choices)})" if field.choices else ""
     return " ".join(filter(None, (f"{name}:" if about else name, about, choices)))

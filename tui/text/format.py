@@ -32,10 +32,15 @@ def dollars(cost: float) -> str:
     return f"${cost:.2f}" if cost >= 0.005 else "<$0.01"
 
 
+def at_home(path: str) -> str:
+    """Return a path with `~` for the home directory."""
+    home = os.path.expanduser("~")
+    return "~" + path[len(home) :] if path == home or path.startswith(home.rstrip("/") + "/") else path
+
+
 def short_path(path: str, width: int | None = None) -> str:
     """Return a path with `~` for the home directory, cut in the middle to `width` cells."""
-    home = os.path.expanduser("~")
-    shown = one_line("~" + path[len(home) :] if path == home or path.startswith(home.rstrip("/") + "/") else path)
+    shown = one_line(at_home(path))
     if width is None or cell_len(shown) <= width:
         return shown
     half = max(1, (width - 1) // 2)

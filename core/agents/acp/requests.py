@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
-from ...run.events import CONTENT_LIMIT, CUT, Request
+from ...run.events import Request
 from ...run.model import RequestKind, Verdict
 from ...run.path_readings import start_of_glob
-from ...text.plain import one_line
 from ..diffs import diff_of_texts
 from ..forms import fields_of
-from ..json_lines import items, mapping, string
+from ..json_lines import items, mapping, shown_json, string
 from .stream import Call
 
 HARMLESS = frozenset({"read", "search"})
@@ -36,7 +33,6 @@ _TITLES = {
 }
 _PATHS = ("file_path", "notebook_path", "path", "filePath", "abs_path")
 _SHELLS = ("sh", "bash", "zsh")
-_MOST = 100
 
 
 def permission(id_: str, call: Call, fields: dict[str, Any]) -> Request:
@@ -48,16 +44,17 @@ def permission(id_: str, call: Call, fields: dict[str, Any]) -> Request:
     located = [string(mapping(place).get("path")) for place in items(fields.get("locations"))]
     paths = [*named, *located, *(edit["path"] for edit in call.edits), *_searched(name, args)]
     diff = diff_of_texts(call.edits)
-    details = "" if command or diff or not args else msgspec.json.encode(args).decode("utf-8", "replace")
+    further = _further(call, command)
+    details = shown_json(further) if further else ""
     return Request(
         id=id_,
         kind=RequestKind.PERMISSION,
-        title=_TITLES.get(name) or one_line(f"wants to use {name}", 200),
-        tool_name=one_line(name, 200),
-        text=_kept("\n\n".join(filter(str.strip, (call.title if call.title != command else "", details)))),
-        command=_kept(command),
-        cwd=(string(args.get("cwd")) or string(args.get("workdir")))[:4096],
-        paths=() if name == "bash" else tuple(dict.fromkeys(filter(None, paths)))[:_MOST],
+        title=_TITLES.get(name) or f"wants to use {name}",
+        tool_name=name,
+        text="\n\n".join(filter(str.strip, (call.title if call.title != command else "", details))),
+        command=command,
+        cwd=string(args.get("cwd")) or string(args.get("workdir")),
+        paths=() if name == "bash" else tuple(dict.fromkeys(filter(None, paths))),
         diff=diff,
         tool_call_id=string(fields.get("toolCallId")),
         usual=Verdict.ALLOW if string(fields.get("kind")) in HARMLESS else None,
@@ -75,7 +72,7 @@ def form(id_: str, params: dict[str, Any], schema: dict[str, Any]) -> Request | 
     fields = fields_of(schema)
     if not fields:
         return None
-    only, text = fields[0], _kept(string(params.get("message")))
+    only, text = fields[0], string(params.get("message"))
     call = string(params.get("toolCallId"))
     if len(fields) > 1:
         return Request(
@@ -86,10 +83,27 @@ def form(id_: str, params: dict[str, Any], schema: dict[str, Any]) -> Request | 
         id=id_,
         kind=RequestKind.QUESTION,
         title="asks a question",
-        text=_kept("\n".join(dict.fromkeys(asked))),
+        text="\n".join(dict.fromkeys(asked)),
         choices=only.choices,
         tool_call_id=call,
     )
+
+
+def _further(call: Call, command: str) -> dict[str, Any]:
+    """Return the arguments that are shown nowhere else: nothing that somebody allows is hidden from them."""
+    shown = {"cwd", "workdir", *_PATHS} if command or call.edits else set[str]()
+    texts = {text for edit in call.edits for text in edit.values()}
+    return {
+        name: value
+        for name, value in call.args.items()
+        if not (name in shown and isinstance(value, str))
+        and not (name == "command" and command and _is_words(value))
+        and not (isinstance(value, str) and value in texts)
+    }
+
+
+def _is_words(command: object) -> bool:
+    return isinstance(command, str) or all(isinstance(word, str) for word in items(command))
 
 
 def _command(command: object) -> str:
@@ -104,7 +118,3 @@ def _command(command: object) -> str:
             import shlex  # a wrapper starts its child before it needs it
 
             return shlex.join(words)
-
-
-def _kept(text: str) -> str:
-    return text if len(text) <= CONTENT_LIMIT else text[:CONTENT_LIMIT] + CUT

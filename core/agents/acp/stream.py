@@ -28,7 +28,7 @@ from ...run.fold import add_usage
 from ...run.model import NoticeLevel, RunReason
 from ...run.outcome import FINALIZE_TOOL, fault_of
 from ...text.plain import one_line, shortened
-from ..diffs import diff_of_claude, diff_of_texts
+from ..diffs import diff_of_claude, diff_of_texts, kept_diff
 from ..finalize_tool import NAMES, SERVER
 from ..json_lines import amount, count, decode, error_words, is_deep, items, joined_text, mapping, string
 from ..stream import AgentStream
@@ -334,7 +334,7 @@ class AcpStream(AgentStream):
             truncated=len(content) > CONTENT_LIMIT,
             exit_code=call.exit_code,
             duration_ms=self.tool_ended(call_id),
-            diff=call.diff or ("" if call.args else diff_of_texts(call.edits)),
+            diff=call.diff or ("" if call.args else kept_diff(diff_of_texts(call.edits))),
         )
 
     def _usage_came(self, update: dict[str, Any]) -> list[Event]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...run.deciding import is_marked
 from ...run.model import RunMeta
 from ...run.permissions import Policy, asked_tools
+from ...text.visible import is_hiding
 from ..json_lines import is_deep, mapping, string
 from ..path_rules import path_rules_of
 from .requests import BY_RULE, call_of
@@ -41,8 +43,12 @@ class Hook:
         """Return what is said about a call before it is made."""
         call_id, directory = string(called.get("tool_use_id")), self._directory(string(called.get("cwd")))
         name, arguments = string(called.get("tool_name")), mapping(called.get("tool_input"))
-        if not is_deep(arguments) and not self._policy.decide(call_of("", call_id, name, arguments, directory))[1]:
-            return {}
+        if not is_deep(arguments):
+            call = call_of("", call_id, name, arguments, directory)
+            texts = (text for text in arguments.values() if isinstance(text, str))
+            is_clear = not (is_marked(call) or any(is_hiding(text, is_file=True) for text in texts))
+            if is_clear and not self._policy.decide(call)[1]:
+                return {}
         if len(self._directories) < _MOST:
             self._directories[call_id] = directory
         said = {"hookEventName": _EVENT, "permissionDecision": "ask", "permissionDecisionReason": BY_RULE}

@@ -6,17 +6,16 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...run.events import CONTENT_LIMIT, CUT, Field, Request
+from ...run.events import Field, Request
 from ...run.model import RequestKind, Verdict
 from ...run.path_readings import start_of_glob
 from ...text.plain import one_line
 from ..diffs import diff_of_texts
 from ..forms import content_of, fields_of, filled_in
-from ..json_lines import is_deep, items, mapping, string
+from ..json_lines import is_deep, items, mapping, shown_json, string
 from .stream import own_name
 
 _MOST = 100
@@ -112,10 +111,10 @@ def call_of(id_: str, call_id: str, name: str, arguments: dict[str, Any], cwd: s
     return Request(
         id=id_,
         kind=RequestKind.PERMISSION,
-        title=one_line(_TITLES.get(tool) or f"wants to use {tool or 'a tool'}", _TITLE),
-        tool_name=one_line(tool, _TITLE),
+        title=_TITLES.get(tool) or f"wants to use {tool or 'a tool'}",
+        tool_name=tool,
         text=_joined(command if is_free else "", *texts, _further(tool, arguments)),
-        command="" if is_free else _kept(command),
+        command="" if is_free else command,
         cwd=cwd,
         paths=tuple(path for name in _PATHS if (path := string(arguments.get(name)))) + _searched(tool, arguments),
         tool_call_id=call_id,
@@ -130,13 +129,14 @@ def _searched(tool: str, arguments: dict[str, Any]) -> tuple[str, ...]:
 
 def _further(tool: str, arguments: dict[str, Any]) -> str:
     """Return the arguments that are shown nowhere else: nothing that somebody allows is hidden from them."""
-    shown = (*_PATHS, *_TEXTS, *_EDITORS.get(tool, ()), *(("command",) if tool == "bash" else ()))
+    edits = _EDITORS.get(tool, ()) if any(string(arguments.get(name)) for name in _PATHS) else ()
+    shown = (*_PATHS, *_TEXTS, *edits, *(("command",) if tool == "bash" else ()))
     further = {
         name: value
         for name, value in arguments.items()
         if value is not None and value is not False and not (isinstance(value, str) and name in shown)
     }
-    return msgspec.json.encode(further).decode("utf-8", "replace") if further else ""
+    return shown_json(further) if further else ""
 
 
 def _diff(request: Request, arguments: dict[str, Any]) -> str:
@@ -178,11 +178,11 @@ def _questions(id_: str, call_id: str, arguments: dict[str, Any], questions: lis
 
 
 def _field(name: str, question: dict[str, Any]) -> Field:
-    labels = [one_line(string(mapping(option).get("label")), _TITLE) for option in items(question.get("options"))]
+    labels = [string(mapping(option).get("label")) for option in items(question.get("options"))]
     return Field(
         name=name,
         title=one_line(string(question.get("header")), _TITLE),
-        text=_kept(string(question.get("question"))),
+        text=string(question.get("question")),
         choices=tuple(filter(None, labels))[:_MOST],
         required=True,
     )
@@ -191,8 +191,8 @@ def _field(name: str, question: dict[str, Any]) -> Field:
 def _described(question: dict[str, Any]) -> str:
     """Say what the choices of a question mean."""
     options = [mapping(option) for option in items(question.get("options"))][:_MOST]
-    said = [(string(option.get("label")), one_line(string(option.get("description")), _TITLE)) for option in options]
-    return "\n".join(f"{one_line(label, _TITLE)}: {meaning}" for label, meaning in said if label and meaning)
+    said = [(string(option.get("label")), string(option.get("description"))) for option in options]
+    return "\n".join(f"{label}: {meaning}" for label, meaning in said if label and meaning)
 
 
 # --- what a server of the Model Context Protocol asks ---
@@ -200,7 +200,7 @@ def _described(question: dict[str, Any]) -> str:
 
 def _of_server(id_: str, wish: dict[str, Any]) -> Asked:
     """Take what a server asks: a form, or leave to have a page visited."""
-    server, schema = one_line(string(wish.get("mcp_server_name")), _TITLE), mapping(wish.get("requested_schema"))
+    server, schema = string(wish.get("mcp_server_name")), mapping(wish.get("requested_schema"))
     fields = () if wish.get("mode") == "url" else fields_of(schema)
 
     def filled(text: str) -> dict[str, Any] | None:
@@ -210,7 +210,7 @@ def _of_server(id_: str, wish: dict[str, Any]) -> Asked:
     request = Request(
         id=id_,
         kind=RequestKind.FORM if fields else RequestKind.PERMISSION,
-        title=one_line(f"the server {server} asks", _TITLE),
+        title=f"the server {server} asks",
         text=_joined(string(wish.get("message")), string(wish.get("url"))),
         fields=fields,
     )
@@ -223,8 +223,4 @@ def _of_server(id_: str, wish: dict[str, Any]) -> Asked:
 
 
 def _joined(*parts: str) -> str:
-    return _kept("\n\n".join(filter(str.strip, parts)))
-
-
-def _kept(text: str) -> str:
-    return text if len(text) <= CONTENT_LIMIT else text[:CONTENT_LIMIT] + CUT
+    return "\n\n".join(filter(str.strip, parts))

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
-from ...run.events import CONTENT_LIMIT, CUT, Field, Request
+from ...run.events import Field, Request
 from ...run.model import RequestKind, Verdict
-from ...text.plain import one_line
+from ...text.visible import visible_line, visible_name
 from ..forms import content_of, fields_of, filled_in
-from ..json_lines import is_deep, items, mapping, string
+from ..json_lines import is_deep, items, mapping, shown_json, string
 from .items import changed, command_of
 
 _MOST = 100
@@ -34,7 +33,7 @@ class Asked(Struct, frozen=True):
     def subject(self) -> str:
         """Say in a line what it is about."""
         request = self.request
-        return one_line(request.command or ", ".join(request.paths) or request.text or request.title, _TITLE)
+        return visible_line(request.command or ", ".join(request.paths) or request.text or request.title, _TITLE)
 
     def result(self, verdict: Verdict, text: str) -> dict[str, Any]:
         """Return what Codex is answered; what does not fit is denied."""
@@ -81,12 +80,12 @@ def _command(id_: str, params: dict[str, Any]) -> Asked:
     request = Request(
         id=id_,
         kind=RequestKind.PERMISSION,
-        title=one_line(title, _TITLE),
+        title=title,
         tool_name=tool,
         text=_joined(string(params.get("reason")), command if further else "", _json(further) if further else ""),
         # A rule for a command gives it no further permissions: a person is asked.
-        command="" if further else _kept(command),
-        cwd=string(params.get("cwd"))[:4096],
+        command="" if further else command,
+        cwd=string(params.get("cwd")),
         tool_call_id=string(params.get("itemId")),
     )
     return _decided(request)
@@ -103,8 +102,8 @@ def _file_change(id_: str, params: dict[str, Any], change: dict[str, Any]) -> As
         title="wants to change files" if len(paths) != 1 else "wants to change a file",
         tool_name="edit",
         text=_joined(string(params.get("reason")), f"for all that is below {root}" if root else ""),
-        paths=tuple(paths[:_MOST]),
-        diff=_kept("\n".join(map(_diff, changes))),
+        paths=tuple(paths),
+        diff="\n".join(map(_diff, changes)),
         tool_call_id=string(params.get("itemId")),
     )
     return _decided(request)
@@ -125,8 +124,8 @@ def _permissions(id_: str, params: dict[str, Any]) -> Asked:
         kind=RequestKind.PERMISSION,
         title="wants further permissions",
         text=_joined(string(params.get("reason")), _json(wanted)),
-        cwd=string(params.get("cwd"))[:4096],
-        paths=tuple(filter(None, paths))[:_MOST],
+        cwd=string(params.get("cwd")),
+        paths=tuple(filter(None, paths)),
         tool_call_id=string(params.get("itemId")),
     )
     return Asked(request, denied={"permissions": {}}, allowed={"permissions": wanted, "scope": "turn"})
@@ -168,8 +167,8 @@ def _question_field(question: dict[str, Any]) -> Field:
     labels = [string(mapping(option).get("label")) for option in items(question.get("options"))]
     return Field(
         name=string(question.get("id")),
-        title=one_line(string(question.get("header")), _TITLE),
-        text=_kept(string(question.get("question"))),
+        title=string(question.get("header")),
+        text=string(question.get("question")),
         choices=tuple(filter(None, labels))[:_MOST],
         required=True,
     )
@@ -183,7 +182,7 @@ def _described(question: dict[str, Any]) -> str:
 
 
 def _about(fields: dict[str, Any]) -> str:
-    return one_line(string(fields.get("description")), _TITLE)
+    return string(fields.get("description"))
 
 
 # --- what a server of the Model Context Protocol asks ---
@@ -208,8 +207,8 @@ def _of_server(id_: str, params: dict[str, Any]) -> Asked | None:
     request = Request(
         id=id_,
         kind=RequestKind.FORM,
-        title=one_line(f"the server {string(params.get('serverName'))} asks", _TITLE),
-        text=_kept(string(params.get("message"))),
+        title=f"the server {string(params.get('serverName'))} asks",
+        text=string(params.get("message")),
         fields=fields,
     )
     return Asked(request, denied={"action": "decline"}, filled=filled)
@@ -223,8 +222,8 @@ def _call(id_: str, params: dict[str, Any]) -> Asked:
     request = Request(
         id=id_,
         kind=RequestKind.PERMISSION,
-        title=one_line(f"wants to use the server {server}", _TITLE),
-        tool_name=one_line(f"mcp__{server}", _TITLE),
+        title=f"wants to use the server {server}",
+        tool_name=f"mcp__{server}",
         text=_joined(string(params.get("message")), _json(arguments) if arguments else ""),
     )
     return Asked(request, denied={"action": "decline"}, allowed={"action": "accept", "content": {}})
@@ -234,7 +233,7 @@ def _page(id_: str, params: dict[str, Any]) -> Asked:
     request = Request(
         id=id_,
         kind=RequestKind.PERMISSION,
-        title=one_line(f"the server {string(params.get('serverName'))} wants a page to be visited", _TITLE),
+        title=f"the server {string(params.get('serverName'))} wants a page to be visited",
         text=_joined(string(params.get("message")), string(params.get("url"))),
     )
     return Asked(request, denied={"action": "decline"}, allowed={"action": "accept"})
@@ -248,19 +247,15 @@ def _diff(change: dict[str, Any]) -> str:
     path, text = string(change.get("path")), string(change.get("diff"))
     sign = {"add": "+", "delete": "-"}.get(string(change.get("kind")))
     if sign is None:
-        return f"+++ {one_line(path)}\n{text}"
-    lines = text.splitlines()
+        return f"+++ {visible_name(path)}\n{text}"
+    lines = text.removesuffix("\n").split("\n") if text else []
     sides = f"-0,0 +1,{len(lines)}" if sign == "+" else f"-1,{len(lines)} +0,0"
-    return "\n".join((f"+++ {one_line(path)}", f"@@ {sides} @@", *(sign + line for line in lines)))
+    return "\n".join((f"+++ {visible_name(path)}", f"@@ {sides} @@", *(sign + line for line in lines)))
 
 
 def _json(value: dict[str, Any]) -> str:
-    return _kept(msgspec.json.encode(value).decode("utf-8", "replace"))
+    return shown_json(value)
 
 
 def _joined(*parts: str) -> str:
-    return _kept("\n\n".join(filter(str.strip, parts)))
-
-
-def _kept(text: str) -> str:
-    return text if len(text) <= CONTENT_LIMIT else text[:CONTENT_LIMIT] + CUT
+    return "\n\n".join(filter(str.strip, parts))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...run.events import CONTENT_LIMIT, CUT, Request, kept_args
+from ...run.events import Request
 from ...run.model import RequestKind, Verdict
 from ...text.plain import one_line
 from ..diffs import diff_of_texts
-from ..json_lines import decode, items, mapping, string
+from ..json_lines import decode, items, mapping, shown_json, string
 
 PERMISSION = "subdeck: may this tool be called?"
 """The title of the dialog that `ask.ts` opens; the offline agent opens the same."""
@@ -74,24 +74,21 @@ def answer_to(request: Request, verdict: Verdict, text: str) -> dict[str, Any]:
 
 
 def _permission(own_id: str, about: str) -> Request:
-    """Read the call that `ask.ts` tells of. What is too long to be shown whole is not told as a command or a path, so
-    that no pattern allows it.
-    """
+    """Read the call that `ask.ts` tells of."""
     call = decode(about.encode("utf-8", "replace")) or {}
     name, args = string(call.get("tool")), mapping(call.get("args"))
     command = string(args.get("command")) if name == "bash" else ""
     path, other = string(args.get("path")), string(args.get("file_path"))
     paths = tuple(filter(None, (path, other))) if path or name not in _LOOKS_INTO else (".", *filter(None, (other,)))
     path = path or other
-    is_long = max(len(command), len(path)) > CONTENT_LIMIT
     return Request(
         id=own_id,
         kind=RequestKind.PERMISSION,
-        title=_TITLES.get(name) or one_line(f"wants to use {name}", 80),
-        tool_name=one_line(name, 200),
-        text=_cut(command or path) if is_long else _args(name, args),
-        command="" if is_long else command,
-        paths=(paths or (".",)) if name in _WITH_PATH and not is_long else (),
+        title=_TITLES.get(name) or f"wants to use {name}",
+        tool_name=name,
+        text=_args(name, args),
+        command=command,
+        paths=(paths or (".",)) if name in _WITH_PATH else (),
         diff=_diff(name, path, args),
         tool_call_id=string(call.get("id")),
         usual=Verdict.ALLOW,
@@ -111,9 +108,10 @@ def _diff(name: str, path: str, args: dict[str, Any]) -> str:
 def _args(name: str, args: dict[str, Any]) -> str:
     """Return what else a call says, a line for each argument."""
     known = _SHOWN.get(name, ())
-    rest = ((key, value) for key, value in kept_args(args, CONTENT_LIMIT).items() if key not in known)
-    return "\n".join(f"{key}: {value}" for key, value in rest)
-
-
-def _cut(text: str) -> str:
-    return text[:CONTENT_LIMIT] + CUT
+    twice = {"oldText", "newText"} if items(args.get("edits")) else {"edits"}
+    rest = (
+        (key, value)
+        for key, value in args.items()
+        if key not in known or key in twice or not isinstance(value, list if key == "edits" else str)
+    )
+    return "\n".join(f"{key}: {value if isinstance(value, str) else shown_json(value)}" for key, value in rest)
