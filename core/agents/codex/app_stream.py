@@ -210,7 +210,7 @@ class AppStream(CodexStream):
         limit of turns could not keep that back any more, so that a call itself says that another turn follows.
         """
         events = self.item_started(item)
-        if item.get("type") not in _BY_PROVIDER and any(_needs_turn(event) for event in events):
+        if string(item.get("type")) not in _BY_PROVIDER and any(_needs_turn(event) for event in events):
             self.note(calling=True)
         return events
 
