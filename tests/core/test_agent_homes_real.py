@@ -24,7 +24,7 @@ from . import real_claude as claude, real_codex as codex, real_pi as pi
 from .conversing import write_preset
 from .test_acp_agents import Acp
 
-pytestmark = [pytest.mark.agents, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.agents, pytest.mark.timeout(600)]
 
 FORMS: dict[str, tuple[str, ...]] = {
     "own": (),
@@ -145,7 +145,7 @@ class Subject:
                 engine.reply(run.run_id, request.id, Verdict.ALLOW)
             return now if now.has_ended else None
 
-        return str(wait_until(ended, "the run to end", timeout=60).reason)
+        return str(wait_until(ended, "the run to end", timeout=120).reason)
 
 
 def subject(kind: str, project: Path, home: Path, request: pytest.FixtureRequest, stack: ExitStack) -> Subject:
