@@ -70,7 +70,7 @@ def test_in_the_middle_of_a_sentence(pi: RealPi, reason: str) -> None:
 @pytest.mark.parametrize("limit", ["stall", "timeout"])
 def test_a_limit(pi: RealPi, limit: str) -> None:
     """A model that falls silent, or takes too long, ends the run at its limit, with what it had said."""
-    pi.preset(f"{limit}: {'3s' if limit == 'stall' else '8s'}")
+    pi.preset(f"{limit}: {'6s' if limit == 'stall' else '8s'}")
     pi.script(HANGING)
     end = ended(pi, pi.start("Say it."))
     result = result_of(pi.engine, end)
