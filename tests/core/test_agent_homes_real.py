@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.errors import UsageError
+from subdeck.core.project.talk import UnknownRequest
 from subdeck.core.run.model import RunRequest, Verdict
 
 from tests.house.set_up import ACP_HOME, NEW_PI_VERSION, PI_VERSION
@@ -142,7 +143,8 @@ class Subject:
         def ended() -> Any:
             (now,) = engine.snapshots([run.run_id])
             for request in now.requests:
-                engine.reply(run.run_id, request.id, Verdict.ALLOW)
+                with suppress(UnknownRequest):  # it has been answered meanwhile
+                    engine.reply(run.run_id, request.id, Verdict.ALLOW)
             return now if now.has_ended else None
 
         return str(wait_until(ended, "the run to end", timeout=120).reason)

@@ -32,7 +32,7 @@ from tests.waiting import wait_until
 from .offline_reader import SHOP, write_tree
 
 WAYS = {
-    "other content": "rm -rf {it}; echo '{{}}' > {it}",
+    "other content": "until rm -rf {it} && echo '{{}}' > {it}; do :; done",
     "written into": 'printf \'{{"type":"run_ended","status":"completed","reason":"done"}}\\n\' >> {it}',
     "empty": "rm -rf {it}; : > {it}",
     "emptied": ": > {it}",
