@@ -104,7 +104,9 @@ def _left() -> list[int]:
     try:
         return processes.descendants(os.getpid())
     except OSError as error:
-        raise UnseenError(error.errno, f"what it left running cannot be seen: {error.strerror}", "/proc") from error
+        raise UnseenError(
+            error.errno, f"cannot inspect the processes that the run left: {error.strerror}", "/proc"
+        ) from error
 
 
 def _named(pid: int) -> str:

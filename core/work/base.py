@@ -91,7 +91,7 @@ def host_of(project: paths.Project, directory: str) -> WorktreePlan | None:
         raise UsageError(
             f"the worktree of run {run_id[-6:]} is gone",
             where="cwd",
-            hint=f"subdeck run … --cwd {one_line(shell_word(record.root))} begins anew there",
+            hint=f"subdeck run … --cwd {one_line(shell_word(record.root))} starts over there",
         )
     return WorktreePlan(record.branch, record.root, record.base, prefix=prefix, host=run_id)
 

@@ -348,7 +348,7 @@ def test_what_was_said_is_told_to_a_new_session(played: Played) -> None:
     result = result_of(engine, again)
     assert ("completed", "Second answer.") == (result.status, result.final_text)
     warnings = [event.text for event in events_of(engine, again) if isinstance(event, Notice)]
-    assert any("Gemini CLI loses sessions that it loads" in text for text in warnings)
+    assert any("Gemini CLI loses loaded sessions" in text for text in warnings)
     assert "User: Look.\n\nYou: Hello there." == (run_dir(engine, again) / "earlier.md").read_text()
     third = played.run("gemini/reopened", child_session=result.child_session_id, is_program=True)
     said = (run_dir(engine, third) / "earlier.md").read_text()

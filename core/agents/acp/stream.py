@@ -157,9 +157,7 @@ class AcpStream(AgentStream):
 
     def _reopened(self) -> list[Event]:
         """Take it that a new session stands for the one that goes on."""
-        return [
-            _warning(f"{self._program.title} loses sessions that it loads: a new one begins with what was said before")
-        ]
+        return [_warning(f"{self._program.title} loses loaded sessions: a new session gets the earlier conversation")]
 
     def _ready(self) -> list[Event]:
         """Take it that the bridge waits for what is said to the agent."""
