@@ -205,6 +205,7 @@ def test_stopped_and_continued(shell: Callable[..., Shell]) -> None:
         app.until(b"\x1b[?2048h") if app.modes != modes else None
         assert app.modes == modes
         app.press(ESC)
+        app.until(b"repo-scout")  # a stop takes away what was typed and not yet read
     os.kill(app.pid, signal.SIGQUIT)
     app.assert_restored(128 + signal.SIGQUIT)
 
@@ -224,6 +225,8 @@ def test_a_stop_in_the_midst_of_a_write(shell: Callable[..., Shell], shop: Path,
         app.assert_as_before()
         os.kill(pid, signal.SIGCONT)
     app.until(QUERY)
+    os.write(app._master, SUPPORTED)
+    app.until(b"\x1b[?2048h")  # what is typed is read again
     app.press(b"?")
     app.until(b"Keys")
     os.kill(app.pid, signal.SIGTERM)
