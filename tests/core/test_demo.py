@@ -253,7 +253,8 @@ def test_commands_run_inside_the_demo_that_is_open(home: Path, tmp_path: Path) -
     try:
         assert 300 == subdeck("demo", "status", "--all", "--json", cwd=tmp_path).document["counts"]["total"]
         (request,) = subdeck("demo", "requests", "--json", cwd=tmp_path).document["requests"]
-        done = subdeck("demo", "reply", request["runId"], "allow", cwd=tmp_path)
+        read = ("--request", request["id"], "--hash", request["hash"])
+        done = subdeck("demo", "reply", request["runId"], "allow", *read, cwd=tmp_path)
         assert (0, "") == (done.code, done.err)
         launched = subdeck("demo", "bg", "repo-scout", "look", cwd=tmp_path)
         assert 2 == launched.code and "this is a demo" in launched.err
