@@ -1,0 +1,59 @@
+"""What a user reads: no wording that needs a second reading, and every change of a sentence is seen in review."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from . import strings
+from .words import ALLOWED, WORDINGS, Wording, refused, violations
+from .words_to_do import NOT_YET
+
+
+@pytest.mark.parametrize("wording", WORDINGS, ids=lambda wording: wording.bad)
+def test_each_pattern(wording: Wording) -> None:
+    """A pattern finds its bad example and nothing in its good one."""
+    assert re.search(wording.pattern, wording.bad, re.IGNORECASE)
+    assert not re.search(wording.pattern, wording.good, re.IGNORECASE)
+
+
+def test_no_user_reads_a_refused_wording() -> None:
+    """No text for a user has a wording of the list; `python -m tests.house.words` prints them."""
+    found = [(file, text, words) for file, text, words in violations() if file not in NOT_YET]
+    assert [] == found
+
+
+def test_the_list_of_files_to_do_only_shrinks() -> None:
+    """A file that is rewritten is not on the list of those that are not."""
+    assert NOT_YET == NOT_YET & {file for file, _, _ in violations()}
+
+
+def test_allowed_texts_are_there() -> None:
+    """Each text that is allowed stands in its file, and needs to be allowed."""
+    known = strings.inventory()
+    assert [] == [
+        text for file, texts in ALLOWED.items() for text in texts if text not in known[file] or not refused(text)
+    ]
+
+
+def test_the_inventory_is_current() -> None:
+    """`strings.txt` has every text that a user reads; `python -m tests.house.strings` writes it."""
+    assert strings.lines() == strings.INVENTORY.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("source", "texts"),
+    [
+        ('raise UsageError(f"{name} is not a run", hint="try again")', ["try again", "{} is not a run"]),
+        ('"""A docstring of a module."""\ndef f():\n    """And of a function."""', []),
+        ('@click.command("x")\ndef f():\n    """What --help prints."""', ["What --help prints."]),
+        ('Button("Cancel")\nAction("stop", KEYS, "stop", needs=x)\nmeta["status"]', ["Cancel", "stop"]),
+        ('CSS = "#a { color: red; }"', []),
+        ('say("a" if x else f"{n} runs")', ["{} runs"]),
+        ('SQL = re.compile(r"(?:a b)+")', []),
+    ],
+)
+def test_what_counts_as_a_text(source: str, texts: list[str]) -> None:
+    """Words in strings count, and labels of one word; docstrings count only where click prints them."""
+    assert texts == sorted(strings.texts_of(source))
