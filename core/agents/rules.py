@@ -12,7 +12,7 @@ from .agent import AgentChoice, Wanted
 
 WAYS_OUT = "take the rule out, or choose another agent (agent: pi can be held to all of them)"
 _ONE_WAY = "nobody can be asked in a run that is not talked to"
-_TALK = 'leave "talk: false" out, deny whole tools by name, or choose an agent that can be talked to'
+_TALK = 'leave "interactive: false" out, deny whole tools by name, or choose an agent that can be talked to'
 
 
 def check_rules(choice: AgentChoice, wanted: Wanted, fault_of_rule: Callable[[Rule], str]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from ..agents.choice import catalog_of, installed_agents, model_list
 from ..agents.model_list import TIMEOUT_S, KeptList
 from ..agents.offered import AgentModels, context_words, due, models_of, price_words
 from ..config.host_needs import needs_words
+from ..config.renamed import PRESETS as KEYS
 from ..config.settings import Settings
 from ..engine import Engine
 from ..errors import AgentUnavailable, ModelError, UsageError
@@ -154,7 +155,9 @@ def preset_document(preset: Preset, view: Preview) -> dict[str, Any]:
 
 
 def _fields(preset: Preset, names: Sequence[str]) -> dict[str, Any]:
-    return {re.sub("_(.)", lambda found: found[1].upper(), name): getattr(preset, name) for name in names}
+    return {
+        re.sub("_(.)", lambda found: found[1].upper(), name): getattr(preset, KEYS.get(name, name)) for name in names
+    }
 
 
 def _preset_text(preset: Preset, view: Preview) -> str:
@@ -170,14 +173,14 @@ def _preset_text(preset: Preset, view: Preview) -> str:
         "Prompt": prompt_mode_words(preset.prompt_mode),
         "Context": _context(preset),
         "Session": "none" if not preset.keeps_session else "sticky" if preset.sticky else None,
-        "Finalize": f"yes, asked for {view.max_attempts} times at most" if preset.finalize else None,
+        "Structured": f"yes, asked for {view.max_attempts} times at most" if preset.structured_result else None,
         "Limits": limits_words(view.limits),
         "Permissions": permissions_words(view.permissions),
-        "Talk": "no: it runs one-way" if view.talk is False else None,
+        "Interactive": "no: it runs one-way" if view.talk is False else None,
         "Agent": view.agent.label if view.agent else preset.agent,
         "Runner": view.runner or preset.runner,
         "Host": preset.host,
-        "Needs": needs_words(preset.needs or {}),
+        "Requires": needs_words(preset.requires or {}),
     }
     lines = [f"{name + ':':<13}{one_line(value)}" for name, value in facts.items() if value]
     lines += [f"! {one_line(warning)}" for warning in (*preset.warnings, *view.warnings)]

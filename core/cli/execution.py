@@ -230,7 +230,7 @@ def _save(engine: Engine, name: str, request: RunRequest) -> None:
         *(engine.project.home, name, description, request.model, request.tools, request.prompt),
         runner=RunnerKind.HOSTS if request.runner == RunnerKind.HOSTS else None,
         host=request.host,
-        needs=request.needs,
+        requires=request.needs,
         worktree=request.worktree,
         check=request.check,
         limits=Limits(budget=request.budget, max_tokens=request.max_tokens),

@@ -48,6 +48,7 @@ def doctor(as_json: bool) -> int:
 def settings(example: bool, as_json: bool) -> None:
     """Show the settings in force here, and the files that they come from."""
     from ..config.files import KEYS, example_settings, value_of
+    from ..config.renamed import SETTINGS
     from ..engine import Engine
 
     if example:
@@ -57,7 +58,8 @@ def settings(example: bool, as_json: bool) -> None:
     values = {key: msgspec.to_builtins(value_of(engine.settings, key)) for key in KEYS}
     files = {"user": user_settings_file(), "project": engine.project.settings_file}
     if as_json:
-        document({"files": files, "settings": values, "notices": engine.settings.notices})
+        old_names = {old: values[new] for old, new in SETTINGS.items()}
+        document({"files": files, "settings": values | old_names, "notices": engine.settings.notices})
         return
     for name, path in files.items():
         say(f"# {name}: {one_line(path)}{'' if os.path.isfile(path) else ' (not there)'}")

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from ..agent_kinds import KINDS
 from ..errors import ContentError, SettingsError, nearest
 from ..paths import Project, user_settings_file
+from . import renamed
 from .host_settings import HostsSettings
 from .settings import PresetDir, SettingFault, Settings
 from .values import ProjectMay, Setting, is_blank, read_value, unexpected, without_none
@@ -85,6 +86,7 @@ def trusted_directories() -> tuple[str, ...]:
 
 def read_entries(fields: Fields, section: str = "") -> Iterator[Entry]:
     """Read every value that is there; what was left blank is absent. Raises ContentError."""
+    fields, written = renamed.with_new_names(fields, renamed.SETTINGS, section)
     for name, node in fields.pairs.items():
         key = f"{section}.{name}" if section else name
         if not section and name in SECTIONS:
@@ -95,12 +97,12 @@ def read_entries(fields: Fields, section: str = "") -> Iterator[Entry]:
         elif key not in KEYS:
             raise _unknown(key, node, section)
         elif not is_blank(node):
-            yield _entry(key, node)
+            yield _entry(key, node, f"{section}.{written[name]}".lstrip(".") if name in written else key)
 
 
-def _entry(key: str, node: Node) -> Entry:
+def _entry(key: str, node: Node, written: str) -> Entry:
     try:
-        return Entry(key, read_value(key, KEYS[key].kind, node), node.line)
+        return Entry(key, read_value(written, KEYS[key].kind, node), node.line)
     except ContentError as fault:
         if key not in APP_ONLY:
             raise

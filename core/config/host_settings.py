@@ -140,7 +140,7 @@ class HostsSettings(Struct, frozen=True):
             "{agent: 15m, operator: 24h}",
         ),
     ] = Lease()
-    reach: Annotated[
+    unreachable_after: Annotated[
         Duration,
         Setting("After how long without a word a host counts as out of reach; its runs then as unknown.", "15s"),
     ] = 15.0

@@ -351,12 +351,12 @@ class Settings(Struct, frozen=True, kw_only=True):
             '{"gpt-5*": {input: 1.25, output: 10, cache_read: 0.125}}',
         ),
     ] = {}
-    talk: Annotated[
+    interactive: Annotated[
         Switch,
         Setting("Whether children that can do so take messages and ask while they run; a preset may say otherwise."),
     ] = True
     permissions: PermissionSettings = PermissionSettings()
-    answer_timeout: Annotated[
+    reply_timeout: Annotated[
         Duration,
         Setting(
             "How long a request of a child waits for a reply; then it is denied, and the child goes on.", "10m", _LOWERS
@@ -367,7 +367,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         Setting("How long an interrupted child waits for what is said next; then its run ends.", "30m", _LOWERS),
     ] = 1800.0
     max_attempts: Annotated[
-        Count, Setting("How often at most a child is asked for its result, with finalize: true.", "", _LOWERS)
+        Count, Setting("How often at most a child is asked for its result, with structured_result: true.", "", _LOWERS)
     ] = 3
     inherit_context: Annotated[
         Switch,

@@ -34,7 +34,7 @@ class Placement(Struct, frozen=True):
 def placement(request: RunRequest, preset: Preset | None, runner: RunnerKind, settings: Settings) -> Placement:
     """Settle where a run may be. Raises UsageError, and RunnerUnavailable where there are no hosts."""
     host = request.host if request.host is not None else (preset and preset.host) or ""
-    needs = request.needs if request.needs is not None else (preset and preset.needs) or {}
+    needs = request.needs if request.needs is not None else (preset and preset.requires) or {}
     if runner is not RunnerKind.HOSTS:
         return _here(request, preset, runner)
     _refuse_without_hosts(settings.hosts)
@@ -64,7 +64,7 @@ def _here(request: RunRequest, preset: Preset | None, runner: RunnerKind) -> Pla
             where=asked[0],
             hint=f"choose the runner hosts (--runner hosts), or leave {'it' if len(asked) == 1 else 'them'} out",
         )
-    written = [name for name in ("host", "needs") if preset and getattr(preset, name)]
+    written = [name for name in ("host", "requires") if preset and getattr(preset, name)]
     if not written or preset is None:
         return Placement()
     if request.runner is None:

@@ -183,7 +183,7 @@ class Plan:
             session_lock=session.lock if session and session.shared else None,
             inherited=InheritedContext(inherited.turns, inherited.chars) if inherited else None,
             isolated=None if request.parent_session is None else inherited is None,
-            finalize=preset is not None and preset.finalize,
+            finalize=preset is not None and preset.structured_result,
             max_attempts=self.max_attempts,
             max_running=settings.max_running,
             limits=limits,
@@ -191,7 +191,7 @@ class Plan:
             log_caps=settings.logs.caps,
             talk=self.talk,
             permissions=self.permissions,
-            answer_timeout=(preset and preset.answer_timeout) or settings.answer_timeout,
+            answer_timeout=(preset and preset.reply_timeout) or settings.reply_timeout,
             idle_timeout=(preset and preset.idle_timeout) or settings.idle_timeout,
             by_hand=request.by_hand,
             check=self.check_name,
@@ -401,13 +401,13 @@ class Plan:
             from ..run.permissions import denied_tools
 
             tools = without(tools, denied_tools(self.permissions), self.agent.offer)
-        return with_finalize(tools) if preset and preset.finalize else tools
+        return with_finalize(tools) if preset and preset.structured_result else tools
 
     @cached_property
     def talk(self) -> bool:
         """Whether the child takes messages and asks while it runs."""
         preset = self.preset
-        wanted = self._settings.talk if preset is None or preset.talk is None else preset.talk
+        wanted = self._settings.interactive if preset is None or preset.interactive is None else preset.interactive
         return wanted and self.agent.talks
 
     @cached_property
@@ -461,7 +461,7 @@ class Plan:
         preset = self.preset
         prompt = preset.prompt if preset else self._request.prompt
         parts = [prompt] if prompt.strip() else []
-        if preset and preset.finalize:
+        if preset and preset.structured_result:
             parts.append(INSTRUCTION)
         return "\n\n".join(parts) or None
 
@@ -552,7 +552,7 @@ class Plan:
             context_files=preset.context_files if preset else None,
             project_resources=preset.project_resources if preset else None,
             keeps_session=preset is None or preset.keeps_session,
-            finalize=preset is not None and preset.finalize,
+            finalize=preset is not None and preset.structured_result,
             max_turns=self.limits[0].max_turns,
             talk=self.talk,
             permissions=self.permissions,
@@ -570,7 +570,7 @@ class Plan:
     def max_attempts(self) -> int:
         """How many times at most the child is run; more than once only to ask for its result."""
         preset = self.preset
-        return (preset.max_attempts or self._settings.max_attempts) if preset and preset.finalize else 1
+        return (preset.max_attempts or self._settings.max_attempts) if preset and preset.structured_result else 1
 
 
 def plan_all(requests: Sequence[RunRequest], workspace: Workspace, *, asks: bool = False) -> list[Plan]:

@@ -77,8 +77,8 @@ FIELDS: dict[str, PresetField] = {
         "Rules for what the child does without asking (allow), has to ask for (ask) and may not do (deny), as"
         " bash(git *), edit(src/**) or read; beside those of the settings.",
     ),
-    "talk": PresetField(Switch, "Whether the child takes messages and asks while it runs, where its agent can."),
-    "answer_timeout": PresetField(
+    "interactive": PresetField(Switch, "Whether the child takes messages and asks while it runs, where its agent can."),
+    "reply_timeout": PresetField(
         Duration, "How long what it asks waits for a reply before it is denied; instead of the settings' time."
     ),
     "idle_timeout": PresetField(
@@ -95,8 +95,10 @@ FIELDS: dict[str, PresetField] = {
     "inherit_context": PresetField(
         Switch, "Whether a parent's conversation is put before the task. Without it: as the settings say."
     ),
-    "finalize": PresetField(Switch, "Whether the child has to hand in its result through the tool subagent_finalize."),
-    "max_attempts": PresetField(Count, "How often at most the result is asked for, with finalize."),
+    "structured_result": PresetField(
+        Switch, "Whether the child has to hand in its result through the tool subagent_finalize."
+    ),
+    "max_attempts": PresetField(Count, "How often at most the result is asked for, with structured_result."),
     "sticky": PresetField(
         Switch, "Whether one child session is continued from run to run, for this preset and directory."
     ),
@@ -107,7 +109,7 @@ FIELDS: dict[str, PresetField] = {
     "agent": PresetField(AgentName, f"auto, {', '.join(KINDS)}, or an agent of your settings."),
     "runner": PresetField(RunnerKind, "How the child is run."),
     "host": PresetField(HostName, "With runner hosts: the only host that it may run on."),
-    "needs": PresetField(Needs, "With runner hosts: what its host has to have, as {gpu: 1}; each by a label."),
+    "requires": PresetField(Needs, "With runner hosts: what its host has to have, as {gpu: 1}; each by a label."),
     "worktree": PresetField(
         Begins,
         "Whether it works in a git worktree of its own: true or files (of the files as they are, with what is not"
@@ -130,7 +132,7 @@ def preset_schema() -> dict[str, Any]:
     pairs = [{"required": [first, second]} for at, first in enumerate(exclusive) for second in exclusive[at + 1 :]]
     in_memory: dict[str, Any] = {"properties": {"session": {"const": "none"}}, "required": ["session"]}
     kept: list[dict[str, Any]] = [
-        {"properties": {key: {"const": True}}, "required": [key]} for key in ("sticky", "finalize")
+        {"properties": {key: {"const": True}}, "required": [key]} for key in ("sticky", "structured_result")
     ]
     return {
         "$schema": DIALECT,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct, structs
 
+from ..config import renamed
 from ..config.values import is_blank, read_value, unexpected
 from ..config.yaml_tree import Fields, Items, Node, Text, read_text
 from ..errors import ContentError, UsageError, nearest
@@ -91,7 +92,7 @@ class Preset(Struct, frozen=True, kw_only=True):
     """False: the agent loads no extensions, servers, skills or settings of the project; else as the agent does."""
     inherit_context: bool | None = None
     """Whether a known parent's conversation goes before the task; None: as the settings have it."""
-    finalize: bool = False
+    structured_result: bool = False
     max_attempts: int | None = None
     """How many times at most the result is asked for; None: as the settings have it."""
     sticky: bool = False
@@ -102,17 +103,17 @@ class Preset(Struct, frozen=True, kw_only=True):
     runner: str | None = None
     host: str | None = None
     """The only host that it may run on; None for any."""
-    needs: dict[str, float] | None = None
+    requires: dict[str, float] | None = None
     """What its host has to have, by label."""
     worktree: WorktreeFrom | None = None
     """Whether it works in a worktree, and what that begins with; None: as the settings have it."""
     limits: Limits = Limits()
     """As written; only what is below the settings' own limits counts."""
-    talk: bool | None = None
+    interactive: bool | None = None
     """Whether the child takes messages and asks while it runs; None: as the settings have it."""
     permissions: Permissions = Permissions()
     """Its own rules; those of the settings go with them."""
-    answer_timeout: float | None = None
+    reply_timeout: float | None = None
     """Seconds that what it asks waits for a reply; None: as the settings have it."""
     idle_timeout: float | None = None
     """Seconds that it waits after an interrupt; None: as the settings have it."""
@@ -186,13 +187,13 @@ def parse_preset(text: str, path: str, source: PresetSource) -> Preset:
     if markdown.fields is None and not lenient:
         hint = 'begin the file with "---", name: and description:, and "---" again'
         raise ContentError("it has no frontmatter", line=1, hint=hint)
-    fields = markdown.fields or Fields({}, 1)
-    values = _values(fields)
+    fields, written = renamed.with_new_names(markdown.fields or Fields({}, 1), renamed.PRESETS)
+    values = _values(fields, written)
     stem = os.path.basename(path).removesuffix(SUFFIX)
     for key, usual in (("name", stem), ("description", "")):
         # As it is written: `null` and `~` are words here.
-        written = read_value(key, FIELDS[key].kind, fields.pairs[key]) if key in fields.pairs else ""
-        values[key] = written or (usual if lenient else "")
+        text = read_value(key, FIELDS[key].kind, fields.pairs[key]) if key in fields.pairs else ""
+        values[key] = text or (usual if lenient else "")
         if not values[key] and not lenient:
             raise ContentError(f"{key} is missing", hint=f'add a line "{key}: …" to the frontmatter')
     check_name(values["name"], fields.pairs["name"].line if "name" in fields.pairs else None)
@@ -203,10 +204,10 @@ def parse_preset(text: str, path: str, source: PresetSource) -> Preset:
     return structs.replace(preset, warnings=(*_unknown(fields), *_ineffective(preset, prompt, markdown.body)))
 
 
-def _values(fields: Fields) -> dict[str, Any]:
-    """Read the fields into the attributes of a preset; blank ones are absent."""
+def _values(fields: Fields, written: Mapping[str, str]) -> dict[str, Any]:
+    """Read the fields into the attributes of a preset; blank ones are absent. `written` has the old names of keys."""
     values: dict[str, Any] = {
-        key: read_value(key, FIELDS[key].kind, node)
+        key: read_value(written.get(key, key), FIELDS[key].kind, node)
         for key, node in fields.pairs.items()
         if key in FIELDS and FIELDS[key].kind is not TOOLS and not is_blank(node)
     }
@@ -220,7 +221,7 @@ def _values(fields: Fields) -> dict[str, Any]:
 
 def _refuse_unkept(preset: Preset, fields: Fields) -> None:
     """Raise ContentError: a session that is never on disk can neither be continued nor asked again for its result."""
-    for key, wanted in (("sticky", preset.sticky), ("finalize", preset.finalize)):
+    for key, wanted in (("sticky", preset.sticky), ("structured_result", preset.structured_result)):
         if wanted and not preset.keeps_session:
             line = max(fields.pairs["session"].line, fields.pairs[key].line)
             raise ContentError(f'"session: none" cannot go with {key}', line=line, hint="remove one of the two lines")
@@ -252,8 +253,8 @@ def _ineffective(preset: Preset, prompt: str, body: str) -> Iterator[str]:
         yield 'the text below the frontmatter is not used, because "prompt" is set'
     if preset.prompt_mode == PromptMode.REPLACE and not preset.prompt.strip():
         yield '"prompt_mode: replace" has no effect: there is no prompt'
-    if preset.max_attempts is not None and not preset.finalize:
-        yield '"max_attempts" has no effect without "finalize: true"'
+    if preset.max_attempts is not None and not preset.structured_result:
+        yield '"max_attempts" has no effect without "structured_result: true"'
 
 
 _NAME_LINE = r"(?m)^(?:name:|name *= *)[ \t]*[\"']?([^\"'\n#]*)"

@@ -20,7 +20,7 @@ class PlaceState(OpenEnum):
     PLACED = "placed"
     """Its host was heard of lately."""
     OUT_OF_REACH = "out_of_reach"
-    """Its host has not been heard of for longer than `hosts.reach`."""
+    """Its host has not been heard of for longer than `hosts.unreachable_after`."""
 
 
 class Permit(Struct, frozen=True):

@@ -42,7 +42,7 @@ class Relaying:
         self.engine = Engine.open(str(project_dir))
         self.project = self.engine.project
         self.carrier = AgentCarrier(relay_id(self.project), *agents)
-        self.means = Means(HostsSettings(**{"reach": REACH, **hosts}), (self.carrier,))
+        self.means = Means(HostsSettings(**{"unreachable_after": REACH, **hosts}), (self.carrier,))
         self.relay: Relay | None = None
         self._task: asyncio.Task[None] | None = None
         self._lock = -1

@@ -124,7 +124,7 @@ def host_meta(**others: Any) -> RunMeta:
 
 def relay_of(project: Project, teller: Teller) -> Relay:
     """Return a relay that does nothing yet."""
-    means = Means(HostsSettings(reach=0.5), (teller,))
+    means = Means(HostsSettings(unreachable_after=0.5), (teller,))
     return Relay(project, lambda: means, Journal(project.relay_log))
 
 

@@ -141,7 +141,7 @@ def test_an_answer(acp: Acp) -> None:
 
 def test_a_tool_that_nobody_allows(acp: Acp) -> None:
     """In a one-way run what an agent asks leave for is denied, the run goes on, and a warning on the run says so."""
-    write_preset(acp.project, "talk: false")
+    write_preset(acp.project, "interactive: false")
     target = acp.project / "made"
     acp.script(acp.shell(f"touch {target}; mkdir /proc/none"), say("I may not."))
     ended = acp.run()
@@ -200,7 +200,7 @@ def test_a_model_that_is_not_offered(acp: Acp) -> None:
 @pytest.mark.parametrize("tools", ["tools: [read, grep]", "denied_tools: [edit, write]"])
 def test_only_readers(acp: Acp, tools: str) -> None:
     """A list of tools that only read is the agent's read-only or plan mode, in which nothing is changed."""
-    write_preset(acp.project, f"{tools}\ntalk: false")
+    write_preset(acp.project, f"{tools}\ninteractive: false")
     acp.script(acp.shell(f"touch {acp.project}/made"), say("Looked."))
     ended = acp.run()
     assert ("done", False) == (ended.reason, (acp.project / "made").exists())
@@ -219,7 +219,7 @@ def test_a_result_is_handed_over(acp: Acp) -> None:
     """By the tool of a server of ours, which needs nobody's leave; a turn without it is asked again, and a call that
     hands over nothing is refused.
     """
-    write_preset(acp.project, "finalize: true")
+    write_preset(acp.project, "structured_result: true")
     acp.script(
         say("I am done."), acp.finalize(status="SUCCESS"), acp.finalize(status="SUCCESS", result="42"), say("Over.")
     )
@@ -237,6 +237,6 @@ def test_a_result_is_handed_over(acp: Acp) -> None:
 
 def test_nothing_is_handed_over(acp: Acp) -> None:
     """Whoever never calls the tool has failed, however good the words were."""
-    write_preset(acp.project, "finalize: true\nmax_attempts: 1")
+    write_preset(acp.project, "structured_result: true\nmax_attempts: 1")
     acp.script(say("I am done."))
     assert ("failed", "finalize_missing") == ((ended := acp.run()).status, ended.reason)

@@ -54,7 +54,7 @@ class Agent:
         file = home / ".config" / "subdeck" / "config.yaml"
         file.parent.mkdir(parents=True)
         file.write_text(json.dumps(settings))
-        write_preset(project, f"{tools}\ntalk: false")
+        write_preset(project, f"{tools}\ninteractive: false")
 
     @property
     def asked(self) -> list[str]:

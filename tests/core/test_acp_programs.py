@@ -250,7 +250,7 @@ def test_a_limit_that_nothing_can_enforce(name: str) -> None:
 
 def test_a_result_that_cannot_be_handed_over() -> None:
     """Copilot offers no server of its client to its model."""
-    with pytest.raises(UsageError, match="finalize: other does not offer our tool"):
+    with pytest.raises(UsageError, match="structured_result: other does not offer our tool"):
         settled(["copilot"], finalize=True)
     settled(["gemini"], finalize=True)
 
@@ -299,7 +299,7 @@ class Played:
 
 @pytest.fixture
 def played(project_dir: Path, home: Path) -> Played:
-    write_preset(project_dir, "answer_timeout: 1")
+    write_preset(project_dir, "reply_timeout: 1")
     return Played(project_dir)
 
 
@@ -358,7 +358,7 @@ def test_what_was_said_is_told_to_a_new_session(played: Played) -> None:
 @pytest.mark.processes
 def test_a_second_attempt_for_a_result(played: Played) -> None:
     """It is told what was said in the first one, as gemini could not load that."""
-    write_preset(played.project, "finalize: true", "max_attempts: 2", "talk: false")
+    write_preset(played.project, "structured_result: true", "max_attempts: 2", "interactive: false")
     run = played.run("gemini/text", is_program=True)
     engine = Engine.open(str(played.project))
     result = result_of(engine, run)
@@ -369,7 +369,7 @@ def test_a_second_attempt_for_a_result(played: Played) -> None:
 @pytest.mark.processes
 def test_a_sticky_conversation(played: Played) -> None:
     """Each run of it is told what was said in those before."""
-    write_preset(played.project, "sticky: true", "talk: false")
+    write_preset(played.project, "sticky: true", "interactive: false")
     engine = Engine.open(str(played.project))
     runs = [played.run("gemini/text", is_program=True) for _ in range(3)]
     assert ["completed"] * 3 == [run.status for run in runs]

@@ -48,7 +48,7 @@ def test_there_are_numbers() -> None:
     """The two tables of keys have those that are looked at here."""
     assert {"logs.stdout_mb", "limits.timeout", "max_parallel", "retention.days", "grace_seconds"} <= set(NUMBERS)
     assert [
-        "answer_timeout",
+        "reply_timeout",
         "idle_timeout",
         "max_attempts",
         "timeout",

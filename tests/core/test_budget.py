@@ -60,7 +60,7 @@ def test_last_words() -> None:
 
 def test_attempts_count_together(project_dir: Path) -> None:
     """What the first child spent is gone for the second one."""
-    write_preset(project_dir, extra="finalize: true\nbudget: 0.5\n")
+    write_preset(project_dir, extra="structured_result: true\nbudget: 0.5\n")
     engine = open_engine(project_dir)
     run = run_to_end(engine, "answer no result", "end", preset="scout")
     result = result_of(engine, run)

@@ -51,7 +51,7 @@ def test_a_preset_as_resolved(project_dir: Path, pi: Path) -> None:
     subdeck("models", "--refresh", cwd=project_dir)
     write_preset(
         project_dir,
-        extra='model: "@fast"\ndenied_tools: [bash, Edit]\nprompt_mode: replace\nfinalize: true\n'
+        extra='model: "@fast"\ndenied_tools: [bash, Edit]\nprompt_mode: replace\nstructured_result: true\n'
         "timeout: 10m\nmdl: x\n",
     )
     done = subdeck("presets", "scout", cwd=project_dir)
@@ -62,7 +62,7 @@ def test_a_preset_as_resolved(project_dir: Path, pi: Path) -> None:
         "Thinking:    low",
         "Tools:       read, edit, write, subagent_finalize (all but bash, Edit)",
         "Prompt:      replaces the agent's own",
-        "Finalize:    yes, asked for 3 times at most",
+        "Structured:  yes, asked for 3 times at most",
         "Limits:      timeout 10:00",
         '! the key "mdl" is unknown and is ignored; did you mean model?',
         "! Edit is denied, but it is not offered anyway; did you mean edit?",

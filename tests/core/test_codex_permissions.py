@@ -118,7 +118,7 @@ def test_what_only_the_app_server_can_do(old_codex: agent.CodexAgent) -> None:
     """Without it a run says what is less, and what is missing altogether is refused by its field."""
     (notice,) = old_codex.settle(choice(), Wanted())
     assert "shows no text before a message is complete" in notice
-    for field, wanted in (("finalize", Wanted(finalize=True)), ("max_turns", Wanted(max_turns=3))):
+    for field, wanted in (("structured_result", Wanted(finalize=True)), ("max_turns", Wanted(max_turns=3))):
         with pytest.raises(UsageError) as refused:
             old_codex.settle(choice(), wanted)
         assert field == refused.value.where

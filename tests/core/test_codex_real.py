@@ -123,7 +123,7 @@ def test_a_sticky_session_that_is_gone_begins_anew(codex: RealCodex) -> None:
 
 def test_a_result_is_handed_over(codex: RealCodex) -> None:
     """A call that is refused is corrected by the model in its turn; a turn without one is asked again."""
-    codex.preset("finalize: true")
+    codex.preset("structured_result: true")
     codex.script(
         called(FINALIZE_TOOL, status="DONE"),
         said("I think I am done."),
@@ -181,7 +181,7 @@ def test_a_question_is_declined(codex: RealCodex) -> None:
     where nobody can be asked.
     """
     codex.configure('approval_policy = "on-request"\nsandbox_mode = "read-only"')
-    codex.preset("talk: false")
+    codex.preset("interactive: false")
     asking = {"sandbox_permissions": "require_escalated", "justification": "It is needed."}
     codex.script(called("exec_command", cmd="touch made.txt", **asking), said("I was not allowed."))
     run = codex.run()
@@ -291,7 +291,7 @@ HANDED_IN = {"status": "SUCCESS", "result": "Found."}
 def test_a_limit_of_turns(codex: RealCodex, turn: dict[str, Any], talk: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The model is never asked more often than the limit says, however late it is read what the last turn used."""
     run_wrappers_with(monkeypatch, SLOW_TO_COUNT)
-    codex.preset("max_turns: 2", "tools: read", f"talk: {talk}")
+    codex.preset("max_turns: 2", "tools: read", f"interactive: {talk}")
     codex.script(turn)
     run = codex.run()
     used = result_of(codex.engine, run).usage
@@ -301,7 +301,7 @@ def test_a_limit_of_turns(codex: RealCodex, turn: dict[str, Any], talk: str, mon
 
 def test_the_last_turn_may_hand_over(codex: RealCodex) -> None:
     """The call that hands the result over is no call that the limit ends; Codex lets closing words follow it."""
-    codex.preset("max_turns: 2", "tools: read", "finalize: true")
+    codex.preset("max_turns: 2", "tools: read", "structured_result: true")
     codex.script(command("ls"), called(FINALIZE_TOOL, **HANDED_IN), said("Bye."))
     run = codex.run()
     assert ("completed", "finalized") == (run.status, run.reason)
@@ -309,7 +309,7 @@ def test_the_last_turn_may_hand_over(codex: RealCodex) -> None:
 
 def test_a_refused_last_turn(codex: RealCodex) -> None:
     """A call that was refused needs another turn, which the limit does not leave."""
-    codex.preset("max_turns: 1", "tools: read", "finalize: true")
+    codex.preset("max_turns: 1", "tools: read", "structured_result: true")
     codex.script(called(FINALIZE_TOOL, status="SUCCESS"), called(FINALIZE_TOOL, **HANDED_IN))
     run = codex.run()
     assert ("aborted", "max_turns", 1) == (run.status, run.reason, len(codex.requests))

@@ -112,11 +112,11 @@ def test_a_writer_trusts_no_checkout(codex: RealCodex, form: str) -> None:
         ("", ("denied_tools: edit, write",)),
         ("", ("project_resources: false",)),
         ("", ("project_resources: false", "tools: bash")),
-        ("", ("tools: bash", "finalize: true")),
+        ("", ("tools: bash", "structured_result: true")),
         ("", ("tools: bash", "session: none")),
         ("", ("tools: bash", "sticky: true")),
         ("", ("tools: bash", "permissions: {ask: ['bash(rm *)']}")),
-        ("", ("tools: bash", "talk: false")),
+        ("", ("tools: bash", "interactive: false")),
     ],
 )
 def test_no_form_of_a_run_trusts_a_checkout(codex: RealCodex, settings: str, fields: tuple[str, ...]) -> None:
@@ -163,7 +163,7 @@ def either(codex: RealCodex, request: Any) -> RealCodex:
 def test_codex_is_read_only_where_nobody_said_anything(either: RealCodex) -> None:
     """The run says so, once, with its way out; it is not allowed more because it is known as untrusted."""
     git(either.project, "init", "-q")
-    either.preset("talk: false")
+    either.preset("interactive: false")
     either.script(command("touch made.txt"), said("Done."))
     run = either.run()
     assert not (either.project / "made.txt").exists()

@@ -91,7 +91,7 @@ def test_nothing_is_handed_over_without_a_parent(engine: Engine) -> None:
 
 def test_an_attempt_that_is_asked_again_gets_no_context(engine: Engine, parent: SessionFile, project_dir: Path) -> None:
     """The context is said once: the second prompt of the same session is the feedback alone."""
-    write_preset(project_dir, "finalize: true")
+    write_preset(project_dir, "structured_result: true")
     task = parts(script("say Hm.", "finish"), hand_over(status="SUCCESS", result="Found."))
     ended = run(engine, task, parent_session=str(parent.path))
 
@@ -313,7 +313,7 @@ def test_a_preset_that_changes_in_the_queue(engine: Engine, project_dir: Path) -
     deleted = write_preset(project_dir, "tools: read", name="two", prompt="Old.")
     (busy,) = engine.launch([ask(parts(script(f"wait-for {gate}", "answer ok")))], background=True)
     queued = [engine.launch([ask(TASK, preset=name)], background=True)[0] for name in ("one", "two")]
-    write_preset(project_dir, "tools: bash", "finalize: true", "session: none", name="one", prompt="New.")
+    write_preset(project_dir, "tools: bash", "structured_result: true", "session: none", name="one", prompt="New.")
     deleted.unlink()
     gate.touch()
     ended = [wait_for_end(engine, each.run_id) for each in (busy, *queued)][1:]

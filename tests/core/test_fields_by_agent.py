@@ -133,15 +133,15 @@ CASES: dict[str, dict[str, str]] = {
     "project_resources: false": {"": WARNED, "pi-1": TOLD, "acp": REFUSED, "offline": ANYWAY},
     "inherit_context: true": {"": ANYWAY},  # as the settings have it
     "inherit_context: false": {"": TOLD},
-    "finalize: true": {"": TOLD, "codex-exec": REFUSED, "acp": WARNED},  # of how it is told
-    "finalize: true\nmax_attempts: 5": {"": TOLD, "codex-exec": REFUSED, "acp": WARNED},
+    "structured_result: true": {"": TOLD, "codex-exec": REFUSED, "acp": WARNED},  # of how it is told
+    "structured_result: true\nmax_attempts: 5": {"": TOLD, "codex-exec": REFUSED, "acp": WARNED},
     "sticky: true": {"": OURS},
     "session: none": {"": TOLD, "acp": REFUSED},
     "timeout: 5": {"": OURS},
     "stall: 5": {"": OURS},
-    "talk: true": {"": ANYWAY},
-    "talk: false": {"": LISTENS},
-    "answer_timeout: 5": {"": OURS},
+    "interactive: true": {"": ANYWAY},
+    "interactive: false": {"": LISTENS},
+    "reply_timeout: 5": {"": OURS},
     "idle_timeout: 5": {"": OURS},
     "permissions: {allow: [read]}": {"": OURS},
     "permissions: {deny: [edit]}": {"": OURS, "pi offline": ASKED, "codex codex-exec acp": WARNED},
@@ -160,7 +160,7 @@ OF_THE_PRESET = {
     "agent",
     "runner",
     "host",
-    "needs",
+    "requires",
     "approved_tools",
     "allowed_tools",
     "check",
@@ -181,7 +181,7 @@ def became(bench: Bench, fields: str) -> tuple[str, str]:
     meta = planned.meta
     if warnings := [text for text in meta.all_warnings if text not in without.meta.all_warnings]:
         return WARNED, "\n".join(warnings)
-    if any(getattr(meta, name) != getattr(without.meta, name) for name in SEEN_TO if "finalize" not in fields):
+    if any(getattr(meta, name) != getattr(without.meta, name) for name in SEEN_TO if "structured_result" not in fields):
         return OURS, ""
     return (ANYWAY, "") if bench.told(planned) == bench.told(without) else (TOLD, "")
 
@@ -207,7 +207,7 @@ def test_what_becomes_of_a_field(bench: Bench, fields: str) -> None:
         names = (
             field,
             *(name.strip("[]{},") for name in value.split()),
-            *(("prompt",) if "finalize" in fields else ()),
+            *(("prompt",) if "structured_result" in fields else ()),
         )
         assert any(name in words for name in names), words
 

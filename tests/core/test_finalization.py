@@ -53,7 +53,7 @@ NOTHING = script("say I think I am done.", "finish")
 
 @pytest.fixture
 def engine(project_dir: Path) -> Engine:
-    write_preset(project_dir, "finalize: true")
+    write_preset(project_dir, "structured_result: true")
     return open_engine(project_dir, CONVERSING)
 
 
@@ -195,7 +195,7 @@ def test_how_often_is_asked(
     project_dir: Path, fields: tuple[str, ...], settings: dict[str, Any], expected: int
 ) -> None:
     """The preset says how often a child is asked in all, else the settings."""
-    write_preset(project_dir, "finalize: true", *fields)
+    write_preset(project_dir, "structured_result: true", *fields)
     engine = open_engine(project_dir, CONVERSING, **settings)
     ended = run(engine, parts(NOTHING))
 
@@ -330,7 +330,7 @@ def test_turns_go_over_all_attempts(
     project_dir: Path, limit: str, script_parts: tuple[str, ...], expected: int
 ) -> None:
     """Attempts share one number of turns; where none is left the child is not asked again."""
-    write_preset(project_dir, "finalize: true", limit)
+    write_preset(project_dir, "structured_result: true", limit)
     engine = open_engine(project_dir, CONVERSING)
     ended = run(engine, parts(*script_parts))
     result = result_of(engine, ended)
@@ -341,7 +341,7 @@ def test_turns_go_over_all_attempts(
 
 def test_time_goes_over_all_attempts(project_dir: Path) -> None:
     """Attempts share one time: what each alone would have had enough of ends the run."""
-    write_preset(project_dir, "finalize: true", "timeout: 1")
+    write_preset(project_dir, "structured_result: true", "timeout: 1")
     engine = open_engine(project_dir, CONVERSING)
     slow = hand_over(status="SUCCESS", result="Too late.")
     ended = run(engine, parts(script("say Hm.", "linger 0.6", "finish"), script("linger 0.6", slow)))
@@ -351,7 +351,7 @@ def test_time_goes_over_all_attempts(project_dir: Path) -> None:
 
 def test_the_last_turn_may_hand_over(project_dir: Path) -> None:
     """The turn that reaches the limit may be the call, which is carried out after the model has spoken."""
-    write_preset(project_dir, "finalize: true", "max_turns: 2")
+    write_preset(project_dir, "structured_result: true", "max_turns: 2")
     engine = open_engine(project_dir, CONVERSING)
     gate = project_dir / "gate"
     message, *rest = call(status="SUCCESS", result="Found.").splitlines()
@@ -366,7 +366,7 @@ def test_the_last_turn_may_hand_over(project_dir: Path) -> None:
 
 def test_a_refused_last_turn(project_dir: Path) -> None:
     """A call that the tool refused needs another turn, and so the limit ends the run."""
-    write_preset(project_dir, "finalize: true", "max_turns: 1")
+    write_preset(project_dir, "structured_result: true", "max_turns: 1")
     engine = open_engine(project_dir, CONVERSING)
     ended = run(engine, parts(script(call(refused=True, status="SUCCESS"), "hang")))
 
@@ -403,7 +403,7 @@ def test_a_second_attempt_that_cannot_be_written(project_dir: Path) -> None:
     assert ("prompt-2.md",) == tuple(trouble.partition(":")[0] for trouble in result.artifact_errors)
 
 
-@pytest.mark.parametrize("fields", [("finalize: true",), ("finalize: true", "prompt_mode: replace")])
+@pytest.mark.parametrize("fields", [("structured_result: true",), ("structured_result: true", "prompt_mode: replace")])
 def test_one_line_in_the_system_prompt(project_dir: Path, fields: tuple[str, ...]) -> None:
     """The child is told once how to hand over, after the words of its preset."""
     write_preset(project_dir, *fields, prompt="You look.")
@@ -417,10 +417,10 @@ def test_one_line_in_the_system_prompt(project_dir: Path, fields: tuple[str, ...
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        (("finalize: true", "tools: read"), ("read", FINALIZE_TOOL)),
-        (("finalize: true", "tools: []"), (FINALIZE_TOOL,)),
-        (("finalize: true",), None),
-        (("finalize: false", "tools: read"), ("read",)),
+        (("structured_result: true", "tools: read"), ("read", FINALIZE_TOOL)),
+        (("structured_result: true", "tools: []"), (FINALIZE_TOOL,)),
+        (("structured_result: true",), None),
+        (("structured_result: false", "tools: read"), ("read",)),
         ((f"tools: read, {FINALIZE_TOOL}",), ("read",)),
     ],
 )
@@ -450,7 +450,7 @@ def test_without_finalization_nothing_is_asked(project_dir: Path) -> None:
 
 def test_the_offline_agent_hands_over(project_dir: Path) -> None:
     """The built-in agent hands its answer over by the same tool."""
-    write_preset(project_dir, "finalize: true", "tools: read, grep")
+    write_preset(project_dir, "structured_result: true", "tools: read, grep")
     (project_dir / "auth.py").write_text("def log_in(): ...\n")
     write_settings(agent="offline")
     engine = Engine.open(str(project_dir))

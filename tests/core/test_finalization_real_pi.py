@@ -30,7 +30,7 @@ def pi(project_dir: Path, home: Path, pi_executable: str) -> Iterator[RealPi]:
 
 def test_the_same_session_is_asked_again(pi: RealPi) -> None:
     """The model sees its earlier words and the feedback, in the same session, and is told once how to hand over."""
-    pi.preset("finalize: true", "tools: read", prompt="You look.")
+    pi.preset("structured_result: true", "tools: read", prompt="You look.")
     pi.script(said("I looked."), called(FOUND, text="Here."))
     ended = pi.run("Look for it.")
     result = result_of(pi.engine, ended)
@@ -51,7 +51,7 @@ def test_the_same_session_is_asked_again(pi: RealPi) -> None:
 
 def test_a_call_that_the_tool_refuses(pi: RealPi) -> None:
     """Both result and error with SUCCESS, no result, and a status that is none: the model corrects it by itself."""
-    pi.preset("finalize: true")
+    pi.preset("structured_result: true")
     wrong = (
         {"status": "SUCCESS", "result": "x", "error": "y"},
         {"status": "SUCCESS"},
@@ -76,7 +76,7 @@ def test_a_call_that_the_tool_refuses(pi: RealPi) -> None:
 
 def test_a_refused_call_is_fed_back(pi: RealPi) -> None:
     """A model that gives up after a refused call is asked again with what was wrong with that call."""
-    pi.preset("finalize: true")
+    pi.preset("structured_result: true")
     pi.script(called((FINALIZE_TOOL, {"status": "DONE", "result": "x"})), said("I am done."), called(FOUND))
     ended = pi.run()
 
@@ -87,7 +87,7 @@ def test_a_refused_call_is_fed_back(pi: RealPi) -> None:
 
 def test_a_call_beside_another_tool(pi: RealPi) -> None:
     """pi asks the model once more when the call is not alone; what was handed over last counts."""
-    pi.preset("finalize: true", "tools: read")
+    pi.preset("structured_result: true", "tools: read")
     early = (FINALIZE_TOOL, {"status": "SUCCESS", "result": "Early."})
     pi.script(called(early, ("read", {"path": "notes.md"})), said("Bye."))
     kept = pi.run()
@@ -103,7 +103,7 @@ def test_a_call_beside_another_tool(pi: RealPi) -> None:
 
 def test_two_calls_in_one_message(pi: RealPi) -> None:
     """Of two calls at once the last one wins, and the model is not asked again."""
-    pi.preset("finalize: true")
+    pi.preset("structured_result: true")
     pi.script(called((FINALIZE_TOOL, {"status": "ERROR", "error": "Hm."}), FOUND))
     ended = pi.run()
 
@@ -112,7 +112,7 @@ def test_two_calls_in_one_message(pi: RealPi) -> None:
 
 def test_a_huge_result(pi: RealPi) -> None:
     """A result of 2 MB comes whole through pi; the events keep its beginning with a mark."""
-    pi.preset("finalize: true")
+    pi.preset("structured_result: true")
     huge = "x" * (2 * 1024**2)
     pi.script(called((FINALIZE_TOOL, {"status": "SUCCESS", "result": huge}), chunk_size=4 * 1024**2))
     ended = pi.run()
@@ -126,7 +126,7 @@ def test_a_huge_result(pi: RealPi) -> None:
 @pytest.mark.parametrize(("status", "message"), [(401, "Invalid API key"), (500, "It broke")])
 def test_a_provider_failure_is_not_asked_again(pi: RealPi, status: int, message: str) -> None:
     """A provider that refuses is asked no more: the run fails with its words, in its first attempt."""
-    pi.preset("finalize: true")
+    pi.preset("structured_result: true")
     pi.script({"status": status, "body": {"error": {"message": message}}})
     ended = pi.run()
     result = result_of(pi.engine, ended)

@@ -154,8 +154,8 @@ def test_a_kept_cluster_is_in_force() -> None:
     """It stands in where the settings name no hosts; what they say else stays."""
     assert HostsSettings() == hosts_in_force(HostsSettings())
     publish(cluster())
-    settings = hosts_in_force(HostsSettings(reach=3.0))
-    assert ("tls://127.0.0.1:1", "/ca", 3.0) == (settings.scheduler, settings.tls.ca, settings.reach)
+    settings = hosts_in_force(HostsSettings(unreachable_after=3.0))
+    assert ("tls://127.0.0.1:1", "/ca", 3.0) == (settings.scheduler, settings.tls.ca, settings.unreachable_after)
     for own in (HostsSettings(ssh=("h1",)), HostsSettings(scheduler="tls://head:1")):
         assert own == hosts_in_force(own)
 

@@ -73,7 +73,7 @@ def test_host_and_needs_of_the_call(engine: Engine) -> None:
 
 def test_host_and_needs_of_the_preset(engine: Engine) -> None:
     """A preset may name the runner, the host and the needs; a call puts its own in their place, also any host."""
-    fields = "runner: hosts\nhost: h07\nneeds: {gpu: 1, mem: 32}\n"
+    fields = "runner: hosts\nhost: h07\nrequires: {gpu: 1, mem: 32}\n"
     asked = [{}, {"host": "h02"}, {"host": "", "needs": {}}]
     metas = [decided(engine, fields, runner=None, **request) for request in asked]
     both = {"gpu": 1.0, "mem": 32.0}
@@ -98,8 +98,11 @@ def test_preset_without_the_runner(engine: Engine) -> None:
     """A preset that names a host and no runner is refused by its file, unless the call chooses another runner."""
     problem = refusal(engine, "host: h07\n", runner=None)
     assert (True, True) == (problem.where.endswith("scout.md"), 'add "runner: hosts"' in problem.hint)
-    meta = decided(engine, "host: h07\nneeds: {gpu: 1}\n", runner="process")
-    assert ("", ("host and needs of the preset has no effect with the runner process",)) == (meta.host, meta.warnings)
+    meta = decided(engine, "host: h07\nrequires: {gpu: 1}\n", runner="process")
+    assert ("", ("host and requires of the preset has no effect with the runner process",)) == (
+        meta.host,
+        meta.warnings,
+    )
 
 
 def test_no_hosts_are_set_up(engine: Engine) -> None:
@@ -188,7 +191,9 @@ def preset(fields: str) -> Preset:
     return parse_preset(f"---\nname: scout\ndescription: d\n{fields}---\nLook.\n", "/scout.md", PresetSource.PROJECT)
 
 
-@pytest.mark.parametrize("field", ["host: -x", "host: a b", "needs: gpu", "needs: {gpu: 0}", "needs: {subdeck: 1}"])
+@pytest.mark.parametrize(
+    "field", ["host: -x", "host: a b", "requires: gpu", "requires: {gpu: 0}", "requires: {subdeck: 1}"]
+)
 def test_bad_fields_of_a_preset(engine: Engine, field: str) -> None:
     """A host or a need that cannot be is named with its line."""
     Path(engine.project.home).mkdir(parents=True, exist_ok=True)
@@ -200,10 +205,10 @@ def test_bad_fields_of_a_preset(engine: Engine, field: str) -> None:
 def test_saved_with_a_preset(engine: Engine) -> None:
     """What a call asked of hosts can be saved with its preset, and comes back as it was."""
     path = save_preset(
-        *(engine.project.home, "far", "d", None, None, "Look."), runner="hosts", host="h07", needs={"gpu": 1.0}
+        *(engine.project.home, "far", "d", None, None, "Look."), runner="hosts", host="h07", requires={"gpu": 1.0}
     )
     saved = parse_preset(Path(path).read_text(), path, PresetSource.PROJECT)
-    assert ("hosts", "h07", {"gpu": 1.0}) == (saved.runner, saved.host, saved.needs)
+    assert ("hosts", "h07", {"gpu": 1.0}) == (saved.runner, saved.host, saved.requires)
 
 
 # --- the command line ------------------------------------------------------------------------------------------------

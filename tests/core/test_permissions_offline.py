@@ -116,6 +116,6 @@ def test_a_change_that_is_not_allowed_is_not_made(
 
 def test_a_run_without_questions_makes_its_change(engine: Engine, project_dir: Path) -> None:
     """A run that nobody can talk to makes it as well, where no rule asks."""
-    ended = wait_for_end(engine, launch(engine, project_dir, "talk: false", task=CHANGE).run_id)
+    ended = wait_for_end(engine, launch(engine, project_dir, "interactive: false", task=CHANGE).run_id)
     assert "at `open.txt:1`" in (result_of(engine, ended).final_text or "")
     assert "lantern and flame\n" == (project_dir / "open.txt").read_text()

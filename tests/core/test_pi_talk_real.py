@@ -298,7 +298,7 @@ def test_a_one_way_run(pi: RealPi) -> None:
     extension("""
 	pi.on("agent_start", async (_event: any, ctx: any) => { if (ctx.hasUI) await ctx.ui.confirm("May it?", ""); });
     """)
-    pi.preset("talk: false")
+    pi.preset("interactive: false")
     pi.script(said("Seen."))
     ended = pi.run()
     result = result_of(pi.engine, ended)

@@ -51,7 +51,7 @@ def test_every_decision_of_a_preset(project: Project) -> None:
     """Each field that concerns the start of the child is in the meta of the run."""
     decided = meta(
         project,
-        'model: "@fast"\ndenied_tools: [bash]\nprompt_mode: replace\ncontext_files: true\nfinalize: true\n'
+        'model: "@fast"\ndenied_tools: [bash]\nprompt_mode: replace\ncontext_files: true\nstructured_result: true\n'
         "max_attempts: 5\ntimeout: 10m\nmax_turns: 4\nstall: 30",
         replace(PI, roles={"fast": "x/y:low"}),
     )
@@ -78,15 +78,15 @@ def test_a_preset_that_decides_nothing(project: Project) -> None:
 
 def test_nothing_is_no_prompt_to_replace_with(project: Project) -> None:
     """Without a prompt of its own a preset keeps the agent's, also when finalization adds its line."""
-    decided = meta(project, "prompt_mode: replace\nfinalize: true", body="")
+    decided = meta(project, "prompt_mode: replace\nstructured_result: true", body="")
 
     assert ("append", True) == (decided.prompt_mode, decided.system_prompt is not None)
 
 
 def test_attempts_of_the_settings(project: Project) -> None:
     """Where a preset that finalizes does not say how often, the settings do."""
-    assert 3 == meta(project, "finalize: yes").max_attempts
-    assert 7 == meta(project, "finalize: yes", replace(PI, max_attempts=7)).max_attempts
+    assert 3 == meta(project, "structured_result: yes").max_attempts
+    assert 7 == meta(project, "structured_result: yes", replace(PI, max_attempts=7)).max_attempts
 
 
 def test_a_session_that_is_not_kept(project: Project) -> None:
@@ -156,18 +156,18 @@ def test_how_long_a_run_waits_for_people(project: Project) -> None:
     """The times are those of the preset, else of the settings."""
     usual = meta(project, "")
     assert (600, 1800) == (usual.answer_timeout, usual.idle_timeout)
-    decided = meta(project, "answer_timeout: 1h\nidle_timeout: 5", replace(PI, answer_timeout=7.0))
+    decided = meta(project, "reply_timeout: 1h\nidle_timeout: 5", replace(PI, reply_timeout=7.0))
     assert (3600, 5) == (decided.answer_timeout, decided.idle_timeout)
-    assert 7 == meta(project, "", replace(PI, answer_timeout=7.0)).answer_timeout
+    assert 7 == meta(project, "", replace(PI, reply_timeout=7.0)).answer_timeout
 
 
 @pytest.mark.parametrize(
     ("fields", "settings", "expected"),
     [
         ("", OFFLINE, True),
-        ("talk: false", OFFLINE, False),
-        ("", replace(OFFLINE, talk=False), False),
-        ("talk: true", replace(OFFLINE, talk=False), True),
+        ("interactive: false", OFFLINE, False),
+        ("", replace(OFFLINE, interactive=False), False),
+        ("interactive: true", replace(OFFLINE, interactive=False), True),
     ],
 )
 def test_preset_and_settings_say_whether_a_child_is_talked_to(

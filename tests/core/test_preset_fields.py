@@ -67,15 +67,15 @@ idle_timeout: 1h
             context_files=True,
             project_resources=False,
             inherit_context=False,
-            finalize=True,
+            structured_result=True,
             max_attempts=5,
             sticky=True,
             agent="offline",
             runner="tmux",
             limits=Limits(timeout=600, max_turns=30, stall=90),
-            talk=False,
+            interactive=False,
             permissions=Permissions(("read", "bash(git *)"), ("bash(git push *)",), ("edit(.git/**)",)),
-            answer_timeout=300,
+            reply_timeout=300,
             idle_timeout=3600,
         )
         == read
@@ -95,8 +95,8 @@ idle_timeout: 1h
         ("context_files: ~", "context_files", None),
         ("inherit_context: True", "inherit_context", True),
         ("inherit_context:", "inherit_context", None),
-        ("finalize: off", "finalize", False),
-        ("finalize:", "finalize", False),
+        ("structured_result: off", "structured_result", False),
+        ("structured_result:", "structured_result", False),
         ("sticky: no", "sticky", False),
         ("session: none", "keeps_session", False),
         ("session:", "keeps_session", True),
@@ -109,8 +109,8 @@ idle_timeout: 1h
         ("stall: '2 m'", "limits", Limits(stall=120)),
         ("stall:", "limits", Limits()),
         ("max_turns: 7", "limits", Limits(max_turns=7)),
-        ("talk: yes", "talk", True),
-        ("talk:", "talk", None),
+        ("interactive: yes", "interactive", True),
+        ("interactive:", "interactive", None),
         ("permissions:", "permissions", Permissions()),
         ("permissions: {}", "permissions", Permissions()),
         ("permissions: {deny: []}", "permissions", Permissions()),
@@ -131,8 +131,8 @@ def test_a_value(field: str, attribute: str, expected: object) -> None:
         ("prompt_mode: prepend", 'prompt_mode: append or replace was expected, found "prepend"'),
         ("context_files: maybe", 'context_files: true or false was expected, found "maybe"'),
         ("inherit_context: 1", "inherit_context: true or false was expected"),
-        ("finalize: sometimes", "finalize: true or false was expected"),
-        ("finalize: {on: true}", "finalize: true or false was expected, found keys below it"),
+        ("structured_result: sometimes", "structured_result: true or false was expected"),
+        ("structured_result: {on: true}", "structured_result: true or false was expected, found keys below it"),
         ("sticky: abc123", "sticky: true or false was expected"),
         ("session: keep", 'session: none was expected, found "keep"'),
         ("session: [none]", "session: none was expected, found a list"),
@@ -167,8 +167,8 @@ def test_a_value(field: str, attribute: str, expected: object) -> None:
         ("permissions: {ask: ['bash(a | b)']}", "has more in its brackets than the words of one command"),
         ("permissions: {ask: [[read]]}", "permissions.ask: a list of rules"),
         ("permissions: {may: [read]}", '"permissions.may" is not a setting'),
-        ("talk: maybe", "talk: true or false was expected"),
-        ("answer_timeout: never", "answer_timeout: a number of seconds above 0"),
+        ("interactive: maybe", "interactive: true or false was expected"),
+        ("reply_timeout: never", "reply_timeout: a number of seconds above 0"),
     ],
 )
 def test_a_wrong_value(field: str, what: str) -> None:
@@ -201,7 +201,7 @@ def test_ambiguous_tools_are_refused(tmp_path: Path, fields: str, what: str) -> 
     assert (f"{path}:5", f"{what}; keep one of them") == (read.where, read.message)
 
 
-@pytest.mark.parametrize("other", ["sticky", "finalize"])
+@pytest.mark.parametrize("other", ["sticky", "structured_result"])
 def test_a_session_that_is_not_kept(other: str) -> None:
     """A session that is never on disk can neither go on in another run nor be asked again."""
     with pytest.raises(ContentError, match=f'"session: none" cannot go with {other}') as caught:
@@ -270,15 +270,15 @@ def accepts(schema: dict[str, Any], value: Any) -> bool:
     ("fields", "valid"),
     [
         ({}, True),
-        ({"tools": ["read", "grep"], "thinking": "high", "timeout": "10m", "finalize": True}, True),
+        ({"tools": ["read", "grep"], "thinking": "high", "timeout": "10m", "structured_result": True}, True),
         ({"tools": "read,grep", "timeout": 90, "max_turns": 3}, True),
         ({"tools": [], "session": "none"}, True),
         ({"modle": "x"}, False),
         ({"tools": ["read"], "denied_tools": ["bash"]}, False),
         ({"approved_tools": ["read"], "allowed_tools": ["read"]}, False),
         ({"session": "none", "sticky": True}, False),
-        ({"session": "none", "finalize": True}, False),
-        ({"session": "none", "finalize": False}, True),
+        ({"session": "none", "structured_result": True}, False),
+        ({"session": "none", "structured_result": False}, True),
         ({"thinking": "hard"}, False),
         ({"max_turns": 0}, False),
         ({"timeout": "soon"}, False),

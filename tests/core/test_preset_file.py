@@ -215,7 +215,7 @@ def test_a_name_of_64_characters() -> None:
         ("qqqqq: x", 'the key "qqqqq" is unknown and is ignored'),
         ("prompt-mode: replace", "did you mean prompt_mode"),
         ("deny_tools: [bash]", "did you mean denied_tools"),
-        ("max_attempts: 5", '"max_attempts" has no effect without "finalize: true"'),
+        ("max_attempts: 5", '"max_attempts" has no effect without "structured_result: true"'),
     ],
 )
 def test_what_has_no_effect_is_a_warning(field: str, warning: str) -> None:

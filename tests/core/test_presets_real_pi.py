@@ -144,7 +144,9 @@ def test_a_denial_takes_nothing_else_away(ask: Ask, agent_dir: Path, pi_executab
     (agent_dir / "extensions").mkdir()
     (agent_dir / "extensions" / "mine.ts").write_text(USER_TOOL)
     (agent_dir / "settings.json").write_text('{"defaultTools": ["+grep"]}')
-    run, request = ask("model: fake/test\ndenied_tools: [edit, write]\nfinalize: true\nmax_attempts: 1", "Look.")
+    run, request = ask(
+        "model: fake/test\ndenied_tools: [edit, write]\nstructured_result: true\nmax_attempts: 1", "Look."
+    )
 
     if is_since(pi_version((pi_executable,)), EXCLUDES_SINCE):
         assert {"read", "bash", "grep", "usertool", FINALIZE_TOOL} == tools(request)
@@ -161,7 +163,7 @@ def test_servers_of_mcp(ask: Ask, agent_dir: Path, tmp_path: Path, pi_executable
     (tmp_path / "server.py").write_text(SERVER.format(started=str(started)))
     server = {"command": sys.executable, "args": [str(tmp_path / "server.py")], "exposure": "direct"}
     (agent_dir / "mcp.json").write_text(json.dumps({"mcpServers": {"db": server}}))
-    for fields in ("tools: read", "tools: []", "tools: []\nfinalize: true\nmax_attempts: 1"):
+    for fields in ("tools: read", "tools: []", "tools: []\nstructured_result: true\nmax_attempts: 1"):
         ask(f"model: fake/test\n{fields}", "Look.")
     assert not started.exists()
     run, _ = ask("model: fake/test\ntools: read, codemode", "Look.")
@@ -186,7 +188,7 @@ def test_what_a_project_brings_along(
     ask("model: fake/test", "Look.")
     assert ran.exists()
     ran.unlink()
-    run, request = ask("model: fake/test\nproject_resources: false\nfinalize: true\nmax_attempts: 1", "Look.")
+    run, request = ask("model: fake/test\nproject_resources: false\nstructured_result: true\nmax_attempts: 1", "Look.")
     assert not ran.exists()
     assert FINALIZE_TOOL in tools(request)
     assert "Context of the project." in system_text(request)

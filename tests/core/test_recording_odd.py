@@ -97,7 +97,7 @@ def test_several_children_of_one_run(tmp_path: Path) -> None:
     repository = make(tmp_path / "repository", {"a.py": "one\n"})
     preset = repository / ".pi/subagents/two.md"
     preset.parent.mkdir(parents=True)
-    preset.write_text("---\nname: two\ndescription: x\nfinalize: true\nmax_attempts: 2\n---\nTwice.\n")
+    preset.write_text("---\nname: two\ndescription: x\nstructured_result: true\nmax_attempts: 2\n---\nTwice.\n")
     git(repository, "add", "-A")
     engine = open_engine(repository)
     run = run_to_end(engine, "edit a.py one 1", "answer Done.", preset="two")

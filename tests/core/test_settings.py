@@ -184,7 +184,7 @@ def test_a_file_of_another_editor(project: Project, user_file: Path) -> None:
     [
         ("theme: x\nmax_paralel: 3\n", 2, '"max_paralel" is not a setting', "max_parallel"),
         ("tmux:\n  soket: x\n", 2, '"tmux.soket" is not a setting', "tmux.socket"),
-        ("qqqq: 1\n", 1, '"qqqq" is not a setting', "known here: agent, agents, answer_timeout, bundled_presets"),
+        ("qqqq: 1\n", 1, '"qqqq" is not a setting', "known here: agent, agents, bundled_presets"),
         ("logs: {zz: 1}\n", 1, '"logs.zz" is not a setting', "known here: stdout_mb, stderr_mb"),
         ("roles: [fast]\n", 1, "roles: lines of the form", ""),
         ("roles:\n  fast:\n", 2, "roles.fast: a model like provider/id was expected, found nothing", ""),
@@ -408,7 +408,7 @@ def test_a_project_has_roles_and_switches(project: Project, user_file: Path, pro
         "retention: {keep: 1}",
         "expose_isolated: true",
         "permissions: {allow: [read]}",
-        "talk: true",
+        "interactive: true",
         "inheritance: {max_chars: 9}",
     ],
 )
@@ -431,7 +431,7 @@ def test_what_a_project_may_not_set(project: Project, project_file: Path, user_f
         ("limits: {timeout: 60}", "limits: {stall: 5}", Settings(limits=LimitSettings(timeout=60, stall=5))),
         ("max_attempts: 5", "max_attempts: 2", Settings(max_attempts=2)),
         ("", "logs: {stdout_mb: 1}", Settings(logs=Logs(stdout_mb=1))),
-        ("answer_timeout: 5m", "answer_timeout: 1m", Settings(answer_timeout=60)),
+        ("reply_timeout: 5m", "reply_timeout: 1m", Settings(reply_timeout=60)),
         ("", "idle_timeout: 60", Settings(idle_timeout=60)),
         (
             "permissions: {deny: [bash], allow: [read]}",

@@ -223,7 +223,7 @@ def test_names_that_look_alike_do_not_share(home: Path, tmp_path: Path) -> None:
 
 def test_sticky_finalizes_in_one_session(engine: Engine, project_dir: Path) -> None:
     """A sticky child that is asked again is asked in the shared session, and keeps its lock meanwhile."""
-    write_preset(project_dir, "sticky: true", "finalize: true")
+    write_preset(project_dir, "sticky: true", "structured_result: true")
     task = parts(script("say Hm.", "finish"), hand_over(status="SUCCESS", result="Found."))
     first, second = engine.launch([ask(task), ask(task)], background=True)
     ended = [wait_for_end(engine, each.run_id) for each in (first, second)]

@@ -469,7 +469,7 @@ def test_the_presets_runner_is_used(engine: Engine, project_dir: Path, monkeypat
 def test_a_finalized_result_is_told(project_dir: Path) -> None:
     """What a child handed over by its tool is beside the answer."""
     engine = parent_engine(project_dir, command=CONVERSING)
-    write_preset(project_dir, "finalize: true", name="final")
+    write_preset(project_dir, "structured_result: true", name="final")
     params = task(parts(hand_over(status="SUCCESS", result="all is well")), preset="final")
     (row,) = call(engine, "subagent", params).structured["runs"]
     assert ("all is well", "finalized") == (row["answer"], row["reason"])

@@ -99,7 +99,7 @@ class LaunchForm:
         """The only one that is known here; empty where there is another, or where one is named."""
         self._usual_runner = (preset.runner if preset else None) or settings.runner
         self._usual_host = (preset.host if preset else None) or ""
-        self._usual_needs = written_needs(preset.needs if preset else None)
+        self._usual_needs = written_needs(preset.requires if preset else None)
         self._usual_check = (preset.check if preset else None) or ""
         self.usual_limits, _ = effective_limits(preset.limits if preset else Limits(), settings.limits)
         """Those that hold where nothing is written."""

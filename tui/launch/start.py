@@ -129,7 +129,7 @@ def _facts(preset: Preset, view: Preview | None, models: tuple[ModelChoice, ...]
     return LaunchFacts(
         thinking=one_line(thinking or "", 40),
         tools=one_line("; ".join(filter(None, (tools, rules))), 300),
-        limits=", ".join(filter(None, (limits, finalize if preset.finalize else ""))),
+        limits=", ".join(filter(None, (limits, finalize if preset.structured_result else ""))),
         warnings=_warnings((*preset.warnings, *(view.warnings if view else ()))),
         models=models,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 
+from ...core.config import renamed
 from ...core.config.files import KEYS, example_of, example_settings, value_of
 from ...core.config.settings import Settings
 from ...core.system.files import write_new
@@ -43,6 +44,7 @@ def ready_file(path: str, key: str) -> int:
 def line_of(text: str, key: str) -> int:
     """Return the number of the line in which a setting is given, else where it is commented out, else the last one."""
     section, _, name = key.rpartition(".")
+    old = next((old for old, new in renamed.SETTINGS.items() if new == key), key).rpartition(".")[2]
     lines = text.split("\n")
     for mark in ("", r"#\s*"):
         begin = 0
@@ -50,6 +52,6 @@ def line_of(text: str, key: str) -> int:
             begin = next((n + 1 for n, line in enumerate(lines) if re.match(rf"{mark}{section}\s*:", line)), len(lines))
         indent = r"\s+" if section else ""
         for number, line in enumerate(lines[begin:], begin + 1):
-            if re.match(rf"{mark}{indent}{re.escape(name)}\s*:", line):
+            if re.match(rf"{mark}{indent}(?:{re.escape(name)}|{re.escape(old)})\s*:", line):
                 return number
     return len(text.rstrip("\n").split("\n"))

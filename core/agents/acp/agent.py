@@ -174,7 +174,7 @@ def _unreported(program: Program, wanted: Wanted) -> tuple[str, str, str] | None
         return wanted.spends[0], f"{_LATE}, so that no limit of it could end a turn", "use timeout, or another agent"
     if wanted.finalize and not program.takes_servers:
         what = "does not offer our tool for the result to its model"
-        return "finalize", what, "remove finalize: the answer is the last message"
+        return "structured_result", what, "remove structured_result: the answer is the last message"
     return None
 
 

@@ -124,7 +124,11 @@ def _of_exec(choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
         return ()
     rules = wanted.permissions or Permissions()
     has_to_ask = bool(rules.ask) or any("(" in rule for rule in rules.deny)
-    fields = {"finalize": wanted.finalize, "max_turns": wanted.max_turns is not None, "permissions": has_to_ask}
+    fields = {
+        "structured_result": wanted.finalize,
+        "max_turns": wanted.max_turns is not None,
+        "permissions": has_to_ask,
+    }
     for field, is_wanted in fields.items():
         if is_wanted:
             raise UsageError(

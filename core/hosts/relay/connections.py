@@ -96,7 +96,7 @@ class Connections:
             await asyncio.sleep(max(0.0, pause))
 
     async def _pull(self, carrier: Carrier, link: Link, spool: str) -> Pulled:
-        reach = self.means.settings.reach
+        reach = self.means.settings.unreachable_after
         wait = min(WAIT_S, reach / 3) if spool else 0.0
         message = encode(Pull(self._relay, self._have(spool), wait))
         answer = await carrier.call(link.key, Verb.PULL, message, wait + max(reach, _MOST_PATIENCE_S))

@@ -34,9 +34,9 @@ class Places:
         host = self._roster.get(remote.spool)
         name = host.name if host else remote.permit.host if remote.permit else ""
         address = host.reached_by(settings) if host else settings.attach.get(name, "")
-        if remote.heard is not None and now - remote.heard < settings.reach:
+        if remote.heard is not None and now - remote.heard < settings.unreachable_after:
             return Place(PlaceState.PLACED, name, paths.now_iso(), remote.trouble, paths.now_iso(), address=address)
-        if remote.heard is None and now - self._began < settings.reach:
+        if remote.heard is None and now - self._began < settings.unreachable_after:
             return None
         heard_at = remote.heard_at or (remote.place.heard_at if remote.place else "")
         why = remote.trouble if remote.trouble != remote.not_now else ""  # it may have room by now

@@ -166,7 +166,7 @@ def _state(host: Host, settings: HostsSettings, runs: int) -> HostState:
     return HostState(
         name=host.name,
         carrier=host.carrier.name if host.carrier else "",
-        in_reach=time.monotonic() - host.heard < settings.reach,
+        in_reach=time.monotonic() - host.heard < settings.unreachable_after,
         address=host.reached_by(settings),
         heard_at=host.heard_at,
         slots=facts.slots,
