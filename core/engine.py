@@ -94,7 +94,8 @@ class Engine:
             checked_session(session)
         where = os.path.abspath(os.path.expanduser(cwd or os.getcwd()))
         if not os.path.isdir(where):
-            raise UsageError(f"{one_line(where)} is not a directory", hint="choose a directory that exists")
+            what = f"{one_line(where)} is not a directory"
+            raise UsageError(what, hint="choose a directory that exists", code="directory.not_found")
         return cls(where, session, kind, readonly=readonly)
 
     @property

@@ -13,8 +13,14 @@ class SubdeckError(Exception):
     `what` is one plain sentence, `where` a file, key or argument, `hint` the next step; the last two may be empty.
     """
 
-    def __init__(self, what: str, *, where: str = "", hint: str = "", brief_hint: str | None = None) -> None:
+    code = ""
+    """Stable name of the error for programs, from `error_codes`; empty if it has none."""
+
+    def __init__(
+        self, what: str, *, where: str = "", hint: str = "", brief_hint: str | None = None, code: str = ""
+    ) -> None:
         super().__init__(what)
+        self.code = code or type(self).code
         self.what = what
         self.where = where
         self.hint = hint
@@ -61,37 +67,55 @@ class ContentError(UsageError):
 class SettingsError(UsageError):
     """A settings file cannot be used."""
 
+    code = "settings.invalid"
+
 
 class PresetError(UsageError):
     """A preset is unknown or its file cannot be used."""
+
+    code = "preset.invalid"
 
 
 class ModelError(UsageError):
     """No model could be resolved."""
 
+    code = "model.invalid"
+
 
 class AgentUnavailable(UsageError):
     """The program of a child agent is missing or cannot be executed."""
+
+    code = "agent.unavailable"
 
 
 class RunnerUnavailable(UsageError):
     """What a runner needs is missing."""
 
+    code = "runner.unavailable"
+
 
 class UnknownRun(UsageError):
     """An id stands for no run, or for more than one."""
+
+    code = "run.not_found"
 
 
 class LaunchError(SubdeckError):
     """A run could not be started although the request was right (disk, processes)."""
 
+    code = "launch.failed"
+
 
 class BudgetExceeded(UsageError):
     """The day's budget, or the project's, leaves no room for a launch; a person may allow it once."""
 
+    code = "budget.exceeded"
+
 
 class RunBusy(SubdeckError):
     """The request needs a finished run, and this one has not ended."""
+
+    code = "run.busy"
 
 
 class NotNoted(SubdeckError):
@@ -103,6 +127,12 @@ class FollowingFailed(SubdeckError):
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_OS_CODES = {
+    errno.ENOENT: "file.not_found",
+    errno.EACCES: "file.permission_denied",
+    **dict.fromkeys(_FULL, "disk.full"),
+}
+_UNEXPECTED = "internal.unexpected"
 _FREE_SPACE = "make room on that disk (df shows it), then try again"
 
 
@@ -115,10 +145,13 @@ def explained(error: BaseException) -> SubdeckError:
     if isinstance(error, OSError) and error.strerror:
         name = error.filename
         where = os.fsdecode(name) if isinstance(name, (str, bytes)) else ""
-        return SubdeckError(error.strerror, where=where, hint=_FREE_SPACE if error.errno in _FULL else "")
+        hint = _FREE_SPACE if error.errno in _FULL else ""
+        return SubdeckError(error.strerror, where=where, hint=hint, code=_OS_CODES.get(error.errno or 0, ""))
     if isinstance(error, TimeoutError) or type(error).__name__ == "TimeoutExpired":  # which subprocess raises
         return SubdeckError("no answer in time")
-    return SubdeckError(f"an unexpected error ({type(error).__name__})", hint="SUBDECK_LOG=FILE keeps details")
+    return SubdeckError(
+        f"an unexpected error ({type(error).__name__})", hint="SUBDECK_LOG=FILE keeps details", code=_UNEXPECTED
+    )
 
 
 def reason(error: BaseException) -> str:

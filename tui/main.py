@@ -97,6 +97,7 @@ def _open_app(
             "the app needs a terminal as stdin, stdout and stderr",
             where="subdeck",
             hint="subdeck --help lists the commands",
+            code="usage.terminal_required",
         )
     import_msgspec()
     from ..core.engine import Engine

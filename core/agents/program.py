@@ -39,11 +39,11 @@ def executable(command: Sequence[str], *, where: str, install: str) -> tuple[str
     if os.sep not in program:
         found = find_program(program)
         if found is None:
-            raise AgentUnavailable(f"{program} is not on PATH", where=where, hint=install)
+            raise AgentUnavailable(f"{program} is not on PATH", where=where, hint=install, code="agent.not_installed")
         return (os.path.abspath(found), *command[1:])
     program = os.path.abspath(program)
     if not os.path.isfile(program):
-        raise AgentUnavailable("there is no such program", where=program, hint=install)
+        raise AgentUnavailable("there is no such program", where=program, hint=install, code="agent.not_installed")
     if not os.access(program, os.X_OK):
         raise AgentUnavailable("the program is not executable", where=program, hint=f"chmod +x {program}")
     return (program, *command[1:])

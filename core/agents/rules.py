@@ -54,4 +54,5 @@ def _without_effect(choice: AgentChoice, permissions: Permissions, *, talk: bool
 
 
 def _refused(field: str, rule: Rule, choice: AgentChoice, why: str, hint: str) -> UsageError:
-    return UsageError(f'{choice.name} cannot be held to "{rule.text}": {why}', where=field, hint=hint)
+    what = f'{choice.name} cannot be held to "{rule.text}": {why}'
+    return UsageError(what, where=field, hint=hint, code="permissions.not_enforceable")

@@ -67,7 +67,9 @@ def clean(
         hint = f"give --older-than, --keep or --max-mb, or set retention in {user_settings_file()}"
         raise UsageError("no rule says which runs are old", where="clean", hint=hint)
     if as_json and not (yes or dry_run):
-        raise UsageError("--json cannot ask for confirmation", where="clean", hint=UNASKED_HINT)
+        raise UsageError(
+            "--json cannot ask for confirmation", where="clean", hint=UNASKED_HINT, code="usage.confirmation_required"
+        )
     stock = keeping.read_stock(engine.project)
     at_risk = stock.unmerged if unmerged else frozenset[str]()
     stock = structs.replace(stock, unmerged=stock.unmerged - at_risk)
@@ -150,5 +152,10 @@ def _summary(stock: trash.Stock, selection: trash.Selection, purge: bool, at_ris
 
 def _agreed(purge: bool) -> bool:
     if not is_terminal(sys.stdin):
-        raise UsageError("without a terminal there is no way to ask for confirmation", where="clean", hint=UNASKED_HINT)
+        raise UsageError(
+            "without a terminal there is no way to ask for confirmation",
+            where="clean",
+            hint=UNASKED_HINT,
+            code="usage.confirmation_required",
+        )
     return click.confirm("Remove them for good?" if purge else "Move them to the trash?", default=False)

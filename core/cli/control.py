@@ -67,7 +67,8 @@ def attach(ref: str, as_json: bool) -> None:
         document({"argv": argv, "leave": attach_command.leave})
         return
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
-        raise UsageError("attach needs a terminal", where="attach", hint="subdeck logs -f does not")
+        hint = "subdeck logs -f does not"
+        raise UsageError("attach needs a terminal", where="attach", hint=hint, code="usage.terminal_required")
     try:
         os.execvp(argv[0], argv)  # noqa: S606 - argv of tmux, without a shell
     except OSError as error:
@@ -140,7 +141,8 @@ def adopt(refs: tuple[str, ...], yes: bool, as_json: bool) -> None:
                 if as_json
                 else "without a terminal there is no way to ask for confirmation"
             )
-            raise UsageError(what, where="adopt", hint="look at the runs (subdeck status RUN), then add --yes")
+            hint = "look at the runs (subdeck status RUN), then add --yes"
+            raise UsageError(what, where="adopt", hint=hint, code="usage.confirmation_required")
         say("\n\n".join(_described(run) for run in runs))
         say("\nWhat their files say is believed from then on: which processes, panes and sessions are theirs.")
         if not click.confirm(f"Adopt {runs_word(len(runs))}?", default=False):
@@ -228,4 +230,4 @@ def _deleted(engine: Engine, refs: Sequence[str]) -> tuple[str, ...]:
         return engine.find(refs, deleted=True)
     except UnknownRun as error:
         hint = error.hint if "more exact" in error.hint else "only what was deleted and not purged can be taken back"
-        raise UnknownRun(error.what, where="deleted runs", hint=hint) from None
+        raise UnknownRun(error.what, where="deleted runs", hint=hint, code=error.code) from None

@@ -177,12 +177,14 @@ def _preset_and_task(args: Sequence[str], *, no_preset: bool) -> tuple[str | Non
             raise UsageError(
                 f"{'TASK' if no_preset else 'PRESET and TASK'} missing",
                 hint="subdeck presets lists the presets; --no-preset runs without one",
+                code="usage.missing_argument",
             )
         case [only]:
             raise UsageError(
                 "PRESET or TASK is missing",
                 where=f'"{one_line(only, 60)}"',
                 hint='give both: subdeck run PRESET "what to do"; "-" as TASK reads stdin; --no-preset needs TASK only',
+                code="usage.missing_argument",
             )
         case [preset, _] if no_preset:
             name = one_line(preset, 60)
@@ -197,6 +199,7 @@ def _preset_and_task(args: Sequence[str], *, no_preset: bool) -> tuple[str | Non
                 f"{len(args)} arguments were given, but {wanted} is expected",
                 where=f'"{one_line(args[-1], 60)}"',
                 hint="put the task in quotes",
+                code="usage.unexpected_argument",
             )
 
 
@@ -204,7 +207,8 @@ def _read_prompt(path: str) -> str:
     try:
         return read_text(path)
     except FileNotFoundError:
-        raise UsageError("there is no such file", where=f"--prompt {one_line(path)}") from None
+        where = f"--prompt {one_line(path)}"
+        raise UsageError("there is no such file", where=where, code="file.not_found") from None
     except ContentError as error:
         raise UsageError(error.what, where=f"--prompt {one_line(path)}", hint=error.hint) from error
 

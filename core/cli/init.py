@@ -34,9 +34,16 @@ def init(for_all: bool, dry_run: bool, yes: bool, as_json: bool) -> int:
     plan = plan_starters(engine.workspace, for_all=for_all)
     is_asked = not (yes or dry_run or plan.is_done)
     if is_asked and as_json:
-        raise UsageError("--json cannot ask for confirmation", where="init", hint=HINT)
+        raise UsageError(
+            "--json cannot ask for confirmation", where="init", hint=HINT, code="usage.confirmation_required"
+        )
     if is_asked and not is_terminal(sys.stdin):
-        raise UsageError("confirmation needed, but stdin is not a terminal", where="init", hint=HINT)
+        raise UsageError(
+            "confirmation needed, but stdin is not a terminal",
+            where="init",
+            hint=HINT,
+            code="usage.confirmation_required",
+        )
     if not as_json:
         say("\n".join(plan_lines(plan)))
     written: tuple[Starter, ...] = ()

@@ -98,7 +98,8 @@ class CommandGroup(click.Group):
             hint = nearest(args[0], self.table) or f"{self.whole} --help lists them"
             if self.table is COMMANDS and os.path.isdir(args[0]):
                 hint = f"subdeck -C {one_line(shell_word(args[0]), 200)} opens the app there"
-            raise UsageError(f'no command is called "{one_line(args[0], 60)}"', hint=hint)
+            what = f'no command is called "{one_line(args[0], 60)}"'
+            raise UsageError(what, hint=hint, code="usage.unknown_command")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -113,7 +114,7 @@ def main(open_app: OpenApp, arguments: Sequence[str] | None = None) -> int:
 
     def command() -> object:
         try:
-            return _deck(open_app).main(args, prog_name="subdeck", standalone_mode=False)
+            return deck_command(open_app).main(args, prog_name="subdeck", standalone_mode=False)
         except click.Abort:
             return INTERRUPTED
         except click.ClickException as error:
@@ -124,7 +125,8 @@ def main(open_app: OpenApp, arguments: Sequence[str] | None = None) -> int:
     return run_to_end(command, as_json=as_json)
 
 
-def _deck(open_app: OpenApp) -> CommandGroup:
+def deck_command(open_app: OpenApp) -> CommandGroup:
+    """Return the command `subdeck` with all its commands below it."""
     # The width of help is the one click would choose, found without its shutil.
     settings = {"help_option_names": ["-h", "--help"], "terminal_width": max(50, min(80, terminal_width()) - 2)}
 
@@ -148,7 +150,7 @@ def _deck(open_app: OpenApp) -> CommandGroup:
                 os.chdir(os.path.expanduser(directory))
             except OSError as error:
                 what, hint = f"{one_line(directory)}: {error.strerror}", "choose a directory that exists"
-                raise UsageError(what, where="-C", hint=hint) from error
+                raise UsageError(what, where="-C", hint=hint, code="directory.not_found") from error
         if ctx.invoked_subcommand is None:
             return open_app(() if run is None else (run,), readonly, False)
         ctx.obj = open_app

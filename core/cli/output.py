@@ -107,10 +107,11 @@ def document(content: Any) -> None:
 def error_fields(error: SubdeckError | OSError) -> dict[str, str]:
     """Return the one JSON form of errors."""
     if isinstance(error, OutputError):
-        error = SubdeckError(f"the output could not be written: {error.strerror}", where=error.filename)
+        what = f"the output could not be written: {error.strerror}"
+        error = SubdeckError(what, where=error.filename, code="output.failed")
     elif isinstance(error, OSError):
         error = explained(error)
-    return {"what": error.what, "where": error.where, "hint": error.hint}
+    return {"code": error.code, "what": error.what, "where": error.where, "hint": error.hint}
 
 
 def show_error(error: SubdeckError | OSError, *, as_json: bool) -> None:

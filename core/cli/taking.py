@@ -65,7 +65,10 @@ def apply(
     refusal = plan.refusal
     if plan.is_running and not (running or dry_run or refusal):
         raise UsageError(
-            f"{plan.run} is still running", where="apply", hint="--running takes what it has changed up to now"
+            f"{plan.run} is still running",
+            where="apply",
+            hint="--running takes what it has changed up to now",
+            code="run.busy",
         )
     check_asking(as_json=as_json, asks=not (yes or dry_run or refusal), where="apply")
     applied = False
@@ -127,7 +130,7 @@ def undo(forget: bool, dry_run: bool, yes: bool, as_json: bool) -> int:
     engine = Engine.open()
     act = engine.last_act()
     if act is None:
-        raise SubdeckError("there is nothing to undo", where=engine.project.root)
+        raise SubdeckError("there is nothing to undo", where=engine.project.root, code="undo.nothing")
     check_asking(as_json=as_json, asks=not (yes or dry_run), where="undo")
     begun = " (it was not done to its end)" if act.begun else ""
     if not as_json:
@@ -285,7 +288,8 @@ def check_asking(*, as_json: bool, asks: bool, where: str) -> None:
     if not asks or (is_terminal(sys.stdin) and not as_json):
         return
     what = "--json cannot ask for confirmation" if as_json else "without a terminal there is no way to ask"
-    raise UsageError(what, where=where, hint="add --yes, or --dry-run to see what it would do")
+    hint = "add --yes, or --dry-run to see what it would do"
+    raise UsageError(what, where=where, hint=hint, code="usage.confirmation_required")
 
 
 def known(engine: Engine, ref: str) -> RunSnapshot:

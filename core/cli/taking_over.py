@@ -35,7 +35,10 @@ def take_over(ref: str, as_json: bool) -> None:
     (run_id,) = engine.find((ref,))
     if not as_json and not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise UsageError(
-            "take-over needs a terminal", where="take-over", hint="subdeck send speaks to a run without one"
+            "take-over needs a terminal",
+            where="take-over",
+            hint="subdeck send speaks to a run without one",
+            code="usage.terminal_required",
         )
     argv = engine.take_over(run_id)
     if as_json:

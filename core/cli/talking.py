@@ -78,7 +78,7 @@ def send(words: tuple[str, ...], wait: bool, timeout: float | None, as_json: boo
         run_ids = engine.find(refs)
     except UnknownRun as error:
         hint = f"{error.hint}; a message of several words goes in quotes" if len(refs) > 1 else error.hint
-        raise UnknownRun(error.what, where=error.where, hint=hint) from None
+        raise UnknownRun(error.what, where=error.where, hint=hint, code=error.code) from None
     text = read_stdin("message") if text == "-" else text
     return _tell(engine, run_ids, lambda run_id: engine.send(run_id, text), wait, timeout, as_json=as_json)
 

@@ -15,14 +15,15 @@ def explained(error: click.ClickException, command: str) -> UsageError:
     """Return click's error as one of ours; `command` is what was called, for an error that does not name it."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context else command
-    where, hint = path, f"{path} --help shows what it takes"
+    where, hint, code = path, f"{path} --help shows what it takes", "usage.invalid_value"
     match error:
         case click.NoSuchOption():
             name = one_line(error.option_name, LONGEST)
             what, hint = f"{path} has no option {name}", _instead(error, path) or hint
+            code = "usage.unknown_option"
         case click.MissingParameter(param=click.Parameter() as param):
             where = name_of(param)
-            what = f"{where} is missing"
+            what, code = f"{where} is missing", "usage.missing_argument"
         case click.BadParameter(param=click.Parameter() as param):
             where = name_of(param)
             what = f"invalid {where} {error.message}"
@@ -32,8 +33,9 @@ def explained(error: click.ClickException, command: str) -> UsageError:
         case _:
             words = error.message.partition("extra argument")[2].partition("(")[2].removesuffix(")")
             message = error.format_message()
+            code = "usage.unexpected_argument" if words else ""
             what = f'unexpected argument "{one_line(words, LONGEST)}"' if words else message[:1].lower() + message[1:]
-    return UsageError(what.rstrip("."), where=where, hint=hint)
+    return UsageError(what.rstrip("."), where=where, hint=hint, code=code)
 
 
 def name_of(param: click.Parameter) -> str:

@@ -86,7 +86,8 @@ def _check_agreed(found: Sequence[Worktree], *, yes: bool, as_json: bool) -> Non
         return
     if as_json or not is_terminal(sys.stdin):
         what = "without a terminal there is no way to ask for confirmation"
-        raise UsageError(what, where="worktrees", hint="look at them (subdeck worktrees), then add --yes")
+        hint = "look at them (subdeck worktrees), then add --yes"
+        raise UsageError(what, where="worktrees", hint=hint, code="usage.confirmation_required")
     _show(found)
     click.confirm("Remove them for good, with all that is in them?", default=False, abort=True)
 

@@ -111,7 +111,12 @@ def advance(repository: Repository, commit_id: str, *, patience: float = 120.0) 
     """
     lock = os.path.join(repository.git_dir, "index.lock")
     if os.path.lexists(lock):
-        raise GitError(f"its index is locked: {AT_WORK}", where=repository.root, hint=f"if none is, remove {lock}")
+        raise GitError(
+            f"its index is locked: {AT_WORK}",
+            where=repository.root,
+            hint=f"if none is, remove {lock}",
+            code="git.locked",
+        )
     git = Git(repository.root, patience=patience)
     git.run(
         *("merge", "--ff-only", "--no-edit", "--no-autostash", "--no-overwrite-ignore", "--no-verify-signatures"),

@@ -64,16 +64,18 @@ _MOST_SAID = 1 << 16
 class GitError(SubdeckError):
     """git has refused, or failed; `what` is what it said last."""
 
-    def __init__(self, what: str, *, where: str = "", hint: str = "", code: int | None = None, said: str = "") -> None:
-        super().__init__(what, where=where, hint=hint)
-        self.code = code
-        """None where it did not end by itself."""
+    code = "git.failed"
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "", code: str = "", said: str = "") -> None:
+        super().__init__(what, where=where, hint=hint, code=code)
         self.said = said
         """All that it said, as it is: nothing to be shown."""
 
 
 class GitMissing(GitError):
     """There is no git, or one that is too old."""
+
+    code = "git.missing"
 
 
 class GitTimeout(GitError):
@@ -283,7 +285,7 @@ def failure(arguments: Sequence[str | bytes], answer: Answer, where: str) -> Git
         path = os.path.normpath(os.path.join(where, locked[1] or f"{locked[2]}.lock"))
         what = f"{one_line(os.path.basename(path).removesuffix('.lock'))} is locked: {AT_WORK}"
         hint = f"if none is, remove {one_line(path)}"
-        return GitError(what, where=one_line(where), hint=hint, code=answer.code, said=answer.said)
+        return GitError(what, where=one_line(where), hint=hint, code="git.locked", said=answer.said)
     lines = [line for line in map(one_line, answer.said.splitlines()) if line]
     blamed = [line for line in lines if line.startswith(("fatal: ", "error: "))] or lines
     if blamed:
@@ -292,9 +294,7 @@ def failure(arguments: Sequence[str | bytes], answer: Answer, where: str) -> Git
         what = f"it was ended by signal {-answer.code}"
     else:
         what = f"it ended with code {answer.code}"
-    return GitError(
-        f"git {_name(arguments)}: {one_line(what, 300)}", where=one_line(where), code=answer.code, said=answer.said
-    )
+    return GitError(f"git {_name(arguments)}: {one_line(what, 300)}", where=one_line(where), said=answer.said)
 
 
 def quoted(path: str) -> str:

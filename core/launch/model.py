@@ -134,6 +134,7 @@ def _missing(preset: Preset | None) -> NoReturn:
         hint='choose one for this run (--model), add "model: provider/id" to the preset,'
         f" or set default_model in {user_settings_file()}",
         brief_hint="choose one here",
+        code="model.missing",
     )
 
 
@@ -153,7 +154,8 @@ def _resolved(reference: _Reference, catalog: Catalog | None, resolvers: Sequenc
         literal = read_literal(reference.text, catalog)
     except ModelError as error:
         where, hint, brief_hint = reference.where, error.hint, error.brief_hint
-        raise ModelError(error.what, where=where, hint=hint, brief_hint=brief_hint) from error
+        code = "model.invalid_role" if reference.text.startswith("@") else error.code
+        raise ModelError(error.what, where=where, hint=hint, brief_hint=brief_hint, code=code) from error
     return ResolvedModel(reference.text, literal.resolved, reference.source, literal.thinking, literal.notices)
 
 

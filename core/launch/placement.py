@@ -83,6 +83,7 @@ def _refuse_without_hosts(settings: HostsSettings) -> None:
     if not hosts_in_force(settings).is_set:
         raise RunnerUnavailable(
             "there are no hosts to run on",
+            code="hosts.none",
             where="runner hosts",
             hint="subdeck hosts try 3 makes some on this machine; others are set in "
             f"{paths.user_settings_file()}, as hosts: {{ssh: [me@h1]}} or hosts: {{scheduler: tls://head:8786}}",

@@ -229,7 +229,7 @@ class Plan:
         """Return the task with `{previous}` filled in, as valid UTF-8."""
         task = self._request.task.encode("utf-8", "replace").decode()
         if not task.strip():
-            raise UsageError("the task is empty", where="task", hint="say what the child should do")
+            raise UsageError("the task is empty", where="task", hint="say what the child should do", code="task.empty")
         if self._request.previous is None or PREVIOUS not in task:
             return task
         source = self._request.previous
@@ -253,7 +253,8 @@ class Plan:
         if not os.path.isdir(cwd):
             self._refuse_gone(cwd)
             state = "is not a directory" if os.path.lexists(cwd) else "does not exist"
-            raise UsageError(f"{one_line(cwd)} {state}", where="cwd", hint="choose a directory that exists")
+            hint = "choose a directory that exists"
+            raise UsageError(f"{one_line(cwd)} {state}", where="cwd", hint=hint, code="directory.not_found")
         if not os.access(cwd, os.R_OK | os.X_OK):
             raise UsageError(f"{one_line(cwd)} cannot be entered", where="cwd", hint="check its rights")
         return cwd
@@ -486,6 +487,7 @@ class Plan:
             where="check",
             hint=f"{hint}; they are set in {paths.user_settings_file()}, as checks: {{tests: [make, test]}}",
             brief_hint=known,
+            code="check.not_found",
         )
 
     @cached_property

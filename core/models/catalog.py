@@ -230,9 +230,9 @@ def listed(ref: str, catalog: Catalog) -> str:
     return known.resolved if known else ""
 
 
-def unusable(ref: str, why: str, hint: str, brief_hint: str | None = None) -> ModelError:
+def unusable(ref: str, why: str, hint: str, brief_hint: str | None = None, code: str = "") -> ModelError:
     """Make the error about a reference; `why` is the rest of a sentence that begins with its name."""
-    return ModelError(f'the model "{one_line(ref, 80)}" {why}', hint=hint, brief_hint=brief_hint)
+    return ModelError(f'the model "{one_line(ref, 80)}" {why}', hint=hint, brief_hint=brief_hint, code=code)
 
 
 def check_text(ref: str) -> None:
@@ -271,7 +271,8 @@ def _unknown(ref: str, thinking: str | None, catalog: Catalog) -> Literal:
         some = f"known: {known}" if known and (is_bare or not near) else ""
         way_out = f"if the agent has it, add it to models in {user_settings_file()}" if not is_bare else ""
         hint = _joined(catalog, near, some or ("" if near else _AS_LITERAL), way_out)
-        raise unusable(ref, f"is not available: it is not in {catalog.source}{no_key}", hint, brief)
+        why = f"is not available: it is not in {catalog.source}{no_key}"
+        raise unusable(ref, why, hint, brief, code="model.not_found")
     resolved = unlisted.ref if unlisted else ref
     if not catalog.has_own_list:
         return Literal(resolved, thinking)

@@ -36,10 +36,15 @@ class PresetCatalog(Struct, frozen=True):
                     f'the preset "{one_line(name, 80)}" cannot be used: {problem.message}', where=problem.where
                 )
         if BUNDLED not in self.places and name + SUFFIX in os.listdir(BUNDLED):
-            raise PresetError(f'the preset "{name}" comes with subdeck, and is off', hint="set bundled_presets: true")
+            what = f'the preset "{name}" comes with subdeck, and is off'
+            raise PresetError(what, hint="set bundled_presets: true", code="preset.not_found")
         near = nearest(name, [preset.name for preset in self.presets]) if self.presets else "there are none yet;"
         looked = f"looked for {self.patterns} in {', '.join(self.places)}"
-        raise PresetError(f'no preset is called "{one_line(name, 80)}"', hint=f"{near} {looked}" if near else looked)
+        raise PresetError(
+            f'no preset is called "{one_line(name, 80)}"',
+            hint=f"{near} {looked}" if near else looked,
+            code="preset.not_found",
+        )
 
 
 def discover(workspace: Workspace) -> PresetCatalog:

@@ -53,6 +53,7 @@ def check_own(project: paths.Project, run_id: str) -> None:
             f"run {run_id[-6:]} is foreign: {why_foreign(run_dir)}",
             where=run_id,
             hint=f"subdeck adopt {run_id[-6:]} takes it over, if you trust it; subdeck rm moves it to the trash",
+            code="run.untrusted",
         )
 
 

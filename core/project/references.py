@@ -22,10 +22,11 @@ def found(word: str, names: Sequence[str], trash: Callable[[], Sequence[str]] | 
     if not candidates:
         if trash is not None and len(gone := _matching(word, trash())) == 1:
             what, hint = f"run {gone[0][-6:]} was deleted", f"subdeck rm --undo {gone[0][-6:]} restores it"
-            raise UnknownRun(what, where=gone[0], hint=hint)
+            raise UnknownRun(what, where=gone[0], hint=hint, code="run.deleted")
         raise UnknownRun(f'no run matches "{shown}"', where="run", hint="subdeck status --all lists all runs")
     some = ", ".join(name[-6:] for name in candidates[:5])
-    raise UnknownRun(f'{len(candidates)} runs match "{shown}"', where="run", hint=f"be more exact: {some} …")
+    what = f'{len(candidates)} runs match "{shown}"'
+    raise UnknownRun(what, where="run", hint=f"be more exact: {some} …", code="run.ambiguous")
 
 
 def _matching(word: str, names: Iterable[str]) -> list[str]:

@@ -97,7 +97,7 @@ def reply(
             f"{request.id} of run {run.meta.short_id} has another hash than {one_line(read, 40)}: it is another request"
         )
         hint = f"nothing was sent; subdeck requests {run.meta.short_id} shows it"
-        raise UsageError(what, where=run.run_id, hint=hint, brief_hint="read it again")
+        raise UsageError(what, where=run.run_id, hint=hint, brief_hint="read it again", code="request.changed")
     text = _fitting(run, request, verdict, _writable(text))
     return _put(project, run, EntryKind.REPLY, text=text, request=request.id, verdict=verdict, by=by, read=current)
 
@@ -120,6 +120,8 @@ def open_request(run: RunSnapshot, request_id: str = "") -> Request:
 
 class UnknownRequest(UnknownRun):
     """A run does not ask what is replied to, or not any more."""
+
+    code = "request.not_found"
 
 
 class _Misfit(Exception):
@@ -211,6 +213,7 @@ def refused(run: RunSnapshot) -> SubdeckError | None:
             where=where,
             hint=_goes_on(run),
             brief_hint="go on with its conversation" if run.child_session_id else "",
+            code="run.finished",
         )
     if run.unwritable:
         return SubdeckError(f"what is said to {name} could not be written: {run.unwritable}", where=where)
@@ -222,7 +225,8 @@ def refused(run: RunSnapshot) -> SubdeckError | None:
         return SubdeckError(f"{name} was started by an earlier subdeck, and takes no messages", where=where, hint=hint)
     if not run.can_talk:
         hint = "let it end, or stop it; then go on with its conversation"
-        return SubdeckError(f"{name} is one-way: its child takes no messages while it runs", where=where, hint=hint)
+        what = f"{name} is one-way: its child takes no messages while it runs"
+        return SubdeckError(what, where=where, hint=hint, code="run.not_interactive")
     return None
 
 
@@ -261,7 +265,10 @@ def _put(
         entry = put(run_dir, kind, by=by, text=text, request=request, verdict=verdict, read=read)
     except InboxClosed:
         raise RunBusy(
-            f"run {run.meta.short_id} has just ended: that was too late", where=run.run_id, hint=_goes_on(run)
+            f"run {run.meta.short_id} has just ended: that was too late",
+            where=run.run_id,
+            hint=_goes_on(run),
+            code="run.finished",
         ) from None
     except OSError as error:
         what = f"it could not be left for run {run.meta.short_id}: {error.strerror}"

@@ -67,6 +67,7 @@ def usable_runner(name: str) -> RunnerKind:
     if runner is RunnerKind.TMUX and processes.find_program("tmux") is None:
         raise RunnerUnavailable(
             "tmux is not installed",
+            code="runner.tmux_missing",
             where="runner tmux",
             hint="apt install tmux (or your system's package of that name), or choose the process runner",
         )

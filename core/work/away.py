@@ -139,15 +139,25 @@ def usable(directory: str) -> Repository:
     """Return the repository whose files a run takes along. Raises LaunchError where there are none that can travel."""
     repository, where = find(directory), one_line(directory, 200)
     if repository is None:
-        raise LaunchError("its files cannot be sent to a host: it is in no git repository", where=where, hint=_PATH)
+        raise LaunchError(
+            "its files cannot be sent to a host: it is in no git repository",
+            where=where,
+            hint=_PATH,
+            code="git.not_a_repository",
+        )
     if repository.trouble:
-        raise LaunchError(f"its files cannot be sent to a host: {repository.trouble}", where=where, hint=_PATH)
+        raise LaunchError(
+            f"its files cannot be sent to a host: {repository.trouble}",
+            where=where,
+            hint=_PATH,
+            code="git.not_a_repository",
+        )
     if repository.head is None:
         what = "its files cannot be sent to a host: its repository has no commit yet"
         raise LaunchError(what, where=where, hint=_WITHOUT_HEAD)
     if any(map(_says_partial, repository.git.configured())):
         what = "its files cannot be sent to a host: its repository is a partial clone, which has not all of them"
-        raise LaunchError(what, where=where, hint=_PATH)
+        raise LaunchError(what, where=where, hint=_PATH, code="git.not_a_repository")
     return repository
 
 

@@ -54,10 +54,12 @@ def _repository(directory: str) -> Repository:
     try:
         repository = find(directory)
     except SubdeckError as error:
-        raise UsageError(error.what, where=WHERE, hint=error.hint) from error
+        raise UsageError(error.what, where=WHERE, hint=error.hint, code=error.code) from error
     if repository is None:
         what = f"{one_line(directory, 200)} is in no git repository, so there can be no worktree of it"
-        raise UsageError(what, where=WHERE, hint="launch it without a worktree, or git init")
+        raise UsageError(
+            what, where=WHERE, hint="launch it without a worktree, or git init", code="git.not_a_repository"
+        )
     if repository.trouble:
         what = f"there can be no worktree of {one_line(directory, 200)}: {repository.trouble}"
         raise UsageError(what, where=WHERE, hint=_WITHOUT)

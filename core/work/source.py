@@ -85,7 +85,12 @@ def usable(root: str) -> Repository:
     """Return the repository of a working tree. Raises SubdeckError where there is none that can be used."""
     repository = find(root)
     if repository is None:
-        raise SubdeckError("there is no repository any more", where=one_line(root), hint="was it moved or removed?")
+        raise SubdeckError(
+            "there is no repository any more",
+            where=one_line(root),
+            hint="was it moved or removed?",
+            code="git.not_a_repository",
+        )
     if repository.trouble:
         raise SubdeckError(repository.trouble, where=one_line(root))
     return repository

@@ -254,7 +254,7 @@ def test_refused_request_leaves_nothing(project: Path, home: Path, name: str, wo
     assert "Traceback" not in done.err
     as_json = subdeck(*words, "--json", cwd=project)
     assert (2, "") == (as_json.code, as_json.out)
-    assert ["hint", "what", "where"] == sorted(as_json.error)
+    assert ["code", "hint", "what", "where"] == sorted(as_json.error)
     assert any(said in part for part in as_json.error.values())
     assert [] == run_dirs(project)
 
