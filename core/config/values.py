@@ -196,6 +196,11 @@ def schema_of(kind: Any) -> dict[str, Any]:
     return _spelling(kind).schema or msgspec.json.schema(kind)
 
 
+def expected(kind: Any) -> str:
+    """Return what a value of a kind looks like, in words for a person."""
+    return _spelling(kind).expected.rstrip(",")
+
+
 def without_none(hint: Any) -> Any:
     """Return the kind of a field's values that are there: `int` for `int | None`."""
     if get_origin(hint) in (Union, UnionType):

@@ -13,20 +13,8 @@ from subdeck.core.presets.file import parse_preset
 from subdeck.core.run.model import PresetSource
 from subdeck.tui.theme import OURS
 
-from .key_table import NAMES, names_module, with_table
-
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def test_keys_are_those_of_the_registry() -> None:
-    """The table of keys is current; `python -m tests.house.key_table README.md` mends it."""
-    assert with_table(README) == README
-
-
-def test_the_engine_knows_the_actions() -> None:
-    """The engine's list of actions is current; `python -m tests.house.key_table README.md` writes it."""
-    assert names_module() == NAMES.read_text(encoding="utf-8")
 
 
 def test_every_command_is_named() -> None:

@@ -1,0 +1,65 @@
+"""`docs/reference/settings.md`: every key of the settings files, from the table that reads them."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import msgspec
+from subdeck.core.config.files import KEYS, value_of
+from subdeck.core.config.settings import Settings
+from subdeck.core.config.values import ProjectMay, expected
+
+from . import markdown
+
+PROJECT = {
+    ProjectMay.NOTHING: "no",
+    ProjectMay.OVERRIDES: "overrides yours",
+    ProjectMay.ADDS: "adds to yours",
+    ProjectMay.LOWERS: "may lower yours",
+}
+HEADS = ("Key", "Value", "Default", "In a project", "Description")
+
+
+def page() -> str:
+    parts: list[str] = []
+    for section, keys in groupby(KEYS, key=lambda key: key.partition(".")[0] if "." in key else ""):
+        parts.append(f"## {markdown.code(section) if section else 'Settings'}\n\n{_table(list(keys))}")
+    return markdown.page(
+        "Settings",
+        "Look up a key of the settings files. Your own file is `~/.config/subdeck/config.yaml` (below"
+        " `XDG_CONFIG_HOME` if it is set). A project's file is `.pi/subagents/config.yaml`; it may only set the keys"
+        " whose column “In a project” allows it. `subdeck settings --example` prints a file with every key commented"
+        " out, `subdeck settings` the effective values.",
+        *_merged(parts),
+    )
+
+
+def _merged(parts: list[str]) -> list[str]:
+    """Join the tables of keys without a section, which sections stand between."""
+    head = "## Settings\n\n"
+    plain = [part for part in parts if part.startswith(head)]
+    rows = [line for part in plain for line in part.removeprefix(head).splitlines()[2:]]
+    first = "\n".join((*plain[0].splitlines()[:4], *rows))
+    return [first, *(part for part in parts if part not in plain)]
+
+
+def _table(keys: list[str]) -> str:
+    return markdown.table(HEADS, [_row(key) for key in keys])
+
+
+def _row(key: str) -> tuple[str, ...]:
+    entry = KEYS[key]
+    meaning = markdown.text(entry.setting.meaning)
+    if entry.setting.example:
+        name = key.rpartition(".")[2]
+        meaning += f" Example: {markdown.code(f'{name}: {entry.setting.example}')}"
+    return f"`{key}`", markdown.text(expected(entry.kind)), _default(key), PROJECT[entry.setting.project], meaning
+
+
+def _default(key: str) -> str:
+    value = value_of(Settings(), key)
+    if value is None or value == () or value == {}:
+        return ""
+    if isinstance(value, bool | int | float | str):
+        return markdown.code(str(value).lower() if isinstance(value, bool | str) else f"{value:g}")
+    return markdown.code(msgspec.json.encode(value).decode())

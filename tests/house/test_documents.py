@@ -1,0 +1,243 @@
+"""Links, anchors and command lines in the documents are right."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+import click
+import pytest
+
+from .reference import ROOT, documents
+from .reference.commands import ROOT as SUBDECK
+from .reference.markdown import anchor
+
+DOCUMENTS = {str(path.relative_to(ROOT)): path for path in documents()}
+FENCE = re.compile(r"^(\s*)(```+|~~~+)(.*)$")
+LINK = re.compile(r"(?<!\\)\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+CODE = re.compile(r"(`+)(.+?)\1", re.DOTALL)
+SHELLS = ("", "sh", "bash", "shell", "console", "text")
+"""Languages of blocks whose lines may be commands."""
+USAGE = re.compile(r"[\[\]…|]|\.\.\.|<\w+>")
+"""What a synopsis has and a command line does not."""
+
+
+def prose(text: str) -> str:
+    """Return a document without its blocks of code."""
+    lines: list[str] = []
+    fence = ""
+    for line in text.splitlines():
+        found = FENCE.match(line)
+        if fence:
+            fence = "" if found and found[2].startswith(fence) and not found[3].strip() else fence
+        elif found:
+            fence = found[2]
+        else:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def anchors(path: Path) -> set[str]:
+    """Return the anchors of a document, as GitHub makes them of its headings, and those that are written out."""
+    text = prose(path.read_text(encoding="utf-8"))
+    found: set[str] = set(re.findall(r"<a (?:id|name)=\"([^\"]+)\"", text))
+    for heading in re.findall(r"^#{1,6} +(.*?)(?: +#+)? *$", COMMENT.sub("", text), re.MULTILINE):
+        name = anchor(re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading))
+        number = 0
+        while (known := f"{name}-{number}" if number else name) in found:
+            number += 1
+        found.add(known)
+    return found
+
+
+def faults_of_links(path: Path, text: str) -> list[str]:
+    """Return the local links of a document that lead nowhere."""
+    shown = CODE.sub("", COMMENT.sub("", prose(text)))
+    targets = [*LINK.findall(shown), *re.findall(r"^\[[^\]]+\]: +(\S+)", shown, re.MULTILINE)]
+    targets += re.findall(r"<(?:img|a)\b[^>]*?(?:src|href)=\"([^\"]+)\"", shown)
+    faults: list[str] = []
+    for target in targets:
+        if re.match(r"[a-z][a-z+.-]*:", target):
+            continue
+        name, _, part = unquote(target).partition("#")
+        file = (path.parent / name).resolve() if name else path
+        if not file.is_relative_to(ROOT) or not file.exists():
+            faults.append(f"{target}: there is no such file")
+        elif part and file.suffix == ".md" and part not in anchors(file):
+            faults.append(f"{target}: there is no such heading")
+    return faults
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_links_lead_somewhere(name: str) -> None:
+    """Every link to a file of the tree leads to one, and every anchor to a heading."""
+    path = DOCUMENTS[name]
+    assert faults_of_links(path, path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [
+        ("[a](README.md)", 0),
+        ("[a](nowhere.md)", 1),
+        ("[a](README.md#nowhere-at-all)", 1),
+        ("## A *b*, `c`\n[a](#a-b-c)", 0),
+        ("[a](https://example.org/x#y)", 0),
+        ("`[a](nowhere.md)`", 0),
+        ("```\n[a](nowhere.md)\n```", 0),
+        ('<img src="nowhere.svg">', 1),
+        ("[a]: nowhere.md", 1),
+        ("[a](../outside.md)", 1),
+    ],
+)
+def test_a_broken_link_is_found(tmp_path: Path, text: str, faults: int) -> None:
+    """Links in any form are looked at, but for those in code and to other places."""
+    path = ROOT / "INVENTED.md"
+    own = "a-b-c" in text
+    assert len(faults_of_links(path, text.replace("(#a-b-c)", "(README.md)") if own else text)) == faults
+
+
+# --- command lines ---------------------------------------------------------------------------------------------------
+
+
+def written_commands(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the commands of a document, and whether each is whole: lines of blocks are, code in sentences may name a
+    command without its arguments.
+    """
+    fence, language, pending = "", "", ""
+    for line in text.splitlines():
+        found = FENCE.match(line)
+        if not fence:
+            if found:
+                fence, language = found[2], found[3].strip().split(" ")[0]
+            continue
+        if found and found[2].startswith(fence) and not found[3].strip():
+            fence, pending = "", ""
+        elif language in SHELLS:
+            joined = pending + line.strip().removeprefix("$ ")
+            pending = joined[:-1] if joined.endswith("\\") else ""
+            if not pending:
+                yield joined, True
+    for code in CODE.finditer(COMMENT.sub("", prose(text))):
+        if re.match(r"(?:[A-Z_]+=\S* )*subdeck(?:\s|$)", code[2]):
+            yield " ".join(code[2].split()), False
+
+
+def calls(line: str) -> Iterator[list[str]]:
+    """Yield the words behind each `subdeck` of a line of shell."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="();<>|&")
+    lexer.whitespace_split = True
+    try:
+        words = list(lexer)
+    except ValueError:
+        return
+    call: list[str] | None = None
+    for number, word in enumerate((*words, ";")):
+        ends = bool(re.fullmatch(r"[();<>|&]+", word))
+        if ends and call is not None:
+            yield call
+            call = None
+        elif call is not None:
+            call.append(word)
+        elif word.rpartition("/")[2] == "subdeck" and _begins(words[:number]):
+            call = []
+
+
+def _begins(before: list[str]) -> bool:
+    """Whether a word behind these is a command: it stands first, after a sign of the shell, or another program's."""
+    if not before or re.fullmatch(r"[();<>|&]+|[A-Z_]+=.*|\$", before[-1]):
+        return True
+    return before[0] in ("ssh", "tmux", "watch", "time", "nohup", "env", "exec", "while", "until", "if")
+
+
+def fault_of_call(words: list[str], *, is_whole: bool) -> str:
+    """Parse a command without running it; return what is wrong. Words in capitals stand for any value."""
+    try:
+        _parse(SUBDECK, "subdeck", words, None)
+    except click.exceptions.Exit:
+        return ""  # of --help and --version
+    except click.MissingParameter as error:
+        return error.format_message() if is_whole else ""
+    except click.BadParameter as error:
+        return "" if re.search(r'"[A-Z]+"', error.message) else error.format_message()
+    except click.ClickException as error:
+        return error.format_message()
+    except Exception as error:
+        return str(error)
+    return ""
+
+
+def _parse(command: click.Command, name: str, words: list[str], parent: click.Context | None) -> None:
+    with command.make_context(name, list(words), parent=parent) as context:
+        rest = [*context._protected_args, *context.args]
+        if isinstance(command, click.Group) and rest and not rest[0].isupper():
+            if rest[0] == "help":
+                rest = [*rest[1:], "--help"]
+            member, found, rest = command.resolve_command(context, rest)
+            assert found is not None and member is not None
+            _parse(found, member, rest, context)
+
+
+def fault_of_synopsis(words: str) -> str:
+    """Return what is wrong with a synopsis: a command or an option in it that is not there."""
+    command: click.Command = SUBDECK
+    for word in words.split()[1:]:
+        if isinstance(command, click.Group) and re.fullmatch(r"[a-z][a-z-]*", word):
+            context = click.Context(command, info_name="subdeck")
+            if (member := command.get_command(context, word)) is None:
+                return f"there is no command {word}"
+            command = member
+    options = {option for param in command.params for option in (*param.opts, *param.secondary_opts)}
+    named = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", words))
+    unknown = named - options - {"--help", "-h"} - ({"--json"} if command is SUBDECK else set())
+    return f"there is no option {', '.join(sorted(unknown))}" if unknown else ""
+
+
+def faults_of_commands(text: str) -> list[str]:
+    faults: list[str] = []
+    for line, is_whole in written_commands(text):
+        if "subdeck" not in line:
+            continue
+        if USAGE.search(line) and line.startswith("subdeck") and not re.search(r" \|\|? | …\"", line):
+            faults += [f"{line}: {fault}"] if (fault := fault_of_synopsis(line)) else []
+            continue
+        for words in calls(line.partition(" # ")[0]):
+            faults += [f"{line}: {fault}"] if (fault := fault_of_call(words, is_whole=is_whole)) else []
+    return faults
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_command_line_parses(name: str) -> None:
+    """Each command of ours in a document is one that the real parser takes."""
+    if name == "CHANGELOG.md":
+        pytest.skip("it names what was there before, too")
+    assert faults_of_commands(DOCUMENTS[name].read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [
+        ("`subdeck run scout TASK`", 0),
+        ("`subdeck run scout --nosuch TASK`", 1),
+        ("`subdeck nosuch`", 1),
+        ("`subdeck status [RUN...] [--nosuch]`", 1),
+        ("`subdeck status [RUN...] [--all]`", 0),
+        ("```sh\nsubdeck status --json | jq .runs && subdeck nosuch\n```", 1),
+        ("```sh\nsubdeck wait \\\n  RUN --nosuch\n```", 1),
+        ("```yaml\nsubdeck: nosuch\n```", 0),
+        ("`subdeck hosts serve --nosuch`", 1),
+        ("`subdeck help run`", 0),
+        ("`subdeck --version`", 0),
+        ("`subdeck wait`, `subdeck wait RUN --timeout S`", 0),
+        ("```sh\nsubdeck wait\n```", 1),
+        ("`subdeck wait RUN --timeout soon`", 1),
+        ("```\n$ ssh h1 subdeck hosts nosuch\n```", 1),
+    ],
+)
+def test_a_wrong_command_line_is_found(text: str, faults: int) -> None:
+    """Commands in blocks, in sentences and in synopses are looked at, each with its options."""
+    assert len(faults_of_commands(text)) == faults

@@ -1,0 +1,77 @@
+"""Generated documents are current, and say something about everything that is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from subdeck.core.cli.main import COMMANDS
+
+from .reference import GENERATED, REWRITE, ROOT, documents, keys, markdown, wanted
+from .reference.json_documents import OTHERS, recorded
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+WANTED = {str(path.relative_to(ROOT)): (path, text) for path, text in wanted()}
+
+
+@pytest.mark.parametrize("name", WANTED)
+def test_what_is_generated_is_current(name: str) -> None:
+    """Every generated file, and every key in another document, is what the code says now."""
+    path, text = WANTED[name]
+    assert path.exists() and path.read_text(encoding="utf-8") == text, f"{name} is out of date: {REWRITE}"
+
+
+def test_a_key_is_filled_in() -> None:
+    """A placeholder becomes the key of its action, and is filled in again when the key changes."""
+    filled = keys.filled_in("press {key:launch} or `x`<!-- key:launch -->, not `{key:launch}`")
+    assert filled == "press `n`<!-- key:launch --> or `n`<!-- key:launch -->, not `{key:launch}`"
+    assert keys.filled_in(filled) == filled
+
+
+@pytest.mark.parametrize("path", [path for path in documents() if path.name != "CONTRIBUTING.md"], ids=_name)
+def test_no_placeholder_is_left(path: Path) -> None:
+    """A key that was written in backticks, so that it is not filled in, is found."""
+    assert re.findall(r"\{key:\w+\}", path.read_text(encoding="utf-8")) == []
+
+
+def test_a_table_of_some_keys_is_filled_in() -> None:
+    """A table has a row for each action that its marker names, in that order."""
+    text = "<!-- keys: quit launch -->\n<!-- /keys -->"
+    filled = keys.filled_in(text)
+    assert [line[:5] for line in filled.splitlines()[3:5]] == ["| `q`", "| `n`"]
+    assert keys.filled_in(filled) == filled
+
+
+def test_unknown_actions_are_refused() -> None:
+    """A key of an action that is not there is an error, not an empty text."""
+    with pytest.raises(KeyError):
+        keys.filled_in("{key:nosuchaction}")
+
+
+@pytest.mark.parametrize("text", ["a | b", "`a|b`", "a *b* <c>", "a \\ b"])
+def test_text_is_shown_as_it_is(text: str) -> None:
+    """Signs that mean something in markdown are escaped outside code."""
+    shown = markdown.text(text)
+    assert shown.replace("\\*", "*").replace("\\<", "<").replace("\\>", ">").replace("\\\\", "\\") == text
+
+
+def test_every_command_has_its_document() -> None:
+    """The reference of JSON documents has every command."""
+    named = {name.split()[0] for name in recorded()} | {
+        word.split()[0] for names in OTHERS for word in names.split(", ")
+    }
+    assert set(COMMANDS) - named == set()
+
+
+def test_nothing_of_this_machine_is_in_a_document() -> None:
+    """Recorded examples name the places of an invented machine."""
+    for path in documents():
+        if str(path.relative_to(ROOT)) in GENERATED:
+            text = path.read_text(encoding="utf-8")
+            assert str(ROOT) not in text and "/tmp/sd-" not in text, path
+            assert str(Path.home()) not in text.replace("/home/me", ""), path
