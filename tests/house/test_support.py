@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
-from .support import PAGES, RESULTS, Results, pages, read_results
+from .support import PAGES, RESULTS, Results, pages, read_results, write_pages, written_pages
 
 PASSED = ["passed", "2026-01-02"]
 
 
 def test_the_pages_are_the_generated_ones() -> None:
-    """Nobody edits them, and none is left of a program that was not tried."""
-    written = {file.name: file.read_text() for file in PAGES.iterdir()}
-    assert pages(read_results(RESULTS)) == written, "run python -m tests.house.support"
+    """The generated pages are current, and no page remains of a program that was not tried."""
+    assert pages(read_results(RESULTS)) == written_pages(PAGES), "run python -m tests.house.support"
+
+
+def test_guides_are_left_alone(tmp_path: Path) -> None:
+    """Writing the pages removes generated pages of other programs, and no page that was written by hand."""
+    write_pages(tmp_path, pages({"old 1": {"tests/house/test_support.py::test_x": PASSED}}))
+    (tmp_path / "claude.md").write_text("# Claude Code\n")
+    made = pages({"agent 1.0": {"tests/house/test_support.py::test_x": PASSED}})
+    write_pages(tmp_path, made)
+    assert {file.name for file in tmp_path.iterdir()} == {*made, "claude.md"}
 
 
 def test_each_result_is_of_a_test_that_exists() -> None:
