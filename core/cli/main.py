@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from keyword import iskeyword
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +16,9 @@ from ..system.imports import import_msgspec, load
 from ..text.plain import one_line
 from ..text.shell import shell_word
 from .output import INTERRUPTED, run_to_end, say, terminal_width
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMMANDS = {
     "run": ("run", "Start a run, show its progress and print its answer."),
@@ -54,6 +58,7 @@ COMMANDS = {
     "pi": ("setup", "Give pi the tools to start runs, or remove them."),
     "demo": ("demo", "Try a busy deck that is made up, without an agent or a key."),
     "doctor": ("setup", "Check what is missing on this machine, and how to fix it."),
+    "completion": ("completion", "Print a script that completes commands in bash, zsh or fish."),
     "mcp": ("mcp", "Serve the tools to Claude Code, Codex and other MCP clients."),
     "events": ("programs", "Follow runs as a stream of events, for other programs."),
     "tool": ("programs", "The tools of a parent agent as JSON over stdio, for extensions."),
@@ -84,11 +89,27 @@ class CommandGroup(click.Group):
             return None
         import_msgspec()
         # A function cannot have the name of a keyword, nor a hyphen.
-        return getattr(load(f"{__package__}.{module}"), cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name))
+        name = cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name)
+        command: click.Command = getattr(load(f"{__package__}.{module}"), name)
+        if ctx.resilient_parsing:
+            from .completing import attach
+
+            attach(command)
+        return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        from click.shell_completion import CompletionItem
+
+        named = [
+            CompletionItem(name, help=about) for name, (_, about) in self.table.items() if name.startswith(incomplete)
+        ]
+        return [*named, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] == "help" and ctx.resilient_parsing:  # the line is completed
+            return (None, None, []) if len(args) == 1 else self.resolve_command(ctx, args[1:])
         if args[0] == "help":
             if len(args) == 1:
                 say(ctx.get_help())

@@ -34,7 +34,7 @@ def test_help_names_every_command(project_dir: Path) -> None:
     done = subdeck("--help", cwd=project_dir)
     assert 0 == done.code
     for name, (_, about) in COMMANDS.items():
-        assert f"  {name:<11}{about}\n" in done.out
+        assert f"  {name:<12}{about}\n" in done.out
     assert done == subdeck("-h", cwd=project_dir)
 
 
