@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,18 @@ def test_unknown_actions_are_refused() -> None:
     """A key of an action that is not there is an error, not an empty text."""
     with pytest.raises(KeyError):
         keys.filled_in("{key:nosuchaction}")
+
+
+def test_the_man_page_has_no_fault() -> None:
+    """groff formats the page without a warning, and shows the hyphens of options as they are typed."""
+    if shutil.which("groff") is None:
+        pytest.skip("groff is not installed here")
+    command = ["groff", "-man", "-ww", "-K", "utf8", "-T", "utf8", str(ROOT / "docs/man/subdeck.1")]
+    shown = subprocess.run(command, capture_output=True, text=True)
+    assert (0, "") == (shown.returncode, shown.stderr)
+    plain = re.sub(r"\x1b\[[0-9;]*m|.\x08", "", shown.stdout)
+    assert "--max-tokens N" in plain
+    assert "subdeck hosts serve [OPTIONS]" in plain
 
 
 @pytest.mark.parametrize("text", ["a | b", "`a|b`", "a *b* <c>", "a \\ b"])

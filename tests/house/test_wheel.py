@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from subdeck.core import __version__
 
-from .wheel import build_wheel, project_files
+from .wheel import ROOT, build_wheel, project_files
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +28,10 @@ def contents(wheel: Path) -> set[str]:
 
 
 def test_the_wheel_holds_the_tracked_files(wheel: Path) -> None:
-    """Each tracked file of core and tui is in the wheel under `subdeck`, and nothing else is."""
+    """The wheel has each tracked file of core and tui under `subdeck`, the man page in its data, and nothing else."""
     packed = {name for name in contents(wheel) if ".dist-info/" not in name}
-    assert {f"subdeck/{name}" for name in project_files()} == packed
+    page = f"subdeck-{__version__}.data/data/share/man/man1/subdeck.1"
+    assert {f"subdeck/{name}" for name in project_files()} | {page} == packed
 
 
 def test_the_packages_hold_only_what_runs() -> None:
@@ -59,5 +60,7 @@ def test_an_installed_wheel_starts(wheel: Path, tmp_path: Path, project_dir: Pat
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     where = [str(python), "-P", "-c", "import subdeck.core.engine as engine; print(engine.__file__)"]
     assert f"{packages}/subdeck/core/engine.py" == subprocess.check_output(where, text=True, cwd=project_dir).strip()
+    page = (place / "share" / "man" / "man1" / "subdeck.1").read_text(encoding="utf-8")
+    assert page == (ROOT / "docs" / "man" / "subdeck.1").read_text(encoding="utf-8")
     told = subprocess.check_output([str(place / "bin" / "subdeck"), "--version"], text=True, cwd=project_dir)
     assert __version__ in told

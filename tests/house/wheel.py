@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD_INPUT = ("pyproject.toml", "README.md", "LICENSE")
+BUILD_INPUT = ("pyproject.toml", "README.md", "LICENSE", "docs/man/subdeck.1")
 PACKAGES = ("core", "tui")
 
 
