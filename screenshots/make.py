@@ -19,9 +19,9 @@ from subdeck.tui.app import SubdeckApp
 from tests import isolation
 from tests.fake_llm import FakeLLM
 
-from . import film, shop
-from .animation import Animation
+from . import shop
 from .changes import changes
+from .compare import compare
 from .day import day, write
 from .hosts import hosts
 from .talk import talk
@@ -48,17 +48,15 @@ def main() -> int:
     marker = secrets.token_hex(8)
     isolation.enter(isolation.variables(root) | {isolation.MARKER: marker, "SUBDECK_OFFLINE_PACE": "0"})
     home = Path(os.environ["HOME"])
-    project, busy, tried = shop.write(home), write(home), film.write(home)
+    project, busy = shop.write(home), write(home)
     try:
-        with FakeLLM({"models": shop.SCENARIO["models"] | {film.MODEL: film.SCRIPT}}) as server:
+        with FakeLLM(shop.SCENARIO) as server:
             set_up(home, pi, server.base_url)
             os.chdir(project)
             asyncio.run(tour(Engine.open(kind="app"), picture))
             asyncio.run(day(busy, picture))
             asyncio.run(talk(picture))
-            os.chdir(tried)
-            animated(asyncio.run(film.film(tried, picture)), "tour")
-            os.chdir(project)
+            asyncio.run(compare(picture))
             asyncio.run(changes(project, picture))
             asyncio.run(hosts(project, picture))
     finally:
@@ -74,25 +72,14 @@ def set_up(home: Path, pi: str, base_url: str) -> None:
     """Write the settings, pi where a user would have it, and the models that it knows."""
     settings = home / ".config/subdeck/config.yaml"
     settings.parent.mkdir(parents=True)
-    settings.write_text(json.dumps({"max_running": 3, "grace_seconds": 0.5, "checks": film.CHECKS}))
+    settings.write_text(json.dumps({"max_running": 3, "grace_seconds": 0.5}))
     programs = home / ".local/bin"
     programs.mkdir(parents=True)
     (programs / "pi").symlink_to(Path(pi).resolve())
     os.environ["PATH"] = f"{programs}{os.pathsep}{os.environ['PATH']}"
     models = Path(os.environ["PI_CODING_AGENT_DIR"]) / "models.json"
     models.parent.mkdir(parents=True, exist_ok=True)
-    models.write_text(json.dumps(shop.providers(base_url, film.MODEL)))
-
-
-def animated(made: Animation, name: str) -> None:
-    """Write an animated picture, and each frame as PNG."""
-    (HERE / f"{name}.svg").write_text(made.svg())
-    print(HERE / f"{name}.svg", f"({made.seconds:.0f} s)")
-    PNG.mkdir(parents=True, exist_ok=True)
-    for number in range(len(made.frames)):
-        frame = PNG / f"{name}-{number:02}.png"
-        shown = made.svg(number).encode()
-        subprocess.run(["rsvg-convert", "--zoom", "1.2", "-o", frame], input=shown, check=True)
+    models.write_text(json.dumps(shop.providers(base_url)))
 
 
 def picture(app: SubdeckApp, name: str) -> None:

@@ -13,7 +13,9 @@ from .recording import FILE, Recorded, fields
 NAMED_BY_USER = {
     "settings": ("settings",),
     "models": ("roles",),
-    "run": ("usage.models",),
+    "bg": ("artifacts",),
+    "status": ("runs[].artifacts",),
+    "wait": ("runs[].artifacts",),
 }
 """By command: objects whose keys are names, so that only one of them is described."""
 

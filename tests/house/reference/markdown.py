@@ -22,7 +22,7 @@ def text(words: str) -> str:
 
 
 def _escaped(words: str) -> str:
-    return re.sub(r"([\\*<>])", r"\\\1", words)
+    return re.sub(r"([\\*<])", r"\\\1", words)
 
 
 def code(words: str) -> str:

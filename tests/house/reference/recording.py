@@ -89,6 +89,7 @@ class _Session:
         self.keep("import", "import", "reviewer.md", "--from", "claude")
         for name in ("models", "settings", "doctor"):
             self.keep(name, name)
+        self.keep("completion", "completion", "bash")
         self.keep("pi", "pi", "status")
         self.keep("pi", "pi", "install")
         self.keep("pi", "pi", "uninstall")
