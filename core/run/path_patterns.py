@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
 from .path_readings import LONGEST_PATH, UNICODE_BLANKS, Reading
 from .patterns import fits
-from .shell_words import ACTIVE_STAR
+from .shell_words import ACTIVE_STAR, ANYTHING
+
+_OF_PROCESS = re.compile("/(?:proc/(?:self|thread-self|[0-9]+)|dev/(?:fd|stdin|stdout|stderr))(?:/|$)")
+"""What is something else for each process: where a path leads from there, only that knows which opens it."""
+_MOST_LINKS = 40
+"""That the kernel follows on the way to a file."""
 
 _LOOK_ALIKE = str.maketrans("‘’", "''")
 
@@ -34,22 +40,50 @@ def may_touch(pattern: str, readings: Sequence[Reading], cwd: str, *, looks_into
     try:
         wanted = dict.fromkeys(form for base in bases for form in forms_of(segments(pattern, base)))
         opened = dict.fromkeys(place for reading in readings for place in places(reading))
-        return any(_touches(form, place, looks_into=looks_into) for form in wanted for place in opened)
+        return any(
+            _touches(form, place, looks_into=looks_into and not os.path.isfile(joined(place)))
+            for form in wanted
+            for place in opened
+        )
     except (OSError, ValueError):
         return True
 
 
 def _surely_fits(wanted: Sequence[str], reading: Reading) -> bool:
-    return reading.is_certain and all(fits(wanted, split(os.path.realpath(path))) for path in reading.paths)
+    return reading.is_certain and all(fits(wanted, split(_followed(path))) for path in reading.paths)
 
 
 def places(reading: Reading) -> Iterator[tuple[str, ...]]:
-    """Yield where a path may lead, by its name and by its links."""
+    """Yield where a path may lead, by its name and by its links. Raises ValueError where that cannot be told."""
     for path in reading.paths:
         if len(path) > LONGEST_PATH:
             raise ValueError
         yield split(os.path.normpath(path))
-        yield split(os.path.realpath(path))
+        yield split(_followed(path))
+
+
+def _followed(path: str) -> str:
+    """Return where a path leads by its links. Raises ValueError where that depends on the process that opens it."""
+    waiting, current, links = path.split("/")[::-1], "", 0
+    while waiting:
+        name = waiting.pop()
+        if name in ("", "."):
+            continue
+        above = current
+        current = above.rpartition("/")[0] if name == ".." else f"{above}/{name}"
+        if _OF_PROCESS.match(current):
+            raise ValueError
+        try:
+            target = "" if name == ".." else os.readlink(current)
+        except OSError:
+            continue  # it is no link
+        if target:
+            links += 1
+            waiting += target.split("/")[::-1]
+            current = "" if target.startswith("/") else above
+        if links > _MOST_LINKS:
+            raise ValueError
+    return os.path.realpath(path)
 
 
 def _touches(form: tuple[str, ...], place: tuple[str, ...], *, looks_into: bool) -> bool:
@@ -64,7 +98,7 @@ def _touches(form: tuple[str, ...], place: tuple[str, ...], *, looks_into: bool)
 
 
 def _covers(form: tuple[str, ...], place: tuple[str, ...], *, looks_into: bool) -> bool:
-    return fits(form, place) or (looks_into and fixed(form)[: len(place)] == place)
+    return fits(form, place) or (looks_into and fits(form, (*place, ANYTHING)))
 
 
 def look_alike(name: str) -> str:

@@ -143,11 +143,13 @@ def _folded(name: str) -> str:
 
 
 def _git_directory(place: tuple[str, ...]) -> Iterator[Root]:
-    """Yield the outermost directory on the way to a file that is one of git, by whatever name."""
+    """Yield the outermost directory on the way to a file that is one of git, by whatever name, or becomes one with
+    this file.
+    """
     for end in range(1, len(place) + 1):
-        path = joined(place[:end])
-        has_place = os.path.lexists(f"{path}/objects") or os.path.lexists(f"{path}/commondir")
-        if has_place and os.path.lexists(f"{path}/HEAD"):
+        path, made = joined(place[:end]), place[end : end + 1]
+        has_place = any(name in made or os.path.lexists(f"{path}/{name}") for name in ("objects", "commondir"))
+        if has_place and ("HEAD" in made or os.path.lexists(f"{path}/HEAD")):
             yield Root(place[:end])
             return
 

@@ -16,6 +16,11 @@ _EVALUATES = word_set(
 """Builtins whose arguments are code, or change the meaning of what comes later."""
 _RUNS_ARGUMENTS = word_set("eval . source trap alias exec command builtin - noglob nocorrect")
 """Builtins whose arguments are commands."""
+_NUMBERS_ALONE = word_set(
+    "RANDOM SRANDOM SECONDS LINENO HISTCMD OPTIND BASHPID EPOCHSECONDS UID EUID GID EGID PPID SHLVL TMOUT HISTSIZE"
+    " SAVEHIST MAILCHECK LOGCHECK KEYTIMEOUT FUNCNEST DIRSTACKSIZE LISTMAX"
+)
+"""Variables that are numbers in some shell: what is assigned to one is arithmetic."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ACTIVE = re.compile(f"[{ACTIVE_STAR}{ACTIVE_MARK}{ACTIVE_HOME}]")
@@ -23,7 +28,7 @@ _DIGITS = re.compile(rf"[0-9{NUMBER}]+")
 _UNARY = word_set("-a -b -c -d -e -f -g -h -k -n -p -r -s -t -u -w -x -z -G -L -N -O -S")
 _STRINGS = word_set("= == != -nt -ot -ef")
 _NUMBERS = word_set("-eq -ne -lt -le -gt -ge")
-_SET_OPTIONS = word_set(
+SET_OPTIONS = word_set(
     "allexport errexit errtrace functrace hashall monitor noclobber noexec noglob nounset pipefail verbose xtrace"
 )
 
@@ -49,7 +54,13 @@ def may_evaluate(words: tuple[str, ...]) -> bool:
 
 def is_special(variable: str) -> bool:
     """Tell whether a variable names programs, or changes what a shell or a program runs."""
-    return bool(_CHANGES.fullmatch(variable) or names_program(variable) or variable in ("PATH", "path"))
+    is_other = variable in ("PATH", "path") or variable in _NUMBERS_ALONE
+    return bool(_CHANGES.fullmatch(variable)) or names_program(variable) or is_other
+
+
+def is_arithmetic(variable: str, value: str) -> bool:
+    """Tell whether a shell may calculate a value that is assigned, and so run what stands in it."""
+    return variable in _NUMBERS_ALONE and not _DIGITS.fullmatch(value)
 
 
 def names_program(variable: str) -> bool:
@@ -166,18 +177,29 @@ def _plain_declaration(arguments: tuple[str, ...]) -> bool:
         if name is None or word.startswith("("):
             return False
         value = name[2] or ""
+        if "=" in word and is_arithmetic(name[1], value):
+            return False
         if value.startswith("(") or (is_array and value not in ("", ARRAY)):
             return False
     return True
 
 
 def _plain_set(arguments: tuple[str, ...]) -> bool:
-    for word in arguments:
+    words = list(arguments)
+    while words:
+        word = words.pop(0)
         if word in ("--", "-"):
             return True
-        if not (re.fullmatch(r"[-+][abefhmnuvxCET]*o?", word) or word in _SET_OPTIONS):
+        if not re.fullmatch(r"[-+][abefhmnuvxCET]*o?", word):
             return not word.startswith(("-", "+")) and _is_literal(word)
+        if word.endswith("o") and words and words.pop(0) not in SET_OPTIONS:
+            return False
     return True
+
+
+def _plain_shopt(arguments: tuple[str, ...]) -> bool:
+    """Tell whether options of bash are set that change how words are read only where this is not understood anyway."""
+    return all(re.fullmatch(r"-[supq]+|[a-z_]+", word) and "hist" not in word for word in arguments)
 
 
 def _number_alone(arguments: tuple[str, ...]) -> bool:
@@ -222,6 +244,7 @@ _CHECKS: dict[str, Callable[[tuple[str, ...]], bool]] = {
     "printf": _plain_printf,
     "read": _plain_read,
     "set": _plain_set,
+    "shopt": _plain_shopt,
     "unset": _plain_unset,
     "getopts": lambda words: len(words) > 1 and ANYTHING not in words[0] and _are_names(words[1:2]),
     "wait": _no_option("p"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from .shell_lexing import NAME, REDIRECTIONS, UNKNOWN, Command, Lexer, NotUnderstood, Word
-from .shell_words import ARRAY, RESERVED, UNEXPECTED, word_set
+from .shell_words import ARRAY, HOLE, RESERVED, UNEXPECTED, without_quotes, word_set
 
 LONGEST = 1_000_000
 """Characters of a text that is read."""
@@ -33,8 +33,9 @@ def commands_in(text: str, *, is_nested: bool = False) -> tuple[Command, ...]:
     """
     if len(text) > LONGEST or UNKNOWN.search(text):
         raise NotUnderstood
-    is_unsettled = is_nested or "IFS" in text
-    settled = () if is_unsettled else [name for name in _SETTLED if not re.search(rf"(?<![\w${{]){name}\b", text)]
+    bare = without_quotes(text)
+    is_unsettled = is_nested or "IFS" in bare
+    settled = () if is_unsettled else [name for name in _SETTLED if not re.search(rf"(?<![\w${{]){name}\b", bare)]
     parser = _Parser(text, frozenset(settled), [])
     parser.program()
     return tuple(parser.commands)
@@ -262,8 +263,8 @@ class _Parser(Lexer):
                     continue
                 name = _ASSIGNMENT.match(word.raw)
                 if name and not found:
-                    assigned.append((name[1], _part(word, name.end())))
-                elif not found and re.match(rf"{NAME}\[", word.raw):
+                    assigned.append((name[1], _part(word, name.end(), is_added="+" in name[0])))
+                elif not found and re.match(r"\w+(?:\[|\+?=)", word.raw):  # zsh knows more names of variables
                     raise NotUnderstood
                 else:
                     found.append(word)
@@ -381,6 +382,6 @@ class _Parser(Lexer):
         self._inner(text).program()
 
 
-def _part(word: Word, begin: int) -> Word:
-    """Return a word without its beginning, which has neither quotes nor expansions."""
-    return Word(word.value[begin:], word.raw[begin:])
+def _part(word: Word, begin: int, *, is_added: bool) -> Word:
+    """Return a word without its beginning, which has neither quotes nor expansions; added to what is not known here."""
+    return Word(HOLE * is_added + word.value[begin:], word.raw[begin:])

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from .shell_words import ANYTHING, HOLE, NUMBER, word_set
+from .shell_words import ANYTHING, HOLE, NUMBER, SPLIT, word_set
 
 
 class NotUnderstood(Exception):
@@ -38,7 +38,8 @@ _BLANKS = re.compile(r"(?:[ \t]|\\\n)*")
 _OPERATOR = re.compile(r"&&|\|\||\|&|;;&?|;&|;\||&>>|&>|<<<|<<-|<<|<&|<>|>>|>&|>\||[;&|\n()<>]")
 REDIRECTIONS = word_set("&>> &> <<< <<- << <& <> >> >& >| < >")
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-_VARIABLE = re.compile(rf"\$(?:{NAME}|[0-9@*?$!-]|#(?![\w{{\[]))(?!\[)")
+_SPLITS = ANYTHING + SPLIT
+_VARIABLE = re.compile(rf"\$(?:{NAME}(?![^\x00-\x7f])|[0-9@*?$!-]|#(?![\w{{\[]))(?!\[)")
 _SAFE = r"[A-Za-z0-9_./@+,:% -]"
 _BRACED = re.compile(
     rf"\$\{{(?:#?{NAME}|[0-9#?@*]|{NAME}\[[0-9@*]+\]|#{NAME}\[[@*]\]|{NAME}:(?: -)?[0-9]+(?::[0-9]+)?"
@@ -105,7 +106,7 @@ class Lexer:
             return self._expansion(is_quoted=False)
         if character == "`":
             self._backquoted()
-            return ANYTHING
+            return _SPLITS
         if character in "<>":
             self._at += 2
             self._substitution()
@@ -168,12 +169,12 @@ class Lexer:
         if text.startswith("$(", at):
             self._at += 2
             self._substitution()
-            return HOLE if is_quoted else ANYTHING
+            return HOLE if is_quoted else _SPLITS
         if braced := _BRACED.match(text, at):
             self._at = braced.end()
             is_many = re.search(r"[@*]\]?\}$", braced[0]) and not braced[0].startswith("${#")
             is_settled = braced[0][2:-1] in self._settled
-            return HOLE if (is_quoted or is_settled) and not is_many else ANYTHING
+            return HOLE if (is_quoted or is_settled) and not is_many else _SPLITS
         if variable := _VARIABLE.match(text, at):
             self._at = variable.end()
             if text.startswith("\\\n", self._at):
@@ -181,7 +182,7 @@ class Lexer:
             name = variable[0][1:]
             if name in ("#", "?", "$", "!"):
                 return NUMBER
-            return HOLE if name not in ("@", "*") and (is_quoted or name in self._settled) else ANYTHING
+            return HOLE if name not in ("@", "*") and (is_quoted or name in self._settled) else _SPLITS
         if not is_quoted and (escaped := _ANSI.match(text, at)):
             self._at = escaped.end()
             return HOLE

@@ -7,15 +7,23 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .shell_builtins import ARRAY_IN_TEXT, SPECIAL_IN_TEXT, changes_commands, is_evaluated, names_program
+from .shell_builtins import (
+    ARRAY_IN_TEXT,
+    SET_OPTIONS,
+    SPECIAL_IN_TEXT,
+    changes_commands,
+    is_arithmetic,
+    is_evaluated,
+    names_program,
+)
 from .shell_grammar import commands_in
 from .shell_lexing import Command, NotUnderstood, Word
-from .shell_words import ANYTHING, ARRAY, HOLE, NUMBER, word_set
+from .shell_words import ANYTHING, ARRAY, HOLE, NUMBER, SPLIT, without_quotes, word_set
 
 Words = tuple[str, ...]
 
 _ANY: Words = (ANYTHING,)
-_MARKS = str.maketrans({NUMBER: HOLE, ARRAY: HOLE})
+_MARKS = str.maketrans({NUMBER: HOLE, ARRAY: HOLE, SPLIT: ""})
 _TEXT = 10
 """Levels for which a text within a word counts."""
 _MOST_NESTED = 4 * _TEXT
@@ -25,6 +33,8 @@ _MOST_FOUND = 5_000
 
 
 _SHELLS = word_set("sh bash dash zsh ksh ash mksh lksh pdksh yash posh oksh rbash rzsh rksh osh bosh hush")
+_OF_VERSION = re.compile(r"-?(?:static|[0-9][0-9.]*)$")
+"""What the names of shells and interpreters end with on some systems: `zsh5`, `bash-static`."""
 OTHER_SHELLS = word_set("fish csh tcsh nu xonsh elvish pwsh powershell rc es ion")
 """Shells that quote in other ways than sh: a text that one of them is given may run anything."""
 _ASKS_SHELL = frozenset({"--version", "-v", "--help", "-h"})
@@ -39,7 +49,9 @@ _CARRIERS = word_set(
     " softlimit setuidgid envdir envuidgid chpst tini dumb-init catatonit snice schedtool cpulimit timelimit"
     " faketime eatmydata execline apptainer singularity toolbox distrobox flatpak wine autossh ccache"
     " sccache distcc heaptrack tmux sudoedit machinectl lxc-attach lxc-execute reptyr nocache trickle logsave wsl"
-    " cmd cmd.exe start tclsh busctl scl crun runc ctr"
+    " cmd cmd.exe start tclsh busctl scl crun runc ctr ssh-agent gpg-agent systemd-cat systemd-socket-activate"
+    " uclampset dbus-launch aa-exec capsh dotlockfile with-lock-ex fakeroot-sysv fakeroot-tcp fakeroot-ng coreutils"
+    " arch xcrun sandbox-exec sshpass scp sftp slogin mpirun mpiexec srun salloc uftrace rr kcov setlock pgrphack xinit"
 )
 """Programs that run a command which stands among their arguments, in a way that is not followed exactly."""
 _READS_COMMANDS = word_set("at batch crontab parallel sem")
@@ -97,7 +109,6 @@ _WRAPPERS = {
     "setsid": _Options("cfw"),
     "stdbuf": _Options("", "ioe"),
     "timeout": _Options("v", "ks", word_set("--foreground --preserve-status --verbose"), 1),
-    "gtimeout": _Options("v", "ks", word_set("--foreground --preserve-status --verbose"), 1),
     "taskset": _Options("ac", operands=1),
     "chrt": _Options("bfiormRv", "TPD", operands=1),
     "caffeinate": _Options("dimsu", "tw"),
@@ -128,14 +139,17 @@ _GIT_HARMLESS = re.compile(
     r"(?i)(?:user|author|committer|color|advice|http|push|pull|status|log|column|safe|commit)\..*"
 )
 """Settings of git that name no programs."""
+_GIT_VALUED = word_set("-C -c --git-dir --work-tree --namespace --super-prefix --attr-source --list-cmds")
 _GIT_OPTIONS = word_set(
-    "--exec --extcmd --upload-pack --receive-pack --tree-filter --index-filter --msg-filter --env-filter"
-    " --commit-filter"
+    "--exec --extcmd --upload-pack --receive-pack --open-files-in-pager --tree-filter --index-filter --msg-filter"
+    " --env-filter --commit-filter --parent-filter --tag-name-filter --setup --sendmail-cmd --to-cmd --cc-cmd"
 )
-_GIT_ATTACHED = re.compile(
-    r"(?:--(?:exec|extcmd|upload-pack|receive-pack|open-files-in-pager|[a-z]+-filter)=|-O(?=[a-z./])|ext::)(.*)",
-    re.DOTALL,
-)
+"""They take a command; git knows them by their beginnings, too."""
+_GIT_SHORT = {
+    **dict.fromkeys(("rebase", "difftool"), re.compile("-[A-Za-z]*?x(.*)", re.DOTALL)),
+    "clone": re.compile("-[A-Za-z]*?u(.*)", re.DOTALL),
+    "grep": re.compile("-[A-Za-z]*O([a-z./].*)", re.DOTALL),
+}
 _DIRECTORY = r"(?:\$(?:HOME|PWD|PATH|\{(?:HOME|PWD|PATH)\})|~|/|\$\(pwd\))"
 _PATH = re.compile(rf'"?{_DIRECTORY}[\w./@+-]*(?::{_DIRECTORY}[\w./@+-]*)*"?')
 """Directories that are absolute: programs in them are run by their names."""
@@ -161,8 +175,9 @@ def _of_commands(text: str, depth: int) -> Iterator[Words]:
     if commands is None:
         yield _ANY
         return
-    may_split = depth > 0 or SPECIAL_IN_TEXT.search(text) is not None
-    has_arrays = depth > 0 or ARRAY_IN_TEXT.search(text) is not None
+    bare = without_quotes(text)
+    may_split = depth > 0 or SPECIAL_IN_TEXT.search(bare) is not None
+    has_arrays = depth > 0 or ARRAY_IN_TEXT.search(bare) is not None
     for command in commands:
         for words in _of_command(command, depth, may_split=may_split, has_arrays=has_arrays):
             yield tuple(word.translate(_MARKS) for word in words)
@@ -179,7 +194,8 @@ def _of_command(command: Command, depth: int, *, may_split: bool, has_arrays: bo
             name, equals, value = word.value.partition("=")
             if equals:
                 raw = word.raw.partition("=")[2] if word.raw.startswith(f"{name}=") else ""
-                yield from _with_variable(name.rstrip("+"), Word(value, raw), depth, is_given=words[0] == "export")
+                known = Word(HOLE * name.endswith("+") + value, raw)
+                yield from _with_variable(name.rstrip("+"), known, depth, is_given=words[0] == "export")
             if ANYTHING in value and may_split and name != "PATH":
                 yield _ANY  # dash splits it
             if value.startswith((HOLE, ANYTHING)) and has_arrays and words[0] != "export":
@@ -193,7 +209,7 @@ def _with_variable(name: str, value: Word, depth: int, *, is_given: bool) -> Ite
     if name in ("PATH", "path"):
         if not _PATH.fullmatch(value.raw):
             yield _ANY
-    elif changes_commands(name) or (names_program(name) and not is_literal):
+    elif changes_commands(name) or (names_program(name) and not is_literal) or is_arithmetic(name, value.value):
         yield _ANY
     elif names_program(name):
         for words in possible_commands(value.value.lstrip("!"), depth + _TEXT):
@@ -244,9 +260,11 @@ def _may_read_commands(name: str, words: Words) -> bool:
 
 def _run_by(name: str, words: Words, depth: int) -> Iterator[Words]:
     """Yield what a program runs that is known to run others."""
+    if name[:1] == "g" and (name[1:] in _RUNS or name[1:] in _WRAPPERS):
+        name = name[1:]  # as GNU's programs are called beside those of BSD
     if name in _RUNS:
         yield from _RUNS[name]((name, *words[1:]), depth)
-    elif name in _SHELLS:
+    elif _OF_VERSION.sub("", name) in _SHELLS:
         yield from _of_shell(words, depth)
     elif name in _WRAPPERS:
         yield from _of_wrapper(name, words, depth)
@@ -261,13 +279,15 @@ def _carried(words: Words, depth: int) -> Iterator[Words]:
     for position, word in enumerate(words[1:], 1):
         rest = words[position:]
         name = word.rpartition("/")[2]
-        yield rest
+        yield _ANY if SPLIT in word else rest
         if name != word:
             yield (name, *rest[1:])
         if name in _FOLLOWED:
             yield from _of_words((name, *rest[1:]), depth + 1)
-        attached = word[2:] if re.match("-[^-]", word) else ""
-        parts = {word, attached, word.partition("=")[2].lstrip("!")}
+        cluster = re.match("-[A-Za-z]{1,8}", word)  # one of these letters may take what follows it
+        begins = range(2, cluster.end() + 1) if cluster else (2,) if re.match("-[^-]", word) else ()
+        attached = {word[begin:] for begin in begins}
+        parts = {word, *attached, word.partition("=")[2].lstrip("!")}
         for part in sorted(filter(None, parts)):
             if part != word or re.search(r"[\s;&|()<>`$]", part):
                 yield from _of_text(part, depth)
@@ -290,7 +310,7 @@ def _of_text(text: str, depth: int) -> Iterator[Words]:
     if _is_open(text) and re.search(r"[\s;&|()<>`$]", text):
         yield _ANY
     elif _is_open(text):
-        yield (text.replace(ANYTHING, HOLE),)
+        yield (text.replace(ANYTHING, HOLE).replace(SPLIT, ""),)
     else:
         yield from possible_commands(text, depth + _TEXT)
 
@@ -353,8 +373,11 @@ def _of_shell(words: Words, depth: int) -> Iterator[Words]:
             yield _ANY
             return
         is_text = is_text or "c" in word
-        if "o" in word:
-            at += 1
+        options = words[at : at + word.count("o")]
+        at += len(options)
+        if not SET_OPTIONS.issuperset(options):
+            yield _ANY
+            return
     if is_text and at < len(words) and not _is_open(words[at]):
         yield from possible_commands(words[at], depth + _TEXT)
     elif is_text or at >= len(words) or not _is_script(words[at]):
@@ -438,7 +461,7 @@ def _of_xargs(words: Words, depth: int) -> Iterator[Words]:
             at += word in ("-I", "-J")
         elif found := re.fullmatch(r"-[IiJ](.+)|--replace=(.+)", word):
             replaced = found[1] or found[2]
-        elif re.fullmatch(r"-[nPLsdaE]|--(?:max-args|max-procs|max-lines|delimiter|arg-file)", word):
+        elif re.fullmatch(r"-[nPLsdaE]|--(?:max-args|max-procs|delimiter|arg-file)", word):
             at += 1
         elif word == "--":
             break
@@ -456,46 +479,67 @@ def _of_xargs(words: Words, depth: int) -> Iterator[Words]:
 
 
 def _of_find(words: Words, depth: int) -> Iterator[Words]:
-    for position in range(1, len(words)):
-        word, before = words[position], words[position - 1]
-        if ANYTHING in word and not word.partition(ANYTHING)[0].strip("-"):
+    is_value = may_be_shifted = is_within = False
+    for position, word in enumerate(words[1:], 1):
+        rest = words[position + 1 :]
+        if SPLIT in word or (ANYTHING in word and not word.partition(ANYTHING)[0].strip("-")):
             yield _ANY
-        if _is_open(word) and before not in _FIND_TESTS and position + 1 < len(words):
-            yield words[position + 1 :]
-        if word in _FIND_RUNS and before not in _FIND_TESTS:
-            rest = words[position + 1 :]
-            end = next(
-                (at for at, part in enumerate(rest) if part == ";" or (part == "+" and rest[at - 1] == "{}")), None
-            )
-            inner = tuple(part.replace("{}", ANYTHING if part == "{}" else HOLE) for part in rest[:end])
+        is_unknown = _is_open(word) and (may_be_shifted or not is_value)
+        is_run = word in _FIND_RUNS or (is_unknown and not is_within)
+        may_be_shifted = may_be_shifted or is_unknown
+        is_value = not is_value and word in _FIND_TESTS
+        is_within = word in _FIND_RUNS or (
+            is_within and not is_unknown and not _ends_run(words[position - 1 : position + 1])
+        )
+        if is_run:
+            end = next((at for at in range(1, len(rest) + 1) if _ends_run(rest[max(at - 2, 0) : at])), len(rest) + 1)
+            inner = tuple(part.replace("{}", ANYTHING if part == "{}" else HOLE) for part in rest[: end - 1])
             if inner:
                 yield from _of_words(inner, depth + 1)
+
+
+def _ends_run(words: Words) -> bool:
+    """Tell whether the last word ends a command of `find`."""
+    return words[-1] == ";" or words[-2:] == ("{}", "+")
 
 
 def _of_git(words: Words, depth: int) -> Iterator[Words]:
     """Yield the command without the options before it, and the commands that some of git's options and commands run."""
     at = 1
-    while at < len(words) and words[at].startswith("-"):
-        at += 2 if words[at] in ("-C", "-c", "--git-dir", "--work-tree", "--namespace") else 1
+    while at < len(words) and (words[at].startswith("-") or _is_open(words[at])):
+        own = words[at : at + (2 if words[at] in _GIT_VALUED else 1)]
+        if any(SPLIT in word for word in own) or (_is_open(own[0]) and "=" not in own[0]):
+            yield _ANY  # it may be `-c`
+        at += len(own)
     if 1 < at < len(words):
         yield ("git", *words[at:])
     for position, word in enumerate(words[1:], 1):
-        following = words[position + 1 :]
+        earlier, following = words[1:position], words[position + 1 :]
         if words[position - 1] == "-c":
             key, _, value = word.partition("=")
             if _is_open(key) or not _GIT_HARMLESS.fullmatch(key):
                 yield from _with_arguments(value, depth)
+                yield from _of_text(f"git {value}", depth)  # what an alias says without `!`
         elif word.startswith(("--exec-path=", "--config-env")):
             yield _ANY
-        elif following and (
-            word in _GIT_OPTIONS or (word in ("-x", "-u") and {"rebase", "difftool", "clone"} & set(words))
-        ):
-            yield from _with_arguments(following[0], depth)
-        elif attached := _GIT_ATTACHED.match(word):
-            yield from _with_arguments(attached[1], depth)
-        elif (words[position - 1], word) in (("bisect", "run"), ("submodule", "foreach")):
+        elif (word == "run" and "bisect" in earlier) or (word == "foreach" and "submodule" in earlier):
             rest = tuple(part for part in following if part not in ("--recursive", "--quiet"))
             yield from _of_eval(("eval", *rest), depth)
+        else:
+            for text in _given_to_git(word, earlier, following[:1]):
+                yield from _with_arguments(text, depth)
+
+
+def _given_to_git(word: str, earlier: Words, following: Words) -> Iterator[str]:
+    """Yield the commands that a command of git takes by an option, or as its address."""
+    name, equals, value = word.partition("=")
+    if len(name) > 3 and any(option.startswith(name) for option in _GIT_OPTIONS):
+        yield from (value,) if equals else following
+    for command in earlier:
+        if command in _GIT_SHORT and (found := _GIT_SHORT[command].fullmatch(word)):
+            yield from (found[1],) if found[1] else following
+    if "remote-ext" in earlier or word.startswith("ext::"):
+        yield word.removeprefix("ext::")
 
 
 def _with_arguments(text: str, depth: int) -> Iterator[Words]:
@@ -515,9 +559,7 @@ _RUNS = {
     "alias": _of_alias,
     "env": _of_env,
     "xargs": _of_xargs,
-    "gxargs": _of_xargs,
     "find": _of_find,
-    "gfind": _of_find,
     "git": _of_git,
 }
 _FOLLOWED = frozenset((*_SHELLS, *OTHER_SHELLS, *_WRAPPERS, *_RUNS, *_READS_COMMANDS, *_STARTS_SHELL)) - _BUILTINS

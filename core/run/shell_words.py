@@ -6,12 +6,19 @@ import re
 
 ANYTHING = "\x04"
 """From here on anything may stand, in as many words as it likes."""
+SPLIT = "\x08"
+"""Follows ANYTHING that comes of a variable or a command: where a word was begun, others may follow."""
 HOLE = "\x05"
 """Anything may stand here, within this word."""
 NUMBER = "\x06"
 """Digits stand here, as those of `$?`."""
 ARRAY = "\x07"
 """The elements of an array stand here; they are read on their own."""
+
+
+def without_quotes(text: str) -> str:
+    """Return a text with its words as they are after the removal of quotes, for looking for names in it."""
+    return re.sub(r"\\\n|['\"\\]", "", text)
 
 
 def word_set(words: str) -> frozenset[str]:

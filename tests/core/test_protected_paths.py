@@ -34,7 +34,8 @@ def project(tmp_path: Path) -> Path:
     ("path", "name"),
     [
         *((f"{name}/x", name) for name in (".git", ".pi", ".agents", ".claude", ".codex", ".gemini", ".qwen")),
-        *((f"{name}/x", name) for name in (".opencode", ".copilot", ".github/copilot", ".github/hooks")),
+        *((f"{name}/x", name) for name in (".opencode", ".copilot", ".github/copilot", ".github/extensions")),
+        *((f"{name}/x", name) for name in (".github/hooks",)),
         *((name, name) for name in (".mcp.json", ".claude.json", "opencode.json", "opencode.jsonc", ".gitmodules")),
         ("packages/a/.claude/settings.json", ".claude"),
         ("sub/.git", ".git"),
@@ -105,6 +106,18 @@ def test_a_git_directory_is_told_by_what_lies_in_it(tmp_path: Path) -> None:
     assert decided("claude", asked("edit", "store/config"), project, allow="edit(store/**)")[0] is Verdict.ALLOW
 
 
+@pytest.mark.parametrize("last", ["HEAD", "objects/info/x", "commondir", "config"])
+def test_no_git_directory_is_made_piece_by_piece(tmp_path: Path, last: str) -> None:
+    """The file with which a directory becomes one of git is protected, in whatever order its files are written."""
+    pieces = ("HEAD", "refs/heads/x", "commondir" if last == "commondir" else "objects/info/x", "config")
+    for piece in pieces:
+        if piece != last:
+            (tmp_path / "bare" / piece).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "bare" / piece).touch()
+    assert decided("pi", asked("write", f"bare/{last}"), tmp_path, allow="edit(**)")[0] is None
+    assert decided("pi", asked("write", "other/HEAD"), tmp_path, allow="edit(**)") == ALLOWED
+
+
 def test_settings_are_protected_where_links_lead(project: Path) -> None:
     """A file that is settings by a link from there is not changed by a rule for the place where it lies."""
     for name in ("conf/claude", "hooks", "conf/one"):
@@ -173,6 +186,32 @@ def test_a_denied_name_holds_where_case_does_not_count(project: Path, monkeypatc
     assert decided("pi", request, project, deny="edit(src/k*)") == (None, "")
     monkeypatch.setattr(path_patterns, "folds_case", lambda place: True)
     assert decided("pi", request, project, deny="edit(src/k*)")[0] is Verdict.DENY
+
+
+@pytest.mark.parametrize(
+    "path", ["/proc/self/cwd/{name}", "/proc/thread-self/../self/root{project}/{name}", "/dev/fd/9/{name}"]
+)
+@pytest.mark.parametrize("way", ["", "link/", "link/../"])
+def test_where_a_process_itself_leads_is_not_known(project: Path, path: str, way: str) -> None:
+    """A path by what each process has its own of is covered by every rule that denies, and by none that allows."""
+    (project / "link").symlink_to("/proc/self/cwd" if way == "link/" else "src")
+    name = path.format(name="src/kept", project=project)
+    asked_for = name if not way else f"{way}src/kept" if way == "link/" else f"{way}../../../../../../../../../{name}"
+    for tool in ("read", "edit", "grep"):
+        request = asked(tool, asked_for)
+        assert decided("pi", request, project, deny=f"{tool}(other/**)")[0] is Verdict.DENY
+        assert decided("pi", request, project, allow=f"{tool}(**)")[0] is None
+        assert decided("pi", request, project, allow=f"{tool}(/**)")[0] is None
+
+
+@pytest.mark.parametrize("tool", ["grep", "find", "ls"])
+@pytest.mark.parametrize("rule", ["**/deep.key", "**/two/**", "src/*/two/x", "**/*.key", "*/one/**"])
+def test_a_search_is_denied_above_what_is_denied(project: Path, tool: str, rule: str) -> None:
+    """A denial with a star holds for a search of each directory below which there may be such files."""
+    for path in ("src/one", "src", ".", "", str(project)):
+        request = asked(tool, *filter(None, (path,)))
+        assert decided("pi", request, project, deny=f"{tool}({rule})") == (Verdict.DENY, f"{tool}({rule})"), path
+    assert decided("pi", asked(tool, "src/kept"), project, deny=f"{tool}({rule})")[0] is None
 
 
 def test_an_unclear_path_is_asked_about_where_paths_are_bounded(project: Path) -> None:

@@ -135,6 +135,8 @@ def test_damaged_text_is_decided(seed: int) -> None:
         ),
         *("unset a[0]", "unset *", "export *", "getopts x a[0]", "set -k", "set *", "shift x", "exit x", "ulimit x"),
         *("alias x=y", "fc -s", "enable -f x y", "exec ls", "command ls", "builtin ls", "trap ls EXIT", "eval ls"),
+        *("export RANDOM=a", "declare SECONDS=x", "readonly OPTIND=a*", "typeset HISTCMD=x", "read RANDOM"),
+        *("shopt -so history histexpand", "set -o histexpand", "set -o rcquotes"),
         *("coproc ls", "time ls", "noglob ls", "print x", "zle x", "setopt x", "integer x=y"),
     ],
 )

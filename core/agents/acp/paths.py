@@ -6,7 +6,7 @@ from ...run.path_readings import any_program
 
 SETTINGS = (
     *(".gemini", ".qwen", ".opencode", "opencode.json", "opencode.jsonc", ".copilot"),
-    *(".github/copilot", ".github/hooks", ".github/mcp.json", ".vscode/mcp.json"),
+    *(".github/copilot", ".github/extensions", ".github/hooks", ".github/mcp.json", ".vscode/mcp.json"),
 )
 
 read_path = any_program
