@@ -149,7 +149,7 @@ class Store:
             return "it cannot be looked into", True
         if store.reading:
             self._inside[key] = store.reading
-        whys = "".join(f"{one.path}\0{one.why}\0{one.size}\0{one.mtime_ns}\0" for one in taken.skipped)
+        whys = "".join(f"{one.path}\0{one.why}\0{one.size}\0{one.mtime_ns}\0{one.ctime_ns}\0" for one in taken.skipped)
         content = sha256(f"{inner.head}{taken.tree}{whys}".encode()).hexdigest()
         return content[:10], bool(taken.skipped) or taken.tree != inner.tree
 

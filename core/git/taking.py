@@ -19,6 +19,9 @@ LARGE = 20 * 1024 * 1024
 MOST = 512 * 1024 * 1024
 """Bytes that one snapshot stores at most."""
 NESTED = "a repository of its own"
+_NO_NAME = "git takes no file of that name"
+_MOST_SAID = 60_000
+"""Characters of complaints of git that are certainly all."""
 _KINDS = {
     stat.S_IFIFO: "a named pipe",
     stat.S_IFSOCK: "a socket",
@@ -35,6 +38,8 @@ class Skipped(Struct, frozen=True):
     """A clause: `too large to be kept`."""
     size: int = 0
     mtime_ns: int = 0
+    ctime_ns: int = 0
+    """Which nobody can set who changes the file."""
 
 
 class Snapshot(Struct, frozen=True):
@@ -81,8 +86,9 @@ class Taking:
 
     def _skip(self, path: bytes, why: str, status: os.stat_result | None = None) -> None:
         name = path.rstrip(b"/")
-        size, mtime = (status.st_size, status.st_mtime_ns) if status and stat.S_ISREG(status.st_mode) else (0, 0)
-        self._skipped[name] = Skipped(worded(name), why, size, mtime)
+        known = status if status and (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)) else None
+        times = (known.st_size, known.st_mtime_ns, known.st_ctime_ns) if known else ()
+        self._skipped[name] = Skipped(worded(name), why, *times)
 
     def _is_storable(self, path: bytes) -> bool:
         """Return whether the content of a changed file can be stored; else it is skipped. What is gone can be."""
@@ -120,7 +126,13 @@ class Taking:
         answer = self._git.ask(
             *("update-index", "-z", "--add", "--remove", "--replace", "--stdin"), input=b"\0".join(paths) + b"\0"
         )
-        if not answer.code:
+        refused = set(re.findall(r"^Ignoring path (.*)$", answer.said, re.M))
+        known = {path for path in paths if os.fsdecode(path) in refused} if refused else set[bytes]()
+        for path in known:
+            self._skip(path, _NO_NAME, self._status(path))
+        if not answer.code and len(known) == len(refused) and len(answer.said) < _MOST_SAID:
+            return
+        if not (paths := [path for path in paths if path not in known]):
             return
         if len(paths) > 1:
             half = len(paths) // 2
@@ -130,8 +142,14 @@ class Taking:
         if re.search(r"unable to write|No space left|index file|index\.lock", answer.said):
             raise _failed("update-index", answer.said, self._repository)
         lines = [line for line in answer.said.splitlines() if line.startswith(("error: ", "fatal: "))]
-        why = lines[0].partition(": ")[2] if lines else "git refuses it"
-        self._skip(paths[0], one_line(why, 120))
+        why = lines[0].partition(": ")[2] if lines else _NO_NAME
+        self._skip(paths[0], one_line(why, 120), self._status(paths[0]))
+
+    def _status(self, path: bytes) -> os.stat_result | None:
+        try:
+            return os.lstat(os.path.join(self._root, path))
+        except OSError:
+            return None
 
 
 def _is_clean(output: bytes) -> bool:

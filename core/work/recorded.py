@@ -22,6 +22,8 @@ class Large(Struct, frozen=True, rename="camel", omit_defaults=True):
     size: int | None = None
     modified_ns: int | None = None
     why: str = ""
+    status_ns: int | None = None
+    """When the file was last changed, by the time that nobody can set."""
 
 
 class Recorded(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

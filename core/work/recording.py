@@ -210,7 +210,10 @@ def summed(named: Iterable[ChangedFile], tree: str = "") -> Changes:
 
 
 def _left_out(snapshot: Snapshot) -> dict[str, Large]:
-    return {one.path: Large(one.size or None, one.mtime_ns or None, one.why) for one in snapshot.skipped}
+    return {
+        one.path: Large(one.size or None, one.mtime_ns or None, one.why, one.ctime_ns or None)
+        for one in snapshot.skipped
+    }
 
 
 def _large(before: dict[str, Large], after: dict[str, Large]) -> Iterator[ChangedFile]:
@@ -219,8 +222,8 @@ def _large(before: dict[str, Large], after: dict[str, Large]) -> Iterator[Change
 
     for path in sorted(before.keys() | after.keys()):
         old, new = before.get(path), after.get(path)
-        if old == new:
-            continue
+        if old == new or (old and new and old.status_ns is None and old == replace(new, status_ns=None)):
+            continue  # as far as it was recorded
         status = FileStatus.MODIFIED if old and new else FileStatus.ADDED if new else FileStatus.DELETED
         size = (new or old or Large()).size
         why = (new or old or Large()).why

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.engine import Engine
+from subdeck.core.git.snapshot import LARGE
 from subdeck.core.run.changes import Changes
 from subdeck.core.run.model import WorktreeFrom
 from subdeck.core.run.snapshot import RunSnapshot
@@ -61,9 +62,22 @@ HIDING = {
         "echo evil > new.py; chmod +x b.py",
         {"new.py", "b.py"},
     ),
+    "a name that git refuses": (
+        "mkdir .GIT git~1 src/.git.; for d in .GIT git~1 src/.git.; do echo evil > $d/x; done; ln -s b.py .gitmodules;"
+        "echo evil > \"$(printf '.GIT/a\\nIgnoring path b.py')\"",
+        {".GIT/x", "git~1/x", "src/.git./x", ".gitmodules"},
+    ),
     "a repository inside": ("git init -q src; echo evil > src/new.py", {"src/new.py"}),
 }  # fmt: skip
-QUIET = {"assumed", "skipped", "skipped and gone", "a forged index", "the user's list", "the user's settings"}
+QUIET = {
+    "a name that git refuses",
+    "assumed",
+    "skipped",
+    "skipped and gone",
+    "a forged index",
+    "the user's list",
+    "the user's settings",
+}
 """Ways that leave the settings of the repository as they are."""
 
 
@@ -104,6 +118,19 @@ def test_a_change_is_not_hidden(repository: Path, way: str, worktree: WorktreeFr
     assert expected <= {file.path for file in changes.named}, changes.words
     if way not in QUIET | {"a repository inside"}:
         assert "repository settings changed during the run" in changes.words
+
+
+def test_a_large_file_of_the_same_size_and_time(repository: Path) -> None:
+    """A file that is too large to be kept is told to have changed, whatever times were set for it."""
+    with open(repository / "large.bin", "wb") as file:
+        file.truncate(LARGE + 1)
+    change = (
+        "touch -r large.bin ../time; printf X | dd of=large.bin conv=notrunc status=none; touch -r ../time large.bin"
+    )
+    _, _, changes = ended(repository, change)
+    assert ["large.bin"] == [file.path for file in changes.named]
+    _, _, changes = ended(repository, "cat large.bin >/dev/null")
+    assert not changes.named
 
 
 @pytest.mark.parametrize(
