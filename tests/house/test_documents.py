@@ -101,6 +101,33 @@ def test_a_broken_link_is_found(tmp_path: Path, text: str, faults: int) -> None:
     assert len(faults_of_links(path, text.replace("(#a-b-c)", "(README.md)") if own else text)) == faults
 
 
+# --- keys ------------------------------------------------------------------------------------------------------------
+
+GUIDES = {name: path for name, path in DOCUMENTS.items() if path.parent == ROOT / "docs"}
+TYPED_KEY = re.compile(r"(?<!Answer )`(?:[A-Za-z]|ctrl\+(?!p|c|b d)[^`]+)`(?!<!-- key:\w+ -->)")
+"""A key that is not filled in; `Answer` is for a question of the command line."""
+
+
+def typed_keys(text: str) -> list[str]:
+    """Return the lines of a document with a key of the app that was typed by hand."""
+    return [line for line in prose(text).splitlines() if TYPED_KEY.search(line)]
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_keys_are_filled_in(name: str) -> None:
+    """A guide takes each key from the action table, as CONTRIBUTING.md says: `{key:ACTION}`."""
+    assert typed_keys(GUIDES[name].read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [("press `x`", 1), ("press `ctrl+s`", 1), ("`x`<!-- key:stop -->", 0), ("Answer `y`.", 0), ("`--json`, `ls`", 0)],
+)
+def test_a_typed_key_is_found(text: str, faults: int) -> None:
+    """Letters and keys with ctrl are found if they are not filled in."""
+    assert len(typed_keys(text)) == faults
+
+
 # --- command lines ---------------------------------------------------------------------------------------------------
 
 

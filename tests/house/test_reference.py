@@ -41,6 +41,11 @@ def test_no_placeholder_is_left(path: Path) -> None:
     assert re.findall(r"\{key:\w+\}", path.read_text(encoding="utf-8")) == []
 
 
+def test_a_key_in_a_table_is_one_cell() -> None:
+    """A key that would end a cell is escaped in a row, and nowhere else."""
+    assert keys.filled_in("| {key:pipe} | x |\n{key:pipe}") == "| `\\|`<!-- key:pipe --> | x |\n`|`<!-- key:pipe -->"
+
+
 def test_a_table_of_some_keys_is_filled_in() -> None:
     """A table has a row for each action that its marker names, in that order."""
     text = "<!-- keys: quit launch -->\n<!-- /keys -->"

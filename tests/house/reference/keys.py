@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from subdeck.tui.actions import ACTIONS, BY_ID, PANES, Action, KeyContext, key_label, said
 from subdeck.tui.actions.help import key_groups
@@ -56,11 +57,15 @@ def filled_in(text: str) -> str:
     action that is not there.
     """
     text = TABLE.sub(lambda found: _with_table(found[1]), text)
-    return PLACEHOLDER.sub(lambda found: _with_key(found[1] or found[2]), text)
+    return "".join(PLACEHOLDER.sub(partial(_with_key, line), line) for line in text.splitlines(keepends=True))
 
 
-def _with_key(name: str) -> str:
-    return f"`{_label(BY_ID[name].keys[0][1])}`<!-- key:{name} -->"
+def _with_key(line: str, found: re.Match[str]) -> str:
+    name = found[1] or found[2]
+    label = _label(BY_ID[name].keys[0][1])
+    if line.lstrip().startswith("|"):  # a row of a table
+        label = label.replace("|", "\\|")
+    return f"`{label}`<!-- key:{name} -->"
 
 
 def _with_table(names: str | None) -> str:
