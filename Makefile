@@ -23,7 +23,7 @@ help:
 	@echo "make agents [ARGS=…]       run the tests with real agents; write what held to docs/agents"
 	@echo "make quick [ARGS=…]        run the tests that need no tmux, pi or npm and start little: a minute at most"
 	@echo "make check                 format, lint, types, import contracts, sizes, tests, a short sweep; some on an older and a newer Python"
-	@echo "make format                rewrite the code in the one format"
+	@echo "make format                rewrite the code in the one format, and the generated documents"
 	@echo "make bench [ARGS=…]        measure a non-editable install"
 	@echo "make soak [ARGS=…]         kill and fault every process of real runs at random; check what is left of them"
 	@echo "make soak-short            the same for a minute, from a fixed seed"
@@ -67,6 +67,8 @@ check:
 
 format:
 	@$(SET_UP) test
+	@"$(BIN)/python" -m tests.house.strings
+	@"$(BIN)/python" -m tests.house.reference
 	"$(BIN)/ruff" format .
 	"$(BIN)/ruff" check --fix .
 
