@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from .. import paths
 from ..system import files
+from ..system.directory import HOME
 from .mark import new_hash
 
 OPEN = "open"
@@ -22,6 +23,7 @@ OPEN = "open"
 TAMPERED = "tampered"
 """What something else did to the run's directory so far, a line each."""
 _MOST_LINES = 50
+_RUNS = f"/{HOME}/runs"
 
 
 def directory_of(run_dir: str) -> str:
@@ -33,7 +35,8 @@ def directory_of(run_dir: str) -> str:
 @lru_cache(256)
 def _directory_of_all(runs: str, state: str) -> str:
     name = new_hash(digest_size=8)
-    name.update(os.fsencode(os.path.realpath(runs)))
+    root = runs.removesuffix(_RUNS)  # below it a child may move our directories, and make links to them
+    name.update(os.fsencode(os.path.realpath(root) + runs[len(root) :]))
     return f"{state}/{OPEN}/{name.hexdigest()}"
 
 

@@ -121,6 +121,8 @@ def set_aside(directory: Directory, name: str) -> str:
     if not aside:
         aside = f"{name}{REJECTED}{_MOST_REJECTED}"  # somebody does it again and again: the newest is kept
         directory.remove_tree(aside)
+        if directory.has(aside):  # made so that it cannot be removed
+            aside = f"{name}{REJECTED}{os.urandom(6).hex()}"
     directory.rename(name, directory, aside)
     return aside
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import msgspec
@@ -68,6 +69,25 @@ def test_who_finishes_the_run_moves_it_aside(engine: Engine, forged: tuple[Path,
     (seen,) = engine.snapshots()
     assert ("failed", "lost") == (seen.status, seen.reason)
     assert b"ALL TESTS PASS" in (directory / "result.json.rejected-1").read_bytes()
+
+
+def test_all_names_for_what_is_moved_aside_are_taken(engine: Engine) -> None:
+    """A run ends although each name for what is rejected is taken, the last by what is too deep to be removed."""
+    meta, lock = make_run(engine.project, make_meta(result_signed=True))
+    directory = Path(engine.project.run_dir(meta.run_id))
+    (directory / paths.RESULT).write_text("forged")
+    for number in range(1, 20):
+        (directory / f"{paths.RESULT}.rejected-{number}").touch()
+    deep = directory / f"{paths.RESULT}.rejected-20"
+    subprocess.run(["mkdir", "-p", f"{deep}/{'a/' * 1500}"], check=True)  # nothing of Python's goes so deep
+    os.close(lock)
+    try:
+        assert Proof.FINISHED is reconcile(engine.project, meta.run_id, by="test")
+        result = artifacts.read_result(str(directory))
+        assert result and result.reason is RunReason.LOST
+        assert "forged" in [path.read_text() for path in directory.glob(f"{paths.RESULT}.rejected-*") if path.is_file()]
+    finally:
+        subprocess.run(["rm", "-rf", str(deep)], check=True)
 
 
 @pytest.mark.parametrize(

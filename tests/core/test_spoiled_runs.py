@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,14 @@ def engine(project_dir: Path) -> Engine:
     return open_engine(project_dir)
 
 
+def run_in_process(root: str, code: str) -> str:
+    """Return what a new process prints, which remembers nothing of the project."""
+    program = f"from subdeck.core.run import own_copy\n{code}"
+    return subprocess.run(
+        [sys.executable, "-c", program], cwd=root, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
 class Surroundings:
     """What no run may touch: a directory outside of the project's runs, and another run."""
 
@@ -127,6 +137,19 @@ def test_stopping(engine: Engine, tmp_path: Path, name: str, way: str) -> None:
     assert fresh.meta(run.run_id).task == run.meta.task
     assert not own_copy.exists(str(run_dir(engine, run)))
     there.check()
+
+
+@pytest.mark.parametrize("place", [".pi", ".pi/subagents"])
+def test_our_directories_are_moved_and_linked(engine: Engine, tmp_path: Path, place: str) -> None:
+    """The second copy is found by the project, whatever a child makes of the directories in which we keep its runs."""
+    done, root = tmp_path / "spoiled", engine.project.root
+    moved = f"cd {root} && mv {place} {place}-2 && ln -s {os.path.basename(place)}-2 {place}; touch {done}"
+    run = start(engine, "say One.", f"bash {moved}", "hang")
+    wait_until(done.exists, "the child to move it")
+    fresh = run_in_process(root, f"print(own_copy.exists({str(run_dir(engine, run))!r}))")
+    assert "True" == fresh
+    assert (run.run_id,) == Engine.open(root).stop([run.run_id], force=True)
+    assert not wait_for_end(Engine.open(root), run.run_id).foreign
 
 
 @pytest.mark.parametrize("name", FILES)
