@@ -105,6 +105,8 @@ class Follower:
         """Runs whose ends are not news: they had ended when they were first seen, or their ends were reported."""
         self._open: set[str] = set()
         """Runs that were seen before they had ended."""
+        self._reported: set[str] = set()
+        """Runs whose ends were reported: one whose result was removed looks open again while somebody makes it anew."""
         self._began = ""
         """When the first look began, an ISO time."""
         self._complete = False
@@ -140,7 +142,7 @@ class Follower:
 
     def _is_news(self, run: RunSnapshot) -> bool:
         """Return whether a run has just ended: not one that was trusted or restored after its end, or copied here."""
-        if not run.has_ended or run.foreign or run.run_id in self._past:
+        if not run.has_ended or run.foreign or run.run_id in self._past or run.run_id in self._reported:
             return False
         return run.run_id in self._open or self._has_ended_since(self._began, run.run_id)
 
@@ -194,6 +196,7 @@ class Follower:
     def _update(self, touched: Collection[str], *, presets_changed: bool = False) -> Update:
         runs = tuple(run for run_id in sorted(touched, reverse=True) if (run := self._registry.get(run_id)))
         ended = tuple(run for run in runs if self._is_news(run))
+        self._reported.update(run.run_id for run in ended)
         over = {run.run_id for run in runs if run.has_ended}
         active = {run.run_id for run in runs} - over
         self._open.difference_update(over)

@@ -30,15 +30,19 @@ class Told:
         """Runs that had not ended."""
         self.ended: set[str] = set()
         """Runs that had."""
+        self.reported: set[str] = set()
+        """Runs whose ends the reader was told."""
 
     def copy(self) -> Told:
         copied = Told()
         copied.since, copied.last, copied.open, copied.ended = self.since, self.last, {*self.open}, {*self.ended}
+        copied.reported = {*self.reported}
         return copied
 
     def note(self, update: Update) -> None:
         """Remember an update that the reader has got."""
         self.last = update
+        self.reported.update(run.run_id for run in update.ended)
         for run_id in update.removed:
             self.open.discard(run_id)
             self.ended.discard(run_id)
@@ -49,7 +53,7 @@ class Told:
 
     def is_news(self, run: RunSnapshot) -> bool:
         """Return whether the end of a run has to be reported to the reader."""
-        if run.end is None or run.foreign or run.run_id in self.ended:
+        if run.end is None or run.foreign or run.run_id in self.ended or run.run_id in self.reported:
             return False
         return run.run_id in self.open or self.since <= (run.end.ended_at or "") <= now_iso()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import shutil
@@ -204,6 +205,24 @@ def test_files_of_finished_runs_that_are_removed(engine: Engine, monkeypatch: py
         wait_until(lambda: followed.updates[-1].counts.completed == completed, "the counts")
         wait_until(lambda: {run.run_id: run for run in engine.snapshots()} == followed.runs, "equal rows")
     assert [ended.run_id] == followed.ended
+
+
+def test_an_end_is_told_once_though_the_run_looks_open_again(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a run whose result was removed, and whose lock somebody holds who makes that anew, as a list of runs does."""
+    monkeypatch.setattr(follow, "SWEEP", 0.0)
+    with following(engine) as followed:
+        run = run_to_end(engine, "answer ok")
+        followed.wait_for(run.run_id, lambda run: run.has_ended, "the run to end")
+        directory = Path(engine.project.run_dir(run.run_id))
+        lock = os.open(directory / paths.LOCK, os.O_RDWR)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            (directory / "result.json").unlink()
+            followed.wait_for(run.run_id, lambda run: not run.has_ended, "the run to look open")
+        finally:
+            os.close(lock)
+        followed.wait_for(run.run_id, lambda run: run.has_ended, "its result to be made anew")
+    assert [run.run_id] == followed.ended
 
 
 def test_a_run_that_is_being_removed(engine: Engine) -> None:
