@@ -10,10 +10,12 @@ from msgspec.structs import replace
 
 from ..paths import is_session_id
 from ..run.denial import Denials
-from ..run.events import AssistantText, Event, Notice
+from ..run.events import AssistantText, Event, Notice, UsageReported
+from ..run.fold import add_usage
 from ..run.model import NoticeLevel, Verdict
 from ..run.outcome import StreamFacts
 from ..text.plain import one_line
+from .figures import Figures, bounded, named
 from .sentence import Sentence
 from .updates import Updates
 
@@ -48,14 +50,23 @@ class AgentStream(OneWay):
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self.facts = StreamFacts()
+        self._facts = StreamFacts()
         self.writing = Sentence()
         self.finished_after: float | None = None
         self.is_stdin_done = True
+        self.turn_ended = False
+        """Whether the turn ended and no other began: what the agent writes now is no part of an answer."""
+        self.has_left = False
+        """Whether the agent said its last word, and was told to go: nothing that it writes now counts."""
+        self.figures = Figures()
         self._tools: dict[str, float] = {}
         """When each call began."""
         self._replies = bytearray()
         self._denials = Denials()
+
+    @property
+    def facts(self) -> StreamFacts:
+        return self._facts
 
     @property
     def sentence(self) -> str:
@@ -68,8 +79,11 @@ class AgentStream(OneWay):
 
     def feed(self, line: bytes) -> list[Event]:
         """Return the events of a line. Of updates, which a later line repeats, a head is enough."""
+        if self.has_left:
+            return []
         if line.startswith(self.updates.prefixes):
-            self.writing.add(self.updates.text(line))
+            if not self.turn_ended:
+                self.writing.add(self.updates.text(line))
             return []
         return self.seen(self.take(line))
 
@@ -82,9 +96,15 @@ class AgentStream(OneWay):
         """Take what a line told: a model that is at work after a denial was not ended by it."""
         for event in events:
             self._denials.saw(event)
-        if self.facts.denied != self._denials.words:
+        if self._facts.denied != self._denials.words:
             self.note(denied=self._denials.words)
-        return events
+        return list(map(bounded, events))
+
+    def used(self, event: UsageReported) -> list[Event]:
+        """Report what was used, as `figures` read it."""
+        event, warnings = self.figures.checked(event)
+        self.note(usage=add_usage(self._facts.usage, event))
+        return [event, *warnings]
 
     def take(self, line: bytes) -> list[Event]:
         """Return the events of a line that is no update."""
@@ -106,10 +126,12 @@ class AgentStream(OneWay):
         return said
 
     def note(self, **changes: Any) -> None:
-        """Take facts; a session id in a form that no agent's ids have is not believed."""
+        """Take facts; a session id in a form that no agent's ids have is not believed, and names have an end."""
         if (session_id := changes.get("session_id")) and not is_session_id(session_id):
-            changes["session_id"] = self.facts.session_id
-        self.facts = replace(self.facts, **changes)
+            changes["session_id"] = self._facts.session_id
+        for name in changes.keys() & {"model", "stop_reason"}:
+            changes[name] = changes[name] and named(changes[name])
+        self._facts = replace(self._facts, **changes)
 
     def broken_off(self) -> list[Event]:
         """Keep the text of a message that was begun and never ended."""
@@ -134,7 +156,7 @@ class AgentStream(OneWay):
         if len(self._tools) >= _MAX_TOOLS:
             del self._tools[next(iter(self._tools))]
         self._tools[call_id] = self._clock()
-        self.note(usage=replace(self.facts.usage, tool_uses=self.facts.usage.tool_uses + 1))
+        self.note(usage=replace(self._facts.usage, tool_uses=self._facts.usage.tool_uses + 1))
 
     def tool_ended(self, call_id: str) -> int | None:
         """Return how many milliseconds the call took; None where its start was not seen."""

@@ -94,7 +94,8 @@ class Fold:
         self.activity = ""
         self.is_retrying = False
         """Whether the last event is that something is tried again; `activity` says what."""
-        self.final_text: str | None = None
+        self._texts: list[str] = []
+        """Those of `final_text`, which are joined only where somebody asks for that."""
         self.partial = False
         """Whether `final_text` breaks off."""
         self._goes_on = False
@@ -167,6 +168,11 @@ class Fold:
                 self._apply_said(event)
 
     @property
+    def final_text(self) -> str | None:
+        """The last message of the agent that has text."""
+        return "\n\n".join(self._texts) or None
+
+    @property
     def checking(self) -> Check | None:
         """The check that is at work; None where none is."""
         return self.check if self.check and self.check.state is CheckState.STARTED and not self.ended else None
@@ -190,8 +196,9 @@ class Fold:
         self.interrupted &= isinstance(event, ErrorReported)
         match event:
             case AssistantText() if event.text.strip():
-                before = self.final_text if self._goes_on and event.partial == self.partial else None
-                self.final_text = "\n\n".join(filter(None, (before, event.text)))
+                if not (self._goes_on and event.partial == self.partial):
+                    self._texts = []
+                self._texts.append(event.text)
                 self.partial, self._goes_on = event.partial, True
                 self.said_seq = event.seq
             case ToolCall():

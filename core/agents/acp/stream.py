@@ -24,13 +24,12 @@ from ...run.events import (
     UsageReported,
     kept_args,
 )
-from ...run.fold import add_usage
 from ...run.model import NoticeLevel, RunReason
 from ...run.outcome import FINALIZE_TOOL, fault_of
 from ...text.plain import one_line, shortened
 from ..diffs import diff_of_claude, diff_of_texts, kept_diff
 from ..finalize_tool import NAMES, SERVER
-from ..json_lines import amount, count, decode, error_words, is_deep, items, joined_text, mapping, string
+from ..json_lines import count, decode, error_words, is_deep, items, joined_text, mapping, string
 from ..stream import AgentStream
 from .notes import EMPTY, Notes
 from .programs import OTHER, program_named
@@ -55,6 +54,9 @@ _BEFORE_ARGS = frozenset({"cwd"})
 """What opencode tells of a command before the model has written that."""
 _MOST_OUTPUT = 2 * CONTENT_LIMIT
 """Characters that are kept of what a call shows while it runs."""
+
+_OF_A_TURN = frozenset({"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update"})
+"""Updates that an agent sends between a prompt and its answer."""
 
 _STOPS = {"end_turn": "stop", "max_tokens": "length", "refusal": "error", "cancelled": "aborted"}
 """Why a turn ended, in the words of the protocol -> in those of our records."""
@@ -92,7 +94,8 @@ class AcpStream(AgentStream):
         self.note(silent=True)
         self._message = ""
         """The id of the message that is being written."""
-        self._thought = ""
+        self._thought: list[str] = []
+        self._thought_length = 0
         self._calls: dict[str, Call] = {}
         self._asked: dict[object, _Question] = {}
         """What the agent asks and was not answered yet, by the ids of its requests."""
@@ -106,7 +109,7 @@ class AcpStream(AgentStream):
         self._program = OTHER
         self._notes = Notes(self.writing)
         """What comes of a program that mixes its own words into the answer."""
-        self._tokens = Tokens()
+        self._tokens = Tokens(self.figures.tokens)
         self._doubts: list[str] = []
         """What speaks against the end of this turn, as the rest of a sentence about the program."""
         self._warning = ""
@@ -136,7 +139,7 @@ class AcpStream(AgentStream):
         if method == "session/update":
             update = mapping(params.get("update"))
             read = self._updates.get(string(update.get("sessionUpdate")))
-            if read is None or self._is_loading:
+            if read is None or self._is_loading or (self.turn_ended and self._is_late(update)):
                 return []
             self.note(silent=False)
             return read(update)
@@ -151,6 +154,12 @@ class AcpStream(AgentStream):
             self._last_answered = _key(fields)
             return self._answered(mapping(fields["result"]))
         return [] if isinstance(method, str) else self.not_understood(line)
+
+    def _is_late(self, update: dict[str, Any]) -> bool:
+        """Whether an update says more of a turn that has ended; that a call of it has ended may come after it."""
+        kind, call = update.get("sessionUpdate"), self._calls.get(string(update.get("toolCallId")))
+        is_end = kind == "tool_call_update" and call is not None and call.is_told and not _is_handing_over(call)
+        return kind in _OF_A_TURN and not (is_end and update.get("status") in ("completed", "failed"))
 
     def end(self) -> list[Event]:
         return [*self._thought_ended(), *self.broken_off()]
@@ -182,6 +191,7 @@ class AcpStream(AgentStream):
     def _begin_turn(self) -> None:
         """Take a prompt, perhaps a further one: then the end of the turn before was not the end."""
         self.finished_after = None
+        self.turn_ended = False
         self._is_broken = False
         self._notes.begin()
         self._doubts.clear()
@@ -224,7 +234,7 @@ class AcpStream(AgentStream):
         if session_id := string(result.get("sessionId")):
             self.note(session_id=session_id)
         self._options_came(result)
-        return self._turn_ended(result) if "stopReason" in result else []
+        return self._turn_ended(result) if "stopReason" in result and not self.turn_ended else []
 
     def _options_came(self, fields: dict[str, Any]) -> list[Event]:
         for option in map(mapping, items(fields.get("configOptions"))):
@@ -267,12 +277,14 @@ class AcpStream(AgentStream):
 
     def _thought_came(self, update: dict[str, Any]) -> list[Event]:
         events = self._text_ended()
-        if len(self._thought) < _MOST_THOUGHT:
-            self._thought += string(mapping(update.get("content")).get("text"))
+        text = string(mapping(update.get("content")).get("text"))
+        if text and self._thought_length < _MOST_THOUGHT:
+            self._thought.append(text)
+            self._thought_length += len(text)
         return events
 
     def _thought_ended(self) -> list[Event]:
-        thought, self._thought = self._thought.strip(), ""
+        thought, self._thought, self._thought_length = "".join(self._thought).strip(), [], 0
         return [Thinking(text=thought[:_MOST_THOUGHT])] if thought else []
 
     def _call_came(self, update: dict[str, Any], *, is_asked: bool = False) -> list[Event]:
@@ -338,7 +350,9 @@ class AcpStream(AgentStream):
     def _usage_came(self, update: dict[str, Any]) -> list[Event]:
         cost = mapping(update.get("cost"))
         if cost.get("currency") == "USD":
-            self._tokens.cost = amount(cost.get("amount"))
+            told = self.figures.dollars(cost.get("amount"))
+            if not self.figures.are_wrong:
+                self._tokens.cost = told
         if self._program.mixes_notes:
             self._notes.asked()
         return []
@@ -363,6 +377,7 @@ class AcpStream(AgentStream):
         usage = self._tokens.of_turn(result, _STOPS.get(reason, reason), self._program, self.facts.model)
         events = [*self._thought_ended(), *ended, *self._used(usage)]
         self.note(stop_reason=_STOPS.get(reason, reason), finished=True)
+        self.turn_ended = True
         self.finished_after = 0.0
         if reason == "max_turn_requests":
             self.note(ended=RunReason.MAX_TURNS, finished=False)
@@ -416,13 +431,12 @@ class AcpStream(AgentStream):
         return [_warning(f"unverified: {program.title} {doubt}") for doubt in self._doubts]
 
     def _used(self, event: UsageReported | None) -> list[Event]:
-        if event is None:
-            return []
-        self.note(usage=add_usage(self.facts.usage, event))
-        return [event]
+        return [] if event is None else self.used(event)
 
     def _failed(self, method: str, error: dict[str, Any]) -> list[Event]:
         """Take an error of the agent: without a request that is known it is taken for the answer to the prompt."""
+        if self.turn_ended:
+            return []
         words = error_words(string(error.get("message")) or "the agent answered with an error and gave no message")
         cause = _cause_of(words, error.get("data"))
         message = f"{words}: {cause}" if cause and cause not in words else words
@@ -434,6 +448,7 @@ class AcpStream(AgentStream):
         usage = self._tokens.of_turn({}, "error", self._program, self.facts.model)
         events = [*self._thought_ended(), *self.broken_off(), *self._used(usage)]
         self.note(stop_reason="error", error_message=message, finished=True)
+        self.turn_ended = True
         self.finished_after = 0.0
         return [*events, ErrorReported(message=message)]
 

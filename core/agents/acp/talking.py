@@ -125,7 +125,7 @@ class TalkingStream(AcpStream):
             self._unshown = tuple(filter(None, self._unsaid))
             self._unsaid = {}
             self.note(ended=None)
-            self._is_sent = self._is_cancelled = False
+            self._is_sent = self._is_cancelled = self.turn_ended = False
             self._state = Turn.RUNS
         elif self._state is Turn.OVER:
             self._leave()
@@ -143,7 +143,7 @@ class TalkingStream(AcpStream):
         """Have it go: nothing more is said."""
         self._state = Turn.OVER
         self.finished_after = 0.0
-        self.is_stdin_done = True
+        self.is_stdin_done = self.has_left = True
         if not self.facts.finished and self.facts.ended is None:
             self.note(ended=RunReason.INTERRUPTED)
 

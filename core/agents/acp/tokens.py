@@ -6,12 +6,14 @@ there they are counted apart.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...run.events import UsageReported
 from ..json_lines import count, mapping
 from .programs import Program
 
+_Read = Callable[[object], int]
 _Counts = tuple[int, int, int, int]
 """Input, output, read from a cache, written to one."""
 
@@ -19,7 +21,9 @@ _Counts = tuple[int, int, int, int]
 class Tokens:
     """Of one session: takes what a program tells, and returns what is new of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, read: _Read) -> None:
+        """`read` returns what a number of tokens says."""
+        self._read = read
         self.cost: float | None = None
         """Of the session so far; None where it was not told in dollars."""
         self._told_cost = 0.0
@@ -38,7 +42,7 @@ class Tokens:
     def of_step(self, usage: dict[str, Any], model: str, *, is_counted: bool) -> UsageReported:
         """Return what one request of the turn used; tries of it that failed are not counted."""
         self._has_steps = True
-        return self._event(_counts(usage), "stop", model, is_counted=is_counted)
+        return self._event(_counts(usage, self._read), "stop", model, is_counted=is_counted)
 
     def of_turn(self, result: dict[str, Any], stop: str, program: Program, model: str) -> UsageReported | None:
         """Return what the turn used; None where its requests told that already."""
@@ -47,7 +51,8 @@ class Tokens:
                 return None
             return self._event((0, 0, 0, 0), "error", model, is_counted=False)  # of several tries it tells the last
         usage = mapping(result.get("usage"))
-        counts = _counts(usage) if usage else _quota(mapping(mapping(result.get("_meta")).get("quota")))
+        quota = mapping(mapping(result.get("_meta")).get("quota"))
+        counts = _counts(usage, self._read) if usage else _quota(quota, self._read)
         if counts is None or (not any(counts) and stop != "stop"):
             return self._event((0, 0, 0, 0), stop, model, is_counted=False)
         if program.sums_session:
@@ -66,7 +71,7 @@ class Tokens:
         )
 
 
-def _counts(usage: dict[str, Any]) -> _Counts:
+def _counts(usage: dict[str, Any], count: _Read) -> _Counts:
     given, output = count(usage.get("inputTokens")), count(usage.get("outputTokens"))
     read, written = count(usage.get("cachedReadTokens")), count(usage.get("cachedWriteTokens"))
     total = count(usage.get("totalTokens"))
@@ -74,7 +79,7 @@ def _counts(usage: dict[str, Any]) -> _Counts:
     return (max(0, given - read - written) if is_inside else given), output, read, written
 
 
-def _quota(quota: dict[str, Any]) -> _Counts | None:
+def _quota(quota: dict[str, Any], count: _Read) -> _Counts | None:
     """Read what gemini tells: those from a cache are among the input, and nobody tells how many."""
     told = mapping(quota.get("token_count"))
     if not {"input_tokens", "output_tokens"} & told.keys():
@@ -85,7 +90,7 @@ def _quota(quota: dict[str, Any]) -> _Counts | None:
 def reports_nothing(result: dict[str, Any]) -> bool:
     """Whether the end of a turn says of each model that no answer of it was finished, as gemini does."""
     quota = mapping(mapping(result.get("_meta")).get("quota"))
-    return quota.get("model_usage") == [] and not any(_quota(quota) or (1,))
+    return quota.get("model_usage") == [] and not any(_quota(quota, count) or (1,))
 
 
 def _less(counts: _Counts, before: _Counts) -> _Counts:

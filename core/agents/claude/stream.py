@@ -23,11 +23,12 @@ from ...run.events import (
 )
 from ...run.fold import NESTED, add_usage
 from ...run.model import NoticeLevel, RunReason, Usage
-from ...run.outcome import FINALIZE_TOOL, fault_of
+from ...run.outcome import FINALIZE_TOOL, StreamFacts, fault_of
 from ...text.plain import one_line
 from ..diffs import diff_of_claude
+from ..figures import MOST_MS, MOST_TRIES, whole
 from ..finalize_tool import CLAUDE_NAME
-from ..json_lines import amount, count, decode, error_words, items, joined_text, mapping, string
+from ..json_lines import decode, error_words, items, joined_text, mapping, string
 from ..stream import AgentStream
 from .lines import OURS, UPDATES
 from .program import conversation_file
@@ -42,6 +43,9 @@ _EXIT_CODE = r"Exit code (\d{1,10})\b"
 _MOST = 1000
 """Calls and messages that are remembered."""
 
+_OF_A_TURN = frozenset({"stream_event", "assistant", "user", "result"})
+"""What is said between the beginning of a turn and its result, but for what nested agents say."""
+
 _LIMITS = {"error_max_turns": RunReason.MAX_TURNS, "error_max_budget_usd": RunReason.BUDGET}
 
 
@@ -49,6 +53,8 @@ class ClaudeStream(AgentStream):
     """The stream of one process, one prompt long, and of the turns that it takes by itself after it."""
 
     updates = UPDATES
+    _is_joined = True
+    """Whether the facts have all texts of the last message: they are joined only where somebody asks for that."""
 
     def __init__(self, environment: dict[str, str] | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         """`environment` is that of the child, where it is known; it says where the conversation is kept."""
@@ -82,6 +88,16 @@ class ClaudeStream(AgentStream):
         }
 
     @property
+    def facts(self) -> StreamFacts:
+        if not self._is_joined:
+            self.note(final_text="\n\n".join(self._texts))
+        return super().facts
+
+    def note(self, **changes: Any) -> None:
+        self._is_joined |= "final_text" in changes
+        super().note(**changes)
+
+    @property
     def running_tools(self) -> int:
         return len(self._tools) + len(self._tasks)
 
@@ -89,7 +105,11 @@ class ClaudeStream(AgentStream):
         fields = decode(line)
         if fields is None:
             return self.not_understood(line)
-        reader = self._readers.get(string(fields.get("type")))
+        kind = string(fields.get("type"))
+        is_of_turn = kind in _OF_A_TURN and not fields.get("parent_tool_use_id") and fields.get("isReplay") is not True
+        if self.turn_ended and is_of_turn:
+            return []
+        reader = self._readers.get(kind)
         return reader(fields) if reader else []
 
     def end(self) -> list[Event]:
@@ -110,6 +130,7 @@ class ClaudeStream(AgentStream):
             case "init":
                 model = string(fields.get("model"))
                 self.finished_after = None
+                self.turn_ended = False
                 self.note(
                     silent=False,
                     finished=False,
@@ -122,9 +143,9 @@ class ClaudeStream(AgentStream):
                 reason = " ".join(filter(None, (_number(fields.get("error_status")), string(fields.get("error")))))
                 return [
                     Retry(
-                        attempt=count(fields.get("attempt")),
-                        max_attempts=count(fields.get("max_retries")),
-                        delay_ms=count(fields.get("retry_delay_ms")),
+                        attempt=whole(fields.get("attempt"), MOST_TRIES) or 0,
+                        max_attempts=whole(fields.get("max_retries"), MOST_TRIES) or 0,
+                        delay_ms=whole(fields.get("retry_delay_ms"), MOST_MS) or 0,
                         reason=error_words(reason),
                     )
                 ]
@@ -194,6 +215,7 @@ class ClaudeStream(AgentStream):
 
     def _begin(self, message: str, usage: object = None) -> None:
         if message != self._message:
+            _ = self.facts  # what was its text so far
             self._message, self._texts, self._called = message, [], set()
             self._begun_with = usage
 
@@ -204,26 +226,19 @@ class ClaudeStream(AgentStream):
         if len(self._counted) >= _MOST:
             del self._counted[next(iter(self._counted))]
         self._counted[self._message] = None
-        fields = mapping(usage)
-        return [
-            self._report(
-                UsageReported(
-                    input=count(fields.get("input_tokens")),
-                    output=count(fields.get("output_tokens")),
-                    cache_read=count(fields.get("cache_read_input_tokens")),
-                    cache_write=count(fields.get("cache_creation_input_tokens")),
-                    cost=0.0,  # that of all messages comes with the result
-                    model=self.facts.model,
-                    stop_reason=_STOPS.get(stop, stop),
-                    priced=False,
-                )
-            )
-        ]
-
-    def _report(self, event: UsageReported) -> UsageReported:
+        fields, tokens = mapping(usage), self.figures.tokens
+        event = UsageReported(
+            input=tokens(fields.get("input_tokens")),
+            output=tokens(fields.get("output_tokens")),
+            cache_read=tokens(fields.get("cache_read_input_tokens")),
+            cache_write=tokens(fields.get("cache_creation_input_tokens")),
+            cost=0.0,  # that of all messages comes with the result
+            model=self.facts.model,
+            stop_reason=_STOPS.get(stop, stop),
+            priced=False,
+        )
         self._reported = add_usage(self._reported, event)
-        self.note(usage=add_usage(self.facts.usage, event))
-        return event
+        return self.used(event)
 
     def _assistant(self, fields: dict[str, Any]) -> list[Event]:
         message, within = mapping(fields.get("message")), string(fields.get("parent_tool_use_id"))
@@ -251,7 +266,8 @@ class ClaudeStream(AgentStream):
             case "text" if text.strip():
                 self.writing.clear()
                 self._texts.append(text)
-                self.note(final_text="\n\n".join(self._texts), partial=breaks_off)
+                self._is_joined = False
+                self.note(partial=breaks_off)
                 return [AssistantText(text=text, partial=breaks_off)]
             case "thinking" if thought.strip() and not within:
                 return [Thinking(text=thought)]
@@ -323,6 +339,7 @@ class ClaudeStream(AgentStream):
         self._names.clear()
         self._begun_with = None
         self.finished_after = None if self._tasks else 0
+        self.turn_ended = True
         self.note(ended=None)
         subtype, said = string(fields.get("subtype")), string(fields.get("result"))
         if subtype == "success" and fields.get("is_error") is False:
@@ -363,21 +380,20 @@ class ClaudeStream(AgentStream):
         if not used:
             return []
         event = UsageReported(
-            input=_more(used, "inputTokens", before.input),
-            output=_more(used, "outputTokens", before.output),
-            cache_read=_more(used, "cacheReadInputTokens", before.cache_read),
-            cache_write=_more(used, "cacheCreationInputTokens", before.cache_write),
-            cost=amount(sum(amount(usage.get("costUSD")) for usage in used)),
+            input=self._more(used, "inputTokens", before.input),
+            output=self._more(used, "outputTokens", before.output),
+            cache_read=self._more(used, "cacheReadInputTokens", before.cache_read),
+            cache_write=self._more(used, "cacheCreationInputTokens", before.cache_write),
+            cost=self.figures.dollars(sum(self.figures.dollars(usage.get("costUSD")) for usage in used)),
             model=self.facts.model,
             stop_reason=NESTED,
             priced=all("costUSD" in usage for usage in used),
         )
-        self.note(usage=add_usage(self.facts.usage, event))
-        return [event]
+        return self.used(event)
 
-
-def _more(used: list[dict[str, Any]], name: str, reported: int) -> int:
-    return count(sum(count(usage.get(name)) for usage in used) - reported)
+    def _more(self, used: list[dict[str, Any]], name: str, reported: int) -> int:
+        told = sum(self.figures.tokens(usage.get(name)) for usage in used)
+        return self.figures.tokens(max(0, told - reported))
 
 
 def own_name(tool: str) -> str:

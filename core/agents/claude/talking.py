@@ -137,7 +137,7 @@ class TalkingStream(ClaudeStream):
         """Have it go: nothing more is said."""
         self._is_waiting = False
         self.finished_after = 0
-        self.is_stdin_done = True
+        self.is_stdin_done = self.has_left = True
         if not self.facts.finished and self.facts.ended is None:
             self.note(ended=RunReason.INTERRUPTED)
 
@@ -182,7 +182,9 @@ class TalkingStream(ClaudeStream):
 
     def _user(self, fields: dict[str, Any]) -> list[Event]:
         if fields.get("isReplay") is True:
-            return self._settled_message(string(fields.get("uuid")), MessageState.DELIVERED)
+            if delivered := self._settled_message(string(fields.get("uuid")), MessageState.DELIVERED):
+                self.turn_ended = False
+            return delivered
         events = super()._user(fields)
         if self._stays is None:
             return events
@@ -203,7 +205,9 @@ class TalkingStream(ClaudeStream):
 
     def _settled_message(self, own_id: str, state: MessageState, reason: str = "") -> list[Event]:
         message_id = self._told.pop(own_id, None)
-        return [] if message_id is None else [Message(id=message_id, state=state, reason=reason)]
+        if message_id is None:
+            return []
+        return [Message(id=message_id, state=state, reason=reason)]
 
     # --- what it asks ---
 

@@ -54,6 +54,9 @@ _DECLINED: dict[str, dict[str, Any]] = {
 _BY_PROVIDER = frozenset({"webSearch", "imageGeneration"})
 """Calls that are part of the message: no other has to follow."""
 
+_OF_A_TURN = frozenset({"item/started", "item/completed", "turn/completed", "error"})
+"""What is said between the beginning of a turn and its end."""
+
 _NO_SUCH_REQUEST = -32601
 """JSON-RPC's code for a method that is not known."""
 
@@ -95,7 +98,7 @@ class AppStream(CodexStream):
             return []  # a turn that Codex begins by itself, while it is told to go
         if not line.startswith(self.updates.prefixes):
             return self.seen(self.take(line))
-        if self._is_ours(line) and (text := self.updates.text(line)):
+        if not self.turn_ended and self._is_ours(line) and (text := self.updates.text(line)):
             self.writing.add(text)
         return []
 
@@ -124,6 +127,8 @@ class AppStream(CodexStream):
         thread = string(params.get("threadId"))
         if method == "thread/tokenUsage/updated":
             return self._tokens(thread, params)
+        if self.turn_ended and method in _OF_A_TURN:
+            return []
         reader = self._readers.get(method)
         is_ours = not thread or not self._thread or thread == self._thread
         return reader(params) if reader and is_ours else []
@@ -201,6 +206,7 @@ class AppStream(CodexStream):
     def _turn_started(self, params: dict[str, Any]) -> list[Event]:
         """Take a turn, perhaps a further one of a recording: then the end of the one before was not the end."""
         self.finished_after = None
+        self.turn_ended = False
         self.note(finished=False, ended=None, stop_reason=None, error_message=None, calling=False)
         self._turn = string(mapping(params.get("turn")).get("id")) or self._turn
         return []
@@ -216,7 +222,7 @@ class AppStream(CodexStream):
 
     def _unpaid(self) -> list[Event]:
         """Report a message that called tools and was broken off before Codex told what it used."""
-        return [self.paid(Tokens(), is_counted=False)] if self.facts.calling else []
+        return self.paid(Tokens(), is_counted=False) if self.facts.calling else []
 
     def end(self) -> list[Event]:
         return [*super().end(), *self._unpaid()]
@@ -224,7 +230,10 @@ class AppStream(CodexStream):
     def _tokens(self, thread: str, params: dict[str, Any]) -> list[Event]:
         """Count what was added; what a conversation had used before is told when it is resumed, by its old turn."""
         usage = mapping(params.get("tokenUsage"))
-        total, last = Tokens.of(mapping(usage.get("total"))), Tokens.of(mapping(usage.get("last")))
+        read = self.figures.tokens
+        total, last = Tokens.of(mapping(usage.get("total")), read), Tokens.of(mapping(usage.get("last")), read)
+        if self.figures.are_wrong:
+            return self.paid(Tokens(), is_nested=thread != self._thread)
         before = self._counted.get(thread)
         self._counted[thread] = total
         if thread == self._thread and params.get("turnId") != self._turn:
@@ -234,7 +243,7 @@ class AppStream(CodexStream):
             before = before if last != Tokens() else Tokens()
         added = total.since(before)
         added = last if added is None else added
-        return [self.paid(added, is_nested=thread != self._thread)] if added != Tokens() else []
+        return self.paid(added, is_nested=thread != self._thread) if added != Tokens() else []
 
     def _turn_completed(self, params: dict[str, Any]) -> list[Event]:
         turn = mapping(params.get("turn"))

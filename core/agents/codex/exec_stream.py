@@ -52,6 +52,8 @@ class ExecStream(CodexStream):
         fields = decode(line)
         if fields is None:
             return self.not_understood(line)
+        if self.turn_ended:
+            return []
         self.note(silent=False)
         reader = self._readers.get(string(fields.get("type")))
         return reader(fields) if reader else []
@@ -62,8 +64,8 @@ class ExecStream(CodexStream):
 
     def _turn_completed(self, fields: dict[str, Any]) -> list[Event]:
         self._called.clear()
-        total = Tokens.of(mapping(fields.get("usage")))
-        events: list[Event] = [self.paid(total.since(self._earlier) or total)]
+        total = Tokens.of(mapping(fields.get("usage")), self.figures.tokens)
+        events = self.paid(total.since(self._earlier) or total)
         self.finished(error_message=None, conversation=self._find(self.facts.session_id))
         return events
 

@@ -48,8 +48,9 @@ class CodexInteractive:
                     else:
                         events += map(_untimed, stream.item_completed(item))
                 case "token_count":
-                    last = Tokens.of(mapping(mapping(payload.get("info")).get("last_token_usage")))
-                    events += [stream.paid(last)] if last != Tokens() else []
+                    told = mapping(mapping(payload.get("info")).get("last_token_usage"))
+                    last = Tokens.of(told, stream.figures.tokens)
+                    events += stream.paid(last) if last != Tokens() or stream.figures.are_wrong else []
                 case "thread_settings_applied":
                     settings = mapping(payload.get("thread_settings"))
                     names = (string(settings.get("model_provider_id")), string(settings.get("model")))

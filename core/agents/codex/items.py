@@ -12,7 +12,8 @@ from ...run.events import (
     ToolResult,
     kept_args,
 )
-from ..json_lines import count, items, joined_text, mapping, string
+from ..figures import MOST_MS, whole
+from ..json_lines import items, joined_text, mapping, string
 
 _WORD_END = r"_([a-z])"
 _SHELL = r"(?s)\S*sh -l?c (.*)"
@@ -53,7 +54,7 @@ def tool_call(item: dict[str, Any]) -> ToolCall | None:
 def tool_result(item: dict[str, Any], tool_name: str, took_ms: int | None) -> ToolResult:
     """Return what came of a call; `took_ms` is for an item that does not say how long it took."""
     content, truncated = _content(item)
-    duration = item.get("durationMs")
+    duration = whole(item.get("durationMs"), MOST_MS)
     exit_code = item.get("exitCode")
     return ToolResult(
         tool_call_id=string(item.get("id")),
@@ -62,7 +63,7 @@ def tool_result(item: dict[str, Any], tool_name: str, took_ms: int | None) -> To
         content=content,
         truncated=truncated,
         exit_code=exit_code if _is_exit_code(exit_code) else None,
-        duration_ms=took_ms if duration is None else count(duration),
+        duration_ms=took_ms if duration is None else duration,
     )
 
 

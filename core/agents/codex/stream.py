@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ...run.events import AssistantText, ErrorReported, Event, Notice, Thinking, UsageReported
-from ...run.fold import add_usage
 from ...run.model import NoticeLevel
 from ...run.outcome import FINALIZE_TOOL, fault_of
 from ...text.plain import one_line
@@ -85,7 +84,7 @@ class CodexStream(AgentStream):
             self.note(finalized=payload)
         self._handed_over = not is_error
 
-    def paid(self, tokens: Tokens, *, is_nested: bool = False, is_counted: bool = True) -> UsageReported:
+    def paid(self, tokens: Tokens, *, is_nested: bool = False, is_counted: bool = True) -> list[Event]:
         """Report what one message of the model cost, perhaps one of an agent that Codex started; it knows no prices."""
         stop_reason = "toolUse" if self._called and not is_nested else "stop"
         event = UsageReported(
@@ -99,14 +98,14 @@ class CodexStream(AgentStream):
             priced=False,
             counted=is_counted,
         )
-        self.note(usage=add_usage(self.facts.usage, event))
-        if not is_nested:
+        events = self.used(event)
+        if not is_nested and not self.turn_ended:
             self._is_open = False
             handing_over = self._handed_over and self._called == {FINALIZE_TOOL}
             self.note(stop_reason=stop_reason, handing_over=handing_over, calling=False)
             self._called.clear()
             self._handed_over = False
-        return event
+        return events
 
     def broke_off(self) -> None:
         """Take it that the connection to the model broke: the message that ended last is only as much as had come."""
@@ -127,6 +126,7 @@ class CodexStream(AgentStream):
     def finished(self, **changes: Any) -> None:
         """Take the last word of Codex."""
         self._tools.clear()
+        self.turn_ended = True
         self.finished_after = 0
         self.is_stdin_done = True
         self.note(finished=True, **changes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
@@ -18,13 +19,17 @@ class Tokens(Struct, frozen=True):
     output: int = 0
 
     @classmethod
-    def of(cls, fields: dict[str, Any]) -> Tokens:
+    def of(cls, fields: dict[str, Any], read: Callable[[object], int] = count) -> Tokens:
         """Read them from either stream, or from a conversation that Codex keeps."""
+
+        def told(name: str, other: str) -> int:
+            return read(fields.get(name, fields.get(other)))
+
         return cls(
-            input=_count(fields, "inputTokens", "input_tokens"),
-            cached=_count(fields, "cachedInputTokens", "cached_input_tokens"),
-            cache_write=_count(fields, "cacheWriteInputTokens", "cache_write_input_tokens"),
-            output=_count(fields, "outputTokens", "output_tokens"),
+            input=told("inputTokens", "input_tokens"),
+            cached=told("cachedInputTokens", "cached_input_tokens"),
+            cache_write=told("cacheWriteInputTokens", "cache_write_input_tokens"),
+            output=told("outputTokens", "output_tokens"),
         )
 
     def since(self, earlier: Tokens) -> Tokens | None:
@@ -40,7 +45,3 @@ class Tokens(Struct, frozen=True):
     @property
     def uncached(self) -> int:
         return max(0, self.input - self.cached)
-
-
-def _count(fields: dict[str, Any], name: str, other: str) -> int:
-    return count(fields.get(name, fields.get(other)))

@@ -21,6 +21,7 @@ from ...text.plain import one_line
 from ..child import Start
 from ..json_lines import count, decode, error_words, items, mapping, string
 from .dialogs import answer_to, request_of
+from .lines import kind
 from .stream import QUIET_AFTER_END, PiStream
 
 _NUDGE = "One more message from the user follows."
@@ -166,6 +167,14 @@ class RpcStream(PiStream):
 
     # --- what it writes ---
 
+    def feed(self, line: bytes) -> list[Event]:
+        if self.has_left and kind(line) == ("response", ""):
+            fields = (
+                decode(line) or {}
+            )  # of what it was asked before it was told to go, it may say by which id to resume
+            self.note(session_id=string(mapping(fields.get("data")).get("sessionId")) or self.facts.session_id)
+        return super().feed(line)
+
     def take(self, line: bytes) -> list[Event]:
         self._heard_at = self._clock()
         events = super().take(line)
@@ -284,7 +293,7 @@ class RpcStream(PiStream):
     def _finish(self) -> None:
         self._at = _At.FINISHED
         self.finished_after = 0
-        self.is_stdin_done = True
+        self.is_stdin_done = self.has_left = True
 
     # --- its responses ---
 

@@ -21,12 +21,12 @@ from ...run.events import (
     UsageReported,
     kept_args,
 )
-from ...run.fold import add_usage
 from ...run.model import NoticeLevel
 from ...run.outcome import FINALIZE_TOOL, fault_of
 from ...text.plain import one_line
 from ..diffs import diff_of_pi
-from ..json_lines import amount, count, decode, error_words, items, joined_text, mapping, string
+from ..figures import MOST_MS, MOST_TRIES, whole
+from ..json_lines import decode, error_words, items, joined_text, mapping, string
 from ..stream import AgentStream
 from .lines import UPDATES, kind, will_retry
 
@@ -38,6 +38,9 @@ QUIET_BEFORE_SETTLED = 5.0
 
 _BROKEN_OFF = frozenset({"aborted", "error"})
 """Stop reasons of messages whose text goes no further because something ended them."""
+
+_OF_A_TURN = frozenset({"message_start", "message_end", "tool_execution_start", "tool_execution_end", "agent_end"})
+"""What is said between the beginning of a turn and its end."""
 
 _EXIT_CODE = r"Command exited with code (\d{1,10})\s*\Z"
 
@@ -72,6 +75,8 @@ class PiStream(AgentStream):
         if name is None:
             return self.not_understood(line)
         event_type, role = name
+        if self.turn_ended and event_type in _OF_A_TURN:
+            return []
         if event_type in ("message_start", "message_end") and role not in ("assistant", ""):
             return self.user_said(line) if role == "user" and event_type == "message_end" else []
         if event_type == "agent_end":
@@ -90,6 +95,7 @@ class PiStream(AgentStream):
 
     def _resume(self) -> None:
         self.finished_after = None
+        self.turn_ended = False
         self.note(finished=False)
 
     def _session(self, fields: dict[str, Any]) -> list[Event]:
@@ -102,6 +108,7 @@ class PiStream(AgentStream):
 
     def _agent_ended(self, announced: bool | None) -> list[Event]:
         self._tools.clear()
+        self.turn_ended = True
         events = self.broken_off()
         self.note(finished=announced is not True)
         if announced is None:
@@ -125,7 +132,7 @@ class PiStream(AgentStream):
         events = self._content(message.get("content"), partial=stop_reason in _BROKEN_OFF)
         model = "/".join(filter(None, (string(message.get("provider")), string(message.get("model")))))
         self.note(stop_reason=stop_reason or None, model=model, error_message=None)
-        events.append(self._paid(message.get("usage"), stop_reason))
+        events += self._paid(message.get("usage"), stop_reason)
         if stop_reason == "error":
             problem = error_words(string(message.get("errorMessage"))) or "the model ended with an error"
             self.note(error_message=problem)
@@ -152,21 +159,20 @@ class PiStream(AgentStream):
         self.note(handing_over=called == {FINALIZE_TOOL})
         return events
 
-    def _paid(self, usage: object, stop_reason: str) -> UsageReported:
-        fields = mapping(usage)
+    def _paid(self, usage: object, stop_reason: str) -> list[Event]:
+        fields, tokens = mapping(usage), self.figures.tokens
         cost = mapping(fields.get("cost")).get("total")
         event = UsageReported(
-            input=count(fields.get("input")),
-            output=count(fields.get("output")),
-            cache_read=count(fields.get("cacheRead")),
-            cache_write=count(fields.get("cacheWrite")),
-            cost=amount(cost),
+            input=tokens(fields.get("input")),
+            output=tokens(fields.get("output")),
+            cache_read=tokens(fields.get("cacheRead")),
+            cache_write=tokens(fields.get("cacheWrite")),
+            cost=self.figures.dollars(cost),
             model=self.facts.model,
             stop_reason=stop_reason,
             priced=cost is not None,
         )
-        self.note(usage=add_usage(self.facts.usage, event))
-        return event
+        return self.used(event)
 
     def _tool_started(self, fields: dict[str, Any]) -> list[Event]:
         call_id = string(fields.get("toolCallId"))
@@ -182,8 +188,8 @@ class PiStream(AgentStream):
         result = mapping(fields.get("result"))
         is_error = fields.get("isError") is True
         content, truncated = joined_text(result.get("content"), CONTENT_LIMIT)
-        measured, said = self.tool_ended(call_id), fields.get("durationMs")
-        duration = count(said) if isinstance(said, int | float) else measured
+        measured, said = self.tool_ended(call_id), whole(fields.get("durationMs"), MOST_MS)
+        duration = measured if said is None else said
         if tool_name == FINALIZE_TOOL:
             handed = None if is_error else mapping(result.get("details"))
             self.note(handing_over=self.facts.handing_over and not is_error, finalized=handed or self.facts.finalized)
@@ -206,9 +212,9 @@ class PiStream(AgentStream):
         self._resume()
         return [
             Retry(
-                attempt=count(fields.get("attempt")),
-                max_attempts=count(fields.get("maxAttempts")),
-                delay_ms=count(fields.get("delayMs")),
+                attempt=whole(fields.get("attempt"), MOST_TRIES) or 0,
+                max_attempts=whole(fields.get("maxAttempts"), MOST_TRIES) or 0,
+                delay_ms=whole(fields.get("delayMs"), MOST_MS) or 0,
                 reason=error_words(string(fields.get("errorMessage"))),
             )
         ]
@@ -231,7 +237,7 @@ class PiStream(AgentStream):
         if problem or fields.get("aborted") is True:
             return [Notice(level=NoticeLevel.WARNING, text=problem or "the compaction was aborted")]
         usage = mapping(fields.get("result")).get("usage")
-        paid: list[Event] = [self._paid(usage, "compaction")] if usage else []
+        paid = self._paid(usage, "compaction") if usage else []
         return [*paid, Notice(level=NoticeLevel.INFO, text="the conversation was compacted")]
 
 
