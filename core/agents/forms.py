@@ -6,10 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..run.events import Field
-from .json_lines import decode, items, mapping, string
-
-_MOST = 100
-"""Fields of a form, and choices of a field, that are kept."""
+from .json_lines import decode, items, mapping, shown_json, string
 
 
 def filled_in(text: str, fields: Sequence[Field]) -> dict[str, str]:
@@ -42,8 +39,8 @@ def _plainly(value: object) -> str:
 def fields_of(schema: dict[str, Any]) -> tuple[Field, ...]:
     """Return the fields of a form, as the protocols describe one: an object with plain properties."""
     required = items(schema.get("required"))
-    properties = list(mapping(schema.get("properties")).items())[:_MOST]
-    return tuple(_field(name, mapping(field), name in required) for name, field in properties)
+    properties = mapping(schema.get("properties"))
+    return tuple(_field(name, mapping(field), name in required) for name, field in properties.items())
 
 
 def content_of(text: str, schema: dict[str, Any]) -> dict[str, object]:
@@ -68,7 +65,7 @@ def _choices(schema: dict[str, Any]) -> tuple[str, ...]:
     for each in (schema, mapping(schema.get("items"))):
         found += items(each.get("enum"))
         found += (mapping(named).get("const") for name in ("oneOf", "anyOf") for named in items(each.get(name)))
-    return tuple(value for value in found if isinstance(value, str))[:_MOST]
+    return tuple(value if isinstance(value, str) else shown_json(value) for value in found)
 
 
 def _typed(value: str, type_: object) -> object:

@@ -94,7 +94,8 @@ def rows(runs: Sequence[RunSnapshot]) -> list[str]:
     if len({run.meta.agent for run in runs}) > 1:
         columns = (*columns[:ADDED_AT], AGENT, *columns[ADDED_AT:])
         cells = [(*row[:ADDED_AT], run.meta.agent, *row[ADDED_AT:]) for row, run in zip(cells, runs, strict=True)]
-    return table(columns, cells, terminal_width())
+    asked = {describe.doing(run, DOING) for run in runs if run.is_waiting}
+    return table(columns, cells, terminal_width(), asked)
 
 
 def totals(runs: Sequence[RunSnapshot]) -> str:

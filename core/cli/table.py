@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from ..text.plain import one_line
+from ..text.visible import recounted
 
 GAP = "  "
 
@@ -23,18 +24,23 @@ class Column(NamedTuple):
     """Whether its texts end at the same cell."""
 
 
-def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[str]:
+def table(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int, counted: Container[str] = ()
+) -> list[str]:
     """Lay out rows of foreign text in lines of at most `width` cells.
 
     A column is as wide as its widest text; where there is too little room, the widest of those that may be narrowed
-    is narrowed first.
+    is narrowed first. Of texts that are `counted`, as what somebody decides on, a cut one says how much is missing.
     """
     if not rows:
         return []
     written = list(zip(*rows, strict=True))
     # Most columns have few different texts: each is laid out once.
     texts = [
-        {text: one_line(text, column.most) for text in set(column_texts)}
+        {
+            text: recounted(text, column.most, _cells) if text in counted else one_line(text, column.most)
+            for text in set(column_texts)
+        }
         for column, column_texts in zip(columns, written, strict=True)
     ]
     widths = [min(column.most, _widest(lines.values())) for column, lines in zip(columns, texts, strict=True)]
@@ -46,7 +52,9 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) 
         widths[max(shrinkable, key=lambda index: widths[index])] -= 1
         excess -= 1
     for column, cell_width, lines in zip(columns, widths, texts, strict=True):
-        lines.update({text: fit(line, cell_width, right=column.right) for text, line in lines.items()})
+        for text, line in lines.items():
+            shorter = recounted(line, cell_width, _cells) if text in counted else line
+            lines[text] = fit(shorter, cell_width, right=column.right)
     fitted = [map(lines.__getitem__, column_texts) for lines, column_texts in zip(texts, written, strict=True)]
     whole = map(GAP.join, zip(*fitted, strict=True))
     return [(fit(line, width) if excess > 0 else line).rstrip() for line in whole]

@@ -11,7 +11,7 @@ from msgspec.structs import asdict, replace
 
 from ..errors import BudgetExceeded, SubdeckError, explained
 from ..run.changes import Changes, CheckResult, changes_fields
-from ..run.describe import check_fields, check_words, latest, usage_fields
+from ..run.describe import check_fields, check_words, latest_line, usage_fields
 from ..run.model import RunMeta, RunReason, RunResult, RunStatus
 from ..run.snapshot import RunSnapshot
 from ..run.tool_policy import left_out
@@ -298,6 +298,6 @@ def run_line(run: RunSnapshot) -> str:
     parts = (
         f"{run.run_id} {run.meta.title} {run.status}{reason}{waits}",
         one_line(about, 80),
-        one_line(latest(run), 160),
+        latest_line(run, 160),
     )
     return " — ".join(part for part in parts if part)

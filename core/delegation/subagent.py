@@ -11,10 +11,9 @@ from ..engine import Engine
 from ..errors import FollowingFailed, SubdeckError
 from ..project.follower import Stop, Update
 from ..project.read_marks import mark_read
-from ..run.describe import latest
+from ..run.describe import latest_line
 from ..run.model import RunStatus, StopReason
 from ..run.snapshot import RunSnapshot
-from ..text.plain import one_line
 from .arguments import subagent_arguments
 from .launch import launch
 from .parent import Parent
@@ -153,7 +152,7 @@ def _row(run: RunSnapshot) -> dict[str, Any]:
 
 
 def _progress_line(run: RunSnapshot) -> str:
-    doing = one_line(latest(run), 160)
+    doing = latest_line(run, 160)
     return f"{_name(run)}: {run.status}" + (f" — {doing}" if doing else "")
 
 

@@ -16,7 +16,7 @@ from .events import CUT, Field, Request
 REQUEST_LIMIT = 1_000_000
 """Characters of a request that are kept."""
 MOST_NAMES = 10_000
-"""Paths, or choices, that are kept."""
+"""Paths, choices, or fields that are kept."""
 HASH = 32
 """Digits of the hash of a request: too many to find two requests with the same one."""
 UNSEEN = "characters that cannot be seen are shown as <U+…>: no rule allows it"
@@ -58,7 +58,7 @@ def kept_request(request: Request, limit: int = REQUEST_LIMIT) -> Request:
         paths=keeper.kept_all(request.paths),
         text=keeper.kept(request.text),
         choices=keeper.kept_all(request.choices),
-        fields=tuple(map(keeper.kept_field, request.fields)),
+        fields=keeper.kept_fields(request.fields),
         diff=keeper.kept(request.diff),
         missing=request.missing + keeper.missing,
     )
@@ -79,12 +79,22 @@ class _Keeper:
 
     def kept_all(self, texts: tuple[str, ...]) -> tuple[str, ...]:
         """Keep as many as `MOST_NAMES`."""
-        self.missing += sum(map(len, texts[MOST_NAMES:]))
+        self.missing += sum(max(1, len(text)) for text in texts[MOST_NAMES:])
         return tuple(map(self.kept, texts[:MOST_NAMES]))
 
-    def kept_field(self, field: Field) -> Field:
+    def kept_fields(self, fields: tuple[Field, ...]) -> tuple[Field, ...]:
+        for field in fields[MOST_NAMES:]:
+            texts = (field.title, field.text, *field.choices)
+            self.missing += max(1, len(field.name)) + sum(map(len, texts))
+        return tuple(map(self._kept_field, fields[:MOST_NAMES]))
+
+    def _kept_field(self, field: Field) -> Field:
         return replace(
-            field, title=self.kept(field.title), text=self.kept(field.text), choices=self.kept_all(field.choices)
+            field,
+            name=self.kept(field.name),
+            title=self.kept(field.title),
+            text=self.kept(field.text),
+            choices=self.kept_all(field.choices),
         )
 
 

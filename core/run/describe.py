@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 
 from ..paths import EVENTS
 from ..text.plain import one_line, shortened
+from ..text.visible import recounted
 from .changes import CheckResult
 from .model import Limits, Permissions, PromptMode, RunReason, RunResult, RunStatus, Usage, WaitsFor, newer_schema
 from .place import PlaceState
@@ -309,6 +310,11 @@ def activity(run: RunSnapshot) -> str:
             return asked(run) or running.activity
         case Ended():
             return ""
+
+
+def latest_line(run: RunSnapshot, limit: int) -> str:
+    """Return that in a line; where it is what a child asks, a shorter one says how many characters are missing."""
+    return recounted(latest(run), limit) if run.is_waiting else one_line(latest(run), limit)
 
 
 def latest(run: RunSnapshot) -> str:

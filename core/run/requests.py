@@ -156,9 +156,10 @@ def _indented(text: str) -> Iterator[str]:
 
 
 def _field(field: Field) -> str:
-    """Return `name*: what it is for (one / two)`."""
+    """Return `name*: title, what it is for (one / two)`."""
     choices = f" ({' / '.join(visible_name(choice) for choice in field.choices)})" if field.choices else ""
-    about = visible_line(field.text) or visible_line(field.title)
+    title = "" if field.title == field.name else visible_line(field.title)
+    about = ", ".join(filter(None, (title, visible_line(field.text))))
     return f"{visible_name(field.name)}{'*' if field.required else ''}: {about}{choices}".rstrip(": ")
 
 

@@ -10,6 +10,10 @@ _JOINING = frozenset({"ARABIC", "SYRIAC", "MANDAIC", "NKO", "MONGOLIAN"})
 """Scripts whose letters are joined, by the first word of their names."""
 _VIRAMA = 9
 """The combining class of the signs of Indic scripts that join consonants."""
+_MOST_MARKS = 8
+"""On one letter: real ones have half as many."""
+_WESTERN = frozenset({"LATIN", "GREEK", "CYRILLIC"})
+"""Scripts whose letters take no marks but the combining ones: those of others may have no ink there."""
 _EMOJI = frozenset("‼⁉™ℹ↔↕↖↗↘↙↩↪◽◾⤴⤵〰〽㊗㊙➡➕➖➗")
 """Emoji that are not among the other symbols (So)."""
 
@@ -26,7 +30,8 @@ def shapes(line: str, at: int) -> bool:
         return _is_emoji(before) or (before in "0123456789#*" and after == _KEYCAP)
     if "\ufe00" <= sign <= "\ufe02" or sign >= "\U000e0100":
         return unicodedata.name(before, "").startswith("CJK ")
-    return "\u180b" <= sign <= "\u180f" and sign != "\u180e" and _script(before) == "MONGOLIAN"
+    is_letter = unicodedata.category(before)[0] == "L" and _script(before) == "MONGOLIAN"
+    return "\u180b" <= sign <= "\u180f" and sign != "\u180e" and is_letter
 
 
 def _base(line: str, at: int) -> str:
@@ -58,9 +63,19 @@ def _script(sign: str) -> str:
 
 
 def is_stray_mark(line: str, at: int) -> bool:
-    """Whether a character is a mark of no width that stands on nothing that it could be part of."""
-    if line[at] < "\u0300" or unicodedata.category(line[at]) not in ("Mn", "Me"):
+    """Whether a character is a mark of no width that stands on nothing that it could be part of, on a letter that takes
+    no marks of its script, or on more marks than letters have.
+    """
+    if line[at] < "\u0300" or not _is_mark(line[at]):
         return False
-    base = line[at - 1] if at else " "
+    before = line[max(0, at - _MOST_MARKS) : at][::-1]
+    base = next((sign for sign in before if not _is_mark(sign)), " ")
     kind = unicodedata.category(base)[0]
-    return not (kind in "LMN" or (kind == "S" and not base.isascii()) or base in "#*" or base in _JOINERS)
+    if not (kind in "LMN" or (kind == "S" and not base.isascii()) or base in "#*" or base in _JOINERS):
+        return True
+    is_western = base.isascii() or _script(base) in _WESTERN
+    return is_western and "COMBINING" not in unicodedata.name(line[at], "")
+
+
+def _is_mark(sign: str) -> bool:
+    return sign >= "\u0300" and unicodedata.category(sign) in ("Mn", "Me")

@@ -8,6 +8,7 @@ code point, `<U+001B>`. Joiners and variation selectors that only shape the grap
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from .plain import UNSAFE
 
@@ -16,10 +17,12 @@ NEW_LINE = "⏎"
 _TAB = "    "
 # Compiled at its first use, by `re.search`.
 _UNSEEN = (
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\ufffc"
     "\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
 )
 """A pattern for what Python calls printable and what has no ink: fillers, blanks that are letters, selectors."""
+_ESCAPED_END = r"\\[ \t]+$"
+"""A pattern for blanks at the end of a line behind a backslash: the line seems to go on, and does not."""
 _MARK = r"[^\x00-\u02ff]"
 """A pattern for the blocks in which combining marks are."""
 
@@ -53,10 +56,27 @@ def _cut(line: str, limit: int, beyond: int) -> str:
     return f"{line[:room]}… (+{len(line) - room + beyond:,})"
 
 
+def recounted(line: str, room: int, measure: Callable[[str], int] = len) -> str:
+    """Cut a line that may have been cut before to less room, and say how many characters are missing in all.
+
+    `measure` says how much room a text takes, as cells of a terminal.
+    """
+    if measure(line) <= room:
+        return line
+    found = re.search(r"… \(\+([\d,]{1,20})\)$", line)
+    beyond = int(found[1].replace(",", "")) if found else 0
+    body = line[: found.start()] if found else line
+    for kept in range(min(len(body), room), 0, -1):
+        shorter = f"{body[:kept]}… (+{len(body) - kept + beyond:,})"
+        if measure(shorter) <= room:
+            return shorter
+    return "…"[:room]
+
+
 def is_hiding(text: str, *, is_file: bool = False) -> bool:
     """Whether a text has a character that only `visible` shows; in files (`is_file`) CR LF is a newline as well."""
     lines = (text.replace("\r\n", "\n") if is_file else text).split("\n")
-    return any(not _is_seen(line) and any(_hidden(line, "\t")) for line in lines)
+    return any(not _is_seen(line) and any(_hidden(line, "\t", is_file=is_file)) for line in lines)
 
 
 def is_hiding_name(text: str) -> bool:
@@ -90,7 +110,9 @@ def _laid_out(text: str, newline: str, tab: str) -> str:
 
 def _is_seen(text: str) -> bool:
     """Tell at a glance that a text has nothing to be named."""
-    return text.isprintable() and (text.isascii() or not (re.search(_UNSEEN, text) or _has_stray_mark(text)))
+    if not text.isprintable() or ("\\ " in text and re.search(_ESCAPED_END, text)):
+        return False
+    return text.isascii() or not (re.search(_UNSEEN, text) or _has_stray_mark(text))
 
 
 def _has_stray_mark(text: str) -> bool:
@@ -104,17 +126,22 @@ def _has_stray_mark(text: str) -> bool:
 
 def _line(line: str, tab: str) -> str:
     hidden = zip(line, _hidden(line, "\t"), strict=True)
-    return "".join(tab if sign == "\t" else _code(sign) if is_hidden else sign for sign, is_hidden in hidden)
+    return "".join(_code(sign) if is_hidden else tab if sign == "\t" else sign for sign, is_hidden in hidden)
 
 
-def _hidden(line: str, laid_out: str) -> list[bool]:
+def _hidden(line: str, laid_out: str, *, is_file: bool = False) -> list[bool]:
     """Tell of each character whether it cannot be seen."""
     from .graphemes import is_stray_mark, shapes
 
+    end = None if is_file else re.search(_ESCAPED_END, line)
+    escaped = end.start() + 1 if end else len(line)
     return [
-        sign not in laid_out
-        and not (sign.isprintable() and re.match(_UNSEEN, sign) is None and not is_stray_mark(line, at))
-        and not shapes(line, at)
+        at >= escaped
+        or (
+            sign not in laid_out
+            and not (sign.isprintable() and re.match(_UNSEEN, sign) is None and not is_stray_mark(line, at))
+            and not shapes(line, at)
+        )
         for at, sign in enumerate(line)
     ]
 

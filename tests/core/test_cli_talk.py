@@ -100,7 +100,7 @@ def test_requests_show_exactly_what_is_asked(project: Project, project_dir: Path
     with listening(project, permission(command=command, ts=EARLIER)) as run, listening(project, choice()) as other:
         listed = subdeck("requests", cwd=project_dir).out.splitlines()
         assert listed[0].startswith(
-            f"{run.short_id}  q1  ad hoc  ! wants to run a command: rm -rf build && ⏎ make <U+001B>[31mall"
+            f"{run.short_id}  q1  ad hoc  ! wants to run a command: rm -rf build && ⏎   make <U+001B>[31mall"
         )
         assert listed[1].startswith(f"{other.short_id}  q1  ad hoc  asks: Which database?")
         shown = subdeck("requests", run.short_id, cwd=project_dir).out

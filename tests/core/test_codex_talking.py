@@ -383,7 +383,9 @@ def test_questions(
     request = asked(working, told("item/tool/requestUserInput", itemId="i", questions=questions))
     assert kind is request.kind
     if kind is RequestKind.FORM:
-        assert [("c", "Which one?"), ("n", "What name?")] == [(field.name, field.text) for field in request.fields]
+        assert [("c", "Which one?\n\nRed: warm"), ("n", "What name?")] == [
+            (field.name, field.text) for field in request.fields
+        ]
     else:
         assert request.text.startswith(questions[0]["question"])
     working.reply(request.id, Verdict.REPLY, text)

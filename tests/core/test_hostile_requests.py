@@ -13,6 +13,9 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from subdeck.core.agents.acp.requests import form
+from subdeck.core.agents.acp.talking import TalkingStream as AcpStream
+from subdeck.core.agents.child import Start
 from subdeck.core.agents.claude.requests import asked as claude_asked
 from subdeck.core.agents.codex.requests import asked as codex_asked
 from subdeck.core.agents.pi.dialogs import PERMISSION, request_of
@@ -30,11 +33,18 @@ from subdeck.core.run.model import LauncherKind, Permissions, RequestKind, Verdi
 from subdeck.core.run.permissions import Policy
 from subdeck.core.run.progress import ProgressFormatter
 from subdeck.core.run.requests import request_fields, request_line, request_text, shown_path
-from subdeck.core.text.visible import is_hiding, is_hiding_name, visible, visible_line, visible_name
+from subdeck.core.text.visible import (
+    is_hiding,
+    is_hiding_name,
+    recounted,
+    visible,
+    visible_line,
+    visible_name,
+)
 
 from tests.core.command_line import SUBDECK, subdeck
 from tests.core.talking import answering, choice, listening, permission
-from tests.factories import open_engine
+from tests.factories import make_meta, open_engine
 from tests.hostile import controls
 
 PAYLOAD = "touch PWNED"
@@ -80,6 +90,14 @@ HIDDEN = {
     "annotation": (f"ls \ufff9; {PAYLOAD}", "<U+FFF9>"),
     "private": (f"ls \ue000; {PAYLOAD}", "<U+E000>"),
     "unassigned": (f"ls \u0378; {PAYLOAD}", "<U+0378>"),
+    "object": (f"ls \ufffc; {PAYLOAD}", "<U+FFFC>"),
+    "selector of Duployan": (f"ls\U0001bc9d; {PAYLOAD}", "<U+1BC9D>"),
+    "stacker of Myanmar": (f"ls\u1039; {PAYLOAD}", "<U+1039>"),
+    "joiner of numbers": (f"ls1\U0001107f; {PAYLOAD}", "<U+1107F>"),
+    "many selectors": (f"\u1820\u180b\u180b; {PAYLOAD}", "<U+180B>"),
+    "flood of marks": ("l" + "\u0301" * 12 + f"s; {PAYLOAD}", "<U+0301>"),
+    "flag of tags": (f"🏴\U000e0067\U000e007f; {PAYLOAD}", "<U+E0067>"),
+    "blank of Ogham": (f"ls\u1680; {PAYLOAD}", "<U+1680>"),
     "stray mark": (f"ls \u0336; {PAYLOAD}", "<U+0336>"),
 }
 CASES = pytest.mark.parametrize(("text", "code"), list(HIDDEN.values()), ids=list(HIDDEN))
@@ -198,6 +216,28 @@ def test_a_line_says_how_much_is_missing() -> None:
     assert 120 == len(line) and line.endswith("… (+227)")
 
 
+@pytest.mark.parametrize("blanks", [" ", "\t", "  \t "])
+def test_a_line_that_only_seems_to_go_on(blanks: str) -> None:
+    """A blank between a backslash and the end of a line makes what follows a command of its own."""
+    text = f"echo a \\{blanks}\n{PAYLOAD}"
+    shown = "".join(f"<U+{ord(sign):04X}>" for sign in blanks)
+    assert f"echo a \\{shown}\n{PAYLOAD}" == visible(text)
+    assert f"echo a \\{shown} ⏎ {PAYLOAD}" == visible_line(text)
+    assert is_marked(permission(command=text))
+    assert not is_hiding(text, is_file=True), "files are full of them"
+    assert not is_hiding(f"echo a \\\n  b \\ c  \n{PAYLOAD}")
+
+
+def test_what_was_cut_and_is_cut_again_says_how_much_is_missing() -> None:
+    """In all, and by the cells that it takes."""
+    line = visible_line("x" * 3000, 100)
+    assert "x" * 10 + "… (+2,990)" == recounted(line, 20)
+    assert line == recounted(line, 100)
+    wide = recounted(visible_line("日" * 500, 100), 40, lambda text: sum(1 + (sign == "日") for sign in text))
+    assert wide.endswith("… (+484)") and 16 == wide.count("日")
+    assert "" == recounted("ls -la", 0) and "…" == recounted("ls -la /usr", 3)
+
+
 def test_paths_and_choices_have_visible_ends() -> None:
     """A blank at an end, and a newline in a name, make another name."""
     assert "a<U+0020>" == shown_path("a ", "/src")
@@ -243,8 +283,8 @@ def pi(tool: str, **args: object) -> Request | None:
 
 
 @CASES
-def test_agents_hand_it_on_as_it_is(text: str, code: str) -> None:
-    """What pi, Claude Code and Codex ask has the exact text, in commands, paths, changes, arguments and names."""
+def test_agents_hand_it_on_as_it_is(tmp_path: Path, text: str, code: str) -> None:
+    """What each agent asks has the exact text, in commands, paths, changes, arguments, names and all else."""
     del code
     line = text.replace("\n", " ")
 
@@ -256,6 +296,23 @@ def test_agents_hand_it_on_as_it_is(text: str, code: str) -> None:
         found = codex_asked("1", what, params, change or {})
         return found and found.request
 
+    def acp(
+        title: str = "t", kind: str = "other", option: str = "Allow", server: bool = False, **call: object
+    ) -> Request | None:
+        (directory := tmp_path / "acp").mkdir(exist_ok=True)
+        (directory / "prompt.md").write_text("Look.")
+        stream = AcpStream(Start(make_meta(talk=True), str(directory)))
+        told = {"toolCallId": "c", "title": title, "kind": kind, **call}
+        options = [{"kind": "allow_once", "name": option, "optionId": "a"}]
+        asks = {"id": 1, "method": "session/request_permission", "params": {"toolCall": told, "options": options}}
+        schema = {"type": "object", "properties": {line: {"type": "string", "enum": [line], "description": text}}}
+        form = {"mode": "form", "message": text, "requestedSchema": schema}
+        asks = {"id": 1, "method": "elicitation/create", "params": form} if server else asks
+        found = [event for event in stream.feed(json.dumps(asks).encode()) if isinstance(event, Request)]
+        return found[0] if found else None
+
+    said = {"type": "content", "content": {"type": "text", "text": text}}
+    diff = {"type": "diff", "path": line, "oldText": "a", "newText": text}
     added = {"changes": [{"path": line, "kind": "add", "diff": text}]}
     asked: dict[str, Request | None] = {
         "pi bash": pi("bash", command=text),
@@ -268,6 +325,33 @@ def test_agents_hand_it_on_as_it_is(text: str, code: str) -> None:
         "claude edit": claude("Edit", file_path="a", old_string="x", new_string=text),
         "claude argument": claude("mcp__x", deep={"a": [text]}),
         "claude tool": claude(f"mcp__{line}"),
+        "pi choice": request_of({"id": "1", "method": "select", "title": "t", "options": [line]}),
+        "pi confirmation": request_of({"id": "1", "method": "confirm", "title": "t", "message": text}),
+        "claude question": claude("AskUserQuestion", questions=[{"question": text, "options": [{"label": "a"}]}]),
+        "claude header": claude("AskUserQuestion", questions=[{"header": line, "question": "a"}, {"question": "b"}]),
+        "claude label": claude("AskUserQuestion", questions=[{"question": "a", "options": [{"label": line}]}]),
+        "claude meaning": claude(
+            "AskUserQuestion",
+            questions=[{"question": "a", "options": [{"label": "b", "description": text}]}, {"question": "c"}],
+        ),
+        "acp title": acp(text, rawInput={"a": 1}),
+        "acp kind": acp(kind=line, rawInput={"a": 1}),
+        "acp command": acp(kind="execute", rawInput={"command": text}),
+        "acp words of a command": acp(kind="execute", rawInput={"command": ["bash", "-lc", text]}),
+        "acp directory": acp(kind="execute", rawInput={"command": "ls", "cwd": line}),
+        "acp argument": acp(rawInput={"deep": [{"a": text}]}),
+        "acp path": acp(kind="edit", rawInput={"path": line}),
+        "acp location": acp(kind="edit", rawInput={"a": 1}, locations=[{"path": line}]),
+        "acp location of a command": acp(kind="execute", rawInput={"command": "ls"}, locations=[{"path": line}]),
+        "acp content": acp(rawInput={"a": 1}, content=[said]),
+        "acp link": acp(rawInput={"a": 1}, content=[{"type": "content", "content": {"type": "x", "uri": text}}]),
+        "acp change": acp(kind="edit", content=[diff]),
+        "acp option": acp(option=line, rawInput={"a": 1}),
+        "acp form": acp(server=True),
+        "codex question": codex(
+            "item/tool/requestUserInput",
+            questions=[{"question": "a", "options": [{"label": "b", "description": text}]}, {"question": "c"}],
+        ),
         "codex command": codex("item/commandExecution/requestApproval", command=text),
         "codex host": codex("item/commandExecution/requestApproval", networkApprovalContext={"host": line}),
         "codex change": codex("item/fileChange/requestApproval", added),
@@ -301,6 +385,49 @@ def test_a_request_of_which_a_part_is_missing_can_only_be_denied(project_dir: Pa
     engine = open_engine(project_dir)
     with listening(engine.project, kept) as run, pytest.raises(UsageError, match="are missing here"):
         engine.reply(run.run_id, "q1", Verdict.ALLOW)
+
+
+def many(number: int) -> list[str]:
+    return [f"choice {each}" for each in range(number)]
+
+
+def all_asked(number: int) -> dict[str, Request | None]:
+    """Return what each agent asks with so many choices, fields or questions."""
+    options = [{"label": label} for label in many(number)]
+    schema = {"properties": {name: {"enum": many(number)} for name in many(2)}}
+    fields = {"properties": {name: {} for name in many(number)}}
+    questions = [{"id": name, "question": name} for name in many(number)]
+
+    def claude(**arguments: object) -> Request | None:
+        found = claude_asked("1", {"subtype": "can_use_tool", "tool_name": "AskUserQuestion", "input": arguments})
+        return found and found.request
+
+    def codex(**params: object) -> Request | None:
+        found = codex_asked("1", "item/tool/requestUserInput", params, {})
+        return found and found.request
+
+    return {
+        "pi": request_of({"id": "1", "method": "select", "title": "t", "options": many(number)}),
+        "claude": claude(questions=[{"question": "a", "options": options}]),
+        "claude questions": claude(questions=questions),
+        "codex": codex(questions=[{"question": "a", "options": options}]),
+        "codex questions": codex(questions=questions),
+        "form": form("1", {}, schema),
+        "fields": form("1", {}, fields),
+    }
+
+
+def test_no_agent_leaves_a_choice_or_a_field_out() -> None:
+    """A thousand of them are all shown; where more come than are kept, it says so and can only be denied."""
+    for agent, request in all_asked(1000).items():
+        assert request is not None and not kept_request(request).missing, agent
+        shown = request_text(kept_request(request))
+        assert [] == [name for name in many(1000) if name not in shown], agent
+    for agent, request in all_asked(10_001).items():
+        assert request is not None
+        kept = kept_request(request)
+        assert (agent, True) == (agent, kept.missing > 0)
+        assert "are missing here: it can only be denied" in request_text(kept)
 
 
 # --- the answer is bound to the request ---

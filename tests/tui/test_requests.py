@@ -398,3 +398,23 @@ def test_paths_of_a_worktree_are_short() -> None:
     assert "src/a.py" in rows[3:] and not [row for row in rows if TREE in row]
     exact = [row.text for row in request_rows(a_request(command=f"cat {TREE}/a"), TREE, 200)]
     assert f"cat {TREE}/a" == exact[0]
+
+
+@pytest.mark.parametrize("width", [160, 200, 240])
+@pytest.mark.parametrize("word", ["x", "日"])
+async def test_no_line_is_cut_without_saying_by_how_much(width: int, word: str) -> None:
+    """In the list, the line of a word that goes with a denial, and the toasts: `… (+1,234)`, in cells of any width."""
+    asked = a_request(command=word * 3000)
+    engine = FakeEngine(asking(1, asked), asking(2, asked))
+    async with opened(engine, size=(width, 30)) as deck:
+        await at_block(deck)
+        listed = [line for line in deck.screen_text.splitlines() if "repo-scout" in line and "wants" in line]
+        assert 2 == len(listed) and all("… (+" in line for line in listed), listed
+        await deck.press("e")
+        await deck.until_text("deny, and say why")
+        (title,) = [line for line in deck.screen_text.splitlines() if "deny, and say why" in line]
+        assert "… (+" in title
+    for cells in (20, 40, 56):
+        runs = [asking(1, asked), asking(2, asked)]
+        assert all("… (+" in line for line in requests_text(runs, cells).splitlines()[1:])
+        assert "… (+" in requests_text(runs[:1], cells)

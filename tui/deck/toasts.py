@@ -14,10 +14,12 @@ from ...core.config.settings import Notifications
 from ...core.run.describe import doing, runs_word, state
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
+from ...core.text.visible import recounted
 from ..notices import TOASTS_ON_SCREEN, Notices
 from ..runs.store import needs_operator
 from ..terminal.escapes import notification, through_tmux
 from ..terminal.textual_internals import write_to_terminal
+from ..text.cells import cells as width_of
 
 SECONDS = 6.0
 """How long one stays."""
@@ -191,6 +193,8 @@ _WORDS = ("completed", "failed", "aborted", "recorded by a newer subdeck")
 def _line(run: RunSnapshot, cells: int) -> str:
     who, room = f"{_who(run, cells // 3)}: ", cells - COUNT_CELLS
     line = who + doing(run, max(LEAST_CELLS, room - len(who)))
+    if run.is_waiting:
+        return recounted(line, room, width_of)
     return line if len(line) <= room else f"{line[: room - 1].rstrip()}…"
 
 

@@ -21,6 +21,7 @@ from ...core.run.describe import (
 from ...core.run.model import RunnerKind, RunStatus
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
+from ...core.text.visible import recounted
 from ..actions import ACTIONS, Action, key_of
 from ..text.cells import cells as cells_of
 from ..text.format import dollars, tries
@@ -143,6 +144,9 @@ def _copy(run: RunSnapshot) -> str:
 
 def _now(run: RunSnapshot, flags: RowFlags, layout: Layout) -> str:
     now = doing(run) if flags.silence is None else doing_silently(run, flags.silence)
+    place = layout.place(Column.NOW)
+    if run.is_waiting and place is not None:
+        return recounted(_with_note(run, doing(run), layout), max(0, place.width - GUTTER), cells_of)
     return _with_note(run, now, layout)
 
 

@@ -10,12 +10,14 @@ from msgspec import Struct
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.events import DescendantBlur
+from textual.events import DescendantBlur, Resize
 from textual.widgets import Static
 
 from ...core.errors import SubdeckError
 from ...core.text.plain import plain
+from ...core.text.visible import recounted
 from ..actions import KeyContext, bindings
+from ..text.cells import cells
 from ..text.format import brief_error
 
 if TYPE_CHECKING:
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 8
 """Of the text that are shown at once."""
+AROUND = 5
+"""Cells of a title before and behind its words."""
+LEAST_TITLE = 12
+"""Cells of these words, which the keys give way to."""
 
 
 class Saying(Struct, frozen=True):
@@ -104,13 +110,24 @@ class TalkLine(Vertical):
         self._keep()
         self._saying = saying
         self.display = True
-        self.query_one("#talk-title", Static).update(Content(f"▸ {saying.title}   {self._keys}"))
+        self._show_title()
         self._show_problem("")
         field = self._field
         _, text = self._unsent.pop(saying.key, (saying, ""))
         field.load_text(text)
         field.move_cursor(field.document.end)
         field.focus()
+
+    def _show_title(self) -> None:
+        """Say what is said to whom; of what a child asks a shorter title says how many characters are missing."""
+        if self._saying:
+            room = (self.content_size.width or self.app.size.width) - cells(self._keys) - AROUND
+            title = recounted(self._saying.title, max(LEAST_TITLE, room), cells)
+            self.query_one("#talk-title", Static).update(Content(f"▸ {title}   {self._keys}"))
+
+    def on_resize(self, _: Resize) -> None:
+        if self.is_open and self.children:
+            self._show_title()
 
     def close(self) -> None:
         """Leave; what was written is kept."""

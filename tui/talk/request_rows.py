@@ -13,13 +13,17 @@ from ...core.run.model import RequestKind
 from ...core.run.requests import place_in_worktree, run_rule_line, shown_path
 from ...core.text.visible import visible, visible_line, visible_name
 from ..feed.lines import numbered
-from ..text.cells import wrap_line
+from ..text.cells import cells, wrap_line
 from ..text.format import at_home
 
 MOST_ROWS = 20_000
 """Rows that are laid out; of what is longer the first row says how much is missing."""
 TITLE = 80
 """Characters of what a request is called, in the border."""
+AROUND_TITLE = 40
+"""Cells of the border around it, with the times and the number of further requests."""
+LEAST_TITLE = 30
+"""Cells of a title that are in the border in any case: ours are shorter."""
 CONTINUED = "↪ "
 """Before each further row of a line, which would pass for a line of its own without it."""
 
@@ -47,7 +51,7 @@ def request_rows(request: Request, cwd: str, width: int) -> list[BlockRow]:
     """Lay out a request at a width; `cwd` is where the run works."""
     rows: list[BlockRow] = []
     missing = characters = 0
-    for row in _lines(request, cwd):
+    for row in _lines(request, cwd, width):
         if len(rows) >= MOST_ROWS:
             missing += 1
             characters += len(row.text)
@@ -64,10 +68,10 @@ def request_rows(request: Request, cwd: str, width: int) -> list[BlockRow]:
     return rows
 
 
-def _lines(request: Request, cwd: str) -> Iterator[BlockRow]:
+def _lines(request: Request, cwd: str, width: int) -> Iterator[BlockRow]:
     for warning in warnings(request):
         yield BlockRow(f"! {warning}", Tone.WARNING)
-    if len(title := visible_line(request.title)) > TITLE:
+    if cells(title := visible_line(request.title)) > min(TITLE, max(LEAST_TITLE, width - AROUND_TITLE)):
         yield BlockRow(title)
     if request.text.strip():
         yield from _several(request.text, Tone.TEXT)

@@ -12,6 +12,7 @@ from textual.widgets import Static
 from ...core.run.describe import doing, doing_silently, elapsed, state
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
+from ...core.text.visible import recounted
 from ..actions import Action
 from ..text.cells import cells, fit
 from ..text.format import dollars
@@ -59,6 +60,7 @@ def foot(run: RunSnapshot, news: str, room: int) -> str:
     left = room - cells(said) - 3
     silence = run.silence(monotonic())
     does = doing(run, 200) if silence is None else doing_silently(run, silence, 200)
+    does = recounted(does, left, cells) if run.is_waiting else does
     now = fit(does, left).rstrip() if left >= LEAST // 2 else ""
     return " · ".join(filter(None, (now, said)))
 

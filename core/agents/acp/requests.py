@@ -32,11 +32,13 @@ _TITLES = {
     "read": "wants to read a file",
 }
 _PATHS = ("file_path", "notebook_path", "path", "filePath", "abs_path")
+_USUAL = frozenset({"allow", "allow once", "yes"})
+"""Names of options by which a call is allowed once, in small letters."""
 _SHELLS = ("sh", "bash", "zsh")
 
 
-def permission(id_: str, call: Call, fields: dict[str, Any]) -> Request:
-    """Return the request for a call; `fields` are those of the question itself."""
+def permission(id_: str, call: Call, fields: dict[str, Any], option: dict[str, Any]) -> Request:
+    """Return the request for a call; `fields` are those of the question itself, `option` is the one that allows it."""
     args = call.args
     name = _TOOLS.get(call.name, call.name)
     command = _command(args.get("command")) if name == "bash" else ""
@@ -45,13 +47,15 @@ def permission(id_: str, call: Call, fields: dict[str, Any]) -> Request:
     paths = [*named, *located, *(edit["path"] for edit in call.edits), *_searched(name, args)]
     diff = diff_of_texts(call.edits)
     further = _further(call, command)
-    details = shown_json(further) if further else ""
+    told = [*_said(fields), shown_json(further) if further else ""]
+    if name == "bash" and any(located):
+        told.append(f"locations: {', '.join(filter(None, located))}")
     return Request(
         id=id_,
         kind=RequestKind.PERMISSION,
         title=_TITLES.get(name) or f"wants to use {name}",
         tool_name=name,
-        text="\n\n".join(filter(str.strip, (call.title if call.title != command else "", details))),
+        text="\n\n".join(filter(str.strip, (call.title if call.title != command else "", *told, _choosing(option)))),
         command=command,
         cwd=string(args.get("cwd")) or string(args.get("workdir")),
         paths=() if name == "bash" else tuple(dict.fromkeys(filter(None, paths))),
@@ -59,6 +63,23 @@ def permission(id_: str, call: Call, fields: dict[str, Any]) -> Request:
         tool_call_id=string(fields.get("toolCallId")),
         usual=Verdict.ALLOW if string(fields.get("kind")) in HARMLESS else None,
     )
+
+
+def _said(fields: dict[str, Any]) -> list[str]:
+    """Return what a question says in blocks beside the change: texts as they are, others whole."""
+    blocks = [mapping(block.get("content")) for block in _blocks(fields) if block.get("type") == "content"]
+    others = [block for block in _blocks(fields) if block.get("type") not in ("content", "diff")]
+    return [string(block.get("text")) or shown_json(block) for block in (*blocks, *others) if block]
+
+
+def _blocks(fields: dict[str, Any]) -> list[dict[str, Any]]:
+    return [mapping(block) for block in items(fields.get("content"))]
+
+
+def _choosing(option: dict[str, Any]) -> str:
+    """Say by which option the call would be allowed, where its name is not one of the usual ones."""
+    name = string(option.get("name"))
+    return "" if name.casefold() in ("", *_USUAL) else f"to allow it chooses the option {name}"
 
 
 def _searched(name: str, args: dict[str, Any]) -> tuple[str, ...]:

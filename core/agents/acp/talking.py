@@ -205,18 +205,23 @@ class TalkingStream(AcpStream):
         fields = mapping(params.get("toolCall"))
         call = self._calls.get(string(fields.get("toolCallId"))) or Call()
         options = [mapping(option) for option in items(params.get("options"))]
-        named = {string(option.get("kind")): string(option.get("optionId")) or None for option in options}
+        named: dict[str, dict[str, Any]] = {}
+        for option in options:
+            named.setdefault(string(option.get("kind")), option)
+        allowing, refusing = named.get("allow_once", {}), named.get("reject_once", {})
         known_as = _known_as(key)
-        self._questions[known_as] = _Question(key, named.get("allow_once"), named.get("reject_once"))
+        self._questions[known_as] = _Question(
+            key, string(allowing.get("optionId")) or None, string(refusing.get("optionId")) or None
+        )
         if call.name == FINALIZE_TOOL:
             self.reply(known_as, Verdict.ALLOW, "")
             return events
-        if is_deep(call.args):
+        if is_deep([call.args, fields]):
             self.reply(known_as, Verdict.DENY, "")
             self.denied(one_line(f"{call.name} {call.title}", 200))
             what = f"denied {one_line(call.name, 80)}: its arguments are nested too deeply to be shown"
             return [*events, Notice(level=NoticeLevel.WARNING, text=what)]
-        request = permission(known_as, call, fields)
+        request = permission(known_as, call, fields, allowing)
         if not self._denied.isdisjoint((request.tool_name, string(fields.get("kind")))):
             self.reply(known_as, Verdict.DENY, "")
             what = f"denied {request.tool_name}: the tools of this run only read"

@@ -12,15 +12,11 @@ from msgspec.structs import replace
 from ...run.events import Field, Request
 from ...run.model import RequestKind, Verdict
 from ...run.path_readings import start_of_glob
-from ...text.plain import one_line
 from ..diffs import diff_of_texts
 from ..forms import content_of, fields_of, filled_in
 from ..json_lines import is_deep, items, mapping, shown_json, string
 from .stream import own_name
 
-_MOST = 100
-"""Questions, or choices of one of them, that are kept."""
-_TITLE = 200
 _DENIED = {"behavior": "deny", "message": "This call was denied."}
 _DECLINED = {"action": "decline"}
 BY_RULE = "a rule of this run"
@@ -85,7 +81,7 @@ def asked(id_: str, wish: dict[str, Any], cwd: str = "") -> Asked | None:
 def _call(id_: str, wish: dict[str, Any], cwd: str) -> Asked:
     tool, call_id = string(wish.get("tool_name")), string(wish.get("tool_use_id"))
     arguments = mapping(wish.get("input"))
-    questions = [mapping(each) for each in items(arguments.get("questions"))][:_MOST]
+    questions = [mapping(each) for each in items(arguments.get("questions"))]
     if tool == "AskUserQuestion" and questions:
         return _questions(id_, call_id, arguments, questions)
     request, reason = call_of(id_, call_id, tool, arguments, cwd), string(wish.get("decision_reason"))
@@ -153,7 +149,7 @@ def _diff(request: Request, arguments: dict[str, Any]) -> str:
 
 def _questions(id_: str, call_id: str, arguments: dict[str, Any], questions: list[dict[str, Any]]) -> Asked:
     """Take questions, each with choices beside which any answer is taken, too."""
-    headers = [one_line(string(question.get("header")), _TITLE) for question in questions]
+    headers = [string(question.get("header")) for question in questions]
     is_named = all(headers) and len(set(headers)) == len(headers)
     names = headers if is_named else [str(number) for number in range(1, len(questions) + 1)]
     fields = tuple(map(_field, names, questions))
@@ -169,7 +165,7 @@ def _questions(id_: str, call_id: str, arguments: dict[str, Any], questions: lis
         id=id_,
         kind=RequestKind.QUESTION if only else RequestKind.FORM,
         title="asks a question" if only else f"asks {len(fields)} questions",
-        text=_joined(only.text, _described(questions[0])) if only else "",
+        text=only.text if only else "",
         choices=only.choices if only else (),
         fields=() if only else fields,
         tool_call_id=call_id,
@@ -181,16 +177,16 @@ def _field(name: str, question: dict[str, Any]) -> Field:
     labels = [string(mapping(option).get("label")) for option in items(question.get("options"))]
     return Field(
         name=name,
-        title=one_line(string(question.get("header")), _TITLE),
-        text=string(question.get("question")),
-        choices=tuple(filter(None, labels))[:_MOST],
+        title=string(question.get("header")),
+        text=_joined(string(question.get("question")), _described(question)),
+        choices=tuple(labels),
         required=True,
     )
 
 
 def _described(question: dict[str, Any]) -> str:
     """Say what the choices of a question mean."""
-    options = [mapping(option) for option in items(question.get("options"))][:_MOST]
+    options = [mapping(option) for option in items(question.get("options"))]
     said = [(string(option.get("label")), string(option.get("description"))) for option in options]
     return "\n".join(f"{label}: {meaning}" for label, meaning in said if label and meaning)
 

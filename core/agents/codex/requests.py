@@ -14,8 +14,6 @@ from ..forms import content_of, fields_of, filled_in
 from ..json_lines import is_deep, items, mapping, shown_json, string
 from .items import changed, command_of
 
-_MOST = 100
-"""Paths, choices or fields of one request that are kept."""
 _TITLE = 200
 
 
@@ -136,7 +134,7 @@ def _permissions(id_: str, params: dict[str, Any]) -> Asked:
 
 def _questions(id_: str, params: dict[str, Any]) -> Asked | None:
     """Take questions; None where one asks for a secret, which would stand in the records."""
-    questions = [mapping(each) for each in items(params.get("questions"))][:_MOST]
+    questions = [mapping(each) for each in items(params.get("questions"))]
     if not questions or any(each.get("isSecret") is True for each in questions):
         return None
     fields = tuple(map(_question_field, questions))
@@ -155,7 +153,7 @@ def _questions(id_: str, params: dict[str, Any]) -> Asked | None:
         id=id_,
         kind=kind,
         title="asks a question" if only else f"asks {len(fields)} questions",
-        text=_joined(first.text, _described(questions[0])) if only else "",
+        text=first.text if only else "",
         choices=first.choices if only else (),
         fields=() if only else fields,
         tool_call_id=string(params.get("itemId")),
@@ -168,15 +166,15 @@ def _question_field(question: dict[str, Any]) -> Field:
     return Field(
         name=string(question.get("id")),
         title=string(question.get("header")),
-        text=string(question.get("question")),
-        choices=tuple(filter(None, labels))[:_MOST],
+        text=_joined(string(question.get("question")), _described(question)),
+        choices=tuple(labels),
         required=True,
     )
 
 
 def _described(question: dict[str, Any]) -> str:
     """Say what the choices of a question mean."""
-    options = [mapping(option) for option in items(question.get("options"))][:_MOST]
+    options = [mapping(option) for option in items(question.get("options"))]
     said = [f"{string(option.get('label'))}: {about}" for option in options if (about := _about(option))]
     return "\n".join(said)
 
