@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.demo import playground
+from subdeck.tui.terminal.rescue import written
 from subdeck.tui.terminal.restoring import SIGNALS
 
 from tests.core.command_line import SUBDECK
@@ -98,6 +100,13 @@ class Shell(Pty):
         self.until(f"[exit code {code}]".encode())
         self.assert_as_before()
         assert self.written.rindex(b"\x1b[?1049l") < self.written.rindex(b"[exit code")
+
+    def until_restored(self) -> None:
+        def is_restored() -> bool:
+            self.until(b"")  # reads what has come
+            return (self.before, (ON_BEFORE, 0)) == (self.settings, self.modes)
+
+        wait_until(is_restored, "the terminal to be restored")
 
     def assert_as_before(self) -> None:
         assert (self.before, (ON_BEFORE, 0)) == (self.settings, self.modes)
@@ -231,6 +240,105 @@ def test_a_stop_in_the_midst_of_a_write(shell: Callable[..., Shell], shop: Path,
     app.until(b"Keys")
     os.kill(app.pid, signal.SIGTERM)
     app.assert_restored(128 + signal.SIGTERM)
+
+
+def rescuer_of(pid: int) -> Path:
+    """Return the directory in `/proc` of the process that puts the terminal back."""
+
+    def found() -> list[Path]:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        tasks = [Path("/proc", each) for each in children]
+        threads = os.listdir(f"/proc/{pid}/task")
+        tasks += [
+            Path("/proc", each)
+            for thread in threads
+            for each in Path(f"/proc/{pid}/task/{thread}/children").read_text().split()
+        ]
+        return [task for task in tasks if b"stty" in (task / "cmdline").read_bytes()]
+
+    wait_until(found, "the process that puts the terminal back")
+    rescuer = found()[0]
+    ignored = re.compile(r"SigIgn:\s*0*[^0\s]")
+    wait_until(lambda: ignored.search((rescuer / "status").read_text()), "it to ignore signals")
+    return rescuer
+
+
+CRASHES = pytest.mark.parametrize(
+    "number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS], ids=lambda number: number.name
+)
+
+
+@CRASHES
+def test_a_deck_that_is_killed(shell: Callable[..., Shell], number: signal.Signals) -> None:
+    """The terminal is restored although the deck can do nothing more, and no process of its own is left."""
+    app = shell(["sh", "-c", 'ulimit -c 0; exec "$@"', "sh", *SUBDECK])
+    app.open()
+    rescuer = rescuer_of(app.pid)
+    os.kill(app.pid, number)
+    app.until(f"[exit code {128 + number}]".encode())
+    app.until_restored()
+    wait_until(lambda: not rescuer.exists(), "its process to end")
+
+
+def test_a_deck_that_is_killed_while_it_is_stopped(shell: Callable[..., Shell]) -> None:
+    """Nothing is restored before, as the one that is stopped may go on."""
+    app = shell()
+    app.open()
+    rescuer = rescuer_of(app.pid)
+    os.kill(app.pid, signal.SIGSTOP)
+    assert app.before != app.settings and rescuer.exists()
+    os.kill(app.pid, signal.SIGKILL)
+    app.until_restored()
+    wait_until(lambda: not rescuer.exists(), "its process to end")
+
+
+@pytest.mark.parametrize("signals", [(), (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM)])
+def test_the_rescuer_ends_with_the_deck(shell: Callable[..., Shell], signals: Sequence[signal.Signals]) -> None:
+    """No signal ends it before, and after a farewell it writes nothing to the terminal."""
+    app = shell()
+    app.open()
+    rescuer = rescuer_of(app.pid)
+    for number in signals:
+        os.kill(int(rescuer.name), number)
+    assert rescuer.exists()
+    os.kill(app.pid, signal.SIGTERM)
+    app.assert_restored(128 + signal.SIGTERM)
+    assert not rescuer.exists()
+    assert b"\x1b[?1049l" not in app.written.rpartition(b"[exit code")[2]
+
+
+def test_a_shell_keeps_the_terminal_that_it_took_back(shop: Path) -> None:
+    """Where a shell with jobs has the terminal by then, its settings stay as it has made them; the modes are left."""
+    app = Shell(["setsid", "-c", "bash", "--norc", "--noprofile", "-i"], shop)
+    try:
+        app.until(b"bash-")
+        os.write(app._master, f"PS1='ready> '; {shlex.join(SUBDECK)}\r".encode())
+        app.open()
+        shells = Path(f"/proc/{app.pid}/task/{app.pid}/children").read_text().split()
+        rescuer = rescuer_of(int(shells[0]))
+        os.kill(int(shells[0]), signal.SIGKILL)
+        app.until(b"Killed")
+        wait_until(lambda: not rescuer.exists(), "its process to end")
+        app.until(b"")
+        assert ON_BEFORE == app.modes[0] - {b"2004"}, "the line of the shell has pasting in brackets"
+        os.write(app._master, b"echo a$((1 + 1))b\r")
+        app.until(b"a2b")
+        assert b"echo a$((1 + 1))b" in app.written, "what is typed is shown"
+        os.write(app._master, b"exit\r")
+        app.until(b"[exit code ")
+    finally:
+        os.close(app._master)
+
+
+def test_the_settings_are_written_as_stty_does() -> None:
+    """So that stty takes them."""
+    master, terminal = os.openpty()
+    try:
+        told = subprocess.run(["stty", "-g"], stdin=terminal, capture_output=True, text=True).stdout.strip()
+        assert told == written(termios.tcgetattr(terminal))
+    finally:
+        os.close(master)
+        os.close(terminal)
 
 
 def test_a_demo_leaves_nothing(shell: Callable[..., Shell]) -> None:

@@ -9,10 +9,10 @@ import os
 import select
 import sys
 from codecs import getincrementaldecoder
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from threading import Event
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO, cast
 
 from textual._time import get_time
 from textual._xterm_parser import XTermParser
@@ -30,11 +30,24 @@ PIECE = 4096
 class SleepingDriver(LinuxDriver):
     """Is woken by what is typed, when a key that may go on has not, and when the input is taken away."""
 
+    listeners: ClassVar[list[Callable[[], None]]] = []
+    """Called when `is_drawing` has changed."""
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.exit_event = self._end = _FileEvent()
-        self.is_drawing = False
+        self._is_drawing = False
+
+    @property
+    def is_drawing(self) -> bool:
         """Whether the terminal is set for the app, as far as that has come."""
+        return self._is_drawing
+
+    @is_drawing.setter
+    def is_drawing(self, is_drawing: bool) -> None:
+        self._is_drawing = is_drawing
+        for listener in self.listeners:
+            listener()
 
     def start_application_mode(self) -> None:
         self.is_drawing = True

@@ -13,6 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from .driver import SleepingDriver
+from .rescue import Rescuer
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -59,6 +60,7 @@ class _Keeper:
         os.set_blocking(self._writer, False)
         self._former: dict[int, Any] = {}
         self._former_hook = threading.excepthook
+        self._rescuer: Rescuer | None = None
 
     @property
     def is_drawn(self) -> bool:
@@ -80,6 +82,17 @@ class _Keeper:
         signal.set_wakeup_fd(-1)
         if self.is_drawn:
             self._restore()
+        self._take_leave()
+
+    def _tell(self) -> None:
+        if self._rescuer:
+            self._rescuer.tell(is_drawn=self.is_drawn)
+
+    def _take_leave(self) -> None:
+        """Let nobody put the terminal back again."""
+        SleepingDriver.listeners.clear()
+        if self._rescuer:
+            self._rescuer.end()
 
     def _note(self, ended: threading.ExceptHookArgs) -> None:
         self._former_hook(ended)
@@ -87,6 +100,10 @@ class _Keeper:
             os.write(self._writer, b"\0")  # nothing is drawn any more, and the loop soon waits for it
 
     def _watch(self) -> None:
+        # Here and not before: nobody waits for it.
+        self._rescuer = Rescuer(self._terminal, self._settings, self._parting)
+        SleepingDriver.listeners.append(self._tell)
+        self._tell()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})  # the terminal may be somebody else's by now
         self.code = self._next_code()
         # Textual's own way first, for which a second signal does not wait.
@@ -102,6 +119,7 @@ class _Keeper:
             impatient.join(END_S)
         if self.is_drawn:
             self._restore()
+        self._take_leave()
         os._exit(self.code)
 
     def _next_code(self) -> int:
