@@ -11,6 +11,7 @@ from ..run.model import RequestKind
 from ..run.requests import request_line, run_rule_line
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
+from .output import as_typed
 
 
 class Asking:
@@ -28,7 +29,7 @@ class Asking:
                 name = run.meta.short_id
                 waits[INTERRUPTED] = (
                     f"{name} is interrupted and waits for what is said next",
-                    f"subdeck send {name} TEXT lets it go on",
+                    as_typed(f"subdeck send {name} TEXT lets it go on"),
                 )
             before = self._named.get(run.run_id, set())
             self._named[run.run_id] = (before | waits.keys()) - ({INTERRUPTED} - waits.keys())
@@ -42,7 +43,7 @@ def asks_line(run: RunSnapshot, request: Request) -> str:
 def reply_command(run: RunSnapshot, request: Request) -> str:
     """Return the beginning of the command that answers this request, and no other that might take its place."""
     read = request_hash(run.run_id, request)
-    return f"subdeck reply {run.meta.short_id} --request {one_line(request.id, 40)} --hash {read}"
+    return as_typed(f"subdeck reply {run.meta.short_id} --request {one_line(request.id, 40)} --hash {read}")
 
 
 def how_to_reply(run: RunSnapshot, request: Request) -> str:

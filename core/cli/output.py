@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..errors import FollowingFailed, NotNoted, SubdeckError, explained
+from ..paths import is_demo
 from ..text.plain import one_line, plain
 
 if TYPE_CHECKING:
@@ -111,7 +112,12 @@ def error_fields(error: SubdeckError | OSError) -> dict[str, str]:
         error = SubdeckError(what, where=error.filename, code="output.failed")
     elif isinstance(error, OSError):
         error = explained(error)
-    return {"code": error.code, "what": error.what, "where": error.where, "hint": error.hint}
+    return {"code": error.code, "what": error.what, "where": error.where, "hint": as_typed(error.hint)}
+
+
+def as_typed(words: str) -> str:
+    """Return words of ours with the commands in them as they are typed here: for a demo `subdeck demo requests`."""
+    return re.sub(r"\bsubdeck (?=[a-z])(?!demo\b)", "subdeck demo ", words) if is_demo() else words
 
 
 def show_error(error: SubdeckError | OSError, *, as_json: bool) -> None:

@@ -25,6 +25,7 @@ from .options import Number, json_option, runs_argument
 from .output import (
     NOTHING_STARTED,
     TIMED_OUT,
+    as_typed,
     document,
     error_fields,
     is_terminal,
@@ -122,8 +123,12 @@ def requests(refs: tuple[str, ...], as_json: bool) -> None:
         room = min(REQUEST.most, max(REQUEST.least, terminal_width() - taken - len(GAP) * len(AROUND)))
         lines = [request_line(request, room, run.meta.cwd) for run, request in asked]
         rows = [(*cells[:3], line, cells[3]) for cells, line in zip(around, lines, strict=True)]
-        say_lines(table((*AROUND[:3], REQUEST, AROUND[3]), rows, terminal_width()))
-        say("\nsubdeck requests RUN shows exactly what is asked; subdeck reply RUN allow, deny or a text answers it")
+        say_lines(table((*AROUND[:3], REQUEST, AROUND[3]), rows, terminal_width(), lines))
+        say(
+            as_typed(
+                "\nsubdeck requests RUN shows exactly what is asked; subdeck reply RUN allow, deny or a text answers it"
+            )
+        )
 
 
 @click.command("reply")

@@ -15,7 +15,7 @@ from ..run.progress import ProgressFormatter
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line, plain
 from .asking import Asking
-from .output import report
+from .output import as_typed, report
 from .stdio import Canceller
 
 DELETED = "the run was deleted while it was waited for"
@@ -145,5 +145,5 @@ def _closing(run: RunSnapshot, result: RunResult) -> list[str]:
     lines += [f"  tampered with: {one_line(sentence)}" for sentence in result.tampered]
     lines += [f"  {left}"] if (left := describe.still_running(result.not_ended)) else []
     if result.status is not RunStatus.COMPLETED:
-        lines.append(f"  subdeck logs {run.meta.short_id} shows what it did")
+        lines.append(as_typed(f"  subdeck logs {run.meta.short_id} shows what it did"))
     return lines

@@ -254,6 +254,9 @@ def test_commands_run_inside_the_demo_that_is_open(home: Path, tmp_path: Path) -
         assert 300 == subdeck("demo", "status", "--all", "--json", cwd=tmp_path).document["counts"]["total"]
         (request,) = subdeck("demo", "requests", "--json", cwd=tmp_path).document["requests"]
         read = ("--request", request["id"], "--hash", request["hash"])
+        unread = subdeck("demo", "reply", request["runId"], "allow", cwd=tmp_path)
+        assert f"subdeck demo reply {request['runId'][-6:]} {' '.join(read)} allow" in unread.err
+        assert "subdeck demo requests RUN shows" in subdeck("demo", "requests", cwd=tmp_path).out
         done = subdeck("demo", "reply", request["runId"], "allow", *read, cwd=tmp_path)
         assert (0, "") == (done.code, done.err)
         launched = subdeck("demo", "bg", "repo-scout", "look", cwd=tmp_path)
