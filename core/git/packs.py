@@ -16,6 +16,12 @@ from .program import Answer, Git, GitError, failure
 
 PACKING_S = 1800.0
 """Seconds that making or taking in a pack may take."""
+LEAST_S, LEAST_PACE = 120.0, 1024 * 1024
+"""How long taking in a pack may take: so many seconds, and one for each so many bytes."""
+MEMORY = 3 * 1024 * 1024 * 1024
+"""Bytes that git may have for a pack that came: a few bytes of it can stand for an object of any size."""
+UNPACKED = 4
+"""So many times as large as a pack may be at most are all objects together that it stands for."""
 FEW = 1000
 """Objects of a pack up to which they are kept one by one: many packs make every command slow."""
 _WHO = b"subdeck <subdeck@localhost> 0 +0000"
@@ -93,16 +99,31 @@ class Intake:
             alternates=(objects,),
             is_own=is_own,
             patience=PACKING_S,
+            memory=MEMORY,
         )
         """Knows what came, and what was there before."""
+        self._came = Git(
+            directory or git_dir,
+            git_dir=git_dir,
+            objects=self._apart,
+            is_own=is_own,
+            patience=PACKING_S,
+            memory=MEMORY,
+        )
 
     def read(self, pack: IO[bytes], most: int) -> None:
         """Take a pack of at most so many bytes; each object is looked at as git does with what is pushed by strangers,
         and all that they name has to be there. Raises GitError where it is refused.
         """
+        size = os.fstat(pack.fileno()).st_size
+        self.git.patience = min(PACKING_S, LEAST_S + size / LEAST_PACE)
         self.git.run(
             *("index-pack", "--stdin", "--fix-thin", f"--strict={_ODD}", f"--max-input-size={most}"), input=pack
         )
+        self.git.patience = PACKING_S
+        sizes = self._came.run("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectsize)")
+        if (total := sum(map(int, sizes.split()))) > UNPACKED * most:
+            raise GitError(f"it stands for {total:,} bytes of files, more than is taken", where=self._place)
 
     def keep(self, pack: IO[bytes], git: Git) -> None:
         """Have the repository, which `git` is for, keep what came. Raises GitError and OSError."""

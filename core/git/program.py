@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import selectors
 import signal
 import subprocess
@@ -108,8 +109,11 @@ class Git:
         settings: Sequence[Setting] = (),
         is_own: bool = False,
         patience: float = PATIENCE_S,
+        memory: int = 0,
     ) -> None:
+        """`memory` is how many bytes a command may have for itself; 0 for as many as there are."""
         self.directory = directory
+        self._memory = memory
         self.index = index or ""
         """The file that it uses as index; empty for that of the repository."""
         self.patience = patience
@@ -203,6 +207,8 @@ class Git:
             raise GitError(f"git could not be started: {said}", where=one_line(self.directory)) from error
         is_done = False
         try:
+            if self._memory:
+                _bound(process, self._memory)
             said = _heard(process, take, time.monotonic() + self.patience)
             is_done = said is not None
         except ChildProcessError:
@@ -357,6 +363,14 @@ def _heard(process: subprocess.Popen[bytes], take: Callable[[bytes], object], de
         time.sleep(pause)
         pause = min(0.02, pause * 2)
     return os.fsdecode(said)
+
+
+def _bound(process: subprocess.Popen[bytes], memory: int) -> None:
+    """Let a command have no more memory for itself: files that it only maps do not count."""
+    try:
+        resource.prlimit(process.pid, resource.RLIMIT_DATA, (memory, memory))
+    except (OSError, ValueError):
+        pass  # it has ended, or has a lower limit than that
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

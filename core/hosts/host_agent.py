@@ -35,6 +35,7 @@ from .full_disk import is_of_full_disk
 from .mirror import Lacking, lacking
 from .offers import Offers
 from .protocol import (
+    MOST_RUNS,
     PROTOCOL,
     Ack,
     Answer,
@@ -216,8 +217,8 @@ class HostAgent:
             spool=self.spool_id,
             host=self.name,
             facts=self.facts,
-            known=tuple(sorted(spool.known)),
-            offers=self._offers.tell(spool),
+            known=tuple(sorted(spool.known)[:MOST_RUNS]),
+            offers=self._offers.tell(spool)[:MOST_RUNS],
             chunks=found.chunks,
             bells=found.bells,
             ends=found.ends,

@@ -27,6 +27,8 @@ PIECE = 1024 * 1024
 """Bytes of a bundle that travel in one message."""
 MOST_MESSAGE = 64 * 1024 * 1024
 """Bytes of an encoded message."""
+MOST_RUNS = 20_000
+"""Of which one answer says something."""
 WAIT_S = 5.0
 """How long a pull waits for news."""
 
@@ -39,6 +41,8 @@ HostName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")]
 FileName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9.-]{0,63}\Z")]
 """Of a run's directory; which are taken is a list of `mirror`."""
 TreeId = Annotated[str, Meta(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?\Z")]
+AnyTreeId = Annotated[str, Meta(pattern=r"^([0-9a-f]{40}([0-9a-f]{24})?)?\Z")]
+"""Empty where there is none."""
 Short = Annotated[str, Meta(max_length=1000)]
 """A text for a person, untrusted."""
 
@@ -128,13 +132,13 @@ class Pulled(Struct, frozen=True, kw_only=True):
     spool: SpoolId
     host: HostName
     facts: HostFacts = HostFacts()
-    known: tuple[RunId, ...] = ()
+    known: Annotated[tuple[RunId, ...], Meta(max_length=MOST_RUNS)] = ()
     """All runs of this relay that are in the spool and not acknowledged."""
-    offers: tuple[RunId, ...] = ()
+    offers: Annotated[tuple[RunId, ...], Meta(max_length=MOST_RUNS)] = ()
     """Runs for which the host holds a slot, and which have no permit as far as it knows."""
-    chunks: tuple[Chunk, ...] = ()
-    bells: tuple[Bell, ...] = ()
-    ends: tuple[End, ...] = ()
+    chunks: Annotated[tuple[Chunk, ...], Meta(max_length=MOST_RUNS)] = ()
+    bells: Annotated[tuple[Bell, ...], Meta(max_length=MOST_RUNS)] = ()
+    ends: Annotated[tuple[End, ...], Meta(max_length=MOST_RUNS)] = ()
     lease_left: float | None = None
     """Seconds of the operator's lease that were left before this pull; None where it never ends."""
     protocol: Whole = PROTOCOL
@@ -242,7 +246,7 @@ class CodePiece(Struct, frozen=True, omit_defaults=True):
 
 class CodeSaid(Struct, frozen=True, omit_defaults=True):
     has_all: bool = False
-    parent: str = ""
+    parent: AnyTreeId = ""
     """Of `parents`, the newest carrier that the host has; empty where it has none."""
     size: Whole = 0
     """Bytes of an unfinished bundle that it has: where to go on."""
@@ -262,8 +266,8 @@ class Fetched(Struct, frozen=True, omit_defaults=True):
     total: Whole = 0
     """Bytes of the whole bundle; 0 where nothing was changed."""
     content: Annotated[bytes, Meta(max_length=PIECE)] = b""
-    tree: str = ""
-    commit: str = ""
+    tree: AnyTreeId = ""
+    commit: AnyTreeId = ""
     """In the bundle."""
     why: Short = ""
     """Why there is none."""
@@ -284,7 +288,7 @@ class Examined(Struct, frozen=True, omit_defaults=True, kw_only=True):
     missing_variables: tuple[Annotated[str, Meta(max_length=200)], ...] = ()
     git: Annotated[str, Meta(max_length=40)] = ""
     """Its version; empty without one."""
-    clock: float = 0.0
+    clock: Annotated[float, Meta(ge=0, le=1e11)] = 0.0
     """Seconds since 1970, when this was answered."""
     problems: tuple[Short, ...] = ()
     """What is wrong there, in words: a spool that cannot be written, locks that do not exclude."""

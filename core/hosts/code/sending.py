@@ -224,6 +224,7 @@ class CodeCarriage:
     async def _fetched(self, call: Call, run_id: str, path: str) -> Fetched:
         """Have all of the pack of a run in a file; return what was said with its last piece."""
         descriptor = files.open_private(path, os.O_RDWR)
+        begun = 0
         with open(descriptor, "r+b", buffering=0) as file:
             while True:
                 size = os.fstat(descriptor).st_size
@@ -232,11 +233,13 @@ class CodeCarriage:
                 if not (said.tree and said.total):
                     return said
                 if said.total > back.MOST:
+                    file.truncate(0)
                     raise SubdeckError(f"it is {said.total:,} bytes, more than is taken", where=run_id)
-                if size > said.total or (not said.content and size < said.total):
+                if size > said.total or len(said.content) < min(PIECE, said.total - size):
                     file.truncate(0)  # another pack than the one whose beginning is here
-                    if not size:
-                        raise SubdeckError("the host sends nothing of it", where=run_id)
+                    begun += 1
+                    if begun > 1 or not size:
+                        raise SubdeckError("the host sends less of it than it says that there is", where=run_id)
                     continue
                 _write(file, said.content[: said.total - size], size)
                 if size + len(said.content) >= said.total:
