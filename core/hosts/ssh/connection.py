@@ -18,6 +18,12 @@ SILENCE_S = 20.0
 """After so long without a word the other side counts as gone."""
 
 
+MOST_UNASKED = 1000
+"""Words in a row that say nothing, or what nobody has asked for."""
+TURN = 64
+"""Frames after which whoever else waits for the loop has its turn: of those that are here nobody is waited for."""
+
+
 class AgentHello(Struct, frozen=True, kw_only=True):
     """What the agent says first."""
 
@@ -65,6 +71,8 @@ class Connection:
         self._incoming = Incoming()
         self._outgoing = Outgoing()
         self._news = asyncio.Event()
+        self._frames = 0
+        self._unasked = 0
 
     def send(self, message: Message) -> None:
         """Have a message sent as soon as its turn comes."""
@@ -82,9 +90,24 @@ class Connection:
             async with asyncio.timeout(SILENCE_S):
                 size = length(await self._reader.readexactly(HEAD))
                 frame = unpacked(await self._reader.readexactly(size))
+            self._frames += 1
+            if not self._frames % TURN:
+                await asyncio.sleep(0)
             message = self._incoming.add(frame)
             if message is not None and message.word != ALIVE:
                 return message
+            if message is not None:
+                self.note_unasked()
+
+    def note_unasked(self) -> None:
+        """Note that the last message was for nothing. Raises BadFrame after too many of them."""
+        self._unasked += 1
+        if self._unasked > MOST_UNASKED:
+            raise BadFrame("one word after the other that nobody has asked for")
+
+    def note_use(self) -> None:
+        """Note that the last message was of use."""
+        self._unasked = 0
 
     async def receive_hello(self, kind: type[_H]) -> _H:
         """Return what the other side says first. Raises what `receive` does, OtherProtocol."""

@@ -95,6 +95,8 @@ class Incoming:
         word, part = self._parts.get(frame.id) or (frame.word, bytearray())
         if word != frame.word:
             raise BadFrame("pieces of two messages with one id")
+        if not frame.content and not frame.is_last:
+            raise BadFrame("a piece of a message with nothing in it")
         if not part and frame.is_last:
             return Message(frame.id, word, frame.content)
         if self._size + len(frame.content) > 2 * MOST_MESSAGE or len(part) + len(frame.content) > MOST_MESSAGE:

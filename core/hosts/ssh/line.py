@@ -120,6 +120,9 @@ class HostLine:
                 answer = self._waiting.get(message.id)
                 if message.word == ANSWER and answer is not None and not answer.done():
                     answer.set_result(message.content)
+                    connection.note_use()
+                else:
+                    connection.note_unasked()
         except OtherProtocol as error:
             return f"{self.host}: {other_version(error.protocol, error.subdeck)}"
         except BadFrame as error:

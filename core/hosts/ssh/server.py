@@ -108,9 +108,12 @@ class AgentServer:
                 if message.word == CANCEL:
                     if message.id in requests:
                         requests[message.id].cancel()
+                    else:
+                        connection.note_unasked()  # as it may happen: the answer was on its way
                 elif message.word not in _VERBS or message.id in requests or len(requests) >= MOST_OPEN:
                     raise BadFrame("a request that cannot be answered")
                 else:
+                    connection.note_use()
                     request = asyncio.create_task(self._answer(connection, message))
                     requests[message.id] = request
                     request.add_done_callback(lambda _, number=message.id: requests.pop(number, None))
