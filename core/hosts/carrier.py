@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 
@@ -42,6 +42,8 @@ class Carrier(ABC):
     """Lives in the relay's event loop."""
 
     name: str
+    addresses: Collection[str] = ()
+    """The keys of all hosts that it may ever reach, where it knows by a key who answers; none where it does not."""
 
     @abstractmethod
     async def run(self) -> None:
@@ -56,6 +58,10 @@ class Carrier(ABC):
     def fault(self) -> str:
         """Why there is no host, or not all of them, in words for a person; empty where nothing is wrong."""
         return ""
+
+    def address(self, key: str) -> str:
+        """Return the address of a host, among those of all carriers; empty where it is not known who answers."""
+        return f"{self.name} {key}" if key in self.addresses else ""
 
     @abstractmethod
     async def call(self, key: str, verb: Verb, message: bytes, timeout: float) -> bytes:

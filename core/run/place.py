@@ -30,6 +30,10 @@ class Permit(Struct, frozen=True):
     """The id of the spool; empty where the run was cancelled before it was placed."""
     host: str
     at: str
+    via: str = ""
+    """Carrier and address of the host, where the carrier knows who answers there: `ssh me@h1`. Nobody else is believed
+    to have that spool.
+    """
 
 
 class Place(Struct, frozen=True, omit_defaults=True, rename="camel"):

@@ -95,7 +95,7 @@ class Teller(Carrier):
 class Told:
     """An open run that has a permit for the spool of the teller, or none."""
 
-    def __init__(self, project: Project, teller: Teller, *, permit: str = SPOOL, **meta: Any) -> None:
+    def __init__(self, project: Project, teller: Carrier, *, permit: str = SPOOL, **meta: Any) -> None:
         self.project, self.teller = project, teller
         self.meta, lock = make_run(project, host_meta(**meta))
         os.close(lock)
@@ -122,14 +122,14 @@ def host_meta(**others: Any) -> RunMeta:
     return make_meta(**{"runner": RunnerKind.HOSTS, **others})
 
 
-def relay_of(project: Project, teller: Teller) -> Relay:
+def relay_of(project: Project, teller: Carrier) -> Relay:
     """Return a relay that does nothing yet."""
     means = Means(HostsSettings(unreachable_after=0.5), (teller,))
     return Relay(project, lambda: means, Journal(project.relay_log))
 
 
 @asynccontextmanager
-async def relay(project: Project, teller: Teller) -> AsyncIterator[Relay]:
+async def relay(project: Project, teller: Carrier) -> AsyncIterator[Relay]:
     found = relay_of(project, teller)
     task = asyncio.get_running_loop().create_task(found.run())
     try:

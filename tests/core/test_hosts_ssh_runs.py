@@ -121,7 +121,7 @@ def test_a_host_out_of_reach_is_said_and_comes_back(
         place = read_place(str(run_dir(engine, run)))
         return place if place and place.state is PlaceState.OUT_OF_REACH else None
 
-    assert processes.host() == wait_until(away_at, "the host to be out of reach").host
+    assert wait_until(away_at, "the host to be out of reach").host in (processes.host(), host.name)
     away = seen(engine, run)
     assert away.is_out_of_reach
     assert not away.has_ended
@@ -169,14 +169,19 @@ def test_a_run_for_a_host_that_is_not_there_says_why(engine: Engine, world: Path
 
 
 def test_the_command_line_runs_on_a_host(engine: Engine, hosts: dict[str, SshHost]) -> None:
-    """`subdeck run` waits for a run on a host and prints its answer, and `subdeck hosts` lists both hosts."""
+    """`subdeck run` waits for a run on a host and prints its answer, and `subdeck hosts` lists both hosts: of two that
+    are called the same one goes by its address.
+    """
     done = subdeck("run", "--no-preset", "answer 42", cwd=Path(engine.project.root))
     assert (0, "42\n") == (done.code, done.out), done.err
     listed = wait_until(
-        lambda: (found := subdeck("hosts", "--json", cwd=Path(engine.project.root)).document["hosts"]) and found,
+        lambda: (
+            2 == len(found := subdeck("hosts", "--json", cwd=Path(engine.project.root)).document["hosts"]) and found
+        ),
         "the hosts to be listed",
     )
-    assert {processes.host()} == {host["name"] for host in listed}
+    (other,) = {host["name"] for host in listed} - {processes.host()}
+    assert other in ("h1", "h2")
 
 
 def test_the_doctor_asks_each_host(engine: Engine, world: Path) -> None:

@@ -33,9 +33,10 @@ from subdeck.core.run.model import LogCaps, RunReason
 from subdeck.core.run.place import read_permit, read_place
 from subdeck.core.system import files
 
+from tests.core.hostile_host import HostilePeer, Peers
 from tests.core.hosting import until
 from tests.core.repositories import git, make
-from tests.core.teller import OTHER, Teller, Told, log, relay
+from tests.core.teller import OTHER, SPOOL, Teller, Told, log, relay
 
 
 @pytest.fixture
@@ -244,21 +245,21 @@ def faults(project: Project) -> tuple[str, ...]:
     return states.faults if states and states.faults else ("",)
 
 
-async def test_an_offer_of_another_host(project: Project, teller: Teller) -> None:
+async def test_an_offer_of_another_host(project: Project) -> None:
     """A run that was launched for one host, or for one that has something, goes to no other, whoever offers a slot."""
-    runs = [Told(project, teller, permit="", host="h2"), Told(project, teller, permit="", needs={"gpu": 1.0})]
+    h1, h2 = HostilePeer(SPOOL, "h1"), HostilePeer(OTHER, "h2")
+    h2.facts = HostFacts(slots=2, labels={"gpu": 2.0})
+    peers = Peers(h1=h1, h2=h2)
+    runs = [Told(project, peers, permit="", host="h2"), Told(project, peers, permit="", needs={"gpu": 1.0})]
     offers = tuple(run.id for run in runs)
-    facts = HostFacts(slots=2, labels={"gpu": 2.0})
-    async with relay(project, teller):
-        await teller.heard()
-        await teller.tell(spool=OTHER, host="h2", facts=facts)
+    async with relay(project, peers):
         for run in runs:
             await until(lambda run=run: (place := read_place(str(run.dir))) and not place.why, "a host to suit it")
-        await teller.tell(offers=offers)
+        await h1.tell(offers=offers)
         for run in runs:
             await until(lambda run=run: f"{run.id}, which is not for" in log(project), "the log to say so")
             assert read_permit(str(run.dir)) is None
-        await teller.tell(spool=OTHER, host="h2", facts=facts, offers=offers)
+        await h2.tell(offers=offers)
         for run in runs:
             await until(lambda run=run: read_permit(str(run.dir)), "its permit")
     assert {OTHER} == {permit.spool for run in runs if (permit := read_permit(str(run.dir)))}

@@ -9,7 +9,7 @@ from functools import partial
 
 from ...config.host_settings import HostsSettings
 from ..carrier import Carrier, Link
-from ..protocol import WAIT_S, BadMessage, Have, Pull, Pulled, Verb, decode_answer, encode, other_version
+from ..protocol import BUDGET, WAIT_S, BadMessage, Have, Pull, Pulled, Verb, decode_answer, encode, other_version
 from .errands import Errands, ended
 from .means import Means
 from .roster import Roster
@@ -27,13 +27,13 @@ class Connections:
         find_means: Callable[[], Means],
         roster: Roster,
         errands: Errands,
-        have: Callable[[str], dict[str, Have]],
+        have: Callable[[str, str], dict[str, Have]],
         take_in: Callable[[Carrier, Link, Pulled], float],
     ) -> None:
         """`find_means` is asked again and again; another answer than before, and other carriers are taken.
 
-        `have` returns what is here of the runs of a spool; `take_in` gets each answer, and returns after how many
-        seconds at least the host is asked again.
+        `have` returns what is here of the runs of a spool at an address; `take_in` gets each answer, and returns after
+        how many seconds at least the host is asked again.
         """
         self.means = Means(HostsSettings(), ())
         self._relay = relay
@@ -88,19 +88,28 @@ class Connections:
     async def _follow_on(self, carrier: Carrier, link: Link) -> None:
         spool = ""
         while link.key in carrier.links and carrier in self.means.carriers:
-            began, pulled = time.monotonic(), await self._pull(carrier, link, spool)
-            if why := other_version(pulled.protocol, pulled.facts.subdeck):
-                raise BadMessage(why)
+            began, answer = time.monotonic(), await self._pull(carrier, link, spool)
+            came = time.monotonic()
+            pulled = self._read(carrier, link, answer)
             spool = pulled.spool
             pause = self._take_in(carrier, link, pulled) - (time.monotonic() - began)
-            await asyncio.sleep(max(0.0, pause))
+            # However much one host has to say, the others are heard as well.
+            await asyncio.sleep(max(pause, time.monotonic() - came))
 
-    async def _pull(self, carrier: Carrier, link: Link, spool: str) -> Pulled:
+    def _read(self, carrier: Carrier, link: Link, answer: bytes) -> Pulled:
+        """Return what a host has answered, as far as it is believed. Raises BadMessage."""
+        pulled: Pulled = decode_answer(Verb.PULL, answer)
+        if why := other_version(pulled.protocol, pulled.facts.subdeck):
+            raise BadMessage(why)
+        if sum(len(chunk.content) for chunk in pulled.chunks) > 8 * BUDGET:
+            raise BadMessage("it sends more of its files than it was asked for")
+        return self._roster.believed(carrier, link, pulled, self.means.carriers)
+
+    async def _pull(self, carrier: Carrier, link: Link, spool: str) -> bytes:
         reach = self.means.settings.unreachable_after
         wait = min(WAIT_S, reach / 3) if spool else 0.0
-        message = encode(Pull(self._relay, self._have(spool), wait))
-        answer = await carrier.call(link.key, Verb.PULL, message, wait + max(reach, _MOST_PATIENCE_S))
-        return decode_answer(Verb.PULL, answer)
+        message = encode(Pull(self._relay, self._have(spool, carrier.address(link.key)), wait))
+        return await carrier.call(link.key, Verb.PULL, message, wait + max(reach, _MOST_PATIENCE_S))
 
 
 def _error_of(task: asyncio.Task[None]) -> Exception | None:

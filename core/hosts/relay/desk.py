@@ -61,7 +61,7 @@ class Desk:
         placed: list[Placed] = []
         for run in runs:
             if run.permit is not None:
-                host = self._roster.get(run.spool)
+                host = self._roster.host_of(run)
                 group = run.meta.group.id if run.meta.group else ""
                 placed.append(Placed(run.id, host.handle if host else "", group, run.meta.needs))
         return placed

@@ -16,6 +16,8 @@ from .remote import Misfit, Remote
 
 AGAIN_S = 1.0
 """After what failed it is tried again."""
+MANY = 1000
+"""From so many on it is forgotten what may be tried again by now: hosts may have named what never was."""
 CANCEL_S = 0.5
 """After which what was cancelled and goes on is cancelled again."""
 
@@ -42,7 +44,10 @@ class Errands:
 
     def put_off(self, what: str, name: str, seconds: float) -> None:
         """Begin it after so many seconds at the earliest."""
-        self._again[what, name] = time.monotonic() + seconds
+        now = time.monotonic()
+        if len(self._again) > MANY:
+            self._again = {key: due for key, due in self._again.items() if due > now}
+        self._again[what, name] = now + seconds
 
     def allow(self, what: str, name: str) -> None:
         """Begin it whenever it is wanted."""

@@ -7,6 +7,7 @@ import time
 from ... import paths
 from ...config.host_settings import HostsSettings
 from ...run.place import Place, PlaceState
+from ...text.plain import one_line
 from .admission import Ruling
 from .remote import Remote
 from .roster import Roster
@@ -31,7 +32,7 @@ class Places:
     def _place_of(self, remote: Remote, settings: HostsSettings) -> Place | None:
         """Return where a run with a permit is; None as long as it was not to be heard of yet."""
         now = time.monotonic()
-        host = self._roster.get(remote.spool)
+        host = self._roster.host_of(remote)
         name = host.name if host else remote.permit.host if remote.permit else ""
         address = host.reached_by(settings) if host else settings.attach.get(name, "")
         if remote.heard is not None and now - remote.heard < settings.unreachable_after:
@@ -40,4 +41,6 @@ class Places:
             return None
         heard_at = remote.heard_at or (remote.place.heard_at if remote.place else "")
         why = remote.trouble if remote.trouble != remote.not_now else ""  # it may have room by now
+        if host is None and remote.permit and self._roster.get(remote.spool):
+            why = f"its host was {one_line(remote.permit.via, 80)}, where another one is now"
         return Place(PlaceState.OUT_OF_REACH, name, paths.now_iso(), why, heard_at, address=address)

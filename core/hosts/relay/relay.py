@@ -60,7 +60,7 @@ class Relay:
         self._courier = Courier(project, self.id, journal)
         self._runs = Runs(project, journal)
         self._strays = Strays(project, self._courier, self._errands, journal)
-        self._roster = Roster(project)
+        self._roster = Roster(project, journal.note)
         self._desk = Desk(project, self._roster)
         self._places = Places(self._roster)
         self._connections = Connections(self.id, means, self._roster, self._errands, self._have, self._take_in)
@@ -124,7 +124,7 @@ class Relay:
             return
         if remote.is_put_off_for_good:
             self._errands.allow("start", remote.id)
-        host = self._roster.get(remote.spool)
+        host = self._roster.host_of(remote)
         if host is None or not host.can_be_asked or remote.id not in host.known:
             return
         if remote.stop_wanted and remote.stop_wanted != remote.stop_told:
@@ -187,31 +187,30 @@ class Relay:
 
     # --- what hosts say ---
 
-    def _have(self, spool: str) -> dict[str, Have]:
-        """Return what is here of the runs that a spool has the permit for."""
+    def _have(self, spool: str, via: str) -> dict[str, Have]:
+        """Return what is here of the runs that a spool at that address has the permit for."""
         if not spool:
             return {}
         host = self._roster.get(spool)
-        runs = {run.id: run.have() for run in self._runs.at(spool).values() if not run.is_ending}
+        runs = {run.id: run.have() for run in self._runs.at(spool, via).values() if not run.is_ending}
         return {**(self._strays.have(host) if host else {}), **runs}
 
     def _take_in(self, carrier: Carrier, link: Link, pulled: Pulled) -> float:
         """Take in an answer; return after how many seconds at least the host is asked again."""
-        ours = len(self._runs.at(pulled.spool).keys() & set(pulled.known))
+        ours = len(self._runs.at(pulled.spool, carrier.address(link.key)).keys() & set(pulled.known))
         former = self._roster.get(pulled.spool)
         if former is None or pulled.facts.used < former.facts.used:
             self._admit_soon()
         host = self._roster.hear(carrier, link, pulled, ours)
         is_fine = self._mirror(host, pulled)
-        for run in self._runs.at(host.spool).values():
+        for run in self._runs.at(host.spool, host.via).values():
             self._errands.guard(run, lambda run: self._hear_of(host, run))
         for end in pulled.ends:
-            if self._strays.was_deleted(end.run):
+            if end.run in host.deleted:
                 self._errands.run("ack", end.run, partial(self._courier.ack, host, end.run))
             elif run := self._run_at(end.run, host):
                 self._errands.run("end", end.run, partial(self._end, host, run, end.result))
-        for run_id in host.known - self._runs.ids:
-            self._strays.see_to(host, run_id)
+        self._strays.see_to(host, host.known - self._runs.ids)
         for run_id in pulled.offers:
             self._offered(host, run_id)
         if not is_fine:
@@ -233,7 +232,7 @@ class Relay:
     def _run_at(self, run_id: str, host: Host) -> Remote | None:
         """Return a run that a host may say something of: it alone has the permit."""
         run = self._runs.get(run_id) or self._strays.get(run_id)
-        return run if run and run.spool == host.spool and not run.is_ending else None
+        return run if run and run.is_at(host.spool, host.via) and not run.is_ending else None
 
     def _mirror(self, host: Host, pulled: Pulled) -> bool:
         """Write what a host has sent; return whether all could be."""
@@ -259,7 +258,7 @@ class Relay:
         before = run.trouble
         if run.was_started:
             run.trouble = f"{host.name} does not know it any more"
-        elif run.permit and run.permit.host != host.name:
+        elif run.permit and not run.permit.via and run.permit.host != host.name:
             run.trouble = f"its spool was on {run.permit.host}, and is on {host.name}"
         elif host.why_not:
             run.trouble = host.why_not
@@ -296,7 +295,7 @@ class Relay:
 
     async def _permit(self, host: Host, run: Remote) -> None:
         """Write the permit, and have the run started by it. Raises OSError."""
-        is_permitted = await asyncio.to_thread(run.permit_to, host.spool, host.name)
+        is_permitted = await asyncio.to_thread(run.permit_to, host.spool, host.name, host.via)
         if run.id not in self._runs or run.is_ending:
             return
         self._runs.index(run)

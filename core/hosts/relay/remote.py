@@ -26,12 +26,14 @@ from .spending import Spending
 
 ENDED_BY = "relay"
 """Who signs an end that no host has told."""
+THERE = ("host", "wrapper")
+"""Who on a host writes ends."""
 INCOMING = ".incoming-"
 """Begins the name of a file that comes at the end until all of it is there: one that was there before is another."""
 _BEYOND = 8 * 1024 * 1024
 """Bytes by which a log may be longer than its cap: what belongs to the end of a run is written all the same."""
 _OTHER_CAP = 256 * 1024 * 1024
-"""Bytes of a file that comes at the end."""
+"""Bytes of a file that comes at the end; and of all later prompts together."""
 
 
 class Misfit(Exception):
@@ -143,13 +145,17 @@ class Remote:
             files.remove(luggage)
             self._has_luggage = files.is_there(luggage)
 
-    def permit_to(self, spool: str, host: str) -> bool:
+    def is_at(self, spool: str, via: str) -> bool:
+        """Return whether it has the permit for a spool, and for the host at that address."""
+        return bool(spool) and self.spool == spool and self.permit is not None and self.permit.via in ("", via)
+
+    def permit_to(self, spool: str, host: str, via: str = "") -> bool:
         """Let it start in a spool and nowhere else, for ever; False where another one was permitted before.
 
         With an empty spool it will start nowhere.
         """
         if self.permit is None:
-            self.permit = give_permit(self.run_dir, Permit(spool, host, paths.now_iso()))
+            self.permit = give_permit(self.run_dir, Permit(spool, host, paths.now_iso(), via))
         return self.permit.spool == spool
 
     def vouch(self, is_certain: bool) -> None:
@@ -191,9 +197,10 @@ class Remote:
         size = self._sizes.get(name, 0)
         if chunk.offset != size or name in self._cut:
             return False
-        if size + len(chunk.content) > _cap(name, self.meta.log_caps):
+        cap = _cap(name, self.meta.log_caps)
+        if size + len(chunk.content) > cap or self._later_prompts(name) + len(chunk.content) > cap:
             self._cut.add(name)
-            raise Misfit(f"its {name} is longer than {_cap(name, self.meta.log_caps) >> 20} MB")
+            raise Misfit(f"its {name} is longer than {cap >> 20} MB")
         path = os.path.join(self.run_dir, name if name in GROWING else f"{INCOMING}{name}")
         descriptor = files.open_private(path, os.O_WRONLY)
         try:
@@ -204,6 +211,12 @@ class Remote:
             self._sizes[name] = os.fstat(descriptor).st_size
             os.close(descriptor)
         return True
+
+    def _later_prompts(self, name: str) -> int:
+        """Return the bytes of all prompts of later attempts, where it is one of these; of other files 0."""
+        if name in GROWING or name in AT_END:
+            return 0
+        return sum(size for other, size in self._sizes.items() if other not in GROWING and other not in AT_END)
 
     def ring(self, content: bytes | None = None) -> None:
         """Let those who follow the run know that there is something new; `content` is its record in `active/`."""
@@ -353,8 +366,9 @@ def decode_result(run_id: str, content: bytes) -> RunResult:
         raise Misfit(f"the end that it told cannot be read: {why(error)}") from error
     if result.status is not STATUS_OF.get(result.reason):
         raise Misfit("the end that it told is none that a run has")
+    by = result.written_by if result.written_by in THERE else THERE[0]  # never an operator, or a relay
     # Where the agent keeps a conversation on its host is no path of this machine.
-    return replace(result, run_id=run_id, conversation=None)
+    return replace(result, run_id=run_id, written_by=by, conversation=None)
 
 
 def _cap(name: str, caps: LogCaps) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -13,13 +13,19 @@ from ...run.host_states import HostState, HostStates, read_host_states, write_ho
 from ...run.model import RunMeta
 from ...text.plain import one_line
 from ..carrier import Carrier, Link
-from ..protocol import HostFacts, Pulled
+from ..protocol import BadMessage, HostFacts, Pulled
 from .admission import Room
+from .pins import Claimed, Pins
+from .remote import Remote
 
 WRITE_S = 1.0
 """Least time between two writes of what is known of the hosts."""
 FORGET_S = 600.0
 """After which a host that has left, and has no run of ours, is not told of any more."""
+BOTH_S = 10.0
+"""As long as a host was heard of so lately, another one with its spool is none."""
+MOST_NAMES = 1000
+"""Of hosts that have left, to be told from those that there never were."""
 BEAT_S = 10.0
 """After which it is written although nothing changed but when each was heard of, and its load."""
 
@@ -32,6 +38,8 @@ class Host:
         self.name = name
         self.carrier: Carrier | None = None
         self.key = ""
+        self.via = ""
+        """Its address, where its carrier knows who answers there."""
         self.facts = HostFacts()
         self.labels: Mapping[str, float] = {}
         self.heard = 0.0
@@ -41,6 +49,12 @@ class Host:
         """The runs of this relay that are there."""
         self.ours = 0
         """Of them, those that had no result when it was last heard of."""
+        self.deleted: set[str] = set()
+        """Runs that it has and whose directory is not here any more."""
+        self.told: set[str] = set()
+        """Runs that it has and that it was told to end, as nobody waits for them any more."""
+        self.strays_since: float | None = None
+        """Since when it has had such runs all the time; None where it has none."""
 
     @property
     def handle(self) -> str:
@@ -57,6 +71,10 @@ class Host:
         """Return how ssh reaches it for a person; empty where that is not known."""
         return settings.attach.get(self.name, "") or (self.key if self.carrier and self.carrier.name == "ssh" else "")
 
+    def is_another(self, carrier: Carrier, link: Link) -> bool:
+        """Return whether it can be asked, and not by that link."""
+        return self.can_be_asked and (self.carrier, self.key) != (carrier, link.key)
+
     @property
     def can_be_asked(self) -> bool:
         return self.carrier is not None and self.key in self.carrier.links
@@ -69,10 +87,14 @@ class Host:
 
 
 class Roster:
-    def __init__(self, project: paths.Project) -> None:
+    def __init__(self, project: paths.Project, note: Callable[[str], None] = lambda _: None) -> None:
+        """`note` takes what a person may want to know, a line each."""
         earlier = read_host_states(project)
-        self._earlier = {host.name for host in earlier.hosts} if earlier else set[str]()
-        """The names that an earlier relay knew."""
+        self._earlier = dict.fromkeys((host.name for host in earlier.hosts) if earlier else (), "")
+        """The names that an earlier relay knew, and those of hosts that have left."""
+        self._pins = Pins(note)
+        self._namesakes: dict[str, tuple[Carrier, Link, str]] = {}
+        """By address the hosts that call themselves as others do, and how that is."""
         self._hosts: dict[str, Host] = {}
         """By their spools."""
         self._odd: dict[tuple[str, str], tuple[Carrier, Link, str]] = {}
@@ -86,13 +108,24 @@ class Roster:
     @property
     def names(self) -> dict[str, str]:
         """The names of all hosts that were ever heard of, as far as that is known, with why one takes no runs now."""
-        known = dict.fromkeys(self._earlier, "") | {host.name: host.why_not for host in self}
-        return known | {link.name: why for _, link, why in self._misunderstood}
+        known = self._earlier | {host.name: host.why_not for host in self}
+        others = {host.name: (host.carrier, host.key) for host in self}
+        odd = {
+            link.name: why
+            for carrier, link, why in self._misunderstood
+            if others.get(link.name, (carrier, link.key)) == (carrier, link.key)
+        }
+        return known | odd
 
     @property
     def faults(self) -> list[str]:
         """Why hosts that answer are of no use, in words, each with its carrier before it."""
-        return [f"{carrier.name}: {link.name}: {why}" for carrier, link, why in self._misunderstood]
+        namesakes = (told for told in self._namesakes.values() if told[1].key in told[0].links)
+        # A name is what the host says of itself; by its address it is known where nothing that it says is believed.
+        return [
+            f"{carrier.name}: {link.key if carrier.address(link.key) else link.name}: {why}"
+            for carrier, link, why in (*self._misunderstood, *namesakes)
+        ]
 
     @property
     def has_unfit(self) -> bool:
@@ -110,6 +143,7 @@ class Roster:
     def forget_faults(self) -> None:
         """Forget who was misunderstood: there are other carriers now."""
         self._odd.clear()
+        self._namesakes.clear()
 
     def takes_runs(self, host: Host) -> bool:
         """Return whether runs can be started on a host now."""
@@ -119,15 +153,52 @@ class Roster:
     def get(self, spool: str) -> Host | None:
         return self._hosts.get(spool)
 
+    def host_of(self, run: Remote) -> Host | None:
+        """Return the host that a run has the permit for, where that was heard of."""
+        host = self._hosts.get(run.spool)
+        return host if host and run.is_at(host.spool, host.via) else None
+
+    def believed(self, carrier: Carrier, link: Link, pulled: Pulled, carriers: Iterable[Carrier]) -> Pulled:
+        """Return what a host has answered with the name by which it goes here: its address, if its own is another's.
+
+        Raises BadMessage where it says that it has the spool of another one.
+        """
+        address = carrier.address(link.key)
+        if address:
+            present = frozenset(f"{one.name} {key}" for one in carriers for key in one.addresses)
+            try:
+                name = self._pins.believe(address, pulled.spool, pulled.host, present)
+            except Claimed as error:
+                raise BadMessage(str(error)) from error
+            self._namesakes.pop(address, None)
+            if not name:
+                why = f"it calls itself {pulled.host}, as another host does; it goes by its address"
+                self._namesakes[address] = (carrier, link, why)
+                pulled = replace(pulled, host=link.key)
+        former = self._hosts.get(pulled.spool)
+        if former and former.is_another(carrier, link) and time.monotonic() - former.heard < BOTH_S:
+            raise BadMessage(f"it says that it has the spool of {former.name}, which answers as {former.key}, too")
+        return pulled
+
     def hear(self, carrier: Carrier, link: Link, pulled: Pulled, ours: int) -> Host:
         """Take in what a host has answered; `ours` is how many open runs of ours it has."""
         self._odd.pop((carrier.name, link.key), None)
+        for former in [host for host in self if host.key == link.key and host.carrier is carrier]:
+            if former.spool != pulled.spool:
+                self._forget(former)
         host = self._hosts.setdefault(pulled.spool, Host(pulled.spool, pulled.host))
         host.name, host.carrier, host.key, host.facts = pulled.host, carrier, link.key, pulled.facts
+        host.via = carrier.address(link.key)
         host.labels = pulled.facts.labels or link.labels
         host.heard, host.heard_at = time.monotonic(), paths.now_iso()
         host.known, host.ours = frozenset(pulled.known), ours
         return host
+
+    def _forget(self, host: Host) -> None:
+        """Know no more of a host but that there was one of that name."""
+        del self._hosts[host.spool]
+        if len(self._earlier) < MOST_NAMES:
+            self._earlier[host.name] = ""
 
     def rooms(self) -> list[Room]:
         """Return the hosts that take runs."""
@@ -137,9 +208,11 @@ class Roster:
             if self.takes_runs(host)
         ]
 
-    def _listed(self, runs: Mapping[str, int]) -> list[Host]:
-        """Return the hosts that anybody may still ask after."""
-        return [host for host in self if runs.get(host.spool) or time.monotonic() - host.heard < FORGET_S]
+    def _forget_old(self, runs: Mapping[str, int]) -> None:
+        """Forget the hosts that nobody asks after any more."""
+        for host in list(self):
+            if not runs.get(host.spool) and time.monotonic() - host.heard >= FORGET_S:
+                self._forget(host)
 
     def write(
         self, project: paths.Project, settings: HostsSettings, runs: Mapping[str, int], faults: Sequence[str]
@@ -148,11 +221,10 @@ class Roster:
         now = time.monotonic()
         if now - self._written_at < WRITE_S:
             return
+        self._forget_old(runs)
         states = HostStates(
             at=paths.now_iso(),
-            hosts=tuple(
-                sorted((_state(host, settings, runs.get(host.spool, 0)) for host in self._listed(runs)), key=_by_name)
-            ),
+            hosts=tuple(sorted((_state(host, settings, runs.get(host.spool, 0)) for host in self), key=_by_name)),
             faults=tuple(one_line(fault, 300) for fault in (*faults, *self.faults) if fault),
         )
         if now - self._written_at < BEAT_S and _lasting(states) == _lasting(self._written):

@@ -54,9 +54,9 @@ class Runs:
     def get(self, run_id: str) -> Remote | None:
         return self._open.get(run_id)
 
-    def at(self, spool: str) -> Mapping[str, Remote]:
-        """Return those that have the permit for a spool, as of now."""
-        return dict(self._at[spool])
+    def at(self, spool: str, via: str) -> Mapping[str, Remote]:
+        """Return those that have the permit for a spool at that address, as of now."""
+        return {run_id: run for run_id, run in self._at.get(spool, {}).items() if run.is_at(spool, via)}
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -125,7 +125,10 @@ class Runs:
     def drop(self, remote: Remote) -> None:
         """Have it no more among the open ones."""
         self._open.pop(remote.id, None)
-        self._at[remote.spool].pop(remote.id, None)
+        there = self._at.get(remote.spool, {})
+        there.pop(remote.id, None)
+        if not there:
+            self._at.pop(remote.spool, None)
         self._seen.pop(remote.id, None)
 
     def close(self, run_id: str) -> None:

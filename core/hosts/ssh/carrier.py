@@ -23,6 +23,7 @@ class SshCarrier(Carrier):
         """`relay` is what its relay calls itself: tickets name it."""
         self._relay = relay
         self._lines = {host: HostLine(host, settings.ssh_slots, self._wake) for host in dict.fromkeys(settings.ssh)}
+        self.addresses = tuple(self._lines)
         self._wishes: Mapping[str, Wish] = {}
         self._tickets: dict[str, tuple[Wish, str, asyncio.Task[None]]] = {}
         """By run: what is wished, the key of the host, and what holds the slot there."""
