@@ -177,7 +177,7 @@ class Roster:
                 pulled = replace(pulled, host=link.key)
         former = self._hosts.get(pulled.spool)
         if former and former.is_another(carrier, link) and time.monotonic() - former.heard < BOTH_S:
-            raise BadMessage(f"it says that it has the spool of {former.name}, which answers as {former.key}, too")
+            raise BadMessage(f"it says that it has the spool of {former.name}, which still answers as {former.key}")
         return pulled
 
     def hear(self, carrier: Carrier, link: Link, pulled: Pulled, ours: int) -> Host:

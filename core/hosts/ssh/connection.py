@@ -103,7 +103,7 @@ class Connection:
         """Note that the last message was for nothing. Raises BadFrame after too many of them."""
         self._unasked += 1
         if self._unasked > MOST_UNASKED:
-            raise BadFrame("one word after the other that nobody has asked for")
+            raise BadFrame("it keeps sending messages that were not requested")
 
     def note_use(self) -> None:
         """Note that the last message was of use."""
