@@ -7,6 +7,7 @@ import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from subdeck.core import paths
@@ -174,12 +175,12 @@ def test_the_command_line_runs_on_a_host(engine: Engine, hosts: dict[str, SshHos
     """
     done = subdeck("run", "--no-preset", "answer 42", cwd=Path(engine.project.root))
     assert (0, "42\n") == (done.code, done.out), done.err
-    listed = wait_until(
-        lambda: (
-            2 == len(found := subdeck("hosts", "--json", cwd=Path(engine.project.root)).document["hosts"]) and found
-        ),
-        "the hosts to be listed",
-    )
+
+    def both() -> Any:
+        found = subdeck("hosts", "--json", cwd=Path(engine.project.root)).document["hosts"]
+        return found if 2 == len(found) else None
+
+    listed = wait_until(both, "the hosts to be listed")
     (other,) = {host["name"] for host in listed} - {processes.host()}
     assert other in ("h1", "h2")
 
