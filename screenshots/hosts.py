@@ -49,7 +49,7 @@ async def hosts(project: Path, picture: Picture) -> None:
             worker = worker_of(kept.pid, "h3")
             processes.send(worker, signal.SIGSTOP)
             await deck.press("G")
-            await deck.until(lambda: "h3 · not heard of" in deck.screen_text, "a host out of reach", 60)
+            await deck.until(lambda: "h3 · last seen" in deck.screen_text, "a host out of reach", 60)
             app.clear_notifications()
             await deck.pilot.pause(0.5)
             picture(app, "hosts")

@@ -99,7 +99,7 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
                 lambda: driver.is_lent, driver.renew, lambda: self.call_later(self.refresh, layout=True)
             )
         for fault in self._faults:
-            text = f"{fault}\n  The default is used."
+            text = f"{fault}\n  Using the default."
             self.notify(plain(text), severity="warning", timeout=FAULT_TIMEOUT, markup=False)
         for notice in self._engine.settings.notices:
             self.notify(plain(notice), severity="warning", markup=False)
@@ -134,7 +134,7 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
             self.screen.open_palette()
 
     def action_how_to_quit(self) -> None:
-        self.notify(f"{key_of('quit', self._actions)} quits; runs continue in the background.", timeout=3, markup=False)
+        self.notify(f"{key_of('quit', self._actions)} quits. Runs continue in the background.", timeout=3, markup=False)
 
 
 def _is_replaced(toast: Notification, coming: Notification) -> bool:

@@ -94,9 +94,9 @@ def _open_app(
     streams = (sys.stdin, sys.stdout, sys.stderr)  # it is drawn on the last one
     if not all(stream is not None and stream.isatty() for stream in streams):
         raise UsageError(
-            "the app needs a terminal as stdin, stdout and stderr",
+            "the app needs a terminal on stdin, stdout and stderr",
             where="subdeck",
-            hint="subdeck --help lists the commands",
+            hint="run subdeck --help for a list of commands",
             code="usage.terminal_required",
         )
     import_msgspec()

@@ -29,7 +29,7 @@ def app(request: pytest.FixtureRequest, home: Path) -> Iterator[Terminal]:
 def test_a_first_look(app: Terminal, home: Path) -> None:
     """Filters, views and replies work, a launch is refused with the reason, and after quitting nothing is left."""
     before = sorted(home.rglob("*"))
-    app.until_shown("30 running", "1 waiting", "push origin refunds-idempotent")
+    app.until_shown("30 running", "1 needs input", "push origin refunds-idempotent")
     app.press("2", "/")
     app.type("status:failed preset:fixer")
     app.until_shown("✗ fixer")

@@ -83,5 +83,5 @@ def test_own_keys(open_app: OpenApp, shop: Path, home: Path) -> None:
     assert 0 == app.exit_code()
     settings.write_text(json.dumps({"keys": {"quit": "n"}}))
     with Terminal("terminal-usual", SUBDECK, shop) as usual:
-        usual.until_shown('"n" means "launch" there', "q quit")
+        usual.until_shown('"n" is already used for "launch"', "q quit")
         assert 0 == quit_app(usual)

@@ -81,10 +81,10 @@ def hostile(shop: Path) -> Path:
 DECK = b"bg: "
 
 TABS = {
-    b"1": (b"[1 Transcript]", b"Nothing has been written yet."),
-    b"2": (b"[2 Answer]", b"Its last text before the error:"),
-    b"3": (b"[3 Prompt]", b"What the agent was given"),
-    b"4": (b"[4 Facts]", b"launched by"),
+    b"1": (b"[1 Transcript]", b"No transcript yet."),
+    b"2": (b"[2 Answer]", b"Last text before the error:"),
+    b"3": (b"[3 Prompt]", b"Prompt  "),
+    b"4": (b"[4 Overview]", b"launched by"),
     b"5": (b"[5 Usage]", b"No usage has been reported yet."),
     b"6": (b"[6 Files]", b"result.json"),
     b"7": (b"[7 Events]", b"assistant_text"),
@@ -115,11 +115,11 @@ def test_no_control_of_theirs_reaches_the_terminal(hostile: Path) -> None:
     visited(app, b"t", b"raw")
     visited(app, b"t", b"stderr")
     visited(app, b"t", b"follow")
-    visited(app, b"i", b"esc close", b"Its last text before the error:")
+    visited(app, b"i", b"esc close", b"Last text before the error:")
     for key, texts in TABS.items():
         visited(app, key, *texts)
     visited(app, ESC, DECK)
-    visited(app, b"M", b"essages")
+    visited(app, b"M", b"otifications")
     visited(app, ESC, DECK)
     visited(app, b"2/hostile" + ESC, DECK)
     visited(app, b"R", b"esc cancel")

@@ -49,17 +49,17 @@ def test_a_project_moved_away_and_back(open_app: OpenApp, shop: Path) -> None:
     app.until_shown("✓ completed: done", "bg: 0 running / 1 total")
     away = shop.with_name("elsewhere")
     os.rename(shop, away)
-    app.until_shown("! gone", "was moved or deleted")
+    app.until_shown("! missing", "was moved or deleted")
     app.press("N")
-    app.until_shown("Run without a preset")
+    app.until_shown("One-off run")
     app.type("answer Once more")
     app.press("C-s")
     app.until_shown("answer Once more", "does not exist")
     app.press("Escape")
-    app.until_hidden("Run without a preset")
+    app.until_hidden("One-off run")
     os.rename(away, shop)
     app.until_shown("is back")
-    app.until_hidden("! gone")
+    app.until_hidden("! missing")
     launch(app, "answer And again")
     app.until_shown("And again", "bg: 0 running / 2 total")
     assert 0 == quit_app(app)
@@ -71,7 +71,7 @@ def test_a_project_deleted(open_app: OpenApp, shop: Path, tmp_path: Path) -> Non
     launch(app, "answer The shop is fine")
     app.until_shown("✓ completed: done", "bg: 0 running / 1 total")
     os.rename(shop, tmp_path / "deleted")  # for those who have it open a directory of the same name is another one
-    app.until_shown("! gone")
+    app.until_shown("! missing")
     for key in (
         "3",
         "t",

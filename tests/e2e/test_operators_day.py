@@ -63,13 +63,13 @@ def test_a_day(open_app: OpenApp, shop: Path, deck: MadeDeck, size: tuple[int, i
     """One after the other, in one window; what was looked at is known to the next one."""
     app = open_app(size)
     operator = Operator(app)
-    operator.sees("3 failed · 1 asks · 2 silent", "bg: 30 running / 300 total")
+    operator.sees("3 failed · 1 question · 2 idle", "bg: 30 running / 300 total")
     with operator.wants("to know why a run failed", keys=1):
         operator.press("]")
         operator.sees("its wrapper died unexpectedly")
     with operator.wants("to be done with it", keys=1):
         operator.press("m")
-        operator.sees("2 failed · 1 asks · 2 silent")
+        operator.sees("2 failed · 1 question · 2 idle")
     with operator.wants("to read what a run asks", keys=3):
         operator.press("]", "]", "]")
         operator.sees(made_deck.QUESTION.partition(" Shall")[0])
@@ -101,7 +101,7 @@ def test_a_day(open_app: OpenApp, shop: Path, deck: MadeDeck, size: tuple[int, i
         operator.press("Enter")
         answer = shop / "answer.txt"
         app.until(lambda: answer.exists() and made_deck.FIXED in answer.read_text(), "the answer in the file")
-        operator.sees("Enter goes back")
+        operator.sees("Press Enter to return")
         operator.press("Enter")
         operator.sees("bg: 30 running")
     with operator.wants("to know what it has cost", keys=2):
@@ -134,5 +134,5 @@ def test_a_day(open_app: OpenApp, shop: Path, deck: MadeDeck, size: tuple[int, i
         operator.sees("bg: 30 running / 301 total")
     assert 0 == quit_after(app)
     again = open_app(size)
-    again.until_shown("bg: 30 running / 301 total", "2 failed · 1 asks · 2 silent")
+    again.until_shown("bg: 30 running / 301 total", "2 failed · 1 question · 2 idle")
     assert 0 == quit_after(again)

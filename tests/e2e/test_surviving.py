@@ -27,7 +27,7 @@ def test_quitting_leaves_runs_alive(open_app: OpenApp, shop: Path) -> None:
     launch(app, SLOW)
     app.until_shown("● ", "I am looking at the shop▋")
     assert 0 == quit_app(app)
-    assert "1 run is still running; subdeck status shows it" in app.screen
+    assert "1 run is still running. subdeck status shows it." in app.screen
     shown = subdeck("status", cwd=shop).out
     assert "● running" in shown
     assert "1 running" in shown
@@ -35,7 +35,7 @@ def test_quitting_leaves_runs_alive(open_app: OpenApp, shop: Path) -> None:
     assert 0 == subdeck("wait", only_run(shop)["runId"], cwd=shop).code
 
     later = open_app()
-    later.until_shown("While you were away 1 run ended: 1 completed.", "✓ completed", "bg: 0 running / 1 total")
+    later.until_shown("While you were away, 1 run finished: 1 completed.", "✓ completed", "bg: 0 running / 1 total")
     assert 0 == quit_app(later)
     assert "on in the background" not in later.screen
     last = open_app()

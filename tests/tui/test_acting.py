@@ -63,7 +63,7 @@ async def test_delete_and_undo() -> None:
         await deck.until(lambda: deck.main.runs.row_count == 2, "the run to come back")
         await deck.until(lambda: deck.main.run.run_id == run_id(2), "its selection")
         await deck.press("u")
-        await deck.until(lambda: "There is nothing to undo." in deck.toasts, "the refusal")
+        await deck.until(lambda: "Nothing to undo." in deck.toasts, "the refusal")
 
 
 async def test_undo_twice_at_once() -> None:
@@ -77,7 +77,7 @@ async def test_undo_twice_at_once() -> None:
         deck.main.action_act("undo")
         deck.main.action_act("undo")
         await deck.until(lambda: deck.main.runs.row_count == 2, "the run to come back")
-        await deck.until(lambda: "There is nothing to undo." in deck.toasts, "the refusal")
+        await deck.until(lambda: "Nothing to undo." in deck.toasts, "the refusal")
         assert not [toast for toast in deck.toasts if "pop" in toast]
 
 
@@ -118,7 +118,7 @@ async def test_a_running_run_is_stopped_before_it_is_deleted() -> None:
     engine = FakeEngine(a_run(1))
     async with opened(engine) as deck:
         await deck.press("d")
-        await deck.until_text("It is not finished: it is stopped first.")
+        await deck.until_text("It is not finished and is stopped first.")
         await deck.press("y")
         await deck.until(lambda: engine.deleted == [run_id(1)], "the deletion")
         assert engine.stopped == [((run_id(1),), False)]
@@ -132,7 +132,7 @@ async def test_a_run_that_does_not_end_is_not_deleted() -> None:
         await deck.press("d")
         await deck.until_text("Delete this run?")
         await deck.press("y")
-        await deck.until(lambda: any("did not end in time" in toast for toast in deck.toasts), "the message")
+        await deck.until(lambda: any("did not stop in time" in toast for toast in deck.toasts), "the message")
         assert engine.deleted == []
 
 
@@ -145,7 +145,7 @@ async def test_the_question_names_what_is_lost(tmp_path: Path) -> None:
     async with opened(engine, (80, 24)) as deck:
         await deck.press("d")
         await deck.until_text("(2.0 KB)")
-        assert "it cannot be followed up then" in " ".join(deck.screen_text.split())
+        assert "so you cannot follow up" in " ".join(deck.screen_text.split())
 
 
 async def test_rerun_asks_for_the_same() -> None:
@@ -328,7 +328,7 @@ async def test_what_ended_unseen_is_summed_up() -> None:
     engine.untold = runs
     async with opened(engine) as deck:
         await deck.until(lambda: deck.toasts, "the line")
-        assert deck.toasts == ["While you were away 3 runs ended: 2 completed, 1 failed."]
+        assert deck.toasts == ["While you were away, 3 runs finished: 2 completed, 1 failed."]
         assert engine.claimed == [run_id(1), run_id(2), run_id(3)]
         await deck.until(lambda: deck.main.action_context.unseen == 3, "them to be news")
 
@@ -346,7 +346,7 @@ async def test_an_end_during_the_first_look_is_told_once() -> None:
     async with opened(Ending(a_run(1))) as deck:
         await deck.until_text("✗ repo-scout")
         await deck.until(lambda: deck.toasts, "the line")
-        assert ([True], ["While you were away 1 run ended: 1 failed."]) == (asked_after_look, deck.toasts)
+        assert ([True], ["While you were away, 1 run finished: 1 failed."]) == (asked_after_look, deck.toasts)
 
 
 async def test_attach_to_a_process_run_opens_its_transcript() -> None:
@@ -397,7 +397,7 @@ async def test_libraries_find_an_encoding() -> None:
 async def test_handing_over_never_raises() -> None:
     """Where the terminal cannot be handed over, or the program is missing, a sentence says so."""
     async with opened(FakeEngine(a_run(1))) as deck:
-        assert "cannot use this terminal" in hand_over(deck.app, [sys.executable, "-c", ""])
+        assert "Cannot start another program" in hand_over(deck.app, [sys.executable, "-c", ""])
 
 
 async def test_a_fault_of_a_worker_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

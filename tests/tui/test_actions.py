@@ -113,7 +113,7 @@ async def test_an_impossible_action_says_why() -> None:
     """A key that cannot act tells the reason instead of doing nothing."""
     async with opened(FakeEngine(a_run(1, "completed"))) as deck:
         await deck.press("x")
-        assert deck.toasts == ["This run has already ended (completed)."]
+        assert deck.toasts == ["This run is already finished (completed)."]
 
 
 async def test_palette_offers_actions_and_runs_them() -> None:
@@ -122,7 +122,7 @@ async def test_palette_offers_actions_and_runs_them() -> None:
     async with opened(engine) as deck:
         await deck.press(":")
         await deck.type("stop")
-        await deck.until_text("Stop the run, or all marked ones")
+        await deck.until_text("Stop the run, or all selected runs")
         assert "Delete the run" not in deck.screen_text
         await deck.type(" the run")
         await deck.until(lambda: "rerun  (r)" not in deck.screen_text, "the list to be narrowed")

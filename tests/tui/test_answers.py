@@ -92,7 +92,7 @@ async def test_answer_that_is_not_there_is_not_piped(lent: None) -> None:
         await deck.type("cat")
         await deck.press("enter")
         await deck.until(lambda: deck.toasts, "the reason")
-        assert "ended without an answer" in deck.toasts[0]
+        assert "finished without an answer" in deck.toasts[0]
 
 
 @pytest.mark.parametrize("key", ["|", "o"])
@@ -136,7 +136,7 @@ async def test_line_that_names_no_file_says_so() -> None:
         await deck.until_text("see src")
         await deck.press("3", "o")
         await deck.until(lambda: deck.toasts, "the word")
-        assert ["No existing file is named under the cursor."] == deck.toasts
+        assert ["No existing file path under the cursor."] == deck.toasts
 
 
 def test_places(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ async def test_what_is_typed_when_the_request_is_withdrawn() -> None:
     async with opened(engine) as deck:
         await at_block(deck)
         await no_request(deck, engine)
-        await deck.until_text("request gone: it was withdrawn or answered elsewhere")
+        await deck.until_text("request withdrawn or answered elsewhere")
         await deck.until_text("keys work in a moment")
         await deck.pass_time(1.0)
         await type_astray(deck, engine)
@@ -235,10 +235,10 @@ async def test_the_reason_of_a_request_that_vanishes() -> None:
     async with opened(engine) as deck:
         await at_block(deck)
         await deck.press("e")
-        await deck.until_text("deny, and say why")
+        await deck.until_text("deny with a reason:")
         await deck.type("not cri")
         engine.tell(asking(1, SECOND))
-        await deck.until_text("This request is gone")
+        await deck.until_text("Not sent: the request")
         await deck.type("tical")
         assert deck.main.query_one("#message", TextArea).text == "not critical"
         await deck.pass_time()
@@ -257,7 +257,7 @@ async def test_a_typed_reason_and_the_next_request() -> None:
     async with opened(engine) as deck:
         await at_block(deck)
         await deck.press("e")
-        await deck.until_text("deny, and say why")
+        await deck.until_text("deny with a reason:")
         await deck.type("use make clean")
         await deck.press("enter")
         await deck.until(lambda: not deck.main.talk.is_open, "the line to close")

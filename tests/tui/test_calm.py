@@ -195,7 +195,7 @@ async def test_a_launch_beside_a_run_tells_of_its_answer() -> None:
     engine = FakeEngine(a_run(1, "completed"))
     async with opened(engine, (80, 24)) as deck:
         await deck.press("N")
-        await deck.until_text("What should the agent do?  ({previous} stands for the answer of 000001)")
+        await deck.until_text("What should the agent do?  ({previous} is the answer of 000001)")
 
 
 def test_a_zoomed_transcript_says_the_way_back() -> None:

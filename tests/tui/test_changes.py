@@ -84,8 +84,8 @@ async def test_files_and_their_differences() -> None:
             "13-     token = request.headers",
             "13+     token = bearer(request)",
             "▾ old.txt → new.txt  +0 −0  renamed",
-            "only its name",
-            "binary: nothing of it is shown",
+            "renamed",
+            "binary file, not shown",
             "line 11 · hunk 1 of 2  import tokens",
         ):
             assert part in text, part
@@ -101,7 +101,7 @@ async def test_moving_by_hunks_and_files() -> None:
         assert view.file is not None and view.file.path == "new.txt"
         assert screen_of(deck).query_one(ChangedFiles).cursor == 1
         await deck.press("}", "}")
-        await deck.until(lambda: "There is no next file." in deck.toasts, "the refusal")
+        await deck.until(lambda: "No next file." in deck.toasts, "the refusal")
         await deck.press("{", "{", "]")
         assert view.line == 4
 
@@ -133,7 +133,7 @@ async def test_old_and_new_side_by_side() -> None:
         (row,) = (line for line in deck.screen_text.splitlines() if "token = request.headers" in line)
         assert "token = bearer(request)" in row
         await deck.press("t")
-        await deck.until(lambda: "│   13" not in deck.screen_text, "one below the other")
+        await deck.until(lambda: "│   13" not in deck.screen_text, "side-by-side")
         (row,) = (line for line in deck.screen_text.splitlines() if "token = request.headers" in line)
         assert "bearer" not in row
 
@@ -149,8 +149,8 @@ async def test_blanks_can_be_left_out() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        (None, "It is not known what this run changed."),
-        (Changes(), "Nothing was changed."),
+        (None, "This run's changes are unknown."),
+        (Changes(), "No changes."),
         (
             Changes(
                 files=1,
@@ -204,7 +204,7 @@ async def test_marks_stay_on_their_hunks(monkeypatch: pytest.MonkeyPatch) -> Non
         engine.work.patches[run.run_id] = changed.encode()
         await deck.until_text("if not token")
         assert screen_of(deck).view.marked == {("src/auth.py", 3)}
-        assert "1 marked hunk changed: not marked any more." in deck.toasts
+        assert "Deselected 1 changed hunk." in deck.toasts
         await deck.press("p")
         await deck.until(lambda: bool(engine.work.asked), "the plan")
         assert engine.work.asked[0][:4] == ("apply", run.run_id, (), {"src/auth.py": [3]})
@@ -217,7 +217,7 @@ async def test_hostile_text_is_drawn_safely() -> None:
     engine = an_engine(a_run(1, "completed", changes=CHANGES), "")
     engine.work.patches[a_run(1).run_id] = patch.encode() + b"\\ No newline at end of file\n"
     async with shown(engine) as deck:
-        await deck.until_text("no newline at the end of the file")
+        await deck.until_text("no newline at end of file")
         assert "\x1b" not in deck.screen_text and "\x07" not in deck.screen_text
         assert "宽宽宽" in deck.screen_text and "xxx…" in deck.screen_text
 
@@ -237,7 +237,7 @@ async def test_nothing_acts_when_read_only() -> None:
     async with shown(an_engine(a_run(1, "completed", changes=CHANGES)), readonly=True) as deck:
         for key in "aApmMCxoK|":
             await deck.press(key)
-            await deck.until_text("The app was opened with --readonly: it changes nothing.")
+            await deck.until_text("Not possible: the app was opened with --readonly.")
             if isinstance(deck.app.screen, ChangesScreen):
                 deck.app.clear_notifications()
             else:
@@ -249,9 +249,9 @@ async def test_undo_and_help_are_there() -> None:
     """What was applied is taken back where one looks at it."""
     async with shown(an_engine(a_run(1, "completed", changes=CHANGES))) as deck:
         await deck.press("u")
-        await deck.until(lambda: "There is nothing to undo." in deck.toasts, "the refusal")
+        await deck.until(lambda: "Nothing to undo." in deck.toasts, "the refusal")
         await deck.press("?")
-        await deck.until_text("Write the marked hunks into your working tree")
+        await deck.until_text("Apply the selected hunks")
 
 
 RUN = a_run(1, "completed", changes=CHANGES)
@@ -301,7 +301,7 @@ async def test_looking_at_it_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path
         await deck.until(lambda: bool(opened_at), "the editor")
         assert [(str(tmp_path / "src" / "auth.py"), 41)] == opened_at
         await deck.press("}", "o")
-        await deck.until(lambda: any("There is no file new.txt" in toast for toast in deck.toasts), "the refusal")
+        await deck.until(lambda: any("new.txt does not exist" in toast for toast in deck.toasts), "the refusal")
         await deck.press("|")
         await deck.until_text("Pipe the changes of")
         await deck.type("diffstat")
@@ -317,4 +317,4 @@ async def test_an_edited_worktree_is_named_as_such() -> None:
     async with opened(engine) as deck:
         await deck.press("2", "c")
         await deck.until_text("The worktree was edited since the run ended")
-        await deck.until_text("The worktree holds no changes now.")
+        await deck.until_text("The worktree has no changes now.")

@@ -72,7 +72,7 @@ def test_detail() -> None:
     check = CheckResult("tests", 2, 14.0, "2 failed")
     changes = replace(SOME, shared="also at work there: x", files=5)
     text = plain_text(changed_rows(run, changes, check, 60))
-    assert text.startswith("Changed  5 files +12 −3\nshared directory: also at work there: x")
+    assert text.startswith("Changes  5 files +12 −3\nshared directory: also at work there: x")
     assert re.search(r"^  src/auth.py +\+12 +−3$", text, re.MULTILINE)
     assert re.search(r"^  new.bin +added, binary$", text, re.MULTILINE)
     assert "and 3 more" in text
@@ -83,11 +83,11 @@ def test_detail() -> None:
 @pytest.mark.parametrize(
     ("run", "changes", "said"),
     [
-        (a_run(1, "completed"), None, "It is not known what this run changed."),
-        (a_run(1), None, "Nothing is known yet."),
-        (a_run(1), Changes(files=1, added=7), "Changed so far  1 file +7 −0"),
-        (a_run(1, "completed"), Changes(), "Changed  nothing"),
-        (a_run(1, "completed"), Changes(note="git took too long"), "Changed\ngit took too long"),
+        (a_run(1, "completed"), None, "This run's changes are unknown."),
+        (a_run(1), None, "No information yet."),
+        (a_run(1), Changes(files=1, added=7), "Changes so far  1 file +7 −0"),
+        (a_run(1, "completed"), Changes(), "Changes  none"),
+        (a_run(1, "completed"), Changes(note="git took too long"), "Changes\ngit took too long"),
     ],
 )
 def test_detail_says_what_is_not_known(run: RunSnapshot, changes: Changes | None, said: str) -> None:
@@ -101,8 +101,8 @@ async def test_detail_opens_the_differences() -> None:
         await deck.press("i")
         await deck.until(lambda: isinstance(deck.app.screen, RunDetailScreen), "the detail screen")
         await deck.press("8")
-        await deck.until_text("Changed  2 files +12 −3")
-        assert " 1 Transcript 2 Answer 3 Prompt 4 Facts 5 Usage 6 Files 7 Events[8 Changes]" in deck.screen_text
+        await deck.until_text("Changes  2 files +12 −3")
+        assert " 1 Transcript 2 Answer 3 Prompt 4 Overview 5 Usage 6 Files 7 Events[8 Changes]" in deck.screen_text
         await deck.press("enter")
         await deck.until(lambda: isinstance(deck.app.screen, ChangesScreen), "the changes")
         await deck.press("escape")

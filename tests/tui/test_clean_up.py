@@ -106,8 +106,8 @@ async def test_it_shows_what_would_go(project_dir: Path) -> None:
     async with deck_on(open_engine(project_dir)) as deck:
         await dialog_of(deck)
         await deck.until_text("Now: 3 runs, ")
-        assert "in the trash: 0 runs, 0 B" in deck.screen_text
-        assert "Nothing would be deleted." in deck.screen_text
+        assert "Trash: 0 runs, 0 B" in deck.screen_text
+        assert "No runs match." in deck.screen_text
         await deck.type("30")
         await deck.until_text(f"{old.short_id} scout: find [bold]doors[/")
         assert "Would delete 1 run, " in deck.screen_text
@@ -115,7 +115,7 @@ async def test_it_shows_what_would_go(project_dir: Path) -> None:
         await deck.until_text(f"{middle.short_id} scout: second")
         assert "Would delete 2 runs, " in deck.screen_text
         assert "oldest: " in deck.screen_text and "newest: " in deck.screen_text
-        assert "Frees nothing now, and " in deck.screen_text
+        assert "when the trash is emptied" in deck.screen_text
         await deck.press("escape")
         await deck.until(lambda: deck.app.screen is deck.main, "the deck")
         assert len(there(project_dir)) == 3
@@ -134,7 +134,7 @@ async def test_to_the_trash_and_back(project_dir: Path) -> None:
         assert "2 runs with transcripts" in deck.screen_text
         await deck.press("y")
         await deck.until(lambda: there(project_dir) == {new.run_id}, "the runs to go")
-        await deck.until(lambda: "Moved 2 runs to the trash; u brings them back." in deck.toasts, "the word about it")
+        await deck.until(lambda: "Moved 2 runs to the trash. u restores them." in deck.toasts, "the word about it")
         assert len(in_trash(project_dir)) == 2
         await deck.press("u")
         await deck.until(lambda: len(there(project_dir)) == 3, "the runs to come back")
@@ -164,12 +164,12 @@ async def test_for_good(project_dir: Path) -> None:
         await write(deck, "days", "30")
         screen.query_one("#how").focus()
         await deck.press("space")
-        await deck.until_text("at once. These runs cannot be restored.")
+        await deck.until_text("immediately. These runs cannot be restored.")
         await deck.press("ctrl+s")
-        await deck.until_text("Remove these runs for good?")
+        await deck.until_text("Delete these runs permanently?")
         await deck.press("y")
         await deck.until(lambda: not there(project_dir), "the run to go")
-        await deck.until(lambda: "Removed 1 run for good." in deck.toasts, "the word about it")
+        await deck.until(lambda: "Deleted 1 run permanently." in deck.toasts, "the word about it")
         assert in_trash(project_dir) == set()
         assert not deck.main.undo
 
@@ -187,11 +187,11 @@ async def test_what_is_spared_and_said(project_dir: Path) -> None:
         await write(deck, "keep", "0")
         await deck.until_text("Would delete 1 run, ")
         words = " ".join(deck.screen_text.replace("│", " ").split())
-        assert "Kept: 1 run not finished yet." in words
-        assert "Kept: 2 runs that you marked or that need you." in words
-        assert "! You have not yet looked at the end of 1 of those to be deleted." in words
+        assert "Kept: 1 run not finished." in words
+        assert "Kept: 2 runs selected or in need of you." in words
+        assert "! You have not read the results of 1 run to be deleted." in words
         await deck.press("ctrl+s")
-        await deck.until_text("You have not yet looked at the end of 1 of them.")
+        await deck.until_text("You have not read the results of 1 run.")
         await deck.press("y")
         await deck.until(lambda: unread.run_id not in there(project_dir), "the one to go")
         assert there(project_dir) == {marked.run_id, failed.run_id, going_on.run_id}
@@ -204,7 +204,7 @@ async def test_what_is_typed_wrong_is_said(project_dir: Path) -> None:
     async with deck_on(open_engine(project_dir)) as deck:
         screen = await dialog_of(deck)
         await write(deck, "keep", "a\x1b[2J lot")
-        await deck.until_text('Keep: enter a whole number of runs or leave it empty, not "a lot"')
+        await deck.until_text('Keep: enter a whole number of runs or leave it empty (got "a lot")')
         await deck.press("ctrl+s")
         assert deck.app.screen is screen
         await write(deck, "keep", "")
@@ -257,10 +257,10 @@ async def test_it_fits(project_dir: Path, size: tuple[int, int]) -> None:
         for text in (
             "Clean up old runs",
             "oldest: ",
-            "in the trash: 1 run",
+            "Trash: 1 run",
             "Cancel",
             "^s clean up",
-            "leave it in 24 h.",
+            "are removed in 24 h.",
         ):
             assert text in words
 
@@ -275,7 +275,7 @@ async def test_the_settings_are_kept_at_the_start(project_dir: Path, monkeypatch
     async with deck_on(open_engine(project_dir, retention={"days": 30})) as deck:
         await deck.until(lambda: there(project_dir) == {new.run_id}, "the old run to go")
         await deck.until(
-            lambda: any("1 old run (" in toast and "; u brings" in toast for toast in deck.toasts), "a word"
+            lambda: any("1 old run (" in toast and "u restores" in toast for toast in deck.toasts), "a word"
         )
         await deck.press("u")
         await deck.until(lambda: there(project_dir) == {old.run_id, new.run_id}, "the run to come back")
@@ -362,15 +362,15 @@ def test_room_is_told_honestly() -> None:
     trashed = Stored("20260101-000000-00000b", MB, now - 20 * 3600)
     stock = Stock((run,), (trashed,))
     selection = choose(stock, Retention(days=30), now)
-    assert now_line(stock) == "Now: 1 run, 5.0 MB; in the trash: 1 run, 1.0 MB."
+    assert now_line(stock) == "Now: 1 run, 5.0 MB. Trash: 1 run, 1.0 MB."
     said = now_line(replace(stock, worktrees=2, worktrees_size=2048, discarded=1, discarded_size=1024))
-    assert "In that: 2 worktrees, 2.0 KB. Beside it, 1 discarded worktree, 1.0 KB, is kept for undo" in said
-    assert room_line(stock, selection, now, purge=True) == "Frees 5.0 MB at once. These runs cannot be restored."
+    assert "Including 2 worktrees, 2.0 KB. Also 1 discarded worktree, 1.0 KB, is kept for undo" in said
+    assert room_line(stock, selection, now, purge=True) == "Frees 5.0 MB immediately. These runs cannot be restored."
     said = room_line(stock, selection, now, purge=False)
-    assert said.startswith("Frees nothing now, and 5.0 MB in 24 h")
-    assert said.endswith("The first runs now in the trash (1.0 MB in all) leave it in 4 h.")
+    assert said.startswith("Frees 5.0 MB in 24 h")
+    assert said.endswith("The trash holds 1.0 MB; the oldest runs in it are removed in 4 h.")
     assert "u restores all of them" in loss_text(selection, purge=False, undo_key="u")
-    assert "for good" in loss_text(selection, purge=True, undo_key="u")
+    assert "permanently" in loss_text(selection, purge=True, undo_key="u")
     assert spared_line(selection) == ""
 
 
@@ -382,12 +382,12 @@ async def test_work_that_is_nowhere_else_is_said_and_kept(project_dir: Path) -> 
     async with deck_on(engine) as deck:
         await dialog_of(deck)
         await write(deck, "keep", "0")
-        await deck.until_text("Kept: 1 run with work that is not merged.")
-        assert "In that: 1 worktree, " in " ".join(deck.screen_text.replace("│", " ").split())
+        await deck.until_text("Kept: 1 run with unmerged work.")
+        assert "Including 1 worktree, " in " ".join(deck.screen_text.replace("│", " ").split())
         await deck.press("escape")
         await deck.until(lambda: deck.app.screen is deck.main, "the deck")
         await deck.press("d")
-        await deck.until_text("Work that is not merged stays as long in its worktree")
+        await deck.until_text("this unmerged work in worktrees is lost")
         assert f"subdeck/scout-{meta.short_id}: 1 file changed, 1 insertion(+)" in deck.screen_text
         await deck.press("y")
         await deck.until(lambda: not there(project_dir), "the run to go")

@@ -108,7 +108,7 @@ async def test_marked_runs_of_different_tasks() -> None:
     async with opened(engine) as deck:
         deck.main.runs.mark([run_id(1), run_id(2)], True)
         await comparison_of(deck)
-        await deck.until_text("2 runs of different tasks")
+        await deck.until_text("2 runs with different tasks")
         assert "task 1" in deck.screen_text and "task 2" in deck.screen_text
 
 
@@ -117,7 +117,7 @@ async def test_a_single_run_is_not_compared() -> None:
     async with opened(FakeEngine(a_run(1, "completed"))) as deck:
         await deck.press("V")
         await deck.until(lambda: deck.toasts, "the word")
-        assert "Mark two to six runs (space) to compare them" in deck.toasts[0]
+        assert "Select two to six runs (space) to compare them" in deck.toasts[0]
 
 
 async def test_the_answer_is_opened() -> None:
@@ -152,7 +152,7 @@ async def test_difference_of_two() -> None:
         assert f"Difference from fixer {run_id(1)[-6:]} to fixer {run_id(3)[-6:]}" in deck.screen_text
         assert "a note" in deck.screen_text and "\x1b" not in deck.screen_text
         assert "apply" not in deck.screen_text and "next hunk" in deck.screen_text
-        for key, said in (("a", "This is between two runs"), ("space", "There is nothing to apply here")):
+        for key, said in (("a", "Not possible between two runs"), ("space", "Hunks cannot be selected here")):
             await deck.press(key)
             await deck.until(lambda said=said: any(said in toast for toast in deck.toasts), said)
         assert [] == engine.work.asked
@@ -193,14 +193,14 @@ async def test_one_is_picked() -> None:
         await comparison_of(deck)
         await deck.press("l", "p")
         await deck.until_text("Nothing is discarded of fixer 1: it has no worktree.")
-        assert f"Pick fixer {run_id(2)[-6:]}?" in deck.screen_text
+        assert f"Choose fixer {run_id(2)[-6:]} as the winner?" in deck.screen_text
         await deck.press("n")
         assert [] == engine.work.chosen
         await deck.press("p")
         await deck.until_text("Nothing is discarded of fixer 1")
         await deck.press("y")
         await deck.until(lambda: engine.work.chosen == [engine.work.choice], "the choice")
-        await deck.until(lambda: any("Picked fixer" in toast for toast in deck.toasts), "the word")
+        await deck.until(lambda: any("Chose fixer" in toast for toast in deck.toasts), "the word")
 
 
 async def test_what_cannot_be_picked_is_said() -> None:

@@ -47,12 +47,12 @@ async def test_the_footer_counts_background_runs_alone(size: tuple[int, int]) ->
         a_run(6, "completed"),
     )
     async with opened(engine, size) as deck:
-        parts = " (1 in a shell, 1 in a parent, 1 out of reach)" if size[0] > 80 else ""
+        parts = " (1 from a shell, 1 from a parent, 1 unreachable)" if size[0] > 80 else ""
         await deck.until_text(f"4 running{parts}, 1 queued")
-        assert "1 waiting" in deck.screen_text.splitlines()[0]
+        assert "1 needs input" in deck.screen_text.splitlines()[0]
         assert deck.screen_text.splitlines()[-1].startswith(" bg: 2 running / 3 total  ")
         engine.tell(a_run(1, "failed", meta_background=False))
-        parts = " (1 in a parent, 1 out of reach)" if size[0] > 80 else ""
+        parts = " (1 from a parent, 1 unreachable)" if size[0] > 80 else ""
         await deck.until_text(f"3 running{parts}, 1 queued")
 
 
@@ -102,7 +102,7 @@ async def test_empty_state_teaches() -> None:
         await deck.until_text("No presets yet.")
         assert "/src/shop/.pi/subagents" in deck.screen_text
         assert "No runs yet." in deck.screen_text
-        assert "n  launch the highlighted preset, or a task without one" in deck.screen_text
+        assert "n  launch the highlighted preset or a one-off run" in deck.screen_text
         assert deck.main.panes.place is KeyContext.PRESETS
 
 
@@ -162,11 +162,11 @@ async def test_quit_says_what_goes_on() -> None:
     async with opened(engine) as deck:
         await deck.press("escape", "escape", "ctrl+c")
         assert deck.app.is_running
-        assert "q quits; runs continue in the background." in deck.toasts
+        assert "q quits. Runs continue in the background." in deck.toasts
         await deck.press("q")
         await deck.until_text("Quit subdeck?")
         await deck.press("y")
-    assert deck.app.return_value == "2 runs are still running; subdeck status shows them"
+    assert deck.app.return_value == "2 runs are still running. subdeck status shows them."
     assert engine.stopped == []
 
 
@@ -210,7 +210,7 @@ async def test_next_run_that_needs_me() -> None:
     engine = FakeEngine(a_run(1), a_run(2), a_run(3))
     async with opened(engine) as deck:
         await deck.press("]")
-        assert deck.toasts == ["No run needs your attention."]
+        assert deck.toasts == ["No run needs you."]
         engine.tell(a_run(1, "failed", message="401"))
         await deck.until_text("1 needs you")
         await deck.press("]")

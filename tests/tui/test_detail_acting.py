@@ -54,7 +54,7 @@ async def test_those_that_need_a_person() -> None:
         assert seen == [run_id(number) for number in (3, 2, 1)]
         assert not deck.main.run_store.needs
         await deck.press("]")
-        assert deck.toasts[-1] == "No run needs your attention."
+        assert deck.toasts[-1] == "No run needs you."
 
 
 async def test_stopping_what_is_shown() -> None:
@@ -72,7 +72,7 @@ async def test_stopping_what_is_shown() -> None:
         await deck.until(lambda: deck.app.screen is screen, "the detail")
         screen.show_run(a_run(3, "completed"))
         await deck.press("x")
-        await deck.until(lambda: "already ended" in deck.toasts[-1], "the refusal")
+        await deck.until(lambda: "already finished" in deck.toasts[-1], "the refusal")
 
 
 @pytest.mark.parametrize(("key", "text"), [("a", "task 1"), ("s", "What should the agent do")])
@@ -97,10 +97,10 @@ async def test_toasts_replace_their_kind() -> None:
         await deck.press("T")
         await deck.press("u")
         await deck.until(lambda: len(deck.toasts) == 3, "three toasts")
-        assert [toast.split()[0] for toast in deck.toasts] == ["✗", "Theme", "There"]
-        assert deck.toasts[1] == f"Theme {deck.app.theme}"
+        assert [toast.split()[0] for toast in deck.toasts] == ["✗", "Theme:", "Nothing"]
+        assert deck.toasts[1] == f"Theme: {deck.app.theme}"
         await deck.press("M")
-        await deck.until_text("Theme subdeck-light")
+        await deck.until_text("Theme: subdeck-light")
 
 
 @pytest.mark.parametrize("width", [40, 62, 80, 140])

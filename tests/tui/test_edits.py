@@ -184,7 +184,7 @@ async def test_braces_go_from_edit_to_edit() -> None:
         await under_cursor(deck, "Editing file-390.py")
         await deck.press("}")
         await under_cursor(deck, "Editing file-10.py")
-        await deck.until_text("No edit after this one: continued from the beginning.")
+        await deck.until_text("No edit after this one. Continued from the top.")
         await deck.press("enter")
         await deck.until_text("│ + b")
 
@@ -213,7 +213,7 @@ async def test_without_an_edit_it_says_so() -> None:
     async with opened(an_engine(AssistantText(seq=1, text="Nothing to do."))) as deck:
         await deck.until_text("Nothing to do.")
         await deck.press("3", "}")
-        await deck.until_text("There is no edit in this transcript.")
+        await deck.until_text("No edit in this transcript.")
 
 
 async def under_cursor(deck: Deck, words: str) -> None:

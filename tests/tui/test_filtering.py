@@ -109,10 +109,10 @@ def test_keeps_back(text: str) -> None:
 
 def test_what_the_operator_did_can_be_asked_for() -> None:
     """Marks and what was not looked at are no facts of a run, and can be asked for like those."""
-    assert passes("is:unseen", unseen=True)
-    assert not passes("is:unseen")
-    assert passes("is:marked,unseen", marked=True)
-    assert passes("-is:marked")
+    assert passes("is:unread", unseen=True)
+    assert not passes("is:unread")
+    assert passes("is:selected,unread", marked=True)
+    assert passes("-is:selected")
     assert not passes("-is:m", marked=True)
 
 
@@ -126,14 +126,14 @@ def test_a_group_is_found_by_its_id() -> None:
     ("text", "problem"),
     [
         ("stauts:failed", 'unknown key "stauts:"; did you mean status?'),
-        ("x:y", 'unknown key "x:"; the keys are status, preset, agent, model, host, group, runner, is'),
+        ("x:y", 'unknown key "x:"; use one of status, preset, agent, model, host, group, runner, is'),
         ("stat:failed", 'unknown key "stat:"; did you mean status?'),
-        ("status:gone", 'unknown value "gone" of status:; the values are queued, running, completed, failed, aborted'),
-        ("status:failed,runing", 'unknown value "runing" of status:; did you mean running?'),
-        ("is:unsen", 'unknown value "unsen" of is:; did you mean unseen?'),
-        ("check:pased", 'unknown value "pased" of check:; did you mean passed?'),
-        ("runner:tmx", 'unknown value "tmx" of runner:; did you mean tmux?'),
-        ("is:odd", 'unknown value "odd" of is:; the values are unseen, marked'),
+        ("status:gone", 'unknown value "gone" for status:; use one of queued, running, completed, failed, aborted'),
+        ("status:failed,runing", 'unknown value "runing" for status:; did you mean running?'),
+        ("is:unraed", 'unknown value "unraed" for is:; did you mean unread?'),
+        ("check:pased", 'unknown value "pased" for check:; did you mean passed?'),
+        ("runner:tmx", 'unknown value "tmx" for runner:; did you mean tmux?'),
+        ("is:odd", 'unknown value "odd" for is:; use one of unread, selected'),
     ],
 )
 def test_what_means_nothing_is_said(text: str, problem: str) -> None:
@@ -232,7 +232,7 @@ def test_bound_that_makes_no_sense_is_explained(text: str) -> None:
     """The error says how it is written."""
     error = parse_filter(text).error
     assert error is not None
-    assert "is written like" in error.what or "not a regular expression" in error.what
+    assert "takes a value like" in error.what or "not a regular expression" in error.what
 
 
 def test_text_in_the_files_is_left_to_who_searches_them() -> None:

@@ -32,7 +32,7 @@ async def test_the_first_run_needs_no_preset() -> None:
     async with opened(engine, (80, 24)) as deck:
         await deck.until(lambda: deck.main.presets.known.is_set(), "the presets")
         await dialog_of(deck, "n")
-        await deck.until_text("Run without a preset")
+        await deck.until_text("One-off run")
         await deck.type(SENTENCE)
         await deck.press("ctrl+s")
         await deck.until(lambda: engine.launched, "the launch")
@@ -66,13 +66,13 @@ async def test_one_of_several_models_is_not_chosen() -> None:
 
 A_BROKEN_ONE = PresetProblem(path="/odd.md", message="bad", line=1, source=PresetSource.PROJECT, name="odd")
 REFUSED = [
-    (lambda: FakeEngine(problems=[A_BROKEN_ONE]), "n", "This file is broken"),
+    (lambda: FakeEngine(problems=[A_BROKEN_ONE]), "n", "preset file is broken"),
     (
         lambda: FakeEngine(a_run(1, meta_session_path="/s", meta_child_session_id="s")),
         "s",
         "takes no messages",
     ),
-    (lambda: FakeEngine(a_run(1)), "C", "is nothing to continue"),
+    (lambda: FakeEngine(a_run(1)), "C", "Nothing to continue"),
     (lambda: FakeEngine(a_run(1, foreign=True)), "R", "This run is foreign"),
 ]
 
@@ -119,7 +119,7 @@ async def test_the_answer_quits_and_leaves_runs_alone() -> None:
     async with opened(engine, (80, 24)) as deck:
         await asked_to_quit(deck)
         await deck.press("y")
-    assert "1 run is still running; subdeck status shows it" == deck.app.return_value
+    assert "1 run is still running. subdeck status shows it." == deck.app.return_value
     assert engine.stopped == []
 
 
@@ -158,11 +158,11 @@ async def test_quitting_with_an_unsent_text_asks() -> None:
     async with opened(engine) as deck:
         await deck.until(deck.main.presets.known.is_set, "the presets")
         await deck.press("3", "s")
-        await deck.until_text("go on with repo-scout")
+        await deck.until_text("follow up on repo-scout")
         await deck.type("and the tests")
         await deck.press("escape")
         await asked_to_quit(deck)
-        await deck.until_text("Not sent, and lost if you quit: go on with repo-scout")
+        await deck.until_text("Unsent draft, lost if you quit: follow up on repo-scout")
         assert "run" not in deck.rows(deck.app.screen.query_one("#detail"))[0].partition(":")[0]
 
 
@@ -195,7 +195,7 @@ async def test_launching_waits_for_the_presets() -> None:
         await deck.until(lambda: isinstance(deck.app.screen, WaitingScreen), "the dialog")
         await deck.type(SENTENCE)
         await deck.press("ctrl+s")
-        await deck.until_text("it launches once they are read")
+        await deck.until_text("The run launches when they are ready")
         assert [] == engine.launched
         disk.set()
         await deck.until(lambda: engine.launched, "the launch")

@@ -28,7 +28,7 @@ def test_what_is_refused(action: str, status: str) -> None:
     needs = BY_ID[action].needs
     assert needs
     refusal = needs(ActionContext(run=foreign(1, status)))
-    assert f"subdeck adopt {run_id(1)[-6:]} takes it over" in refusal
+    assert f"subdeck adopt {run_id(1)[-6:]} trusts it" in refusal
     assert "foreign" not in needs(ActionContext(run=a_run(1, status)))
 
 
@@ -79,8 +79,8 @@ def test_its_failure_needs_nobody() -> None:
 
 
 def test_they_can_be_filtered() -> None:
-    """`is:foreign` shows them, `-is:foreign` all others."""
-    for text, found in (("is:foreign", True), ("-is:foreign", False)):
+    """`is:untrusted` shows them, `-is:untrusted` all others."""
+    for text, found in (("is:untrusted", True), ("-is:untrusted", False)):
         assert parse_filter(text).passes(foreign(1), Flags(False, False)) is found
         assert parse_filter(text).passes(a_run(1), Flags(False, False)) is not found
 
@@ -89,7 +89,7 @@ def test_the_question_says_what_stays() -> None:
     """Who deletes it is told that nothing is ended."""
     said = what_is_lost([foreign(1)], 0)
     assert "stopped first" not in said
-    assert "processes, panes and files that it names are left alone" in said
+    assert "panes and other files are not touched" in said
 
 
 async def test_its_row_and_its_deletion() -> None:
@@ -100,7 +100,7 @@ async def test_its_row_and_its_deletion() -> None:
         await deck.press("x")
         await deck.until(lambda: any("subdeck adopt" in toast for toast in deck.toasts), "the refusal")
         await deck.press("d")
-        await deck.until_text("is only moved")
+        await deck.until_text("are only moved")
         await deck.press("y")
         await deck.until(lambda: engine.deleted == [run_id(1)], "the deletion")
         assert all(not stopped for stopped, _ in engine.stopped)

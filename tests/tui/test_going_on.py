@@ -60,7 +60,7 @@ async def test_a_run_without_a_conversation_says_so(key: str) -> None:
     """Where no session was kept there is nothing to hand over or to go on with."""
     async with opened(FakeEngine(a_run(1, "completed"), presets=[a_preset()])) as deck:
         await deck.press(key)
-        await deck.until_text("This run kept no conversation")
+        await deck.until_text("this run has no saved conversation")
         assert not isinstance(deck.app.screen, LaunchScreen)
 
 
@@ -69,7 +69,7 @@ async def test_a_preset_that_takes_no_context() -> None:
     engine = FakeEngine(a_run(1, "completed", **KEPT), presets=[a_preset(inherit_context=False)])
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_of(deck, "C")
-        await deck.until_text("none: this preset takes none (inherit_context: false)")
+        await deck.until_text("none (the preset sets inherit_context: false)")
         assert request_of(dialog).parent_session is None
 
 
@@ -79,7 +79,7 @@ def test_the_preset_decides_before_the_setting() -> None:
     wishing = LaunchForm(a_preset(inherit_context=True), off, "/", run=run, reuse=Reuse.CONTEXT)
     silent = LaunchForm(a_preset(), off, "/", run=run, reuse=Reuse.CONTEXT)
     assert (wishing.context_refusal, bool(wishing.context)) == (None, True)
-    assert ("none: switched off by the setting inherit_context", None) == (silent.context_refusal, silent.context)
+    assert ("none (disabled by the setting inherit_context)", None) == (silent.context_refusal, silent.context)
 
 
 async def test_an_unreadable_conversation_is_said_before() -> None:
@@ -99,7 +99,7 @@ async def test_follow_up() -> None:
         dialog = await dialog_of(deck, "s")
         await deck.until_text(f"continues 550e8400… of run {SHORT}")
         assert "Follow up with repo-scout" in deck.screen_text
-        assert "as in that run" in deck.screen_text
+        assert "from that run" in deck.screen_text
         assert dialog.query_one("#cwd", Input).disabled
         await deck.type("and now?")
         await deck.press("ctrl+s")
@@ -136,14 +136,14 @@ async def test_a_conversation_that_the_agent_keeps_is_not_handed_over() -> None:
     run = a_run(1, "completed", meta_agent_session=AgentSession(), told_session=SESSION)
     async with opened(FakeEngine(run, presets=[a_preset()])) as deck:
         await deck.press("C")
-        await deck.until_text("keeps the conversation of this run itself")
+        await deck.until_text("stores this run's conversation")
 
 
 async def test_a_running_run_is_not_followed_up() -> None:
     """One that takes no messages is followed up when it has ended; the refusal says so."""
     async with opened(FakeEngine(a_run(1, **KEPT), presets=[a_preset()])) as deck:
         await deck.press("s")
-        await deck.until_text("it takes no messages")
+        await deck.until_text("takes no messages")
 
 
 async def test_follow_up_without_its_preset() -> None:
@@ -152,7 +152,7 @@ async def test_follow_up_without_its_preset() -> None:
     async with opened(engine) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the presets")
         await deck.press("s")
-        await deck.until_text('the preset "repo-scout" of this run is gone')
+        await deck.until_text('preset "repo-scout" is missing')
 
 
 async def test_follow_up_of_an_ad_hoc_run() -> None:
@@ -180,14 +180,14 @@ async def test_previous_stands_for_the_highlighted_runs_answer() -> None:
     engine = FakeEngine(a_run(1, "completed"), presets=[a_preset()])
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_of(deck, "n")
-        assert "as written" not in deck.screen_text
+        assert "literal text" not in deck.screen_text
         assert request_of(dialog).previous is None
         dialog.query_one("#task", TextArea).text = "check {previous}"
-        await deck.until_text(f"{{previous}} stands for the answer of {SHORT}")
+        await deck.until_text(f"{{previous}} is the answer of {SHORT}")
         assert request_of(dialog).previous == run_id(1)
         dialog.query_one("#previous").focus()
         await deck.press("right")
-        await deck.until_text("(•) as written")
+        await deck.until_text("(•) literal text")
         assert request_of(dialog).previous is None
 
 
@@ -238,7 +238,7 @@ async def test_dialogs_fit_with_everything_in_them() -> None:
         dialog = await dialog_of(deck, "C")
         dialog.query_one("#task", TextArea).text = "check {previous}"
         await deck.until_text("problem 1")
-        await deck.until_text("stands for")
+        await deck.until_text("is the answer of")
         region = dialog.query_one(".dialog").region
         assert dialog.region.contains_region(region)
         assert region.contains_region(dialog.query_one("#go").region)
@@ -253,7 +253,7 @@ async def test_a_preset_that_broke_meanwhile() -> None:
         engine.tell(presets_changed=True)
         await deck.until(lambda: deck.main.presets.named("aaa"), "the new list")
         await deck.press("s")
-        await deck.until_text("is gone or broken")
+        await deck.until_text("is missing or broken")
 
 
 def of_one_conversation(engine: FakeEngine) -> None:
@@ -290,7 +290,7 @@ async def test_a_conversation_goes_on_in_place() -> None:
     async with opened(engine) as deck:
         await deck.until(lambda: deck.main.presets.known.is_set(), "the presets")
         await deck.press("enter", "s")
-        await deck.until_text("▸ go on with repo-scout")
+        await deck.until_text("▸ follow up on repo-scout")
         await deck.type("and who calls it?")
         await deck.press("enter")
         await deck.until(lambda: engine.launched, "the next run")

@@ -76,7 +76,7 @@ async def test_pasted_text_is_plain(text: str) -> None:
 
     async with opened(FakeEngine(), (80, 24)) as deck:
         await deck.press("N")
-        await deck.until_text("Run without a preset")
+        await deck.until_text("One-off run")
         deck.app.screen.focused.post_message(Paste(text))
         await deck.pilot.pause()
         assert raw_controls(deck) == []
@@ -90,7 +90,7 @@ async def test_pasted_lines_stay_lines(pasted: str) -> None:
 
     async with opened(FakeEngine(), (80, 24)) as deck:
         await deck.press("N")
-        await deck.until_text("Run without a preset")
+        await deck.until_text("One-off run")
         task = deck.app.screen.query_one("#task", TextArea)
         deck.app.post_message(Paste(pasted))
         await deck.until(lambda: task.text, "the pasted text")

@@ -93,7 +93,7 @@ async def test_every_screen(engine: Engine, size: tuple[int, int]) -> None:
             await look(deck, "escape")
             await look(deck, "d")
             await look(deck, "escape")
-        await look(deck, "N", until="Run without a preset")
+        await look(deck, "N", until="One-off run")
         await look(deck, "escape")
         assert deck.app.is_running
 

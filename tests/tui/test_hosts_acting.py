@@ -39,9 +39,9 @@ async def test_a_run_is_given_up() -> None:
     async with opened(engine) as deck:
         asked = await confirmed(deck, "U")
         assert "h07 not heard" in asked
-        assert "may still be at work there" in asked
+        assert "may still be running" in asked
         await deck.until(lambda: engine.given_up == [run_id(2)], "what the engine was asked")
-        await deck.until(lambda: any("Gave up" in toast for toast in deck.toasts), "the word about it")
+        await deck.until(lambda: any("Abandoned" in toast for toast in deck.toasts), "the word about it")
 
 
 async def test_nothing_is_given_up_without_a_yes() -> None:
@@ -55,9 +55,9 @@ async def test_nothing_is_given_up_without_a_yes() -> None:
 @pytest.mark.parametrize(
     ("engine", "readonly", "expected"),
     [
-        (an_engine(elsewhere=False), False, "This run is in reach, on h07: x ends it."),
-        (FakeEngine(a_run(1)), False, "This run is not on a host out of reach: x ends it."),
-        (FakeEngine(a_remote_run(1, "completed")), False, "This run has already ended (completed)."),
+        (an_engine(elsewhere=False), False, "This run is on h07, which is online. Stop it with x."),
+        (FakeEngine(a_run(1)), False, "This run is not on an unreachable host. Stop it with x."),
+        (FakeEngine(a_remote_run(1, "completed")), False, "This run is already finished (completed)."),
         (an_engine(), True, "--readonly"),
     ],
 )
@@ -76,7 +76,7 @@ async def test_marked_runs_are_given_up() -> None:
     async with opened(engine) as deck:
         await deck.press("asterisk")
         asked = await confirmed(deck, "U")
-        assert "Give up 2 runs?" in asked
+        assert "Abandon 2 runs?" in asked
         await deck.until(lambda: sorted(engine.given_up) == [run_id(1), run_id(3)], "what the engine was asked")
 
 
@@ -87,7 +87,7 @@ async def test_a_stop_waits_for_the_host() -> None:
         await confirmed(deck, "x")
         await deck.until(lambda: engine.stopped, "what the engine was asked")
         await deck.until(lambda: deck.toasts, "the word about it")
-        assert deck.toasts[-1].endswith(": that reaches h07 when it is back")
+        assert deck.toasts[-1].endswith(" when h07 is back online")
 
 
 async def test_deleting_gives_up() -> None:
@@ -95,13 +95,15 @@ async def test_deleting_gives_up() -> None:
     engine = an_engine()
     async with opened(engine) as deck:
         asked = await confirmed(deck, "d")
-        assert "Its host is out of reach: it is given up" in asked
+        assert "Its host is unreachable. It is abandoned" in asked
         await deck.until(lambda: engine.deleted == [run_id(2)], "the deletion")
         assert [run_id(2)] == engine.given_up
         assert all(ids == () for ids, _ in engine.stopped)
 
 
-@pytest.mark.parametrize(("host", "expected"), [("h07", "It runs on h07, and not in"), ("", "It has no host yet")])
+@pytest.mark.parametrize(
+    ("host", "expected"), [("h07", "This run runs on h07 and has no tmux pane"), ("", "It has no host yet")]
+)
 async def test_there_is_nothing_to_attach_to(host: str, expected: str) -> None:
     """A run on a host has no pane here: its transcript is shown, and why."""
     async with opened(FakeEngine(a_remote_run(1, "running" if host else "queued", host=host))) as deck:
@@ -129,27 +131,27 @@ def test_the_facts_of_a_place() -> None:
     """The detail says on which host a run is and since when, what was asked for, and why it waits."""
     place = Place(PlaceState.PLACED, host="h07", since=NOW.isoformat())
     facts = facts_of(a_remote_run(1, place=place, meta_needs={"gpu": 1.0}))
-    for expected in ("runner hosts", "needs gpu 1", "host h07", "there since 2026-11-23"):
+    for expected in ("runner hosts", "requires gpu 1", "host h07", "on host since 2026-11-23"):
         assert expected in facts
     assert "lease left" not in facts
-    assert "last heard of" not in facts, "a host in reach is heard all the time"
-    assert "last heard of 2026-11-23" in facts_of(away(NOW))
+    assert "last seen" not in facts, "a host in reach is heard all the time"
+    assert "last seen 2026-11-23" in facts_of(away(NOW))
     waits = a_remote_run(1, "queued", host="", place=Place(PlaceState.WAITS), meta_host="h03", waits_for="host")
-    assert "asked for host h03" in facts_of(waits)
+    assert "requested host h03" in facts_of(waits)
     assert "host h07" not in facts_of(waits)
 
 
 @pytest.mark.parametrize(
     ("heard", "lease", "expected"),
     [
-        (NOW - timedelta(hours=1), DAY, "lease left about 23h, then it ends by itself"),
-        (NOW - timedelta(hours=30), DAY, "lease left over: it has ended by itself"),
-        (NOW - timedelta(hours=30), 0.0, "lease left it goes on until its host is back"),
+        (NOW - timedelta(hours=1), DAY, "lease left about 23h, then the run stops itself"),
+        (NOW - timedelta(hours=30), DAY, "lease left expired: run stopped"),
+        (NOW - timedelta(hours=30), 0.0, "lease left unlimited: it runs until its host is back"),
     ],
 )
 def test_the_lease_of_a_run_out_of_reach(heard: datetime, lease: float, expected: str) -> None:
     """How long a run goes on of which nothing is heard is said where its host is out of reach."""
     facts = facts_of(away(heard), lease)
-    assert "out of reach since" in facts
-    assert "what was seen no answer" in facts
+    assert "lost contact" in facts
+    assert "host report no answer" in facts
     assert expected in facts

@@ -110,16 +110,16 @@ def test_words_of_lost_hosts() -> None:
     """Each is told with what becomes of its runs, many at once in one sentence."""
     lost = [a_host(f"h0{number}", runs=number) for number in range(3)]
     assert [
-        "h00 is out of reach.",
-        "h01 is out of reach: its run is unknown until it is back.",
-        "h02 is out of reach: its 2 runs are unknown until it is back.",
+        "h00 is unreachable.",
+        "h01 is unreachable. Its run is unknown until it is back online.",
+        "h02 is unreachable. Its 2 runs are unknown until it is back online.",
     ] == lost_texts(lost)
     many = [a_host(f"h{number:02}", runs=1) for number in range(20)]
     assert [
-        "20 hosts (h00, h01, h02 and 17 more) are out of reach: their 20 runs are unknown until they are back."
+        "20 hosts (h00, h01, h02 and 17 more) are unreachable. Their 20 runs are unknown until they are back online."
     ] == lost_texts(many)
-    assert ["h00 is back."] == back_texts(lost[:1])
-    assert ["20 hosts (h00, h01, h02 and 17 more) are back."] == back_texts(many)
+    assert ["h00 is back online."] == back_texts(lost[:1])
+    assert ["20 hosts (h00, h01, h02 and 17 more) are back online."] == back_texts(many)
 
 
 # --- the header and the toasts ---------------------------------------------------------------------------------------
@@ -154,9 +154,9 @@ async def test_a_host_that_is_lost_is_told_once(project_dir: Path) -> None:
         await deck.until(lambda: deck.toasts, "the toast")
         hosts.engine.tell(*(a_remote_run(number, elsewhere=True) for number in range(1, 6)))
         await deck.until(lambda: "hosts 0/1" in header(deck), "the figures without it")
-        assert ["h07 is out of reach: its 5 runs are unknown until it is back."] == deck.toasts
+        assert ["h07 is unreachable. Its 5 runs are unknown until it is back online."] == deck.toasts
         hosts.tell(a_host())
-        await deck.until(lambda: "h07 is back." in deck.toasts, "the word that it is back")
+        await deck.until(lambda: "h07 is back online." in deck.toasts, "the word that it is back")
         assert 2 == len(deck.toasts)
 
 
@@ -179,7 +179,7 @@ def test_a_table_takes_no_room_for_nothing() -> None:
     short, long = Shown(a_host("h1", labels={}), True, NOW), Shown(a_host("h" * 20, labels={"gpu": 1.0}), True, NOW)
     heads = [heading(layout(shown, 150)) for shown in ([short], [short, long])]
     assert [12, 21] == [layout(shown, 150).name for shown in ([short], [short, long])]
-    assert [False, True] == ["has" in head for head in heads]
+    assert [False, True] == ["resources" in head for head in heads]
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 78, 118, 198])
@@ -201,8 +201,8 @@ def test_all_of_a_host_in_words() -> None:
     """What no column has room for stands below the table, another version of subdeck with that of here."""
     host = a_host(in_reach=False, subdeck="0.0.9", labels={"gpu": 2.0}, address="me@h07")
     assert (
-        "h07 · not heard of for 3 s · by dask (2026.8.0) · subdeck 0.0.9 (here 0.1.0: install the same) · Python "
-        "3.11.9 · has gpu 2 · ssh me@h07"
+        "h07 · last seen 3 s ago · via dask (2026.8.0) · subdeck 0.0.9 (local 0.1.0, install the same version) · "
+        "Python 3.11.9 · resources gpu 2 · ssh me@h07"
     ) == facts(Shown(host, True, NOW))
 
 
@@ -220,9 +220,9 @@ async def test_hosts_that_nobody_asks(project_dir: Path) -> None:
     hosts.tell(a_host("h07"), a_host("h08", in_reach=False), faults=("h09: gone",), at=NOW - timedelta(days=1))
     async with opened(hosts.engine, (80, 24)) as deck:
         await view_of(deck)
-        await deck.until_text("– not asked now")
-        assert "Hosts · 2 known · asked last at 2026-11-2" in deck.screen_text
-        assert "out of reach" not in deck.screen_text
+        await deck.until_text("– not checked")
+        assert "Hosts · 2 known · last checked at 2026-11-2" in deck.screen_text
+        assert "unreachable" not in deck.screen_text
         assert "h09" not in deck.screen_text
 
 
@@ -240,7 +240,7 @@ async def test_hosts_are_asked_where_no_relay_does(project_dir: Path, monkeypatc
     async with opened(hosts.engine, (80, 24)) as deck:
         await view_of(deck)
         await deck.until_text("h01 ")
-        assert "● in reach" in deck.screen_text
+        assert "● online" in deck.screen_text
         await deck.press("r")
         await deck.until_text("h02 ")
         assert ["/src/shop"] * 2 == asked
@@ -255,7 +255,7 @@ async def test_a_read_only_app_asks_nobody(project_dir: Path, monkeypatch: pytes
     hosts.tell(a_host("h07"), at=NOW - timedelta(days=1))
     async with opened(hosts.engine, (80, 24), readonly=True) as deck:
         await view_of(deck)
-        await deck.until_text("– not asked now")
+        await deck.until_text("– not checked")
         await deck.press(key)
         await deck.until(lambda: deck.toasts, "the reason")
         assert "--readonly" in deck.toasts[0]
@@ -269,8 +269,8 @@ async def test_hosts_that_cannot_be_asked(project_dir: Path, monkeypatch: pytest
     async with opened(hosts.engine, (80, 24)) as deck:
         await view_of(deck)
         await deck.until(lambda: deck.toasts, "the reason")
-        assert "the hosts could not be asked: no route" in deck.toasts[0]
-        await deck.until_text("Hosts are set up: me@h01.")
+        assert "cannot query the hosts: no route" in deck.toasts[0]
+        await deck.until_text("Configured hosts: me@h01.")
 
 
 async def test_the_doctor_of_a_host(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,10 +282,10 @@ async def test_the_doctor_of_a_host(project_dir: Path, monkeypatch: pytest.Monke
     hosts.tell(a_host("h07"))
     async with opened(hosts.engine, (80, 24)) as deck:
         await view_of(deck)
-        await deck.until_text("● in reach")
+        await deck.until_text("● online")
         await deck.press("exclamation_mark")
         await deck.until_text("/tmp/spool cannot be written")
-        for expected in ("Doctor of h07", "→ chmod u+w /tmp/spool", "1 problem"):
+        for expected in ("Doctor: h07", "→ chmod u+w /tmp/spool", "1 problem"):
             assert expected in deck.screen_text
 
 
@@ -307,7 +307,7 @@ def test_the_command_is_asked(project_dir: Path) -> None:
     ("settings", "expected"),
     [
         (HostsSettings(), "subdeck hosts try 3"),
-        (HostsSettings(ssh=("me@h1",)), "Hosts are set up: me@h1."),
+        (HostsSettings(ssh=("me@h1",)), "Configured hosts: me@h1."),
         (HostsSettings(scheduler="tls://head:8786"), "tls://head:8786"),
     ],
 )
@@ -332,13 +332,13 @@ async def test_the_view_follows(project_dir: Path, size: tuple[int, int]) -> Non
     hosts.tell(a_host("h07"), a_host("h08", in_reach=False), faults=("h09: Connection refused",))
     async with opened(hosts.engine, size) as deck:
         screen = await view_of(deck)
-        await deck.until_text("? out of reach")
-        for expected in ("1 of 2 in reach", "12/16", "! h09: Connection refused", "Python 3.11.9"):
+        await deck.until_text("? unreachable")
+        for expected in ("1 of 2 online", "12/16", "! h09: Connection refused", "Python 3.11.9"):
             assert expected in deck.screen_text
         await deck.press("j")
         assert screen.host is not None and screen.host.name == "h08"
         hosts.tell(a_host("h01"), a_host("h07"), a_host("h08", slots=8))
-        await deck.until_text("3 of 3 in reach")
+        await deck.until_text("3 of 3 online")
         assert screen.host is not None and screen.host.name == "h08"
 
 
@@ -348,7 +348,7 @@ async def test_the_runs_of_a_host(project_dir: Path) -> None:
     hosts.tell(a_host("h07"), a_host("h08"))
     async with opened(hosts.engine) as deck:
         await view_of(deck)
-        await deck.until_text("● in reach")
+        await deck.until_text("● online")
         await deck.press("j", "enter")
         await deck.until(lambda: deck.app.screen is deck.main, "the deck")
         assert "host:h08" == deck.main.runs.listing.filter.text
@@ -370,7 +370,7 @@ class Programs:
 
 async def pressed_a(deck: Deck) -> None:
     await view_of(deck)
-    await deck.until_text("● in reach")
+    await deck.until_text("● online")
     await deck.press("a")
 
 
@@ -391,18 +391,20 @@ async def test_an_address_is_one_of_the_settings(project_dir: Path, monkeypatch:
     hosts.tell(a_host(address="me@evil.example"), a_host("h09", address="h08"))
     async with opened(hosts.engine) as deck:
         await view_of(deck)
-        await deck.until_text("● in reach")
+        await deck.until_text("● online")
         assert "evil" not in deck.screen_text
         for name, key in (("h07", "up"), ("h09", "down")):
             await deck.press(key, "a")
-            await deck.until(lambda name=name: f"{name} is reached only by" in "".join(deck.toasts), "the reason")
+            await deck.until(
+                lambda name=name: f"{name} is reachable only through" in "".join(deck.toasts), "the reason"
+            )
         assert [] == programs.argvs
 
 
 @pytest.mark.parametrize(("code", "is_told"), [(1, False), (130, False), (255, True)])
 async def test_how_ssh_ended(project_dir: Path, monkeypatch: pytest.MonkeyPatch, code: int, is_told: bool) -> None:
     """That ssh failed is told; how the last command there ended is not."""
-    Programs(monkeypatch, f"ssh ended with exit code {code}")
+    Programs(monkeypatch, f"ssh failed with exit code {code}")
     hosts = Hosts(project_dir, a_run(1), hosts=HostsSettings(attach={"h07": "me@h07"}))
     hosts.tell(a_host(address="me@h07"))
     async with opened(hosts.engine) as deck:
@@ -413,8 +415,8 @@ async def test_how_ssh_ended(project_dir: Path, monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.parametrize(
     ("address", "readonly", "expected"),
     [
-        ("", False, "name it in hosts.ssh"),
-        ("-oProxyCommand=x", False, "name it in hosts.ssh"),
+        ("", False, "add it to hosts.ssh"),
+        ("-oProxyCommand=x", False, "add it to hosts.ssh"),
         ("me@h", True, "--read"),
     ],
 )

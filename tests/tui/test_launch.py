@@ -115,7 +115,7 @@ async def test_over_the_budget_once() -> None:
         await dialog_of(deck, "n")
         await deck.type("find it")
         await deck.press("ctrl+s")
-        await deck.until_text("Launch over the budget, this once?")
+        await deck.until_text("Launch over budget this once?")
         assert "$20.10 of $20.00 spent" in deck.screen_text
         await deck.press("y")
         await deck.until(lambda: engine.launched, "the launch")
@@ -208,7 +208,7 @@ def test_a_default_that_the_agent_does_not_have() -> None:
     """It is not shown as the model of the run, and not asked for."""
     form = LaunchForm(a_preset(model=None), Settings(default_model="d/m"), "/")
     form.take_default(leaves=True)
-    assert (form.first.model, form.origin_of("")) == ("", "the agent's own default")
+    assert (form.first.model, form.origin_of("")) == ("", "the agent's default")
     assert form.request(LaunchValues(task="t", model="d/m")).model == "d/m"
     named = LaunchForm(a_preset(model="x/y"), Settings(default_model="d/m"), "/")
     named.take_default(leaves=True)
@@ -228,4 +228,4 @@ def test_form_says_where_the_model_comes_from() -> None:
     bare = a_preset(model=None)
     assert LaunchForm(bare, Settings(default_model="d/m"), "/").origin_of("d/m") == "default_model"
     assert LaunchForm(bare, Settings(), "/").first.model == ""
-    assert LaunchForm(None, Settings(), "/").badge == PresetSource.ADHOC.replace("adhoc", "ad hoc")
+    assert LaunchForm(None, Settings(), "/").badge == PresetSource.ADHOC.replace("adhoc", "one-off")

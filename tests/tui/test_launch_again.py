@@ -69,7 +69,7 @@ async def test_rerun_with_edits() -> None:
             rerun=run.run_id,
         )
         assert request_of(dialog) == whole
-        assert "as in that run" in deck.screen_text
+        assert "from that run" in deck.screen_text
         await deck.type(" now")
         dialog.query_one("#model", Input).value = ""
         await deck.press("ctrl+s")
@@ -111,7 +111,7 @@ async def test_rerun_with_edits_after_the_preset_went() -> None:
     engine = FakeEngine(run, presets=[a_preset("another")])
     async with opened(engine, (80, 24)) as deck:
         await dialog_on(deck, "R")
-        await deck.until_text('! The preset "repo-scout" is gone or broken')
+        await deck.until_text('! The preset "repo-scout" is missing or broken')
         await deck.press("ctrl+s")
         await deck.until(lambda: engine.launched, "the launch")
         (request,) = engine.launched
@@ -129,7 +129,7 @@ async def test_a_prompt_that_cannot_be_read() -> None:
     engine.meta = gone  # type: ignore[method-assign]
     async with opened(engine) as deck:
         dialog = await dialog_on(deck, "R")
-        said = "The system prompt of that run could not be read"
+        said = "Cannot read that run's system prompt"
         await deck.until(lambda: any(said in toast for toast in deck.toasts), "a word about it")
         assert request_of(dialog).prompt == ""
 
@@ -139,7 +139,7 @@ async def test_a_task_that_had_the_word_keeps_it() -> None:
     engine = FakeEngine(a_run(1, "completed", meta_task="what is {previous}?"), presets=[a_preset()])
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_on(deck, "R")
-        await deck.until_text("(•) as written")
+        await deck.until_text("(•) literal text")
         assert request_of(dialog).previous is None
     form = LaunchForm(a_preset(), Settings(), "/", run=a_run(1, "completed"), reuse=Reuse.EVERYTHING)
     assert form.request(LaunchValues(task="check {previous}", runner="process")).previous == run_id(1)
@@ -161,7 +161,7 @@ def test_which_answer_is_meant_where_several_are_marked() -> None:
     """`{previous}` is always the highlighted run's, and the dialog says so beside marked ones."""
     run = a_run(1, "completed")
     assert LaunchForm(None, Settings(), "/", run=run).previous.endswith(run.meta.short_id)
-    assert LaunchForm(None, Settings(), "/", run=run, marked=2).previous.endswith("(highlighted, not marked)")
+    assert LaunchForm(None, Settings(), "/", run=run, marked=2).previous.endswith("(highlighted, not selected)")
 
 
 # --- at once -----------------------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ async def test_a_preset_is_never_replaced(project_dir: Path) -> None:
     async with opened(an_engine(project_dir), (80, 24)) as deck:  # type: ignore[arg-type]
         dialog = await fill_in(deck, "worker")
         await deck.until(
-            lambda: 'a preset "worker" exists already (global)' in problem_of(dialog, "save"), "the problem"
+            lambda: 'a preset "worker" already exists (global)' in problem_of(dialog, "save"), "the problem"
         )
         await deck.press("ctrl+s")
         await deck.until(lambda: dialog.focused is dialog.query_one("#save-name"), "the cursor in the field")

@@ -184,7 +184,7 @@ async def test_the_last_agent_is_remembered(programs: Path) -> None:
         assert ["codex"] == [request.agent for request in engine.launched]
         assert read_memory(engine.project).values_of("repo-scout") == LastValues(agent="codex", model=CODEX_MODEL)
         dialog = await dialog_on(deck)
-        await deck.until_text("as last time: agent, model")
+        await deck.until_text("from last launch: agent, model")
         assert request_of(dialog).agent == "codex"
     (programs / "codex").unlink()
     async with opened(FakeEngine(presets=[a_preset()]), (80, 24)) as deck:
@@ -210,7 +210,7 @@ def test_a_rerun_keeps_its_agent_unless_it_is_changed() -> None:
 
     run = a_run(1, "completed", meta_agent="claude", meta_child_session_id="s")
     form = LaunchForm(a_preset(), Settings(), "/src/shop", run=run, reuse=Reuse.EVERYTHING)
-    assert ("claude", "as in that run") == (form.first.agent, form.agent_words(form.first, None))
+    assert ("claude", "from that run") == (form.first.agent, form.agent_words(form.first, None))
     for agent, expected in (("claude", "claude"), ("codex", "codex"), ("auto", "auto")):
         assert expected == form.request(LaunchValues(task="t", agent=agent)).agent
     going_on = LaunchForm(a_preset(), Settings(), "/src/shop", run=run, reuse=Reuse.SESSION)

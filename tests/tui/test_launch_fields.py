@@ -165,7 +165,7 @@ async def test_a_key_chooses_a_worktree(tmp_path: Path) -> None:
         assert request_of(dialog).worktree is None
         await deck.press("ctrl+t")
         words = dialog.query_one("#worktree-words", Static)
-        await deck.until(lambda: "as they are, 1 uncommitted" in str(words.content), "what the worktree will be")
+        await deck.until(lambda: "with 1 uncommitted" in str(words.content), "what the worktree will be")
         assert request_of(dialog).worktree is WorktreeFrom.FILES
         await deck.press("ctrl+t")
         await deck.until(lambda: "without 1 uncommitted" in str(words.content), "the same of HEAD")
@@ -230,7 +230,7 @@ async def test_copies_are_one_group() -> None:
 @pytest.mark.parametrize(
     ("preset", "copies", "said"),
     [
-        ({"sticky": True}, "2", "this preset is sticky"),
+        ({"sticky": True}, "2", "a sticky preset"),
         ({}, "17", "a number from 1 to 16"),
         ({}, "0", "a number from 1 to 16"),
     ],
@@ -263,7 +263,7 @@ async def test_last_values_are_remembered() -> None:
         await deck.until(lambda: deck.app.screen is deck.main, "the deck")
         assert read_memory(engine.project).values_of("repo-scout") == LastValues(model="b/c", copies=2)
         dialog = await dialog_on(deck)
-        await deck.until_text("as last time: model, copies")
+        await deck.until_text("from last launch: model, attempts")
         expected = LaunchValues(agent="auto", model="b/c", cwd="/src/shop", runner="process", copies="2")
         assert dialog._fields.values == expected
         assert "b/c" in deck.screen_text
@@ -275,13 +275,13 @@ async def test_the_way_back_to_the_presets_own() -> None:
     change_memory(engine.project, lambda memory: memory.after_launch("repo-scout", "t", CHOSEN))
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_on(deck)
-        await deck.until_text("as last time: model, where, runner, copies")
+        await deck.until_text("from last launch: model, where, runner, attempts")
         assert request_of(dialog) == RunRequest(task="", preset="repo-scout", model="b/c", cwd="/tmp", runner="tmux")
         dialog.query_one("#model", Input).value = ""
         await deck.until_text("fake/test from the preset")
         assert request_of(dialog).model is None
         await deck.pilot.click("#defaults")
-        await deck.until(lambda: "as last time" not in deck.screen_text, "the note to go")
+        await deck.until(lambda: "from last launch" not in deck.screen_text, "the note to go")
         assert request_of(dialog) == RunRequest(task="", preset="repo-scout")
         dialog._fields.task_area.text = "t"
         await deck.press("ctrl+s")

@@ -87,7 +87,7 @@ async def test_a_file_is_loaded(tmp_path: Path) -> None:
     [
         ("gone.md", None, "gone.md does not exist"),
         ("", None, "is a directory"),
-        ("large.md", b"x" * (LIMIT + 1), "at most 256 KB are taken"),
+        ("large.md", b"x" * (LIMIT + 1), "the limit is 256 KB"),
         ("latin.md", b"fine\n\xe9t\xe9\n", "is not UTF-8 text (line 2)"),
     ],
 )
@@ -136,7 +136,7 @@ async def test_without_earlier_tasks_the_list_says_so() -> None:
         await deck.until(lambda: deck.main.presets.row_count, "the preset")
         dialog = await dialog_of(deck, "n")
         await deck.press("ctrl+r")
-        await deck.until_text("No task has been launched or typed here yet.")
+        await deck.until_text("No earlier tasks in this project.")
         await deck.press("enter", "escape")
         await deck.until(lambda: deck.app.screen is dialog, "the launch dialog")
 
@@ -171,11 +171,11 @@ async def test_a_cancelled_task_is_offered_again() -> None:
         await leave(deck)
         await deck.press("k")
         dialog = await dialog_of(deck, "n")
-        await deck.until_text("A draft that was not launched")
+        await deck.until_text("Unsent draft")
         assert text_of(dialog) == "half a thought"
         await deck.type("new")
         assert text_of(dialog) == "new"
-        await deck.until(lambda: "A draft that" not in deck.screen_text, "the note to go")
+        await deck.until(lambda: "Unsent draft" not in deck.screen_text, "the note to go")
         await deck.press("ctrl+s")
         await deck.until(lambda: deck.app.screen is deck.main, "the deck")
         assert engine.launched == [RunRequest(task="new", preset="repo-scout")]
@@ -183,7 +183,7 @@ async def test_a_cancelled_task_is_offered_again() -> None:
         assert text_of(dialog) == ""
         await deck.press("ctrl+r")
         await deck.until_text("half a thought")
-        assert "not sent" in deck.screen_text
+        assert "draft" in deck.screen_text
 
 
 async def test_a_draft_survives_the_app() -> None:
@@ -215,7 +215,7 @@ async def test_what_cannot_be_kept_is_told() -> None:
         await dialog_of(deck, "n")
         await deck.type("later")
         await leave(deck)
-        await deck.until(lambda: any("could not be saved" in toast for toast in deck.toasts), "the toast")
+        await deck.until(lambda: any("Cannot save your choices" in toast for toast in deck.toasts), "the toast")
         assert text_of(await dialog_of(deck, "n")) == "later"
 
 

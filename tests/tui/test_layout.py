@@ -201,7 +201,7 @@ async def test_another_terminal_size_and_back() -> None:
     ("size", "key", "words"),
     [
         ((80, 24), ">", "not side by side"),
-        ((20, 5), "-", "One pane has the whole screen"),
+        ((20, 5), "-", "Only one pane is shown"),
     ],
 )
 async def test_a_border_that_is_not_there(size: tuple[int, int], key: str, words: str) -> None:

@@ -163,7 +163,7 @@ def test_a_held_run_stays_until_it_is_let_go() -> None:
 def test_a_filter_by_marks_is_asked_again() -> None:
     """Marking and looking change what a filter by them lets pass."""
     run_store, listing = listed(a_run(1), a_run(2))
-    listing.filter_by(parse_filter("is:marked"))
+    listing.filter_by(parse_filter("is:selected"))
     run_store.marked.add(run_id(1))
     listing.refilter([run_id(1)])
     assert shown(listing) == [1]
@@ -206,7 +206,7 @@ def test_a_sort_follows_what_changes() -> None:
 
 # --- whatever happens ------------------------------------------------------------------------------------------------
 
-FILTERS = ("", "status:failed,running", "-status:completed task", "is:marked", "preset:b -is:unseen", "zzz")
+FILTERS = ("", "status:failed,running", "-status:completed task", "is:selected", "preset:b -is:unread", "zzz")
 
 
 def expected_groups(run_store: RunStore, listing: Listing) -> list[tuple[object, ...]]:

@@ -215,14 +215,14 @@ async def test_who_waits_is_not_ticked_off() -> None:
     engine = four_running()
     async with opened(engine) as deck:
         engine.tell(asking(2, "rm -rf build"))
-        await deck.until_text("1 waiting")
+        await deck.until_text("1 needs input")
         await deck.press("]")
         await deck.pass_time()
         await deck.press("m")
-        await deck.until(lambda: any("until somebody replies" in toast for toast in deck.toasts), "the refusal")
-        assert "1 waiting" in deck.screen_text
+        await deck.until(lambda: any("still needs input" in toast for toast in deck.toasts), "the refusal")
+        assert "1 needs input" in deck.screen_text
         engine.tell(a_run(2, meta_talk=True))
-        await deck.until(lambda: "1 waiting" not in deck.screen_text, "the count to go")
+        await deck.until(lambda: "1 needs input" not in deck.screen_text, "the count to go")
 
 
 async def test_a_group_says_that_one_of_it_waits() -> None:

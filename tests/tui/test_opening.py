@@ -61,7 +61,7 @@ async def test_a_run_by_itself_that_goes_away() -> None:
     async with opened(engine, run_id=run_id(1)) as deck:
         await deck.until_text("Finished reading src/file_2.py")
         engine.tell(removed=[run_id(1)])
-        await deck.until_text("this run no longer exists; esc goes to the deck")
+        await deck.until_text("this run no longer exists · esc goes to the deck")
         assert alone(deck)
         await deck.press("x")
         assert engine.stopped == []
@@ -115,7 +115,7 @@ async def test_a_readonly_app() -> None:
         assert len(deck.app.screen_stack) == 1
         engine.tell(a_run(2, "completed"))
         await deck.until(lambda: deck.main.counts.running == 0, "the end")
-        assert any("While you were away 1 run ended" in notice.plain for notice in deck.app.notices.entries())
+        assert any("While you were away, 1 run finished" in notice.plain for notice in deck.app.notices.entries())
     assert (engine.claimed, engine.stopped, engine.launched) == ([], [], [])
 
 
@@ -124,7 +124,7 @@ async def test_a_readonly_footer_and_palette() -> None:
     async with opened(two_runs(), readonly=True) as deck:
         assert "launch" not in deck.screen_text.split("\n")[-1]
         await deck.press(":")
-        await deck.until_text("Go to the transcript of the highlighted run")
+        await deck.until_text("Go to the highlighted run's transcript")
         assert "Launch the highlighted preset" not in deck.screen_text
 
 

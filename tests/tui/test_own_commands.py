@@ -65,9 +65,9 @@ async def test_failure_is_said() -> None:
     missing = OwnCommand(key="f9", argv=("/nowhere/at-all",))
     async with opened(an_engine(x=failing, y=missing)) as deck:
         await deck.press("ctrl+g")
-        await said(deck, "my thing ended with exit code 1: no such thing")
+        await said(deck, "my thing failed with exit code 1: no such thing")
         await deck.press("f9")
-        await said(deck, "/nowhere/at-all could not be started")
+        await said(deck, "Cannot start /nowhere/at-all")
 
 
 async def test_command_takes_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def test_a_directory_becomes_no_code(name: str) -> None:
     """A command whose code would contain the name of a directory is started only if that is a plain word."""
     hostile, plain = a_run(1, meta_cwd=f"/src/{name}"), a_run(1, meta_cwd="/src/a-b.c")
     for argv in (("sh", "-c", "cd {cwd}"), ("/usr/bin/env", "bash", "-lc", "x{cwd}"), ("perl", "-e", "{cwd}")):
-        assert "would be read as code" in code_fault(argv, hostile)
+        assert "would be run as code" in code_fault(argv, hostile)
         assert "" == code_fault(argv, plain) == code_fault((*argv[:-1], "$1", "sh", "{cwd}"), hostile)
     assert "" == code_fault(("lazygit", "-p", "{cwd}"), hostile)
 
@@ -153,7 +153,7 @@ async def test_a_command_whose_code_has_a_directory_in_it() -> None:
     """It is not started, and a message says how to pass the directory."""
     async with opened(an_engine(x=python("print('started') # {cwd}"))) as deck:
         await deck.press("ctrl+g")
-        await said(deck, "would be read as code")
+        await said(deck, "would be run as code")
         assert not any("started" in toast and "not started" not in toast for toast in deck.toasts)
 
 
@@ -163,7 +163,7 @@ async def test_command_gets_what_a_run_changed() -> None:
     engine = an_engine(x=python(code, "{patch_file}"))
     async with opened(engine) as deck:
         await deck.press("ctrl+g")
-        await said(deck, "has no patch of what it changed.")
+        await said(deck, "has no patch.")
         engine.work.patches[run_id(1)] = b"diff --git a/x b/x"
         await deck.press("ctrl+g")
         await said(deck, "my thing: diff --git a/x b/x")

@@ -60,7 +60,7 @@ def test_spellings() -> None:
         ({"stop": "j"}, "down"),
         ({"stop": "escape"}, "back"),
         ({"stop": "o", "kill": "o"}, '"o" means'),
-        ({"start": "l"}, "would be typed into a field"),
+        ({"start": "l"}, "would be typed into a text field"),
     ],
 )
 def test_what_cannot_be_is_refused(keys: dict[str, str], words: str) -> None:
@@ -94,7 +94,7 @@ async def test_the_app_opens_with_wrong_keys(settings: Settings) -> None:
     engine = FakeEngine(a_run(1))
     engine.settings = settings
     async with opened(engine) as deck:
-        assert any('means "' in toast and "The default is used." in toast for toast in deck.toasts)
+        assert any('is already used for "' in toast and "Using the default." in toast for toast in deck.toasts)
         await deck.until_text("? help")
         assert all(action.id in BY_ID for action in deck.app._actions)
 
@@ -132,7 +132,7 @@ async def test_own_keys_act_and_are_shown() -> None:
         assert engine.stopped == [((run_id(1),), False)]
         await deck.press("?")
         await deck.type("stop")
-        await deck.until_text("k           Stop the run, or all marked ones")
+        await deck.until_text("k           Stop the run, or all selected runs")
         await deck.press("escape", ":")
         await deck.type("stop the run")
         await deck.until_text("stop  (k)")
@@ -140,4 +140,4 @@ async def test_own_keys_act_and_are_shown() -> None:
 
 def test_help_without_own_keys() -> None:
     """The help of the registry is that of the default keys."""
-    assert "x           Stop the run, or all marked ones" in help_text(["stop"]).plain
+    assert "x           Stop the run, or all selected runs" in help_text(["stop"]).plain

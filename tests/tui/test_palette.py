@@ -129,7 +129,7 @@ async def test_what_is_typed_may_lack_letters() -> None:
         assert offer is not None
         assert offer.key == "copy_id"
         await deck.type("qqq")
-        await deck.until_text("Nothing matches.")
+        await deck.until_text("No matches.")
         await deck.press("enter")
         assert isinstance(deck.app.screen, PaletteScreen)
 

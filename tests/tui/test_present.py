@@ -133,5 +133,5 @@ def test_paths_are_cut_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_quitting_says_what_goes_on() -> None:
     """The farewell counts the runs that stay alive, and is empty without any."""
     assert present.farewell(Counts()) == ""
-    assert present.farewell(Counts(running=1)) == "1 run is still running; subdeck status shows it"
-    assert present.farewell(Counts(running=2)) == "2 runs are still running; subdeck status shows them"
+    assert present.farewell(Counts(running=1)) == "1 run is still running. subdeck status shows it."
+    assert present.farewell(Counts(running=2)) == "2 runs are still running. subdeck status shows them."

@@ -51,7 +51,7 @@ async def test_the_dialog_says_what_a_run_would_get(project_dir: Path, size: tup
         shown = deck.screen_text
         for text in ("project", "Finds things", "Thinking high", "Tools    read, grep, subagent_finalize"):
             assert text in shown
-        assert "Limits   timeout 10:00, asked for its result at most 3 times" in shown
+        assert "Limits   timeout 10:00, structured result, at most 3 attempts" in shown
 
 
 def test_facts_as_written() -> None:
@@ -148,7 +148,7 @@ async def test_all_that_starters_write_is_in_the_question(project_dir: Path, mon
     async with opened(engine, (80, 24)) as deck:  # type: ignore[arg-type]
         await deck.until_text("p  starter presets")
         await deck.press("p")
-        for text in (*(f"  {name}  " for name in NAMES), "checks: {make-test", "look…", "Cancel", "Write "):
+        for text in (*(f"  {name}  " for name in NAMES), "checks: {make-test", "look…", "Cancel", "Create "):
             await deck.until_text(text)
 
 
@@ -162,7 +162,7 @@ async def test_empty_state_offers_starter_presets(project_dir: Path, size: tuple
     async with opened(engine, size) as deck:  # type: ignore[arg-type]
         await deck.until_text("p  starter presets")
         await deck.press("p")
-        for text in ("Write four starter presets?", "explore-code", "fix-tests", "make test", "checks: {make-test"):
+        for text in ("Create four starter presets?", "explore-code", "fix-tests", "make test", "checks: {make-test"):
             await deck.until_text(text)
         assert not list(place.glob("*.md"))
         await deck.press("y")
@@ -179,7 +179,7 @@ async def test_starter_presets_are_written_once(project_dir: Path) -> None:
     async with opened(engine) as deck:  # type: ignore[arg-type]
         await deck.until(lambda: len(deck.main.presets.names) == 4, "the presets in the list")
         await deck.press("1", "p")
-        await deck.until_text("All four starter presets exist")
+        await deck.until_text("All four starter presets already exist")
 
 
 async def test_copy_for_all_projects(project_dir: Path) -> None:

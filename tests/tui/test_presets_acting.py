@@ -49,7 +49,7 @@ async def test_an_agent_file_is_shown_and_copied(project_dir: Path) -> None:
     dirs = [{"path": str(file.parent), "agent": "claude"}]
     async with presets_opened(project_dir, size=(200, 50), agents=agents, preset_dirs=dirs) as deck:
         await deck.until_text("hooks is not")
-        await deck.until_text("an agent file of")
+        await deck.until_text("agent file, ")
         await deck.press("b")
         await until_screen(deck, CopyPresetScreen)
         await deck.press("ctrl+s")
@@ -88,7 +88,7 @@ async def test_a_broken_file_is_not_copied() -> None:
     async with opened(FakeEngine(a_run(1), problems=[problem])) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the broken file")
         await deck.press("1", "b")
-        await deck.until_text("This file is broken: fix it first (e).")
+        await deck.until_text("This preset file is broken. Fix it first (e).")
 
 
 async def test_delete_asks_and_undo_brings_back(project_dir: Path) -> None:
@@ -98,7 +98,7 @@ async def test_delete_asks_and_undo_brings_back(project_dir: Path) -> None:
     async with presets_opened(project_dir, SCOUT, SCOUT.replace("name: scout", "name: zebra")) as deck:
         await deck.press("d")
         await until_screen(deck, ConfirmScreen)
-        await deck.until_text("The global preset of this name takes its place:")
+        await deck.until_text("The global preset with this name replaces it:")
         shown = deck.screen_text
         assert "Delete the preset scout?" in shown
         assert "project: " in shown and ".pi/subagents/scout.md" in shown
@@ -111,7 +111,7 @@ async def test_delete_asks_and_undo_brings_back(project_dir: Path) -> None:
         await deck.press("y")
         await deck.until(lambda: deck.main.presets.preset.source is PresetSource.GLOBAL, "the farther preset")
         assert not file.exists()
-        await until_toast(deck, "Deleted the preset scout; u brings it back")
+        await until_toast(deck, "Deleted the preset scout. u restores it.")
         await deck.press("u")
         await deck.until(lambda: deck.main.presets.preset.source is PresetSource.PROJECT, "the preset")
         assert SCOUT == file.read_text()
@@ -124,7 +124,7 @@ async def test_a_broken_file_can_be_deleted(project_dir: Path) -> None:
     async with presets_opened(project_dir, "nothing at all") as deck:
         await deck.press("d")
         await until_screen(deck, ConfirmScreen)
-        await deck.until_text("There is no other preset of this name.")
+        await deck.until_text("No other preset has this name.")
         await deck.press("y")
         await deck.until(lambda: not deck.main.presets.row_count, "the file to go")
         await deck.press("u")
@@ -147,7 +147,7 @@ async def test_bundled_presets_are_copied_instead_of_edited(project_dir: Path, k
         await deck.until(lambda: deck.main.presets.preset, "Explore")
         await deck.press(key)
         await until_screen(deck, ConfirmScreen)
-        await deck.until_text("It comes with subdeck and cannot be changed.")
+        await deck.until_text("Bundled presets cannot be changed.")
         await deck.press("enter")
         await until_screen(deck, CopyPresetScreen)
         await deck.press("ctrl+s")
@@ -159,12 +159,12 @@ async def test_bundled_presets_are_copied_instead_of_edited(project_dir: Path, k
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("sed -i 's/^model.*/modle: x/'", 'scout.md has changed\n! the key "modle" is unknown'),
+        ("sed -i 's/^model.*/modle: x/'", 'scout.md was saved\n! the key "modle" is unknown'),
         ("sed -i 's/^name/nam/'", "scout.md is broken: name is missing"),
-        ("sed -i 's/Look/Seek/'", "scout.md has changed; no problems"),
-        ("rm", "scout.md is gone"),
-        ("false", "false ended with exit code 1"),
-        ("/no/such/editor", "/no/such/editor could not be started"),
+        ("sed -i 's/Look/Seek/'", "scout.md was saved, no problems"),
+        ("rm", "scout.md no longer exists"),
+        ("false", "false failed with exit code 1"),
+        ("/no/such/editor", "Cannot start /no/such/editor"),
     ],
 )
 async def test_an_editor_outside_is_checked_after(
@@ -203,7 +203,7 @@ def test_doctor_sums_up() -> None:
     """How much is to be mended is said in words; a hostile detail is one plain line."""
     checks = (Check("a", State.PROBLEM, "x", "do\x1b[31m it"), Check("b", State.WARN, "y"), Check("c", State.WARN, "z"))
     assert verdict(checks) == "1 problem, 2 warnings   esc closes"
-    assert verdict(()) == "all is well   esc closes"
+    assert verdict(()) == "no problems   esc closes"
     assert check_lines(checks[0]).plain == "✗ problem a           x\n  → do it"
 
 
@@ -219,14 +219,14 @@ async def test_a_read_text_is_filtered_and_scrolled() -> None:
         await deck.until_text("message 7")
         await deck.until(lambda: "message 1\n" not in deck.screen_text, "the others to go")
         await deck.type("zz")
-        await deck.until_text("Nothing matches.")
+        await deck.until_text("No matches.")
         for _ in "OF 7zz":
             await deck.press("backspace")
         await deck.until_text("message 0")
         await deck.press("down")
         await deck.until(lambda: "message 0" not in deck.screen_text, "the text to scroll")
         screen.show([], "note")
-        await deck.until_text("There is nothing to show.")
+        await deck.until_text("Nothing to show.")
         await deck.press("escape")
         await until_screen(deck, MainScreen)
 
@@ -235,10 +235,10 @@ async def test_empty_state_names_own_keys(project_dir: Path) -> None:
     """The keys that teach are those that hold, and what is missing has its command where there is room."""
     settings = {"keys": {"create_preset": "f5", "doctor": "f9"}}
     async with presets_opened(project_dir, size=(80, 28), **settings) as deck:
-        await deck.until_text("f5  create one")
+        await deck.until_text("f5  create a preset")
         assert "~/.pi/agent/subagents" in deck.screen_text
         await deck.until_text("! pi is missing: install it (npm install -g")
-        await deck.until_text("(f9 says more)")
+        await deck.until_text("(f9 shows details)")
         await deck.pilot.resize_terminal(120, 30)
         await deck.until_text("f9  pi missing")
 

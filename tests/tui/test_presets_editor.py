@@ -59,7 +59,7 @@ async def test_create_for_all_projects(project_dir: Path) -> None:
         await deck.type("d")
         await deck.until_text('✗ line 2: the name "scout" is taken by scout.md beside it')
         await deck.press("shift+tab", "right")
-        await deck.until_text("a file in ~/.pi/agent/subagents")
+        await deck.until_text("saved in ~/.pi/agent/subagents")
         await deck.until_text("hidden by the project one of this name")
         await deck.press("ctrl+s")
         await until_saved(deck)
@@ -283,7 +283,7 @@ async def test_what_is_no_text_goes_to_another_editor(project_dir: Path) -> None
 async def test_nothing_is_selected() -> None:
     """Without a preset the keys say what would help, by the keys that hold."""
     async with opened(FakeEngine(a_run(1))) as deck:
-        said = "No preset is selected: c creates one."
+        said = "No preset is highlighted. c creates one."
         await deck.press("1")
         for key in "eE":
             await deck.press(key)

@@ -25,7 +25,7 @@ async def test_run_that_does_not_wait_is_not_moved() -> None:
     engine = FakeEngine(a_run(1))
     async with opened(engine) as deck:
         await deck.press("2", "shift+up")
-        assert (["This run is not waiting in the queue."], []) == (deck.toasts, engine.moved)
+        assert (["This run is not queued."], []) == (deck.toasts, engine.moved)
 
 
 async def test_queue_is_held_and_released() -> None:
@@ -34,7 +34,7 @@ async def test_queue_is_held_and_released() -> None:
     async with opened(engine) as deck:
         await deck.press("H")
         await deck.until(lambda: deck.toasts, "the word")
-        assert engine.held and "H releases it" in deck.toasts[0]
+        assert engine.held and "H resumes it" in deck.toasts[0]
         await deck.press("H")
         await deck.until(lambda: not engine.held, "the release")
 

@@ -30,7 +30,7 @@ def a_crashed_engine() -> FakeEngine:
 async def test_the_reason_stands_at_the_end(size: tuple[int, int]) -> None:
     """Below the last event of a run that crashed stand the sentence of its detail and the end of its stderr."""
     async with opened(a_crashed_engine(), size) as deck:
-        await deck.until_text("The end of its stderr:")
+        await deck.until_text("Last stderr output:")
         rows = " ".join(" ".join(deck.rows(deck.main.transcript)).split())
         assert MESSAGE in rows
         assert 'File "a39.py" bye' in rows
@@ -46,5 +46,5 @@ async def test_an_interim_sentence_is_no_answer() -> None:
     async with opened(engine) as deck:
         await deck.press("Y")
         await deck.until(lambda: deck.toasts, "the word about it")
-        assert "ended without an answer (failed: agent_exit)" in deck.toasts[0]
+        assert "finished without an answer (failed: agent_exit)" in deck.toasts[0]
         assert not deck.app.clipboard

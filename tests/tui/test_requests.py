@@ -62,9 +62,9 @@ async def test_one_key_answers() -> None:
     engine = FakeEngine(asking(1, a_request(rule="bash asks", cwd="/src/shop/web")), a_run(2))
     async with opened(engine) as deck:
         await at_block(deck)
-        for shown in ("? wants to run a command", "rm -rf build && make", "in /src/shop/web", "by the rule bash asks"):
+        for shown in ("? wants to run a command", "rm -rf build && make", "in /src/shop/web", "matched rule bash asks"):
             assert shown in deck.screen_text
-        assert "limits stand still" in deck.screen_text
+        assert "timers paused" in deck.screen_text
         await deck.press("y")
         await deck.until(lambda: engine.told, "the reply")
         assert engine.told == [("reply", run_id(1), "q1", "allow", "")]
@@ -81,7 +81,7 @@ async def test_the_keys_of_a_permission(key: str, verdict: str) -> None:
     engine = FakeEngine(asking(1, a_request(run_rule="bash(make *)")))
     async with opened(engine) as deck:
         await at_block(deck)
-        assert "Y allow in this run" in deck.screen_text
+        assert "Y allow for this run" in deck.screen_text
         await deck.press(key)
         await deck.until(lambda: engine.told, "the reply")
         assert engine.told == [("reply", run_id(1), "q1", verdict, "")]
@@ -92,7 +92,7 @@ async def test_what_cannot_be_allowed_for_the_run() -> None:
     engine = FakeEngine(asking(1))
     async with opened(engine) as deck:
         await at_block(deck)
-        assert "allow in this run" not in deck.screen_text
+        assert "allow for this run" not in deck.screen_text
         await deck.press("Y")
         await deck.until(lambda: any("for the whole run" in toast for toast in deck.toasts), "the refusal")
         assert not engine.told
@@ -104,7 +104,7 @@ async def test_denying_with_a_word() -> None:
     async with opened(engine) as deck:
         await at_block(deck)
         await deck.press("e")
-        await deck.until_text("deny, and say why")
+        await deck.until_text("deny with a reason:")
         await deck.type("use make clean")
         await deck.press("enter")
         await deck.until(lambda: engine.told, "the reply")
@@ -117,7 +117,7 @@ async def test_a_question_is_answered_in_words() -> None:
     async with opened(engine) as deck:
         await at_block(deck)
         await deck.press("y")
-        await deck.until(lambda: any("asks for an answer" in toast for toast in deck.toasts), "the refusal")
+        await deck.until(lambda: any("This is a question" in toast for toast in deck.toasts), "the refusal")
         await deck.press("enter")
         await deck.until_text("reply to: Which one?")
         await deck.type("both")
@@ -156,7 +156,7 @@ async def test_a_form_field_by_field() -> None:
         await deck.until_text("2 of 3: Level (patch / minor)")
         await deck.type("7")
         await deck.press("enter")
-        await deck.until_text("not among the choices")
+        await deck.until_text("not one of the choices")
         await deck.press("backspace", "2", "enter")
         await deck.until_text("3 of 3: Note")
         await deck.press("enter")
@@ -300,7 +300,7 @@ def test_a_long_command() -> None:
     """A megabyte is laid out as far as it can be shown, and what is cut says so."""
     rows = request_rows(a_request(command="x" * 1_000_000), "/src/shop", 40)
     assert rows[-1].tone is Tone.WARNING
-    assert "characters) are missing here: subdeck requests shows all of it" in rows[0].text
+    assert "characters) are not shown. subdeck requests shows the whole request" in rows[0].text
     cut = request_rows(a_request(command=f"make {CUT}", missing=1234), "/src/shop", 40)
     assert any("1,234 characters are missing here" in row.text for row in cut)
 
@@ -367,11 +367,11 @@ async def test_a_toast_says_who_waits() -> None:
     engine = FakeEngine(asking(1), a_run(2, meta_talk=True), a_run(3, meta_talk=True))
     engine.settings = Settings(notifications=Notifications(bell=True))
     async with opened(engine) as deck:
-        assert deck.toasts == ["1 run waits for your reply."]
+        assert deck.toasts == ["1 run needs input."]
         rung: list[bool] = []
         deck.app.bell = lambda: rung.append(True)
         engine.tell(asking(2), asking(3))
-        await deck.until(lambda: any("2 runs wait for your reply" in toast for toast in deck.toasts), "the toast")
+        await deck.until(lambda: any("2 runs need input" in toast for toast in deck.toasts), "the toast")
         assert rung
         engine.tell(asking(2, a_request(1), a_request(2, command="make install")))
         await deck.until(lambda: len(rung) == 2, "the bell for a further request")
@@ -382,7 +382,7 @@ def test_what_a_toast_says_of_requests() -> None:
     runs = [asking(number) for number in range(1, 7)]
     assert requests_text(runs[:1]).split("\n")[1] == "wants to run a command: rm -rf build && make"
     lines = requests_text(runs).split("\n")
-    assert lines[0] == "6 runs wait for your reply:"
+    assert lines[0] == "6 runs need input:"
     assert lines[-1] == "and 3 runs more"
 
 

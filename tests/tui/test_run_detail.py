@@ -124,7 +124,7 @@ async def test_a_partial_answer_says_so(going: Scene) -> None:
     async with opened(going.engine, (80, 24)) as deck:
         screen = await detail_of(deck)
         await tab(deck, screen, "2", Tab.ANSWER)
-        assert "The run has not ended; this is its latest text:" in deck.screen_text
+        assert "Not finished yet. Latest text:" in deck.screen_text
         assert "I look at the doors." in deck.screen_text
         going.engine.tell(a_run(1, sentence="Now the windows"))
         await deck.until_text("Now the windows")
@@ -197,8 +197,8 @@ async def test_facts_in_two_columns(project_dir: Path) -> None:
         shown = [" ".join(line.split()) for line in deck.screen_text.split("\n")]
         for line in (
             "preset reviewer (adhoc)", "preset file /p/reviewer.md", "model requested @smart", "model used a/b",
-            "thinking high", "tools all but the denied ones", "tools offered read",
-            "tools left out write is not offered",
+            "thinking high", "tools all except the denied tools", "tools available read",
+            "tools dropped write is not offered",
             "warnings timeout was lowered", "status completed: done", "exit code 0",
             "usage 1,234 tokens in 2 turns, 1 tool call, $0.5000",
         ):  # fmt: skip
@@ -249,7 +249,7 @@ async def test_a_big_record_is_read_in_pieces(over: Scene, monkeypatch: pytest.M
         await tab(deck, screen, "5", Tab.USAGE)
         assert any("reading… " in row for row in shown)
         await deck.until_text("(the newest 5,000 of 9,000 messages)")
-        assert set(deck.toasts) == {"The usage is still being read."}
+        assert set(deck.toasts) == {"Still reading the usage."}
 
 
 async def test_files(over: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,14 +272,14 @@ async def test_files(over: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_a_pager_that_is_not_there(over: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """What keeps a file from being opened is said, and the screen stays."""
-    monkeypatch.setattr(run_detail, "page_file", lambda app, path: "No pager was found")
+    monkeypatch.setattr(run_detail, "page_file", lambda app, path: "No pager found")
     async with opened(over.engine, (80, 24)) as deck:
         screen = await detail_of(deck)
         await deck.press("enter")
-        await deck.until(lambda: "There is no file to open here." in deck.toasts, "the refusal")
+        await deck.until(lambda: "No file to open." in deck.toasts, "the refusal")
         await tab(deck, screen, "6", Tab.FILES)
         await deck.press("enter")
-        await deck.until(lambda: "No pager was found" in deck.toasts, "the problem")
+        await deck.until(lambda: "No pager found" in deck.toasts, "the problem")
 
 
 async def test_the_transcript_opens_on_the_deck(over: Scene) -> None:
@@ -334,17 +334,17 @@ async def test_a_run_without_files(project_dir: Path) -> None:
     engine.project = Project(str(project_dir))
     async with opened(engine, (80, 24)) as deck:
         screen = await detail_of(deck)
-        assert "There is no answer." in deck.screen_text
+        assert "No answer." in deck.screen_text
         for key, name, text in (
-            ("1", Tab.TRANSCRIPT, "Nothing has been written yet."),
+            ("1", Tab.TRANSCRIPT, "No transcript yet."),
             ("3", Tab.PROMPT, "prompt.md is missing"),
-            ("6", Tab.FILES, "The run has no files."),
-            ("7", Tab.EVENTS, "There are no events yet."),
+            ("6", Tab.FILES, "No files."),
+            ("7", Tab.EVENTS, "No events yet."),
         ):
             await tab(deck, screen, key, name)
             assert text in deck.screen_text
         await deck.press("y")
-        await deck.until(lambda: "There is nothing to copy here." in deck.toasts, "the refusal")
+        await deck.until(lambda: "Nothing to copy." in deck.toasts, "the refusal")
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -144,8 +144,8 @@ async def test_nothing_matches() -> None:
     """An empty list says that the filter did it, and how to end that."""
     async with opened(FakeEngine(*SINGLES)) as deck:
         await write(deck, "elephant")
-        await deck.until_text("No run matches the filter.")
-        assert "esc  clears it" in deck.screen_text
+        await deck.until_text("No runs match the filter.")
+        assert "esc  clears the filter" in deck.screen_text
         assert deck.main.run is None
         await deck.press("escape")
         await deck.until(lambda: deck.main.run is not None, "a run to be selected")
@@ -365,7 +365,7 @@ async def test_next_and_previous_that_need_me() -> None:
         for key in ("]", "["):
             deck.app.clear_notifications()
             await deck.press(key)
-            await deck.until(lambda: deck.toasts == ["No run needs your attention."], "the answer")
+            await deck.until(lambda: deck.toasts == ["No run needs you."], "the answer")
         await unseen_deck(deck, engine)
         visited: list[str] = []
         for key in ("]", "]", "]", "]", "["):

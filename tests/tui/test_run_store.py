@@ -224,4 +224,6 @@ async def test_the_header_says_what_it_totals() -> None:
     today = a_run(2, "completed", meta_created_at=now_iso(), usage=Usage(input=3000, cost=0.31))
     async with opened(FakeEngine(before, today)) as deck:
         await deck.until_text("today 3.0k tok $0.31")
-        assert str(deck.main._header.tooltip) == ("Today's runs: 3.0k tok $0.31\nAll runs: 12k tok $2.31\n$ shows more")
+        assert str(deck.main._header.tooltip) == (
+            "Today's runs: 3.0k tok $0.31\nAll runs: 12k tok $2.31\n$ shows details"
+        )

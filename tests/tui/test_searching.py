@@ -196,10 +196,10 @@ async def test_errors_are_gone_to() -> None:
         await deck.until(lambda: "first" in line_at_cursor(deck), "the first error")
         await deck.press("E")
         await deck.until(lambda: "boom" in line_at_cursor(deck), "the last error again")
-        assert deck.toasts == ["No error before this one: continued from the end."]
+        assert deck.toasts == ["No error before this one. Continued from the bottom."]
     async with opened(an_engine(*haystack())) as deck:
         await deck.press("3", "e")
-        await deck.until(lambda: deck.toasts == ["There is no error in this transcript."], "the word")
+        await deck.until(lambda: deck.toasts == ["No error in this transcript."], "the word")
 
 
 async def test_a_time_is_gone_to() -> None:
@@ -209,7 +209,7 @@ async def test_a_time_is_gone_to() -> None:
         await deck.until_text("Go to a time")
         await deck.type("soon")
         await deck.press("enter")
-        await deck.until_text("this is not a time")
+        await deck.until_text("not a time")
         field = deck.app.screen.query_one(Input)
         assert field.value == "soon"
         field.value = "+49s"
@@ -235,7 +235,7 @@ async def test_the_answer_is_copied() -> None:
     async with opened(engine) as deck:
         await deck.press("Y")
         await deck.until(lambda: deck.toasts, "the word")
-        assert "no answer yet: it is running" in deck.toasts[0]
+        assert "no answer yet. It is running" in deck.toasts[0]
         results[run_id(1)] = RunResult(
             run_id=run_id(1), status=RunStatus.COMPLETED, reason=RunReason.DONE, written_by="wrapper", final_text="42"
         )
@@ -279,7 +279,7 @@ async def test_the_run_is_saved(tmp_path: Path) -> None:
         field = deck.app.screen.query_one(Input)
         field.value = "nowhere/x.md"
         await deck.press("enter")
-        await deck.until_text("there is no directory")
+        await deck.until_text("does not exist")
         field.value = name
         await deck.press("enter")
         await deck.until(lambda: deck.toasts, "the word")

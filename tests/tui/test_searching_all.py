@@ -120,12 +120,12 @@ async def test_nothing_found_is_said() -> None:
     """An empty search explains itself, and so does one without a hit."""
     async with opened(an_engine()) as deck:
         await search(deck, "")
-        await deck.until_text("Every task, answer and transcript of this project is searched")
+        await deck.until_text("Searches all tasks, answers and transcripts")
         await deck.type("nowhere")
-        await deck.until_text("Nothing was found.")
+        await deck.until_text("No matches.")
         assert "did you mean" not in deck.screen_text
         await deck.type(" stauts:failed")
-        await deck.until_text('"stauts:" is not a key of the filter; did you mean status?')
+        await deck.until_text('"stauts:" is not a filter key; did you mean status?')
         await deck.press("enter")
         assert isinstance(deck.app.screen, SearchScreen)
 

@@ -72,9 +72,9 @@ async def test_a_silence_that_was_looked_at(key: str) -> None:
 
 
 async def test_only_silent_runs() -> None:
-    """The filter `is:silent` shows them as they become so."""
+    """The filter `is:idle` shows them as they become so."""
     async with opened(FakeEngine(heard(1, 0, 1.5), heard(2, 3))) as deck:
-        deck.main.runs.filter_by("is:silent")
+        deck.main.runs.filter_by("is:idle")
         await deck.until(
             lambda: deck.main.runs.row_count == 1 and deck.main.runs.selected == run_id(1), "the silent run"
         )

@@ -194,7 +194,7 @@ async def test_the_hosts(
     )
     async with opened(hosts.engine, size) as deck:
         await view_of(deck)
-        await deck.until_text("in reach")
+        await deck.until_text("online")
         await deck.press("G")
         await compare(deck, "hosts", write_anew)
 

@@ -33,7 +33,7 @@ async def test_stopping_a_dear_run_asks_once(run: object) -> None:
     async with opened(engine, (80, 24)) as deck:
         await deck.press("x")
         await deck.until_text("Stop this run?")
-        await deck.until_text("so far; it keeps what it has done.")
+        await deck.until_text("so far. Its work is kept.")
         await deck.press("enter")
         await deck.until(lambda: deck.app.screen is deck.main, "the deck")
         assert engine.stopped == []

@@ -19,7 +19,7 @@ async def test_in_this_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(taking_over, "hand_over", lambda app, argv: handed.append(tuple(argv)) or "")
     async with opened(engine) as deck:
         await deck.press("A")
-        await deck.until_text("Leave that program to hand the run back")
+        await deck.until_text("Exit the agent to return the run")
         assert [] == handed
         await deck.press("y")
         await deck.until(lambda: handed == [("by-hand",)], "the terminal to be handed over")

@@ -36,7 +36,7 @@ async def test_applying() -> None:
         )
         await deck.press("y")
         await deck.until(lambda: engine.work.done == [("apply", APPLY, "")], "the act")
-        await deck.until(lambda: any("u takes it back" in toast for toast in deck.toasts), "the word")
+        await deck.until(lambda: any("u undoes it" in toast for toast in deck.toasts), "the word")
 
 
 async def test_what_cannot_be_applied_is_only_read() -> None:
@@ -66,7 +66,7 @@ async def test_the_message_of_a_merge_is_edited(monkeypatch: pytest.MonkeyPatch)
         taking.spawn(taking.merge_run, engine.runs[run_id(1)], pick=True)
         await deck.until_text("Proposed")
         await deck.press("e")
-        await deck.until_text("A commit needs a message.")
+        await deck.until_text("Enter a commit message.")
         await deck.press("e")
         await deck.until_text("Edited")
         await deck.press("enter")
@@ -96,7 +96,7 @@ async def test_keeping_asks_for_a_name_and_says_what_went_wrong() -> None:
     async with opened(engine) as deck:
         taking = TakingCommands(deck.main)
         taking.spawn(taking.keep_run, engine.runs[run_id(1)])
-        await deck.until_text("as the branch")
+        await deck.until_text("as branch")
         await deck.press(*"mine", "enter")
         await deck.until(lambda: engine.work.done == [("keep", run_id(1), "mine")], "the act")
         taking.spawn(taking.commit_run, engine.runs[run_id(1)])

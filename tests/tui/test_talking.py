@@ -71,7 +71,7 @@ async def test_what_was_left_unsaid_is_kept() -> None:
         await deck.press("escape")
         await deck.until(lambda: deck.main.runs.has_focus, "the keys back in the runs")
         await deck.press("j", "s", "enter")
-        await deck.until_text("Say something")
+        await deck.until_text("Type a message")
         await deck.press("escape", "k", "s", "enter")
         await deck.until(lambda: engine.told, "the message")
         assert engine.told == [("message", run_id(2), "perhaps")]
@@ -124,7 +124,7 @@ async def test_one_message_to_all_that_are_marked() -> None:
     engine.talk_errors[run_id(2)] = RunBusy("run 000002 has just ended: that was too late")
     async with opened(engine) as deck:
         await deck.press("*", "s")
-        await deck.until_text("to 3 runs that are marked")
+        await deck.until_text("to 3 runs (selected)")
         await deck.type("stop at noon")
         await deck.press("enter")
         await deck.until(lambda: len(engine.told) == 2, "two messages")
@@ -147,10 +147,10 @@ async def test_a_refused_message_stays_in_its_line() -> None:
 @pytest.mark.parametrize(
     ("run", "why"),
     [
-        (a_run(1, meta_talk=False, meta_session_path="/s"), "one-way"),
-        (a_run(1), "earlier subdeck"),
-        (a_listener(elsewhere=True), "Another machine"),
-        (a_listener(foreign=True), "foreign"),
+        (a_run(1, meta_talk=False, meta_session_path="/s"), "non-interactive"),
+        (a_run(1), "older subdeck"),
+        (a_listener(elsewhere=True), "another machine"),
+        (a_listener(foreign=True), "untrusted"),
     ],
 )
 @pytest.mark.parametrize("key", ["s", "I"])

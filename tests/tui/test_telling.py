@@ -54,7 +54,7 @@ async def test_the_desktop_is_told_on_request(
         engine.tell(a_run(1, "completed"), a_run(2, "failed"))
         await deck.until(lambda: deck.toasts, "the toast")
         assert len(sent) == asked
-        assert all("2 runs ended" in sequence for sequence in sent)
+        assert all("2 runs finished" in sequence for sequence in sent)
 
 
 def test_old_messages_make_room() -> None:
@@ -70,7 +70,7 @@ def test_old_messages_make_room() -> None:
 
 async def messages_shown(deck: Any) -> str:
     await deck.press("M")
-    await deck.until_text("Messages")
+    await deck.until_text("Notifications")
     return deck.screen_text
 
 
@@ -85,13 +85,13 @@ async def test_all_messages_can_be_read_again() -> None:
         await deck.until(lambda: deck.toasts, "the refusal")
         shown = await messages_shown(deck)
         assert "401 [bold]key" in shown
-        assert "! " in shown and "There is nothing to undo." in shown
+        assert "! " in shown and "Nothing to undo." in shown
 
 
 async def test_no_messages_yet() -> None:
     """Before anything was told, the list says so."""
     async with opened(FakeEngine(a_run(1))) as deck:
-        assert "There are no messages yet." in await messages_shown(deck)
+        assert "No notifications yet." in await messages_shown(deck)
 
 
 async def test_a_project_that_goes_away(tmp_path: Path) -> None:
@@ -104,12 +104,12 @@ async def test_a_project_that_goes_away(tmp_path: Path) -> None:
         root.rename(tmp_path / "elsewhere")
         engine.tell(removed=[run_id(1)])
         engine.tell()
-        await deck.until_text("! gone")
+        await deck.until_text("! missing")
         assert len([toast for toast in deck.toasts if "was moved or deleted" in toast]) == 1
         (tmp_path / "elsewhere").rename(root)
         engine.tell(a_run(1))
         await deck.until(lambda: "The project directory is back." in deck.toasts, "the good news")
-        assert "! gone" not in deck.screen_text
+        assert "! missing" not in deck.screen_text
 
 
 async def test_a_project_that_was_never_there() -> None:
@@ -122,7 +122,7 @@ async def test_an_end_of_a_newer_schema_is_not_a_failure() -> None:
     """How it ended is not known here: neither a toast nor the summary says that it failed."""
     unknown = a_run(1, "failed", newer_schema=2)
     assert unseen_text([unknown, a_run(2, "failed")]) == (
-        "While you were away 2 runs ended: 1 failed, 1 recorded by a newer subdeck."
+        "While you were away, 2 runs finished: 1 failed, 1 recorded by a newer subdeck."
     )
     engine = FakeEngine(a_run(1))
     async with opened(engine) as deck:

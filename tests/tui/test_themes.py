@@ -49,7 +49,7 @@ async def test_a_key_goes_to_the_next_theme() -> None:
         assert deck.app.theme == "subdeck-light"
         await deck.press("T")
         await deck.until(lambda: deck.app.theme == "terminal", "the next theme")
-        assert any("Theme terminal" in toast for toast in deck.toasts)
+        assert any("Theme: terminal" in toast for toast in deck.toasts)
 
 
 def test_the_engine_knows_the_themes() -> None:

@@ -66,7 +66,7 @@ async def test_marked_runs_go_first() -> None:
         screen = await tiles_of(deck)
         assert len(screen.tiles) == 6
         assert run_id(8) not in screen.run_ids
-        assert deck.toasts == ["The first 6 of 7 runs that are marked."]
+        assert deck.toasts == ["Showing the first 6 of 7 selected runs."]
 
 
 async def test_without_runs_it_says_so() -> None:
@@ -74,7 +74,7 @@ async def test_without_runs_it_says_so() -> None:
     async with opened(an_engine("completed")) as deck:
         await deck.press("W")
         await deck.until(lambda: deck.toasts != [], "the word")
-        assert deck.toasts == ["No run is running: mark two to six runs (space) to see them side by side."]
+        assert deck.toasts == ["No run is running. Select two to six runs (space) to see them in the grid."]
 
 
 async def test_tiles_are_live() -> None:

@@ -256,7 +256,7 @@ async def test_stderr_view() -> None:
     async with reading(text(1, "hello")) as pane:
         pane.transcript.set_view("stderr")
         await pane.pilot.pause()
-        assert pane.transcript.render_line(0).text.startswith("This run wrote nothing to its stderr.")
+        assert pane.transcript.render_line(0).text.startswith("No stderr output.")
         await pane.write_bytes(paths.STDERR, b"warning: \x1b[33mold\x1b[0m\n10%\r20%")
         assert pane.said == ["warning: old", "20%▋"]
         await pane.write_bytes(paths.STDERR, b"\r100%\ndone\n")

@@ -129,7 +129,7 @@ def with_own_keys(keys: Mapping[str, str], own: Sequence[Action] = ()) -> tuple[
         return ACTIONS
     for name in keys:
         if name not in BY_ID:
-            raise _fault(name, "there is no such action", nearest(name, BY_ID) or f"known: {', '.join(BY_ID)}")
+            raise _fault(name, "unknown action", nearest(name, BY_ID) or f"known: {', '.join(BY_ID)}")
     actions = tuple(_remapped(action, keys[action.id]) if action.id in keys else action for action in ACTIONS)
     actions += tuple(replace(action, keys=_checked_keys(action)) for action in own)
     _refuse_collisions(actions, {*keys, *(action.id for action in own)})
@@ -159,7 +159,7 @@ def _remapped(action: Action, written: str) -> Action:
         kept = tuple(key for key in former if key in KEPT and key not in fitting)
         changed += [(place, key) for key in ((*fitting, *kept) if fitting else former)]
     if TEXT_PLACES.issuperset(action.places) and any(len(key) == 1 for key in own):
-        raise _fault(action.id, f'"{written}" would be typed into a field there', "use a key like ctrl+l or f5")
+        raise _fault(action.id, f'"{written}" would be typed into a text field', "use a key like ctrl+l or f5")
     return replace(action, keys=tuple(changed))
 
 
@@ -169,7 +169,7 @@ def _checked(action: Action, written: str) -> str:
     character = name if len(name) == 1 else key_to_character(name) or ""
     shown = character if len(character) == 1 and character.isprintable() and character != " " else name
     if not shown or not _MODIFIERS.issuperset(modifiers) or (len(shown) > 1 and shown not in _NAMED):
-        hint = 'write it like "k", "X", "ctrl+x", "f5" or "pagedown", with commas between several'
+        hint = 'use the form "k", "X", "ctrl+x", "f5" or "pagedown", separated by commas'
         raise _fault(action.id, f'"{one_line(written, 40)}" is not a key', hint)
     if modifiers == ["shift"] and len(shown) == 1:
         return shown.upper()
@@ -185,8 +185,8 @@ def _refuse_collisions(actions: Sequence[Action], changed: Container[str]) -> No
                 own, rival = (action, other) if action.id in changed else (other, action)
                 raise _fault(
                     own.id,
-                    f'"{key_label(key)}" means "{rival.name or rival.id}" there ({rival.id}, {place})',
-                    f"choose another key, or give {rival.id} one of its own",
+                    f'"{key_label(key)}" is already used for "{rival.name or rival.id}" ({rival.id}, {place})',
+                    f"choose another key, or assign a different key to {rival.id}",
                 )
 
 

@@ -47,7 +47,7 @@ def _action(name: str, command: OwnCommand) -> Action:
         f"{PREFIX}{name}",
         tuple((PLACES[command.where], key.strip()) for key in command.key.split(",")),
         one_line(title, _NAME),
-        f"{title}: your command, {shown}",
+        f"{title} (your command: {shown})",
         needs=partial(_needs, command),
         footer=_RANK,
         changes=True,

@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 from ..actions import KeyContext, bindings
 from ..widgets.form import Choice, Field
 
-HINT = "Your shell runs it with the text as stdin: wc -w, less, tee notes.md"
+HINT = "Runs in your shell with the text as stdin, such as: wc -w, less, tee notes.md"
 
 
 class Piped(StrEnum):
@@ -47,7 +47,7 @@ class PipeScreen(ModalScreen[Pipe | None]):
         with Vertical(classes="dialog", id="pipe") as dialog:
             dialog.border_title = Content(self._title)
             dialog.border_subtitle = Content("⏎ run   tab text   esc cancel")
-            command = Input(self._proposed.command, placeholder="a command", compact=True, id="command")
+            command = Input(self._proposed.command, placeholder="shell command", compact=True, id="command")
             yield Field("Command", command, name="command-field")
             yield Field("Text", Choice(tuple(Piped), self._proposed.source, name="source"), name="source-field")
             yield Static(Content(HINT), classes="muted", id="hint")

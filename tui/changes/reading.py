@@ -39,20 +39,20 @@ class ChangesRead(Struct, frozen=True):
         if changes is None:
             return ()
         noted = [f"{one_line(file.path, 200)}: {one_line(file.note, 200)}" for file in changes.named if file.note]
-        edited = f"The worktree was {EDITED}; this is what it holds now." if changes.edited else ""
+        edited = f"The worktree was {EDITED}. Its current state is shown." if changes.edited else ""
         return tuple(one_line(each, 400) for each in (edited, changes.shared, *changes.remarks, *noted) if each)
 
     @property
     def nothing(self) -> tuple[str, ...]:
         """What stands where there is no patch."""
         if self.changes is None:
-            return ("It is not known what this run changed.", "It never started, or an earlier subdeck recorded it.")
+            return ("This run's changes are unknown.", "It never started, or an older subdeck recorded it.")
         if not self.changes.files:
-            return ("The worktree holds no changes now." if self.changes.edited else "Nothing was changed.",)
+            return ("The worktree has no changes now." if self.changes.edited else "No changes.",)
         if self.changes.source is ChangesSource.TOOLS:
-            head = "Not in a git repository that could be looked at: these files were written by its tools."
+            head = "Not in a readable git repository. The run's tools wrote these files:"
             return (head, *(_file_line(file.path, file.added, file.removed) for file in self.changes.named))
-        return ("No differences were kept.", *(one_line(file.path, 300) for file in self.changes.named))
+        return ("No patch was saved. Changed files:", *(one_line(file.path, 300) for file in self.changes.named))
 
 
 def read_changes(engine: EngineApi, run: RunSnapshot) -> ChangesRead:

@@ -188,7 +188,7 @@ class ChangesScreen(LeanScreen):
             if found is not None:
                 kept.add((path, found))
         if gone := len(self.view.marked) - len(kept):
-            self.say(f"{gone} marked hunk{'' if gone == 1 else 's'} changed: not marked any more.")
+            self.say(f"Deselected {gone} changed hunk{'' if gone == 1 else 's'}.")
         self.view.marked = kept
 
     def _show_head(self) -> None:
@@ -261,7 +261,7 @@ class ChangesScreen(LeanScreen):
         rows = rows_of(document)
         beyond = [row for row in rows if (row > cursor if by > 0 else row < cursor)]
         if not beyond:
-            self.say(f"There is no {'next' if by > 0 else 'previous'} {what}.")
+            self.say(f"No {'next' if by > 0 else 'previous'} {what}.")
             return
         self.view.go_to(beyond[0] if by > 0 else beyond[-1], top=True)
 
@@ -292,19 +292,19 @@ class ChangesScreen(LeanScreen):
             document.spaces = not document.spaces
             document.lay_out()
             self.view.laid_out(line)
-            self.say("Lines that differ in blanks alone are " + ("shown as changed." if document.spaces else "hidden."))
+            self.say("Whitespace changes are " + ("shown." if document.spaces else "hidden."))
 
     def action_mark(self) -> None:
-        """Mark the hunk under the cursor, or take the mark away, and go to the next one."""
+        """Select or deselect the hunk under the cursor, and go to the next one."""
         document, view = self.document, self.view
         if document is None or view.cursor >= len(document.rows):
             return
         if all(action.id != "mark_hunk" for action in self._actions):
-            self.say("There is nothing to apply here, so hunks are not marked.")
+            self.say("Hunks cannot be selected here: nothing to apply.")
             return
         row = document.rows[view.cursor]
         if row.hunk < 0:
-            self.say("Go to a hunk: it is marked as a whole.")
+            self.say("Move the cursor to a hunk to select it.")
             return
         view.marked ^= {(document.patch.files[row.file].path, row.hunk + 1)}
         view.draw_again()
@@ -315,7 +315,7 @@ class ChangesScreen(LeanScreen):
 
     def action_find(self) -> None:
         hint = "A capital letter makes it case-sensitive."
-        screen = AskScreen(self._bridge, "Find in the changes", self._find, value=self.view.wanted, hint=hint)
+        screen = AskScreen(self._bridge, "Search the changes", self._find, value=self.view.wanted, hint=hint)
         self.app.push_screen(screen)
 
     async def _find(self, text: str) -> bool:
@@ -329,11 +329,11 @@ class ChangesScreen(LeanScreen):
         """Go to the next line that holds what is searched for, or the previous one."""
         document, view = self.document, self.view
         if document is None or not view.wanted:
-            self.say("Nothing is searched for.")
+            self.say("No active search.")
             return
         line = document.find(view.wanted, view.line, by)
         if line is None:
-            self.say(f'"{one_line(view.wanted, 60)}" is nowhere in the changes.')
+            self.say(f'No match for "{one_line(view.wanted, 60)}".')
             return
         row = document.row_of(line)
         if (key := document.patch.files[document.rows[row].file].key) in document.folded:

@@ -284,7 +284,7 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
         raw = patch.lines[line]
         sign = raw[:1].decode("ascii", "replace") or " "
         if sign == "\\":
-            return [Segment(fit(" " * GUTTER + "no newline at the end of the file", width), self._look("diff--muted"))]
+            return [Segment(fit(" " * GUTTER + "no newline at end of file", width), self._look("diff--muted"))]
         is_same = sign == " " or (not document.spaces and document.is_blank_change(line))
         ground = () if is_same else ("diff--removed",) if sign == "-" else ("diff--added",)
         number = patch.old[line] if is_old and patch.old[line] else patch.new[line] or patch.old[line]
@@ -360,8 +360,8 @@ def _words_of(file: FilePatch) -> str:
 def note_of(file: FilePatch) -> str:
     """Say why a file has nothing to show."""
     if file.is_binary:
-        return "binary: nothing of it is shown"
-    return "only its name" if file.old_path else "it is empty" if file.what in ("added", "deleted") else "only its mode"
+        return "binary file, not shown"
+    return "renamed" if file.old_path else "empty file" if file.what in ("added", "deleted") else "mode changed"
 
 
 def _places_of(wanted: str, text: str) -> list[tuple[int, int, str]]:

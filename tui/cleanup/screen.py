@@ -29,20 +29,20 @@ from ..feed.bridge import Bridge
 from ..terminal.closing import is_open
 from ..widgets.form import Choice, Field, Note
 
-TRASH, PURGE = "moved to the trash", "removed for good"
+TRASH, PURGE = "move to trash", "delete permanently"
 FIELDS = {
     "days": ("Older than", "days", "a number of days"),
     "keep": ("Keep", "newest runs", "a whole number of runs"),
-    "max_mb": ("At most", "MB in all (the oldest go first)", "a number of megabytes"),
+    "max_mb": ("At most", "MB in total (oldest deleted first)", "a number of megabytes"),
 }
-"""By the name of each rule what stands before and behind its field, and what is expected in it."""
+"""By rule: the texts before and after its field, and the expected value."""
 
 T = TypeVar("T", int, float)
 
 
 @dataclass(frozen=True, slots=True)
 class CleanUp:
-    """What the operator agreed to."""
+    """The confirmed clean-up."""
 
     run_ids: tuple[str, ...]
     purge: bool
@@ -86,7 +86,7 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
             for name, (label, unit, _) in FIELDS.items():
                 field = Input(values[name], id=name, compact=True, max_length=12)
                 yield Field(label, field, Static(unit, classes="unit muted"), name=name)
-            yield Field("They are", Choice((TRASH, PURGE), TRASH, name="how"), name="how")
+            yield Field("Action", Choice((TRASH, PURGE), TRASH, name="how"), name="how")
             yield Note("Reading the runs…", name="now")
             yield Note(name="taken")
             yield Note(name="ends", classes="muted")
@@ -152,16 +152,16 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
         if self._asking or selection is None:
             return
         if not selection.going:
-            self._say("problems", "Nothing to delete: enter a number in one of the fields.")
+            self._say("problems", "Nothing to delete. Enter a number in one of the fields.")
             return
         self._asking = True
         self._bridge.spawn(self._confirm, selection, self._purge)
 
     async def _confirm(self, selection: Selection, purge: bool) -> None:
         detail = loss_text(selection, purge=purge, undo_key=self._undo_key)
-        question = "Remove these runs for good?" if purge else "Move these runs to the trash?"
+        question = "Delete these runs permanently?" if purge else "Move these runs to the trash?"
         try:
-            asked = ConfirmScreen(question, detail, "Remove" if purge else "Delete")
+            asked = ConfirmScreen(question, detail, "Delete" if purge else "Move to trash")
             agreed = await self.app.push_screen_wait(asked)
         finally:
             self._asking = False
@@ -181,7 +181,7 @@ def _named(project: paths.Project, runs: tuple[Stored, ...]) -> str:
     lines: list[str] = []
     for word, run in zip(("oldest", "newest"), runs, strict=False):
         meta = artifacts.read_meta(project.run_dir(run.run_id))
-        title = one_line(f"{meta.title}: {meta.task}", 200) if meta else "(its meta.json cannot be read)"
+        title = one_line(f"{meta.title}: {meta.task}", 200) if meta else "(unreadable meta.json)"
         ended = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.ended or 0.0))
         lines.append(f"{word}: {ended} {run.run_id[-6:]} {title}")
     return "\n".join(lines)
@@ -210,7 +210,7 @@ def read_rule(fields: dict[str, str]) -> Retention:
             value = None
         if value is None or not 0 <= value < 1e9:
             label, _, expected = FIELDS[name]
-            problems.append(f'{label}: enter {expected} or leave it empty, not "{one_line(fields[name], 20)}"')
+            problems.append(f'{label}: enter {expected} or leave it empty (got "{one_line(fields[name], 20)}")')
             return None
         return value
 
@@ -222,17 +222,17 @@ def read_rule(fields: dict[str, str]) -> Retention:
 
 def now_line(stock: Stock) -> str:
     trash = f"{runs_word(len(stock.trash))}, {size_text(stock.trash_size)}"
-    line = f"Now: {runs_word(len(stock.runs))}, {size_text(stock.size)}; in the trash: {trash}."
+    line = f"Now: {runs_word(len(stock.runs))}, {size_text(stock.size)}. Trash: {trash}."
     if stock.worktrees:
         count = "1 worktree" if stock.worktrees == 1 else f"{stock.worktrees} worktrees"
-        line = f"{line} In that: {count}, {size_text(stock.worktrees_size)}."
+        line = f"{line} Including {count}, {size_text(stock.worktrees_size)}."
     discarded = discarded_words(stock.discarded, stock.discarded_size)
-    return f"{line} Beside it, {discarded}." if discarded else line
+    return f"{line} Also {discarded}." if discarded else line
 
 
 def taken_line(selection: Selection) -> str:
     if not selection.going:
-        return "Nothing would be deleted."
+        return "No runs match."
     return f"Would delete {runs_word(len(selection.going))}, {size_text(selection.size)}:"
 
 
@@ -240,15 +240,15 @@ def spared_line(selection: Selection) -> str:
     """Say which old runs are kept, and which of the others nobody has looked at."""
     parts: list[str] = []
     if selection.unfinished:
-        parts.append(f"Kept: {runs_word(selection.unfinished)} not finished yet.")
+        parts.append(f"Kept: {runs_word(selection.unfinished)} not finished.")
     if selection.foreign:
-        parts.append(f"Kept: {runs_word(selection.foreign)} that your subdeck did not make.")
+        parts.append(f"Kept: {runs_word(selection.foreign)} untrusted.")
     if selection.unmerged:
-        parts.append(f"Kept: {runs_word(selection.unmerged)} with work that is not merged.")
+        parts.append(f"Kept: {runs_word(selection.unmerged)} with unmerged work.")
     if selection.needed:
-        parts.append(f"Kept: {runs_word(selection.needed)} that you marked or that need you.")
+        parts.append(f"Kept: {runs_word(selection.needed)} selected or in need of you.")
     if selection.unreported:
-        parts.append(f"! You have not yet looked at the end of {selection.unreported} of those to be deleted.")
+        parts.append(f"! You have not read the results of {runs_word(selection.unreported)} to be deleted.")
     return " ".join(parts)
 
 
@@ -257,15 +257,15 @@ def room_line(stock: Stock, selection: Selection, now: float, *, purge: bool) ->
         return ""
     room = size_text(selection.size)
     if purge:
-        return f"Frees {room} at once. These runs cannot be restored."
+        return f"Frees {room} immediately. These runs cannot be restored."
     hours = round(KEPT / 3600)
-    line = f"Frees nothing now, and {room} in {hours} h, when they leave the trash; until then they can be restored."
+    line = f"Frees {room} in {hours} h, when the trash is emptied. Until then you can restore them."
     if not stock.trash:
         return line
     oldest = min(run.ended or now for run in stock.trash)
     left = max(0.0, oldest + KEPT - now)
-    when = f"in {round(left / 3600)} h" if left >= 3600 else "within the hour"
-    return f"{line} The first runs now in the trash ({size_text(stock.trash_size)} in all) leave it {when}."
+    when = f"in {round(left / 3600)} h" if left >= 3600 else "within an hour"
+    return f"{line} The trash holds {size_text(stock.trash_size)}; the oldest runs in it are removed {when}."
 
 
 def loss_text(selection: Selection, *, purge: bool, undo_key: str) -> str:
@@ -275,9 +275,9 @@ def loss_text(selection: Selection, *, purge: bool, undo_key: str) -> str:
         f"{size_text(selection.size)}."
     ]
     if selection.unreported:
-        lines.append(f"You have not yet looked at the end of {selection.unreported} of them.")
+        lines.append(f"You have not read the results of {runs_word(selection.unreported)}.")
     if purge:
-        lines.append("They are removed for good and cannot be restored.")
+        lines.append("They are deleted permanently and cannot be restored.")
     else:
-        lines.append(f"They stay in the trash for {round(KEPT / DAY * 24)} h; {undo_key} restores all of them.")
+        lines.append(f"They stay in the trash for {round(KEPT / DAY * 24)} h. {undo_key} restores all of them.")
     return "\n\n".join(lines)

@@ -90,10 +90,10 @@ class AnswerCommands(Commands):
         """Return the answer, fit for a terminal, tabs and all; where there is none, say so."""
         result = await self._bridge.call(self._bridge.engine.result, run.run_id)
         if result is None:
-            self._say(f"{name_of(run)} has no answer yet: it is {run.status}.")
+            self._say(f"{name_of(run)} has no answer yet. It is {run.status}.")
         elif result.status is not RunStatus.COMPLETED or not (result.final_text or "").strip():
-            more = f" {self._key('detail')} shows what it said." if result.final_text else ""
-            self._say(f"{name_of(run)} ended without an answer ({result.status}: {result.reason}).{more}")
+            more = f" {self._key('detail')} shows its last text." if result.final_text else ""
+            self._say(f"{name_of(run)} finished without an answer ({result.status}: {result.reason}).{more}")
         else:
             return disarmed(result.final_text or "")
         return None
@@ -108,7 +108,7 @@ class AnswerCommands(Commands):
         texts = (view.row_text_at_cursor(), whole)
         places = await self._bridge.call(_first_places, texts, run.meta.cwd)
         if not places:
-            self._say("No existing file is named under the cursor.")
+            self._say("No existing file path under the cursor.")
             return
         place = places[0]
         if len(places) > 1:

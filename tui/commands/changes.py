@@ -29,7 +29,7 @@ _OF_ONE_RUN = frozenset({
     "keep_changes", "discard_changes", "edit_change",
 })  # fmt: skip
 """Actions that mean nothing between two runs."""
-HINT = "Your shell runs it with the patch as stdin: delta, diffstat, git apply --check"
+HINT = "Runs in your shell with the patch as stdin, such as: delta, diffstat, git apply --check"
 
 
 class ChangesCommands(Commands):
@@ -92,7 +92,7 @@ class ChangesCommands(Commands):
             elif action_id in does:
                 does[action_id]()
             else:
-                self._say("This is between two runs: open the changes of one of them (c on the deck) for that.")
+                self._say("Not possible between two runs. Open the changes of one run (c on the deck).")
 
         self.app.push_screen(
             ChangesScreen(
@@ -137,14 +137,14 @@ class ChangesCommands(Commands):
         """Apply what is marked; without any mark the hunk under the cursor."""
         view, document, read = screen.view, screen.document, screen.shown
         if document is None or read is None or not document.rows:
-            self._say("There is no hunk.")
+            self._say("No hunk to apply.")
             return
         chosen = set(view.marked)
         row = document.rows[view.cursor]
         if not chosen and row.hunk >= 0:
             chosen = {(document.patch.files[row.file].path, row.hunk + 1)}
         if not chosen:
-            self._say("Go to a hunk, or mark some.")
+            self._say("Move the cursor to a hunk, or select hunks.")
             return
         hunks: dict[str, list[int]] = {}
         for path, number in sorted(chosen):
@@ -163,19 +163,19 @@ class ChangesCommands(Commands):
         if text:
             self._copy(text, "the patch, ")
         else:
-            self._say("There is nothing to copy.")
+            self._say("Nothing to copy.")
 
     async def _edit(self, screen: ChangesScreen, run: RunSnapshot) -> None:
         document = screen.document
         place = document.place_at(screen.view.cursor) if document else None
         if place is None:
-            self._say("There is no file under the cursor.")
+            self._say("No file under the cursor.")
             return
         name, line = place
         root = await self._bridge.call(self._bridge.engine.work.root, run)
         path = await self._bridge.call(_file_in, root, name)
         if not path:
-            self._say(f"There is no file {one_line(name, 80)} in {one_line(root, 120)} now.")
+            self._say(f"{one_line(name, 80)} does not exist in {one_line(root, 120)} now.")
         elif problem := edit_file(self.app, path, line=line):
             self._say(problem, error=True)
 
@@ -200,7 +200,7 @@ class ChangesCommands(Commands):
         """Write the patch into a file, and have a program show that in this terminal."""
         read = screen.shown
         if read is None or not read.content:
-            self._say("There is no patch.")
+            self._say("No patch.")
             return
         with tempfile.TemporaryDirectory(prefix="subdeck-", ignore_cleanup_errors=True) as directory:
             path = os.path.join(directory, "changes.patch")

@@ -35,13 +35,10 @@ class CompareCommands(Commands):
             mates = [run for run in deck.run_store.runs if run.meta.group and run.meta.group.id == group.id]
             runs = tuple(sorted(mates, key=lambda run: run.meta.group.index if run.meta.group else 0))
         if len(runs) < LEAST:
-            self._say(
-                f"Mark two to six runs ({self._key('mark')}) to compare them, or go to one of several"
-                " that were launched together."
-            )
+            self._say(f"Select two to six runs ({self._key('mark')}) to compare them, or highlight a run of a group.")
             return
         if len(runs) > MOST:
-            self._say(f"The first {MOST} of {runs_word(len(runs))}.")
+            self._say(f"Showing the first {MOST} of {runs_word(len(runs))}.")
         self._show(runs[:MOST])
 
     def _show(self, runs: tuple[RunSnapshot, ...]) -> None:

@@ -105,10 +105,10 @@ class DeckCommands(Commands):
         runs = [run for run in self._deck.runs.targets if self._deck.run_store.needs_look(run.run_id)]
         self._mark_seen(runs)
         if not runs:
-            self._say("You have already seen it.")
+            self._say("Already read.")
         elif waiting := self._deck.run_store.waiting.intersection(run.run_id for run in runs):
-            what = "It waits" if len(waiting) == 1 else f"{runs_word(len(waiting))} wait"
-            self._say(f"{what} until somebody replies; {self._key('open')} shows what is asked.")
+            what = "This run still needs" if len(waiting) == 1 else f"{runs_word(len(waiting))} still need"
+            self._say(f"{what} input. {self._key('open')} shows the request.")
 
     def go_back(self) -> None:
         """Show all runs again where a filter hides some, else leave the zoom or the pane."""
@@ -123,10 +123,10 @@ class DeckCommands(Commands):
 
     def next_theme(self) -> None:
         if self.app.no_color:
-            self._say("NO_COLOR is set: there are no colours to choose from.")
+            self._say("NO_COLOR is set, so themes are not available.")
             return
         self.app.theme = next_theme(self.app.theme)
-        self._say(f"Theme {self.app.theme}")
+        self._say(f"Theme: {self.app.theme}")
         setting = self._bridge.engine.settings.theme or ""
         file = theme_file(readonly=self._bridge.readonly)
         self._bridge.spawn(file.keep, lambda: ThemeChoice(self.app.theme, setting))
@@ -151,14 +151,14 @@ class DeckCommands(Commands):
 
     def list_messages(self) -> None:
         entries = self._deck.notices.entries()
-        self.app.push_screen(ReadingScreen("Messages", entries, empty="There are no messages yet.", filterable=True))
+        self.app.push_screen(ReadingScreen("Notifications", entries, empty="No notifications yet.", filterable=True))
 
     def show_costs(self) -> None:
         sheet = cost_sheet(self._deck.run_store.runs, datetime.now().astimezone())
         self.app.push_screen(ReadingScreen("Costs", cost_lines(sheet), note=f"{remarks(sheet)}   esc closes"))
 
     def show_doctor(self) -> None:
-        screen = ReadingScreen("Doctor", empty="Checking …")
+        screen = ReadingScreen("Doctor", empty="Checking…")
         self.app.push_screen(screen)
         self.spawn(self._examine, screen)
 
@@ -174,15 +174,15 @@ class DeckCommands(Commands):
 def what_goes_on(counts: Counts) -> Iterator[str]:
     """Name the runs that quitting leaves behind."""
     if counts.running and is_demo():
-        yield "The demo ends too, and its directory is removed."
+        yield "The demo ends, and its directory is removed."
     elif counts.running:
         continues, it = ("continues", "it") if counts.running == 1 else ("continue", "them")
-        yield f"{runs_word(counts.running)} {continues} in the background; open subdeck again to see {it}."
+        yield f"{runs_word(counts.running)} {continues} in the background. Open subdeck again to see {it}."
 
 
 def what_is_lost(titles: Sequence[str]) -> Iterator[str]:
     """Name the texts that were not sent, a line each."""
-    yield from first_of([f"Not sent, and lost if you quit: {one_line(title, 60)}" for title in titles], NAMED)
+    yield from first_of([f"Unsent draft, lost if you quit: {one_line(title, 60)}" for title in titles], NAMED)
 
 
 def cost_lines(sheet: CostSheet) -> list[Content]:
@@ -203,7 +203,7 @@ def verdict(checks: Sequence[Check]) -> str:
     """Sum up: `1 problem, 2 warnings`, or that all is well."""
     counts = ((sum(check.state == state for check in checks), word) for state, word in _COUNTED)
     named = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count)
-    return f"{named or 'all is well'}   esc closes"
+    return f"{named or 'no problems'}   esc closes"
 
 
 _COUNTED = (("problem", "problem"), ("warn", "warning"))

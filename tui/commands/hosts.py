@@ -75,7 +75,7 @@ class HostCommands(Commands):
             case "ask":
                 self.spawn(self._ask, screen)
             case _ if (host := screen.host) is None:
-                self._say("There is no host here.")
+                self._say("No host is highlighted.")
             case "runs":
                 self._show_runs(host)
             case "doctor":
@@ -87,7 +87,7 @@ class HostCommands(Commands):
 
     def _show_doctor(self, host: HostState) -> None:
         """Show what is wrong with a host, and what mends it."""
-        screen = ReadingScreen(f"Doctor of {name_of(host)}", empty="Asking it …")
+        screen = ReadingScreen(f"Doctor: {name_of(host)}", empty="Checking…")
         self.app.push_screen(screen)
         self.spawn(self._examine, screen, host)
 
@@ -120,8 +120,8 @@ class HostCommands(Commands):
     def _attach(self, host: HostState) -> None:
         """Lend the terminal to ssh, never to a shell of this machine; say why where that cannot be."""
         if not host.address or host.address.startswith("-"):
-            by = "only by its dask worker" if host.carrier == "dask" else "in no way of which ssh knows"
-            self._say(f"{name_of(host)} is reached {by}: name it in hosts.ssh of your settings to go there by ssh.")
+            why = "is reachable only through its dask worker" if host.carrier == "dask" else "has no ssh address"
+            self._say(f"{name_of(host)} {why}. To open an ssh session, add it to hosts.ssh in your settings.")
             return
         if not self._deck.action_context.can_suspend:
             self._say(f"{NO_TERMINAL} In a shell: ssh {host.address}", error=True)

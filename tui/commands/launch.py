@@ -102,8 +102,8 @@ class LaunchCommands(Commands):
         preset = self._own_preset(run)
         if run and run.meta.preset and preset is None:
             error = PresetError(
-                f'the preset "{one_line(run.meta.preset, 60)}" of this run is gone or broken',
-                hint="a conversation continues only with its own preset: restore the file",
+                f'this run\'s preset "{one_line(run.meta.preset, 60)}" is missing or broken',
+                hint="a conversation can only continue with its own preset; restore the file",
             )
             if typed.text.strip():
                 self._keep_unsent(typed.text)
@@ -145,9 +145,9 @@ class LaunchCommands(Commands):
             able = [_named(run) for run in runs if run.run_id not in faults]
             left_out = [f"! {name_of(run)}: {faults[run.run_id]}" for run in runs if run.run_id in faults]
             if not able:
-                raise UsageError("\n".join(["None of these runs can be launched again:", *first_of(left_out, NAMED)]))
+                raise UsageError("\n".join(["Cannot rerun any of these runs:", *first_of(left_out, NAMED)]))
             lines = first_of(able, NAMED)
-            lines += ["", f"They form a group: {parallel} run at a time."] if len(able) > parallel else []
+            lines += ["", f"They are launched as a group, {parallel} at a time."] if len(able) > parallel else []
             lines += ["", *first_of(left_out, NAMED)] if left_out else []
             return "\n".join(lines)
 
@@ -179,7 +179,7 @@ def _go_on(engine: EngineApi, form: LaunchForm, text: str) -> str:
 def _whole_request(engine: EngineApi, run: RunSnapshot) -> RunRequest:
     """Ask for the same again, with what only the run's files have. Raises UnknownRun, UsageError."""
     if run.foreign:
-        raise UsageError("it is foreign: your subdeck did not make it")
+        raise UsageError("untrusted run: your subdeck did not make it")
     request = request_again(run)
     if request.preset is not None:
         return request

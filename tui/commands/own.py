@@ -74,7 +74,7 @@ class OwnCommands(Commands):
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            return f"{one_line(argv[0], 80)} could not be started: {reason(error)}"
+            return f"Cannot start {one_line(argv[0], 80)}: {reason(error)}"
         last = b""
         while process.stdout and (piece := await process.stdout.read(PIECE)):
             last = (last + piece)[-KEPT:]
@@ -82,7 +82,7 @@ class OwnCommands(Commands):
         lines = last.decode("utf-8", "replace").split("\n")
         said = next((line for text in reversed(lines) if (line := one_line(text, LAST_LINE))), "")
         if code:
-            return f"{title} ended with exit code {code}{f': {said}' if said else ''}"
+            return f"{title} failed with exit code {code}{f': {said}' if said else ''}"
         self._say(f"{title}: {said or 'done'}")
         return ""
 
@@ -97,7 +97,7 @@ class OwnCommands(Commands):
     async def _write_patch(self, run: RunSnapshot | None, path: str) -> bool:
         patch = b"" if run is None else await self._bridge.call(self._bridge.engine.work.patch, run)
         if not patch:
-            self._say(f"{name_of(run) if run else 'This run'} has no patch of what it changed.")
+            self._say(f"{name_of(run) if run else 'This run'} has no patch.")
             return False
         await self._bridge.call(write_patch, path, patch)
         return True
@@ -128,9 +128,7 @@ def code_fault(argv: tuple[str, ...], run: RunSnapshot | None) -> str:
     for flag, word in pairwise(argv):
         if CWD in word and re.fullmatch(_TAKES_CODE, flag):
             shown = one_line(run.meta.cwd, 80)
-            return (
-                f"{one_line(argv[0], 40)} was not started: {shown} would be read as code. Pass {CWD} as its own word."
-            )
+            return f"{one_line(argv[0], 40)} was not started: {shown} would be run as code. Pass {CWD} separately."
     return ""
 
 

@@ -53,7 +53,7 @@ class PresetCommands(Commands):
 
         def detail(plan: StarterPlan) -> str:
             if plan.is_done:
-                raise UsageError("All four starter presets exist here. Nothing to write.")
+                raise UsageError("All four starter presets already exist in this project.")
             lines = plan_lines(plan, partial(short_path, width=DETAIL_WIDTH - 10))
             rows = [row for line in lines for row in _first_rows(line, 3 if line.startswith("!") else 2)]
             return "\n".join(rows if len(rows) <= DETAIL_ROWS else [*rows[: DETAIL_ROWS - 1], "…"])
@@ -62,7 +62,7 @@ class PresetCommands(Commands):
             await self._bridge.call(engine.read_settings)
             return await self._bridge.call(partial(plan_starters, for_all=False), engine.workspace)
 
-        plan = await self._confirmed_data("Write four starter presets?", load, detail, "Write")
+        plan = await self._confirmed_data("Create four starter presets?", load, detail, "Create")
         if plan is None:
             return
         written, troubles = await self._bridge.call(write_starters, plan)
@@ -70,7 +70,7 @@ class PresetCommands(Commands):
         if written:
             self._deck.presets.select(written[0].path)
             count = f"{len(written)} starter preset{'s' * (len(written) > 1)}"
-            self._say(f"Wrote {count} to {short_path(plan.directory)}; {self._key('launch')} launches one.")
+            self._say(f"Created {count} in {short_path(plan.directory)}. {self._key('launch')} launches one.")
         for trouble in troubles:
             self._say(one_line(trouble, 300), error=True)
 
@@ -100,13 +100,13 @@ class PresetCommands(Commands):
         if content == before.own.content:
             return
         if content == GONE:
-            self._say(f"{short_path(found.path, 60)} is gone", error=True)
+            self._say(f"{short_path(found.path, 60)} no longer exists", error=True)
             return
         checked = await self._bridge.call(check, self._bridge.engine, before, "", content)
         self._say(saved_outside(found.path, checked), error=checked.preset is None)
 
     async def _copy_instead(self, preset: Preset | PresetProblem) -> None:
-        detail = "It comes with subdeck and cannot be changed. You can change a copy, which is then used instead."
+        detail = "Bundled presets cannot be changed. Copy it and edit the copy, which then replaces it."
         if await self._confirmed(f"Copy {one_line(preset.name, 40)} first?", detail, "Copy", harmless=True):
             await self.copy(self._deck.presets.named(preset.name))
 
@@ -116,7 +116,7 @@ class PresetCommands(Commands):
         if copied := await self.app.push_screen_wait(screen):
             name, path = copied
             self._deck.presets.select(path)
-            self._say(f"Copied {one_line(name, 40)} to {short_path(path)}: you can change it.")
+            self._say(f"Copied {one_line(name, 40)} to {short_path(path)}. You can edit it now.")
 
     async def delete(self, found: Preset | PresetProblem) -> None:
         from ...core.presets.catalog import next_after
@@ -128,17 +128,17 @@ class PresetCommands(Commands):
         async def detail() -> str:
             behind = await self._bridge.call(next_after, found.path, found.name, engine.workspace)
             then = (
-                f"The {behind.source} preset of this name takes its place:\n{short_path(behind.path, 66)}\n"
+                f"The {behind.source} preset with this name replaces it:\n{short_path(behind.path, 66)}\n"
                 if behind
-                else "There is no other preset of this name."
+                else "No other preset has this name."
             )
-            return f"{found.source}: {short_path(found.path, 60)}\n\n{then}\n{self._key('undo')} brings it back."
+            return f"{found.source}: {short_path(found.path, 60)}\n\n{then}\n{self._key('undo')} restores it."
 
         if not await self._confirmed(f"Delete the preset {name}?", detail, "Delete"):
             return
         await self._bridge.call(delete_preset, engine.project, found.path, found.source, f"the preset {name}")
         await self._deck.undo.look()
-        self._say(f"Deleted the preset {name}; {self._key('undo')} brings it back")
+        self._say(f"Deleted the preset {name}. {self._key('undo')} restores it.")
 
 
 def saved_outside(path: str, check: PresetCheck) -> str:
@@ -147,4 +147,4 @@ def saved_outside(path: str, check: PresetCheck) -> str:
     if check.fault is not None:
         return f"{file} is broken: {one_line(check.fault.advice, 300)}"
     said = "\n".join(f"! {one_line(warning, 200)}" for warning in check.warnings[:3])
-    return f"{file} has changed\n{said}" if said else f"{file} has changed; no problems"
+    return f"{file} was saved\n{said}" if said else f"{file} was saved, no problems"

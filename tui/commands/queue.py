@@ -26,6 +26,6 @@ class QueueCommands(Commands):
         held = not await self._bridge.call(engine.is_queue_held)
         await self._bridge.call(engine.hold_queue, held)
         if held:
-            self._say(f"The queue is held: no new run starts. {self._key('hold_queue')} releases it.")
+            self._say(f"The queue is paused: no new run starts. {self._key('hold_queue')} resumes it.")
         else:
-            self._say("The queue was released.")
+            self._say("The queue was resumed.")

@@ -59,7 +59,7 @@ class RunCommands(Commands):
         try:
             back = await self._deck.undo.take_back(self._is_agreed)
         except IndexError:
-            self._say("There is nothing to undo.", error=True)
+            self._say("Nothing to undo.", error=True)
             return
         if back is None:
             return
@@ -74,8 +74,8 @@ class RunCommands(Commands):
             return True
         detail = f"{_sentence(act.title)}, {ago(act.at, datetime.now(UTC))}."
         if act.begun:
-            detail += "\n\nIt was not done to its end: what was done of it is taken back."
-        return await self._confirmed("Take this back?", detail, "Take back")
+            detail += "\n\nIt was interrupted; the completed part is undone."
+        return await self._confirmed("Undo this?", detail, "Undo")
 
     # --- ending and deleting -----------------------------------------------------------------------------------------
 
@@ -91,14 +91,14 @@ class RunCommands(Commands):
         self._mark_seen(active)
         self._deck.runs.stay_beside(run.run_id for run in active)
         stopped = await self._bridge.call(self._bridge.engine.stop, [run.run_id for run in active])
-        self._say(f"Stopping {who(active)}{when_back(active)}" if stopped else f"{who(active)} had already ended")
+        self._say(f"Stopping {who(active)}{when_back(active)}" if stopped else f"{who(active)} already finished")
 
     async def kill(self, runs: Runs) -> None:
         active = self._active(runs)
         if not active:
             return
         question = "Kill this run?" if len(active) == 1 else f"Kill {runs_word(len(active))}?"
-        detail = f"{name_list(active)}\n\nThe agent and all its processes end at once."
+        detail = f"{name_list(active)}\n\nThis ends the agent and all its processes immediately."
         if await self._confirmed(question, detail, "Kill"):
             self._mark_seen(active)
             self._deck.runs.stay_beside(run.run_id for run in active)
@@ -110,25 +110,23 @@ class RunCommands(Commands):
         active = [run for run in runs if can_be_stopped(run)]
         if not active:
             foreign = any(not run.has_ended for run in runs)
-            self._say(
-                f"{who(runs)} {'is left alone: your subdeck did not make it' if foreign else 'had already ended'}"
-            )
+            self._say(f"{who(runs)} {'is untrusted: your subdeck did not make it' if foreign else 'already finished'}")
         return active
 
     async def give_up(self, runs: Runs) -> None:
         """Write down runs as lost whose hosts do not come back, after saying what that means."""
         given_up = [run for run in runs if run.is_out_of_reach and not run.foreign]
         if not given_up:
-            self._say(f"{who(runs)}: no host of it is out of reach")
+            self._say(f"{who(runs)}: not on an unreachable host")
             return
-        question = "Give up this run?" if len(given_up) == 1 else f"Give up {runs_word(len(given_up))}?"
-        if not await self._confirmed(question, what_giving_up_means(given_up), "Give up"):
+        question = "Abandon this run?" if len(given_up) == 1 else f"Abandon {runs_word(len(given_up))}?"
+        if not await self._confirmed(question, what_giving_up_means(given_up), "Abandon"):
             return
         self._mark_seen(given_up)
         self._deck.runs.stay_beside(run.run_id for run in given_up)
         for run in given_up:
             await self._bridge.call(self._bridge.engine.give_up, run.run_id)
-        self._say(f"Gave up {who(given_up)}")
+        self._say(f"Abandoned {who(given_up)}")
 
     async def delete(self, runs: Runs) -> None:
         run_ids = [run.run_id for run in runs]
@@ -144,7 +142,7 @@ class RunCommands(Commands):
             return
         await self._bridge.call(_delete, self._bridge.engine, runs)
         await self._deck.undo.look()
-        self._say(f"Deleted {who(runs)}; {self._key('undo')} brings {'it' if len(runs) == 1 else 'them'} back")
+        self._say(f"Deleted {who(runs)}. {self._key('undo')} restores {'it' if len(runs) == 1 else 'them'}.")
 
     async def clean_up(self) -> None:
         from ...core.work.keeping import clean
@@ -173,13 +171,13 @@ class RunCommands(Commands):
     def _report(self, cleaned: Cleaned, *, purge: bool) -> None:
         what = runs_word(len(cleaned.moved))
         if cleaned.moved and purge:
-            self._say(f"Removed {what} for good.")
+            self._say(f"Deleted {what} permanently.")
         elif cleaned.moved:
-            self._say(f"Moved {what} to the trash; {self._key('undo')} brings them back.")
+            self._say(f"Moved {what} to the trash. {self._key('undo')} restores them.")
         if cleaned.left:
             run_id, why = cleaned.left[0]
             others = f", and {len(cleaned.left) - 1} more" if len(cleaned.left) > 1 else ""
-            self._say(f"{run_id[-6:]} stays{others}: {one_line(why, 200)}", error=True)
+            self._say(f"Not deleted: {run_id[-6:]}{others}: {one_line(why, 200)}", error=True)
 
     # --- attaching ---------------------------------------------------------------------------------------------------
 
@@ -188,7 +186,7 @@ class RunCommands(Commands):
         if (run := self._deck.run) and run.meta.runner != RunnerKind.TMUX:
             if run.is_remote and not run.has_ended:
                 where = f"runs on {one_line(run.host, 64)}" if run.host else "has no host yet"
-                self._say(f"It {where}, and not in a tmux pane: this is its transcript.")
+                self._say(f"This run {where} and has no tmux pane. Showing its transcript.")
             self._deck.panes.visit(KeyContext.TRANSCRIPT)
             self._deck.transcript.follow(True)
         else:
@@ -235,34 +233,30 @@ def when_back(runs: Runs) -> str:
     hosts = {one_line(run.host, 64) or "its host" for run in runs if run.is_out_of_reach}
     if not hosts:
         return ""
-    return (
-        f": that reaches {hosts.pop()} when it is back"
-        if len(hosts) == 1
-        else ": that reaches hosts when they are back"
-    )
+    return f" when {hosts.pop()} is back online" if len(hosts) == 1 else " when their hosts are back online"
 
 
 def what_giving_up_means(runs: Runs) -> str:
     """Say what becomes of runs that are given up, and what does not."""
     lines = first_of([f"{name_of(run)}: {whereabouts(run)}" for run in runs], NAMED)
-    it, its = ("It", "its") if len(runs) == 1 else ("Each", "their")
+    it = "It" if len(runs) == 1 else "Each"
     return "\n".join(
         (
             *lines,
             "",
-            f"{it} is written down as failed (lost), and may still be at work there. Should {its} host come back, it"
-            " is stopped, and what it brings is kept beside what is known now. It is not launched again by itself.",
+            f"{it} is recorded as failed (lost) but may still be running. If its host comes back, subdeck stops the"
+            " run and keeps its late results separately. It is not relaunched.",
         )
     )
 
 
 def spent(runs: Runs, now: datetime) -> str:
-    """Say what stopping would end, and what stays: `0:42 and $0.31 so far; it keeps what it has done.`"""
+    """Return the time and cost so far: `0:42 and $0.31 so far. Its work is kept.`"""
     cost = dollars(sum(run.usage.cost for run in runs))
     cost = cost and known_cost(cost, sum(run.usage.unpriced for run in runs))
-    keeps = "it keeps what it has done." if len(runs) == 1 else "each keeps what it has done."
+    keeps = "Its work is kept." if len(runs) == 1 else "Their work is kept."
     so_far = " and ".join(filter(None, (elapsed(runs[0], now) if len(runs) == 1 else "", cost)))
-    return f"{so_far} so far; {keeps}" if so_far else keeps.capitalize()
+    return f"{so_far} so far. {keeps}" if so_far else keeps
 
 
 def who(runs: Runs) -> str:
@@ -285,34 +279,32 @@ def what_is_lost(runs: Runs, size: int, unmerged: Sequence[str] = ()) -> str:
     parts = [name_list(runs), ""]
     if away:
         what = "Its host is" if len(runs) == 1 else f"The hosts of {away} are"
-        parts.append(f"{what} out of reach: {'it is' if away == 1 else 'they are'} given up, and may still be at work.")
+        parts.append(f"{what} unreachable. {'It is' if away == 1 else 'They are'} abandoned and may still be running.")
     if active:
-        parts.append("It is not finished: it is stopped first." if len(runs) == 1 else f"{active} are stopped first.")
+        parts.append("It is not finished and is stopped first." if len(runs) == 1 else f"{active} are stopped first.")
     whose = "Its" if len(runs) == 1 else "Their"
     parts.append(
-        f"{whose} transcript, answer and logs go to the trash ({size_text(size)}) and can be brought back for 24 hours."
+        f"{whose} transcript, answer and logs go to the trash ({size_text(size)}). You can restore them for 24 hours."
     )
     if unmerged:
-        parts.append("Work that is not merged stays as long in its worktree, and is lost then:")
+        parts.append("After that, this unmerged work in worktrees is lost:")
         parts += first_of(list(unmerged), NAMED)
     if any(run.meta.session_path for run in runs):
-        parts.append(f"{whose} conversation goes too: it cannot be followed up then.")
+        parts.append(f"{whose} conversation is deleted, so you cannot follow up.")
     if keepers := sorted({run.meta.agent for run in runs if run.meta.agent_session}):
-        parts.append(f"{whose} conversation stays where {' and '.join(keepers)} keeps it.")
+        parts.append(f"{' and '.join(keepers)} keeps {whose.lower()} conversation.")
     if any(run.foreign for run in runs):
-        parts.append(
-            "What your subdeck did not make is only moved: processes, panes and files that it names are left alone."
-        )
+        parts.append("Untrusted runs are only moved. Their processes, panes and other files are not touched.")
     return "\n".join(parts)
 
 
 def attach_note(attach: AttachInfo) -> str:
     """Say what attaching does and how one comes back."""
     if attach.switches:
-        what = "This tmux shows the run's pane instead of the app; both keep running."
+        what = "tmux switches from the app to the run's pane. Both keep running."
     else:
-        what = "The terminal shows the run's tmux pane; the run is not disturbed."
-    return f"{what}\nTo come back here, press {', then '.join(attach.leave)}."
+        what = "The terminal shows the run's tmux pane. The run is not affected."
+    return f"{what}\nTo return here, press {', then '.join(attach.leave)}."
 
 
 def _sentence(words: str) -> str:
@@ -341,7 +333,7 @@ def _delete(engine: EngineApi, runs: Runs) -> tuple[str, ...]:
     if stopped := engine.stop([run.run_id for run in runs if not (run.foreign or run.is_out_of_reach)]):
         waited = engine.wait(stopped, timeout=engine.settings.grace_seconds + END_SECONDS)
         if busy := [run for run in waited if not run.has_ended]:
-            raise RunBusy(f"{who(busy)} did not end in time: nothing was deleted", hint="kill it, then delete it")
+            raise RunBusy(f"nothing was deleted: {who(busy)} did not stop in time", hint="kill it first")
     return engine.delete([run.run_id for run in runs])
 
 
@@ -352,5 +344,5 @@ def _switch(attach: AttachInfo) -> str:
             attach.argv, check=False, capture_output=True, text=True, timeout=SWITCH_SECONDS, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"tmux could not be asked: {reason(error)}"
-    return f"tmux did not switch: {done.stderr.strip()}" if done.returncode else ""
+        return f"tmux failed: {reason(error)}"
+    return f"tmux could not switch: {done.stderr.strip()}" if done.returncode else ""

@@ -32,19 +32,19 @@ class TakingCommands(Commands):
     ) -> bool:
         """Write what a run changed into the working tree, or take it out; return whether that was done."""
         work = self._bridge.engine.work
-        title = f"Take {name_of(run)} out of your files?" if reverse else f"Apply {name_of(run)}?"
+        title = f"Revert the changes of {name_of(run)}?" if reverse else f"Apply {name_of(run)}?"
         return await self._agreed(
             title,
             lambda: work.plan_apply(run, files, hunks, reverse=reverse, tree=tree),
-            "Take out" if reverse else "Apply",
+            "Revert" if reverse else "Apply",
             lambda plan, _: work.apply(plan),
-            f"Took {name_of(run)} out" if reverse else f"Applied {name_of(run)}",
+            f"Reverted {name_of(run)}" if reverse else f"Applied {name_of(run)}",
         )
 
     async def merge_run(self, run: RunSnapshot, *, pick: bool = False) -> bool:
         """Merge the work of a run, or make one commit of it; return whether that was done."""
         work = self._bridge.engine.work
-        verb, done = ("Pick", "Picked") if pick else ("Merge", "Merged")
+        verb, done = ("Squash", "Squashed") if pick else ("Merge", "Merged")
         return await self._agreed(
             f"{verb} {name_of(run)}?",
             lambda: work.plan_merge(run, pick=pick),
@@ -84,11 +84,11 @@ class TakingCommands(Commands):
         """Apply what a run changed and discard what others did, by one question; return whether that was done."""
         work = self._bridge.engine.work
         return await self._agreed(
-            f"Pick {name_of(run)}?",
+            f"Choose {name_of(run)} as the winner?",
             lambda: work.plan_choice(run, others),
-            "Pick",
+            "Choose",
             lambda plan, _: work.choose(plan)[-1],
-            f"Picked {name_of(run)}",
+            f"Chose {name_of(run)} as the winner",
             harmless=False,
         )
 
@@ -99,11 +99,11 @@ class TakingCommands(Commands):
             act = await self._bridge.call(self._bridge.engine.work.keep, run, name.strip())
             await self._deck.undo.look()
             kept = one_line(str(act.data.get("name", "")), 80)
-            self._say(f"Kept {name_of(run)} as {kept}; {self._key('undo')} takes it back")
+            self._say(f"Saved {name_of(run)} as branch {kept}. {self._key('undo')} undoes it.")
             return True
 
-        hint = "what is committed in its worktree stays as this branch when the run is deleted; empty: its own name"
-        await self.app.push_screen(AskScreen(self._bridge, f"Keep {name_of(run)} as the branch", take, hint=hint))
+        hint = "This branch keeps the run's commits after the run is deleted. Empty: the run's own branch name."
+        await self.app.push_screen(AskScreen(self._bridge, f"Save {name_of(run)} as branch", take, hint=hint))
 
     async def _agreed(
         self,
@@ -128,7 +128,7 @@ class TakingCommands(Commands):
             await self._bridge.call(act, cast(P, plan), message)
         finally:
             await self._deck.undo.look()
-        self._say(f"{done}; {self._key('undo')} takes it back")
+        self._say(f"{done}. {self._key('undo')} undoes it.")
         return True
 
 

@@ -33,7 +33,7 @@ class TakeOverCommands(Commands):
     async def take_over(self, run: RunSnapshot) -> None:
         """Open the agent's program on the conversation of a run; what would fail is found out before."""
         if not self._is_explained:
-            if not await self._confirmed(f"Take over {name_of(run)}?", _note(run), "Take over", harmless=True):
+            if not await self._confirmed(f"Open {name_of(run)} in the agent?", _note(run), "Open", harmless=True):
                 return
             self._is_explained = True
         argv = await self._bridge.call(self._bridge.engine.take_over, run.run_id)
@@ -49,10 +49,10 @@ class TakeOverCommands(Commands):
 
 
 def _note(run: RunSnapshot) -> str:
-    begins = "A new run goes on with its conversation" if run.has_ended else "Its turn ends"
+    begins = "A new run continues its conversation" if run.has_ended else "Its current turn ends"
     return (
-        f"{begins}, and the agent's own program opens on it, with the same model, tools and directory.\n"
-        "Leave that program to hand the run back: then you choose whether it finishes there or goes on."
+        f"{begins}. The agent's own UI opens with the same model, tools and directory.\n"
+        "Exit the agent to return the run. Then choose whether it finishes or continues."
     )
 
 
@@ -72,5 +72,5 @@ def _open_window(argv: Sequence[str]) -> str:
             argv, check=False, capture_output=True, text=True, timeout=TMUX_SECONDS, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"tmux could not be asked: {reason(error)}"
-    return f"tmux opened no window: {done.stderr.strip()}" if done.returncode else ""
+        return f"tmux failed: {reason(error)}"
+    return f"tmux could not open a window: {done.stderr.strip()}" if done.returncode else ""

@@ -34,7 +34,7 @@ MOST_FAULTS = 2
 
 SUBJECT = 60
 """Characters of what a reply is about, above the line in which it is written."""
-REQUEST_GONE = "This request is gone: withdrawn or answered elsewhere. Nothing was sent."
+REQUEST_GONE = "Not sent: the request was withdrawn or answered elsewhere."
 
 
 class TalkCommands(Commands):
@@ -51,7 +51,7 @@ class TalkCommands(Commands):
             self._open(runs)
         elif run and self._is_read(run) and self._launch.has_own_preset(run):
             key = f"{run.run_id} go on"
-            self._deck.open_talk(Saying(key, f"go on with {name_of(run)}", partial(self._launch.go_on, run)))
+            self._deck.open_talk(Saying(key, f"follow up on {name_of(run)}", partial(self._launch.go_on, run)))
         else:
             self._launch.follow_up()
 
@@ -69,8 +69,8 @@ class TalkCommands(Commands):
     def _open(self, runs: Sequence[RunSnapshot]) -> None:
         if len(runs) == 1:
             self._deck.runs.select(runs[0].run_id)
-        to = name_of(runs[0]) if len(runs) == 1 else f"{runs_word(len(runs))} that are marked"
-        queued = " (it goes into the prompt)" if all(run.status == "queued" for run in runs) else ""
+        to = name_of(runs[0]) if len(runs) == 1 else f"{runs_word(len(runs))} (selected)"
+        queued = " (added to the prompt)" if all(run.status == "queued" for run in runs) else ""
         ids = tuple(run.run_id for run in runs)
         self._deck.open_talk(Saying(" ".join(ids), f"to {to}{queued}", partial(self._send, runs)))
 
@@ -87,14 +87,14 @@ class TalkCommands(Commands):
         """Interrupt them, after asking where there are several."""
         if len(runs) > 1:
             question = f"Interrupt {runs_word(len(runs))}?"
-            detail = f"Their turns end; each waits for what you say next ({self._key('follow_up')})."
+            detail = f"Their current turns end. Each waits for your message ({self._key('follow_up')})."
             if not await self._confirmed(question, detail, "Interrupt"):
                 return
         faults = await self._bridge.call(_interrupt_all, self._bridge.engine, [run.run_id for run in runs])
         self._say_faults("Not interrupted", runs, faults)
         if len(faults) < len(runs):
             whom = name_of(runs[0]) if len(runs) == 1 else runs_word(len(runs) - len(faults))
-            self._say(f"Interrupting {whom}; {self._key('follow_up')} says what comes next")
+            self._say(f"Interrupting {whom}. {self._key('follow_up')} sends the next message.")
 
     # --- what is asked ------------------------------------------------------------------------------------------------
 
@@ -124,7 +124,7 @@ class TalkCommands(Commands):
         match request.kind:
             case RequestKind.PERMISSION:
                 send = partial(self._send_reply, run, request, Verdict.DENY)
-                self._open_reply(run, request, Saying(key, f"deny, and say why: {subject}", send))
+                self._open_reply(run, request, Saying(key, f"deny with a reason: {subject}", send))
             case RequestKind.FORM if request.fields:
                 self._fill_in(run, request, {})
             case _:
@@ -217,7 +217,7 @@ def _chosen(field: Field, text: str) -> str:
     if text.isdecimal() and 0 < int(text) <= len(field.choices):
         return field.choices[int(text) - 1]
     offered = ", ".join(f"{number} {one_line(choice, 40)}" for number, choice in enumerate(field.choices, 1))
-    raise UsageError("it is not among the choices", hint=f"choose: {offered}")
+    raise UsageError("not one of the choices", hint=f"choose: {offered}")
 
 
 def _send_all(engine: EngineApi, run_ids: Sequence[str], text: str) -> dict[str, SubdeckError]:

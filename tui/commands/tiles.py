@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...core.run.describe import runs_word
 from ...core.run.model import RunStatus
 from ..actions import KeyContext
 from ..actions.model import READONLY
@@ -36,11 +35,11 @@ class TileCommands(Commands):
         ]
         ordered = sorted(chosen, key=deck.runs.listing.key_of)
         if not ordered:
-            self._say(f"No run is running: mark two to six runs ({self._key('mark')}) to see them side by side.")
+            self._say(f"No run is running. Select two to six runs ({self._key('mark')}) to see them in the grid.")
             return
         if len(ordered) > MOST:
-            which = "marked" if marked else "running"
-            self._say(f"The first {MOST} of {runs_word(len(ordered))} that are {which}.")
+            which = "selected" if marked else "running"
+            self._say(f"Showing the first {MOST} of {len(ordered)} {which} runs.")
         self._show(ordered[:MOST])
 
     def watch(self) -> None:

@@ -59,7 +59,7 @@ class TranscriptCommands(Commands):
     def _go_to(self, what: str, matcher: NewMatcher, by: int) -> None:
         transcript = self._deck.transcript
         if transcript.view == View.STDERR:
-            self._say(f"Nothing is marked as an {what} in stderr; {self._key('search')} searches it for words.")
+            self._say(f"Not available in the stderr view. {self._key('search')} searches it.")
         elif transcript.source_path is not None and not self._is_looking:
             self._is_looking = True
             self.spawn(self._find, transcript.source_path, what, matcher, by)
@@ -89,13 +89,13 @@ class TranscriptCommands(Commands):
     def _go_to_match(self, what: str, match: Match, here: int, by: int) -> None:
         transcript = self._deck.transcript
         if match.offset is None:
-            self._say(f"There is no {what} in this transcript.")
+            self._say(f"No {what} in this transcript.")
             return
         if match.offset == here and not transcript.following:
-            self._say(f"This is the only {what} in this transcript.")
+            self._say(f"No other {what} in this transcript.")
         elif match.wrapped:
-            where, end = ("after", "beginning") if by > 0 else ("before", "end")
-            self._say(f"No {what} {where} this one: continued from the {end}.")
+            where, end = ("after", "top") if by > 0 else ("before", "bottom")
+            self._say(f"No {what} {where} this one. Continued from the {end}.")
         transcript.show_offset(match.offset)
 
     def ask_time(self) -> None:
@@ -118,7 +118,7 @@ class TranscriptCommands(Commands):
         if offset is not None and (text := await self._bridge.call(self._deck.transcript.document.full_text, offset)):
             self.copy(text, "")
         else:
-            self._say("There is nothing under the cursor.")
+            self._say("Nothing under the cursor.")
 
     def copy(self, text: str, what: str) -> None:
         """Copy a text, and say how much it was; `what` names it, and ends with a comma."""
@@ -126,9 +126,7 @@ class TranscriptCommands(Commands):
         lines = text.count("\n") + 1
         said = f"Copied {what}{lines} line{'' if lines == 1 else 's'}, {size_text(len(text.encode()))}."
         if len(text.encode()) > CLIPBOARD:
-            said += (
-                f" Many terminals take less than that: {self._key('page_transcript')} opens the transcript in a pager."
-            )
+            said += f" Many terminals accept less. {self._key('page_transcript')} opens the transcript in a pager."
         self._say(said)
 
     # --- the pager -----------------------------------------------------------------------------------------------
@@ -143,7 +141,7 @@ class TranscriptCommands(Commands):
             text_path = os.path.join(directory, f"{run.meta.short_id}-{view}.txt")
             try:
                 if size := large(path):
-                    self._say(f"Writing {size_text(size)} as text for the pager; going to another run cancels it.")
+                    self._say(f"Preparing {size_text(size)} for the pager. Going to another run cancels it.")
                 written = partial(self._is_shown, run.run_id, view)
                 complete = await self._bridge.call(write_text, path, view, text_path, written)
                 if complete and (problem := page_file(self.app, text_path)):
@@ -160,7 +158,7 @@ class TranscriptCommands(Commands):
     async def ask_path(self, run: RunSnapshot) -> None:
         cwd = self._bridge.engine.cwd
         name = file_name(run.meta.preset or "adhoc", run.meta.short_id)
-        hint = f"A markdown file; a relative path begins in {short_path(cwd, 44)}."
+        hint = f"A markdown file. Relative paths start in {short_path(cwd, 44)}."
         take = partial(self._save, run, cwd)
         screen = AskScreen(self._bridge, f"Save {name_of(run)} as markdown", take, value=name, hint=hint)
         self.app.push_screen(screen)

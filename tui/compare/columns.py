@@ -41,7 +41,7 @@ def shown_columns(count: int, current: int, width: int) -> range:
 def title_of(sides: Sequence[Side]) -> str:
     """`fix the flaky test ×3`, `3 runs of different tasks`"""
     if not is_one_task(sides):
-        return f"{len(sides)} runs of different tasks"
+        return f"{len(sides)} runs with different tasks"
     return f"{one_line(sides[0].run.meta.task, 300)} ×{len(sides)}"
 
 

@@ -83,20 +83,20 @@ class DeckHeader(Widget):
         """
         today, whole = store.today, store.whole
         in_shell, in_parent = (len(store.waited_for[is_shell]) for is_shell in (True, False))
-        contained = ((in_shell, "in a shell"), (in_parent, "in a parent"), (counts.out_of_reach, "out of reach"))
+        contained = ((in_shell, "from a shell"), (in_parent, "from a parent"), (counts.out_of_reach, "unreachable"))
         parts = ", ".join(f"{count} {word}" for count, word in contained if count)
         queued = f", {counts.queued} queued" if counts.queued else ""
         running = f"{counts.running - counts.queued} running"
         held = bool(queued and store.held)
-        self._short_runs = f"{running}{queued}{' (held)' if held else ''}"
-        resumes = f" (held, {hold_key} resumes)" if held else ""
+        self._short_runs = f"{running}{queued}{' (paused)' if held else ''}"
+        resumes = f" (paused, {hold_key} resumes)" if held else ""
         self._runs = f"{running}{f' ({parts})' if parts else ''}{queued}{resumes}"
         spent = _spent(today)
         self._used = f"today {spent}" if spent else ""
         words = (
             f"Today's runs: {spent or NOTHING}",
             f"All runs: {_spent(whole) or NOTHING}",
-            f"{costs_key} shows more",
+            f"{costs_key} shows details",
         )
         told = "\n".join(words)
         if told != self._told:
@@ -110,7 +110,7 @@ class DeckHeader(Widget):
 
     def show_needs(self, needs: Mapping[Need, int]) -> None:
         """Say how many runs need a person, and what for."""
-        self._needs = " · ".join(f"{needs[need]} {need.word}" for need in Need if needs.get(need))
+        self._needs = " · ".join(need.counted(count) for need in Need if (count := needs.get(need)))
 
     def show_hosts(self, words: str, short_words: str) -> None:
         """Say how the hosts stand; empty where nobody uses any."""
@@ -134,7 +134,7 @@ class DeckHeader(Widget):
         if self.note:
             return Content.assemble(name, (f"! {self.note}", "bold $text-warning")).truncate(width, ellipsis=True)
         room = width - name.cell_length
-        gone = "  ! gone" if self.is_gone else ""
+        gone = "  ! missing" if self.is_gone else ""
         right = self._right(room - len(gone) - len(GAP) - 1)
         path = short_path(self._project, max(SHORTEST_PATH, room - len(right) - len(gone) - len(GAP) - 1))
         where = Content.assemble(path, (gone, "bold $text-warning"))

@@ -258,7 +258,7 @@ class SingleRunMode:
 
     def note(self, back: str) -> str:
         """Say what there is to say about the run; `back` is the key that goes to the deck."""
-        return f"this run no longer exists; {back} goes to the deck" if self._gone else ""
+        return f"this run no longer exists · {back} goes to the deck" if self._gone else ""
 
     def begin(self) -> None:
         if self._run_id is not None:

@@ -365,7 +365,7 @@ class MainScreen(LeanScreen):
         if message.is_here:
             self.notify("The project directory is back.", markup=False)
         else:
-            what = "The project directory was moved or deleted: bring it back, or start subdeck where it is now."
+            what = "The project directory was moved or deleted. Restore it, or start subdeck in its new location."
             self.notify(what, severity="error", markup=False)
 
     @on(WorkersStopped)

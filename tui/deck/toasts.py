@@ -114,7 +114,7 @@ class Toasts:
             self._node.app.bell()
         if self._settings.desktop != "off":
             title = "subdeck" if len(runs) > 1 else _who(runs[0])
-            what = "ended" if runs[0].has_ended else f"{'wait' if len(runs) > 1 else 'waits'} for your reply"
+            what = "finished" if runs[0].has_ended else "need input"
             body = f"{runs_word(len(runs))} {what}" if len(runs) > 1 else doing(runs[0], 160)
             sequence = through_tmux(notification(self._settings.desktop, title, body))
             write_to_terminal(self._node, sequence)
@@ -154,8 +154,7 @@ def requests_text(asked: Sequence[RunSnapshot], cells: int = CELLS, *, named: bo
     """Say which runs wait for a reply, and what they ask; several in a line each."""
     if len(asked) == 1 and named:
         return f"{_who(asked[0])}\n{doing(asked[0], 2 * cells - WRAP_CELLS)}"
-    verb = "waits" if len(asked) == 1 else "wait"
-    head = f"{runs_word(len(asked))} {verb} for your reply"
+    head = f"{runs_word(len(asked))} {'needs' if len(asked) == 1 else 'need'} input"
     if not named:
         return f"{head}."
     lines = [_line(run, cells) for run in asked[: LINES - 1]]
@@ -184,7 +183,7 @@ def unseen_text(runs: Sequence[RunSnapshot]) -> str:
     """Sum up in one line what ended while nobody looked."""
     counts = Counter("recorded by a newer subdeck" if run.newer_schema else run.status.value for run in runs)
     words = [f"{counts[word]} {word}" for word in sorted(counts, key=_WORDS.index)]
-    return f"While you were away {runs_word(len(runs))} ended: {', '.join(words)}."
+    return f"While you were away, {runs_word(len(runs))} finished: {', '.join(words)}."
 
 
 _WORDS = ("completed", "failed", "aborted", "recorded by a newer subdeck")

@@ -68,11 +68,11 @@ async def clean_up_at_start(bridge: Bridge, undo: Undo, actions: Sequence[Action
 
         selection, cleaned = await bridge.call(apply_retention, bridge.engine.project, rule, time.time())
     except (SubdeckError, OSError) as error:
-        bridge.notify(f"Old runs could not be cleaned up: {reason(error)}", severity="warning", markup=False)
+        bridge.notify(f"Cannot clean up old runs: {reason(error)}", severity="warning", markup=False)
         return
     if cleaned.moved:
         await undo.look()
         what = "1 old run" if len(cleaned.moved) == 1 else f"{len(cleaned.moved)} old runs"
         size = size_text(sum(run.size for run in selection.going if run.run_id in cleaned.moved))
-        back = f"{key_of('undo', actions)} brings them back"
-        bridge.notify(f"{what} ({size}) went to the trash, by the setting retention; {back}.", markup=False)
+        back = f"{key_of('undo', actions)} restores {'it' if len(cleaned.moved) == 1 else 'them'}"
+        bridge.notify(f"Moved {what} ({size}) to the trash (setting: retention). {back}.", markup=False)

@@ -27,6 +27,6 @@ class UsedUp:
 
         spent = dict(standing.parts)
         lines = [f"{BUDGETS[name].capitalize()} is used up: {spent[name].figures} spent." for name in new]
-        verb = "goes" if running == 1 else "go"
-        goes_on = f"{runs_word(running)} at work {verb} on; new ones" if running else "New runs"
-        return "\n".join((*lines, f"{goes_on} are refused."))
+        if running:
+            return "\n".join((*lines, f"New runs are refused. Still running: {runs_word(running)}."))
+        return "\n".join((*lines, "New runs are refused."))

@@ -26,11 +26,11 @@ def changed_rows(run: RunSnapshot, changes: Changes | None, check: CheckResult |
 
 def _changes(run: RunSnapshot, changes: Changes | None, width: int) -> list[Row]:
     if changes is None:
-        return [note("It is not known what this run changed." if run.has_ended else "Nothing is known yet.")]
-    said = changes.sum if changes.files else "nothing" if changes.is_nothing else ""
-    edited = f"The worktree was {EDITED}; this is what it holds now." if changes.edited else ""
+        return [note("This run's changes are unknown." if run.has_ended else "No information yet.")]
+    said = changes.sum if changes.files else "none" if changes.is_nothing else ""
+    edited = f"The worktree was {EDITED}. Its current state is shown." if changes.edited else ""
     remarks = (edited, f"shared directory: {changes.shared}" if changes.shared else "", *changes.remarks)
-    title = "In its worktree" if changes.edited else "Changed" if run.has_ended else "Changed so far"
+    title = "In its worktree" if changes.edited else "Changes" if run.has_ended else "Changes so far"
     head = heading(title, said)
     return [
         head,
@@ -60,15 +60,15 @@ def _files(changes: Changes, width: int) -> Iterator[Row]:
 def _place(run: RunSnapshot, width: int) -> list[Row]:
     meta = run.meta
     if meta.worktree is None and run.branch:
-        said = f"on branch {one_line(run.branch, NOTE)}, brought back from {one_line(run.host, NOTE)}"
-        return [heading("Where", "files of its own, on another machine"), *text_rows(said, width)]
+        said = f"branch {one_line(run.branch, NOTE)}, fetched from {one_line(run.host, NOTE)}"
+        return [heading("Where", "a separate copy on another machine"), *text_rows(said, width)]
     if meta.worktree is None:
         return [heading("Where", short_path(meta.cwd))]
     said = f"{meta.worktree.words}\nof {short_path(meta.worktree.origin)}"
-    return [heading("Where", "a worktree of its own"), *text_rows(said, width)]
+    return [heading("Where", "its own worktree"), *text_rows(said, width)]
 
 
 def _check(run: RunSnapshot, check: CheckResult | None, width: int) -> list[Row]:
     if check is None:
-        return [heading("Check", f"{one_line(run.meta.check, NOTE)} is at work")] if run.checking else []
+        return [heading("Check", f"{one_line(run.meta.check, NOTE)} is running")] if run.checking else []
     return [heading("Check"), *text_rows(check_words(check), width), *text_rows(check.output, width, "muted")]

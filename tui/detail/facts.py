@@ -1,4 +1,4 @@
-"""What was decided before a run, how it ended, and what each message of the model used, as rows; pure."""
+"""The overview of a run, and the usage of each model message, as rows; pure."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def facts_rows(
     run has changed so far, `lease` for how many seconds it goes on on a host that is out of reach, 0 for ever.
     """
     groups = {
-        "Request": _request(meta),
+        "Launch": _request(meta),
         "Agent": _agent(meta, result),
         "Tools and limits": _limits(meta),
         "Conversation": _conversation(run, meta, result),
@@ -87,20 +87,20 @@ def _rows(facts: Facts, width: int) -> list[Row]:
 def _request(meta: RunMeta) -> Facts:
     yield "task", meta.task
     yield "description", meta.description
-    yield "preset", f"{one_line(meta.preset, 100)} ({meta.preset_source})" if meta.preset else "none (ad hoc)"
+    yield "preset", f"{one_line(meta.preset, 100)} ({meta.preset_source})" if meta.preset else "none (one-off)"
     yield "preset file", short_path(meta.preset_path) if meta.preset_path else ""
     yield "directory", short_path(meta.cwd)
     if meta.worktree:
         yield "worktree of", short_path(meta.worktree.origin)
         yield "worktree", meta.worktree.words
     yield "launched by", f"{one_line(meta.launched_by.session, 80)} ({one_line(meta.launched_by.kind, 20)})"
-    yield "mode", "background" if meta.background else "foreground: the caller waits for it"
+    yield "mode", "background" if meta.background else "foreground (the caller waits)"
     if meta.group:
         group = meta.group
         yield "group", f"{group.index + 1} of {group.size}, {group.max_parallel} at a time ({one_line(group.id, 60)})"
     yield "rerun of", meta.origin.rerun or ""
     yield "follow-up of", meta.origin.follow_up or ""
-    yield "uses answer of", meta.origin.previous or ""
+    yield "previous answer", meta.origin.previous or ""
 
 
 def _agent(meta: RunMeta, result: RunResult | None) -> Facts:
@@ -111,57 +111,57 @@ def _agent(meta: RunMeta, result: RunResult | None) -> Facts:
     yield "thinking", meta.thinking or ""
     yield (
         "system prompt",
-        prompt_mode_words(meta.prompt_mode) if meta.system_prompt is not None else "only the agent's own",
+        prompt_mode_words(meta.prompt_mode) if meta.system_prompt is not None else "agent default",
     )
     yield "prompt file", short_path(meta.system_prompt_path) if meta.system_prompt_path else ""
     if meta.context_files is not None:
         yield "context files", "read" if meta.context_files else "not read"
-    yield "project's resources", "not loaded" if meta.project_resources is False else ""
+    yield "project resources", "not loaded" if meta.project_resources is False else ""
 
 
 def _limits(meta: RunMeta) -> Facts:
     tools = meta.tools
     policy = {
-        ToolPolicy.AGENT: "the agent's own set",
-        ToolPolicy.ALLOW: "only the allowed ones",
-        ToolPolicy.DENY: "all but the denied ones",
+        ToolPolicy.AGENT: "agent default",
+        ToolPolicy.ALLOW: "only the allowed tools",
+        ToolPolicy.DENY: "all except the denied tools",
     }
     yield "tools", policy.get(tools.policy, tools.policy)
     if tools.resolved is not None:
-        yield "tools offered", ", ".join(tools.resolved) or "none"
+        yield "tools available", ", ".join(tools.resolved) or "none"
     yield "tools denied", ", ".join(tools.excluded)
-    yield "MCP servers", "" if tools.starts_servers else "none is started: no tool of theirs is offered"
-    yield "tools left out", "\n".join(tools.warnings)
+    yield "MCP servers", "" if tools.starts_servers else "not started, so their tools are not available"
+    yield "tools dropped", "\n".join(tools.warnings)
     yield "limits", limits_words(meta.limits) or "none"
     yield "permissions", permissions_words(meta.permissions)
     if meta.talk is not None:
-        yield "talked to", "yes, while it runs" if meta.talk else "no, it runs one-way"
+        yield "interactive", "yes" if meta.talk else "no"
     if meta.talk and meta.answer_timeout:
-        yield "unanswered", f"what it asks is denied after {clock(meta.answer_timeout)}"
+        yield "reply timeout", f"requests are denied after {clock(meta.answer_timeout)}"
     if meta.talk and meta.idle_timeout:
-        yield "after interrupt", f"it waits {clock(meta.idle_timeout)} for what is said next"
-    yield "attempts", f"up to {meta.max_attempts}" if meta.max_attempts > 1 else ""
-    yield "finalize", "the agent hands over its result with a tool call" if meta.finalize else ""
+        yield "after interrupt", f"waits {clock(meta.idle_timeout)} for your message"
+    yield "max attempts", str(meta.max_attempts) if meta.max_attempts > 1 else ""
+    yield "result format", "structured, sent with a tool call" if meta.finalize else ""
     yield "check", meta.check
-    yield "grace", f"{meta.grace_seconds:g} s between a stop request and a kill"
+    yield "grace", f"{meta.grace_seconds:g} s between stop and kill"
     yield "warnings", "\n".join(meta.warnings)
 
 
 def _session_file(meta: RunMeta, result: RunResult | None) -> str:
     if meta.agent_session:
         kept = result.conversation if result else None
-        return short_path(kept) if kept else f"kept by {meta.agent}"
-    return short_path(meta.session_path) if meta.session_path else "none is kept"
+        return short_path(kept) if kept else f"stored by {meta.agent}"
+    return short_path(meta.session_path) if meta.session_path else "none"
 
 
 def _conversation(run: RunSnapshot, meta: RunMeta, result: RunResult | None) -> Facts:
-    yield "child session", (result and result.child_session_id) or run.child_session_id or ""
+    yield "agent session", (result and result.child_session_id) or run.child_session_id or ""
     yield "session file", _session_file(meta, result)
-    yield "shared", "with other runs, one run at a time" if meta.session_lock else ""
+    yield "shared", "with other runs, one at a time" if meta.session_lock else ""
     if inherited := meta.inherited:
         yield "parent context", inherited.words
     elif meta.isolated:
-        yield "parent context", "left out (isolated)"
+        yield "parent context", "not passed on (isolated)"
 
 
 def _process(run: RunSnapshot, runner: RunnerFacts | None, now: datetime, lease: float) -> Facts:
@@ -180,16 +180,16 @@ def _process(run: RunSnapshot, runner: RunnerFacts | None, now: datetime, lease:
 def _place(run: RunSnapshot, now: datetime, lease: float) -> Facts:
     """Say where a run of another machine is; its processes are not seen here."""
     meta, place = run.meta, run.place
-    yield "asked for host", one_line(meta.host, 64)
-    yield "needs", needs_words(meta.needs)
+    yield "requested host", one_line(meta.host, 64)
+    yield "requires", needs_words(meta.needs)
     if place is None or place.is_waiting:
         yield "host", whereabouts(run) or "none yet"
         return
     yield "host", one_line(place.host, 64)
-    yield "there since" if place.state is PlaceState.PLACED else "out of reach since", _local(place.since)
-    yield "last heard of", _local(place.heard_at) if run.is_out_of_reach else ""
+    yield "on host since" if place.state is PlaceState.PLACED else "lost contact", _local(place.since)
+    yield "last seen", _local(place.heard_at) if run.is_out_of_reach else ""
     yield "lease left", _lease_left(place.heard_at, now, lease) if run.is_out_of_reach else ""
-    yield "what was seen", one_line(place.why, 300)
+    yield "host report", one_line(place.why, 300)
     yield "ssh", one_line(place.address, 100)
 
 
@@ -197,16 +197,16 @@ def _lease_left(heard_at: str, now: datetime, lease: float) -> str:
     """Say for how long a run goes on on a host of which nothing is heard; its host alone knows exactly."""
     heard = moment(heard_at)
     if not lease or heard is None:
-        return "" if lease else "it goes on until its host is back (hosts.lease)"
+        return "" if lease else "unlimited: it runs until its host is back (hosts.lease)"
     left = lease - (now - heard).total_seconds()
-    return f"about {span(left)}, then it ends by itself (hosts.lease)" if left > 0 else "over: it has ended by itself"
+    return f"about {span(left)}, then the run stops itself (hosts.lease)" if left > 0 else "expired: run stopped"
 
 
 def _times(run: RunSnapshot, meta: RunMeta, now: datetime) -> Facts:
     yield "run id", meta.run_id
     yield "created", _local(meta.created_at)
     yield "started", _local(run.started_at)
-    yield "ended", _local(run.end and run.end.ended_at)
+    yield "finished", _local(run.end and run.end.ended_at)
     yield "duration" if run.has_ended else "elapsed", elapsed(run, now)
 
 
@@ -220,10 +220,10 @@ def _result(result: RunResult | None) -> Facts:
     yield "signal", result.signal or ""
     yield "stop reason", result.stop_reason or ""
     if finalized := result.finalized:
-        yield "finalize status", finalized.status
-        yield "finalize result", finalized.result or ""
-        yield "finalize error", finalized.error or ""
-    yield "attempts", str(result.attempts) if result.attempts > 1 else ""
+        yield "result status", finalized.status
+        yield "result text", finalized.result or ""
+        yield "result error", finalized.error or ""
+    yield "attempts used", str(result.attempts) if result.attempts > 1 else ""
     if check := result.check:
         yield "check", "\n".join(filter(None, (check_words(check), check.output)))
     yield "usage", usage_words(result.usage)

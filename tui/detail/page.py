@@ -34,6 +34,10 @@ class Tab(StrEnum):
     EVENTS = "events"
     CHANGES = "changes"
 
+    @property
+    def label(self) -> str:
+        return "overview" if self is Tab.FACTS else self.value
+
 
 class FileRow(Struct, frozen=True):
     name: str

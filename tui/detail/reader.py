@@ -64,7 +64,7 @@ class DetailReader:
         why = explain(run, self._diagnosis.read(run), now)
         match tab:
             case Tab.TRANSCRIPT:
-                page = self._tail(paths.TRANSCRIPT, width, "Nothing has been written yet.")
+                page = self._tail(paths.TRANSCRIPT, width, "No transcript yet.")
             case Tab.ANSWER:
                 page = self._answer_page(run, width)
             case Tab.PROMPT:
@@ -76,7 +76,7 @@ class DetailReader:
             case Tab.FILES:
                 page = Page(files=list_files(self._run_dir))
             case Tab.EVENTS:
-                page = self._tail(paths.EVENTS, width, "There are no events yet.")
+                page = self._tail(paths.EVENTS, width, "No events yet.")
             case Tab.CHANGES:
                 page = self._changes_page(run, width)
         return why, page
@@ -84,7 +84,7 @@ class DetailReader:
     def _answer_page(self, run: RunSnapshot, width: int) -> Page:
         if not run.has_ended:
             text = plain(run.sentence).strip() or self._diagnosis.text
-            head = note("The run has not ended; this is its latest text:" if text else "There is no text yet.")
+            head = note("Not finished yet. Latest text:" if text else "No text yet.")
             return Page([head, (), *self._laid_out(text, width)] if text else [head], follows=True, copy=text)
         result = artifacts.read_result(self._run_dir)
         text = (result and result.final_text) or ""
@@ -93,10 +93,10 @@ class DetailReader:
         if error:
             rows.append(text_rows(f"✗ {plain(error)}", width, "error"))
         if text and result and result.partial:
-            rows.append([note("What it was writing when it ended; the text breaks off:")])
+            rows.append([note("Incomplete text:")])
         elif text and error:
-            rows.append([note("Its last text before the error:")])
-        rows.append(self._laid_out(text, width) if text else [note("There is no answer.")])
+            rows.append([note("Last text before the error:")])
+        rows.append(self._laid_out(text, width) if text else [note("No answer.")])
         return Page(joined(rows), copy=text)
 
     def _laid_out(self, text: str, width: int) -> list[Row]:
@@ -111,14 +111,13 @@ class DetailReader:
                 break
             prompts.append((name, part))
         blocks = [
-            [heading("What the agent was given", f"{name}, {size_text(part.size)}"), *_shown(part, width)]
-            for name, part in prompts
+            [heading("Prompt", f"{name}, {size_text(part.size)}"), *_shown(part, width)] for name, part in prompts
         ]
         if not prompts:
             blocks.append([heading("Task", f"{paths.PROMPT} is missing"), *text_rows(run.meta.task, width)])
         system = read_part(self._path(paths.SYSTEM_PROMPT))
         if system is None:
-            blocks.append([heading("System prompt"), note("Only the agent's own; the preset adds nothing to it.")])
+            blocks.append([heading("System prompt"), note("Agent default. The preset adds nothing.")])
         else:
             mode = prompt_mode_words(run.meta.prompt_mode)
             title = heading("System prompt", f"{mode}, {size_text(system.size)}")
@@ -159,7 +158,7 @@ class DetailReader:
             text = "\n".join(line[:EVENT_LIMIT] for line in text.split("\n"))
         rows = text_rows(text, width)
         if part.is_cut:
-            rows.insert(0, note(f"… the end of {size_text(part.size)}"))
+            rows.insert(0, note(f"… last part of {size_text(part.size)}"))
         return Page(rows, follows=True, copy=plain_text(rows), path=path)
 
     def _path(self, name: str) -> str:
@@ -203,4 +202,4 @@ def read_part(path: str, *, from_end: bool = False) -> FilePart | None:
 
 def _shown(part: FilePart, width: int) -> list[Row]:
     rows = text_rows(part.text, width)
-    return [*rows, note(f"… cut here; the whole file has {size_text(part.size)}")] if part.is_cut else rows
+    return [*rows, note(f"… truncated, the whole file is {size_text(part.size)}")] if part.is_cut else rows

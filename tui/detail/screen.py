@@ -74,7 +74,7 @@ class TabBar(Widget):
 
     def _labels(self) -> list[str]:
         """Return what is drawn of each tab; where there is little room, a blank between two of them in place of two."""
-        named = {tab: f"{self._keys.get(tab, '')} {tab.value.capitalize()}" for tab in Tab}
+        named = {tab: f"{self._keys.get(tab, '')} {tab.label.capitalize()}" for tab in Tab}
         edge = "" if sum(cells(name) + 2 for name in named.values()) > self.size.width else " "
         return [f"[{name}]" if tab is self._tab else f" {name}{edge}" for tab, name in named.items()]
 
@@ -103,7 +103,7 @@ class FileList(RowList, can_focus=False):
         return len(self._files)
 
     def empty_lines(self) -> list[str]:
-        return ["The run has no files."]
+        return ["No files."]
 
     def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
         file = self._files[row]
@@ -191,7 +191,7 @@ class RunDetailScreen(ModalScreen[bool]):
         run = self._current(self.run.run_id)
         if run is None:
             self._gone = True
-            self.query_one("#why", Static).update(Content("This run was deleted; this is what was read last."))
+            self.query_one("#why", Static).update(Content("This run was deleted. Showing its last known state."))
             return
         if self._gone:
             self._gone, self._shown = False, None
@@ -208,7 +208,7 @@ class RunDetailScreen(ModalScreen[bool]):
             why, page = await self._bridge.read(self._reader.read, run, tab, width)
         except (SubdeckError, OSError) as error:
             if is_open(self):
-                self.query_one("#why", Static).update(Content(f"! This cannot be read: {format_error(error)}"))
+                self.query_one("#why", Static).update(Content(f"! Cannot read this: {format_error(error)}"))
             return
         if not is_open(self) or run.run_id != self.run.run_id:
             return
@@ -285,7 +285,7 @@ class RunDetailScreen(ModalScreen[bool]):
         file = self.query_one(FileList).file if self._tab is Tab.FILES else None
         path = file.path if file else self._page.path
         if not path:
-            self._say("There is no file to open here.")
+            self._say("No file to open.")
         elif problem := page_file(cast("App[Any]", self.app), path):
             self._say(problem, error=True)
 
@@ -294,10 +294,10 @@ class RunDetailScreen(ModalScreen[bool]):
         if self._tab is Tab.FILES:
             text, what = (file.path, "the path") if file else ("", "")
         else:
-            text, what = self._page.copy[:COPY_LIMIT], f"the {self._tab}"
+            text, what = self._page.copy[:COPY_LIMIT], f"the {self._tab.label}"
         if not text:
             is_unread = self._page.more and self._tab is not Tab.FILES
-            self._say(f"The {self._tab} is still being read." if is_unread else "There is nothing to copy here.")
+            self._say(f"Still reading the {self._tab.label}." if is_unread else "Nothing to copy.")
             return
         self.app.copy_to_clipboard(text)
         self._say(f"Copied {what}: {one_line(text, 60)}")

@@ -78,7 +78,7 @@ class PlanScreen(LoadingScreen[Plan, tuple[Plan, str] | None]):
 
     def _show_message(self) -> None:
         if self._message:
-            head = Content.styled("\nMessage (e edits it):\n", "$text-muted")
+            head = Content.styled("\nCommit message (e to edit):\n", "$text-muted")
             self.query_one("#message", Static).update(head + Content(plain(self._message)))
 
     @on(Button.Pressed, "#edit")
@@ -88,7 +88,7 @@ class PlanScreen(LoadingScreen[Plan, tuple[Plan, str] | None]):
             return
         text, problem = edit_text(cast("App[Any]", self.app), f"{self._message}\n", name=MESSAGE_FILE)
         if not problem and not text.strip():
-            problem = "A commit needs a message."
+            problem = "Enter a commit message."
         self.query_one("#problems", Static).update(Content(problem))
         if not problem:
             self._message = text.strip()

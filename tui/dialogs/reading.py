@@ -36,7 +36,7 @@ class ReadingScreen(ModalScreen[None]):
         title: str,
         entries: Sequence[Content] = (),
         *,
-        empty: str = "There is nothing to show.",
+        empty: str = "Nothing to show.",
         note: str = "esc closes",
         filterable: bool = False,
     ) -> None:
@@ -72,7 +72,7 @@ class ReadingScreen(ModalScreen[None]):
         entries = [entry for entry in self._entries if all(word in entry.plain.lower() for word in words)]
         if entries:
             return Content("\n").join(entries)
-        return Content("Nothing matches." if self._entries else self._empty)
+        return Content("No matches." if self._entries else self._empty)
 
     @on(Input.Changed, "#filter")
     def show_matching(self) -> None:
@@ -101,7 +101,7 @@ class RefusalScreen(ReadingScreen, inherit_bindings=False):
 
     def __init__(self, what: str, why: str) -> None:
         """Say that this was asked for, and why it does not come."""
-        super().__init__(f"{what[:1].upper()}{what[1:]}: not now", [Content(line) for line in why.split("\n")])
+        super().__init__(f"{what[:1].upper()}{what[1:]}: not possible now", [Content(line) for line in why.split("\n")])
 
 
 class HelpScreen(ReadingScreen, inherit_bindings=False):
@@ -142,7 +142,7 @@ def help_text(
             for row in rows:
                 obstacle = row.action.refusal(action_context) if action_context and group.concerns_deck else ""
                 lines += _explained(row, said(obstacle, actions), max(LEAST_WIDTH, width - INDENT))
-    return Content("\n").join(lines[1:]) if lines else Content("No key matches.")
+    return Content("\n").join(lines[1:]) if lines else Content("No matching keys.")
 
 
 def _has_words(row: Explained, group: Group, words: Sequence[str]) -> bool:

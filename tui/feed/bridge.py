@@ -321,7 +321,7 @@ class Bridge(SupervisingWidget):
         try:
             self.post_message(PresetsRead(await self.read(self.engine.presets)))
         except (SubdeckError, OSError) as error:
-            self.post_message(EngineFailed(f"The presets could not be read: {reason(error)}"))
+            self.post_message(EngineFailed(f"Cannot read the presets: {reason(error)}"))
             self.post_message(PresetsRead(None))
         try:
             self.post_message(AgentChosen(await self.read(self.engine.agent)))
@@ -340,7 +340,7 @@ class Bridge(SupervisingWidget):
         try:
             unseen = tuple(filter(self._takes_unseen, self.engine.unseen()))
         except (SubdeckError, OSError) as error:
-            self.post_message(EngineFailed(f"What ended unseen could not be read: {reason(error)}"))
+            self.post_message(EngineFailed(f"Cannot read unread results: {reason(error)}"))
             return
         if unseen:
             self.post_message(UnseenFound(unseen))
@@ -369,7 +369,7 @@ class Bridge(SupervisingWidget):
         except (SubdeckError, OSError) as error:
             with self._lock:
                 self._unclaimed.clear()
-            self.post_message(EngineFailed(f"The session's file could not be written: {reason(error)}"))
+            self.post_message(EngineFailed(f"Cannot write the session file: {reason(error)}"))
 
     def _take_when_due(self) -> None:
         if self._waiting:

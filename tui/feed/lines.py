@@ -145,7 +145,7 @@ class BodyLine(NamedTuple):
     """The sign alone."""
 
 
-UNREADABLE = Entry("", Kind.WARNING, "(a line that cannot be read; the raw view shows it)")
+UNREADABLE = Entry("", Kind.WARNING, "(unreadable line; the raw view shows it)")
 """Stands for a line that is not an event."""
 
 
@@ -195,7 +195,7 @@ def _talk(event: Message | Request | Decision, formatter: ProgressFormatter) -> 
     time = local_time(event.ts)
     match event:
         case Message(state=MessageState.ACCEPTED):
-            by = "you" if event.by == OPERATOR else one_line(event.by, 60) or "somebody"
+            by = "you" if event.by == OPERATOR else one_line(event.by, 60) or "someone"
             said = plain(event.text).strip("\n")
             return Entry(time, Kind.MESSAGE, f"▸ {by}: {said}", message=event.id, said_at=event.ts)
         case Message():
@@ -227,7 +227,7 @@ def _own_words(event: Event) -> str:
         case RunStarted(attempt=attempt, max_attempts=most):
             return _STARTED.format(attempt, most) if most > 1 else "started"
         case SessionTold(id=session):
-            return f"child session {one_line(session, 60)}"
+            return f"agent session {one_line(session, 60)}"
         case UnknownEvent(type=name):
             return f"({one_line(name, 60)})"
         case _:

@@ -72,9 +72,9 @@ def _asked(cwd: str, words: tuple[str, ...], kind: type[T]) -> T:
                 return decode(done.stdout, kind)
             why, hint = one_line(failure.what, 300), one_line(failure.hint, 300)
     except subprocess.TimeoutExpired:
-        why, hint = f"no answer in {SECONDS:g} s", ""
+        why, hint = f"no response in {SECONDS:g} s", ""
     except OSError as error:
         why, hint = one_line(reason(error), 300), ""
     except UNDECODABLE as error:
         why, hint = undecodable_why(error), ""
-    raise SubdeckError(f"the hosts could not be asked: {why}", hint=hint or "subdeck hosts doctor says what is wrong")
+    raise SubdeckError(f"cannot query the hosts: {why}", hint=hint or "run subdeck hosts doctor to find the cause")

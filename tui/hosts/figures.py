@@ -91,16 +91,16 @@ def lost_texts(hosts: Sequence[HostState]) -> list[str]:
     """Say of each that it is out of reach; of many at once together."""
     if len(hosts) > NAMED:
         runs = sum(host.runs for host in hosts)
-        unknown = f": their {runs_word(runs)} are unknown until they are back" if runs else ""
-        return [f"{_names(hosts)} are out of reach{unknown}."]
-    return [f"{name_of(host)} is out of reach{_unknown(host.runs)}." for host in hosts]
+        unknown = f" Their {runs_word(runs)} are unknown until they are back online." if runs else ""
+        return [f"{_names(hosts)} are unreachable.{unknown}"]
+    return [f"{name_of(host)} is unreachable.{_unknown(host.runs)}" for host in hosts]
 
 
 def back_texts(hosts: Sequence[HostState]) -> list[str]:
     """Say of each that it is back; of many at once together."""
     if len(hosts) > NAMED:
-        return [f"{_names(hosts)} are back."]
-    return [f"{name_of(host)} is back." for host in hosts]
+        return [f"{_names(hosts)} are back online."]
+    return [f"{name_of(host)} is back online." for host in hosts]
 
 
 def _names(hosts: Sequence[HostState]) -> str:
@@ -112,4 +112,4 @@ def _unknown(runs: int) -> str:
     """Say what becomes of the runs on a host."""
     if not runs:
         return ""
-    return f": {'its run is' if runs == 1 else f'its {runs_word(runs)} are'} unknown until it is back"
+    return f" {'Its run is' if runs == 1 else f'Its {runs_word(runs)} are'} unknown until it is back online."

@@ -28,7 +28,7 @@ AWAY = "row-list--aborted"
 VERSION = 40
 """Characters of a version."""
 LEAST_NAME = 12
-IN_REACH, OUT_OF_REACH, NOT_ASKED = "● in reach", "? out of reach", "– not asked now"
+IN_REACH, OUT_OF_REACH, NOT_ASKED = "● online", "? unreachable", "– not checked"
 
 
 class Shown(NamedTuple):
@@ -96,11 +96,11 @@ COLUMNS: tuple[Column, ...] = (
     Column("", 17, lambda shown: shown.words, right=False),
     Column("slots", 9, _slots),
     Column("runs", 6, lambda shown: str(shown.host.runs or NOTHING)),
-    Column("heard", 8, lambda shown: shown.heard),
+    Column("last seen", 11, lambda shown: shown.heard),
     Column("load", 10, _load),
     Column("memory", 9, _memory),
     Column("subdeck", 12, lambda shown: shown.version),
-    Column(" has", 18, lambda shown: f" {needs_words(shown.host.labels)}", right=False),
+    Column(" resources", 18, lambda shown: f" {needs_words(shown.host.labels)}", right=False),
 )
 """Those that give way first come last."""
 
@@ -156,15 +156,15 @@ def _cell(text: str, column: Column) -> str:
 
 def _carrier(host: HostState) -> str:
     version = one_line(host.carrier_version, VERSION)
-    return f"by {one_line(host.carrier, VERSION)}{f' ({version})' if version else ''}" if host.carrier else ""
+    return f"via {one_line(host.carrier, VERSION)}{f' ({version})' if version else ''}" if host.carrier else ""
 
 
 def facts(shown: Shown) -> str:
     """Say all that is known of a host: `h07 · by dask · subdeck 0.9 · Python 3.11 · has gpu 1 · ssh me@h07`."""
     host = shown.host
-    heard = f"not heard of for {shown.heard}" if not shown.in_reach and shown.heard != NOTHING else ""
+    heard = f"last seen {shown.heard} ago" if not shown.in_reach and shown.heard != NOTHING else ""
     version = one_line(host.subdeck, VERSION)
-    other = f" (here {__version__}: install the same)" if shown.is_other_version else ""
+    other = f" (local {__version__}, install the same version)" if shown.is_other_version else ""
     labels = needs_words(host.labels)
     parts = (
         name_of(host),
@@ -172,7 +172,7 @@ def facts(shown: Shown) -> str:
         _carrier(host),
         f"subdeck {version}{other}" if version else "",
         f"Python {one_line(host.python, VERSION)}" if host.python else "",
-        f"has {labels}" if labels else "",
+        f"resources {labels}" if labels else "",
         f"ssh {one_line(host.address, 100)}" if host.address else "",
     )
     return " · ".join(filter(None, parts))

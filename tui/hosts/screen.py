@@ -98,7 +98,7 @@ class HostsScreen(LeanScreen):
         told_now = states is not None and is_current(states, now)
         hosts = states.hosts if states else ()
         shown = [Shown(host, told_now, now) for host in hosts]
-        asking = " · asking them …" if self.is_asking else ""
+        asking = " · refreshing…" if self.is_asking else ""
         self.query_one("#title", Static).update(Content(f" {title(states, now)}{asking}"))
         lines = fault_lines(states) if told_now and states else []
         wrong = Content("\n").join(Content.styled(line, "$text-warning") for line in lines)
@@ -131,16 +131,16 @@ class HostsScreen(LeanScreen):
 
 
 def title(states: HostStates | None, now: datetime) -> str:
-    """`Hosts · 18 of 20 in reach · 431 of 500 slots used · 12 runs of this project`."""
+    """`Hosts · 18 of 20 online · 431 of 500 slots used · 12 runs of this project`."""
     known = figures(states, now)
     if not known.hosts:
         return "Hosts"
     if states is not None and not known.is_told:
         told = moment(states.at)
-        return f"Hosts · {known.hosts} known" + (f" · asked last at {_when(told, now)}" if told else "")
+        return f"Hosts · {known.hosts} known" + (f" · last checked at {_when(told, now)}" if told else "")
     parts = (
         "Hosts",
-        f"{known.reached} of {known.hosts} in reach",
+        f"{known.reached} of {known.hosts} online",
         f"{known.used} of {known.slots} slots used",
         f"{runs_word(known.runs)} of this project",
     )
@@ -162,22 +162,22 @@ def fault_lines(states: HostStates) -> list[str]:
 def empty_lines(settings: HostsSettings, *, has_faults: bool) -> list[str]:
     """Say how one gets hosts, or when there is something to see of them."""
     if has_faults:
-        return ["No host is known."]
+        return ["No hosts found."]
     if settings.scheduler or settings.ssh:
         named = ", ".join(filter(None, (settings.scheduler or "", *settings.ssh)))
         return [
-            f"Hosts are set up: {one_line(named, 200)}.",
+            f"Configured hosts: {one_line(named, 200)}.",
             "",
-            "What they do is shown here as soon as a run is on them: launch one with the runner hosts.",
-            "  subdeck hosts          asks them now",
-            "  subdeck hosts doctor   says what is wrong with them",
+            "Their state appears here once a run uses them. Launch one with the runner hosts.",
+            "  subdeck hosts          check them now",
+            "  subdeck hosts doctor   find problems and fixes",
         ]
     return [
-        "No hosts yet: all runs are on this machine.",
+        "No hosts yet. All runs are on this machine.",
         "",
-        "  subdeck hosts try 3    starts three on this machine, to see how it is",
-        "  hosts.ssh              in your settings: machines that you reach by ssh",
-        "  hosts.scheduler        in your settings: a dask cluster, also in Slurm",
+        "  subdeck hosts try 3    start three on this machine to try it out",
+        "  hosts.ssh              setting: machines reachable by ssh",
+        "  hosts.scheduler        setting: a dask cluster, also on Slurm",
         "",
-        "Then launch with the runner hosts, or write runner: hosts into a preset.",
+        "Then launch with the runner hosts, or set runner: hosts in a preset.",
     ]

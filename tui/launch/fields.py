@@ -51,10 +51,14 @@ FIELDS = (
     *("tools", "save"),
 )
 """Those beside which a problem can be said; most are the `where` of their errors."""
-WORKTREES = {"none": WorktreeFrom.NONE, "of the files": WorktreeFrom.FILES, "of HEAD": WorktreeFrom.HEAD}
+WORKTREES = {
+    "off": WorktreeFrom.NONE,
+    "from working tree": WorktreeFrom.FILES,
+    "from HEAD": WorktreeFrom.HEAD,
+}
 WORKTREE_WORDS = {begins: words for words, begins in WORKTREES.items()}
-NO_CONTEXT, NO_CHECK, AS_WRITTEN = "none", "none", "as written"
-DRAFT = "A draft that was not launched: type to replace it, or press → to keep it."
+NO_CONTEXT, NO_CHECK, AS_WRITTEN = "none", "none", "literal text"
+DRAFT = "Unsent draft. Type to replace it, or press → to keep it."
 
 
 class LaunchFields(VerticalScroll, can_focus=False):
@@ -103,16 +107,16 @@ class LaunchFields(VerticalScroll, can_focus=False):
         origin = Static(Content(form.origin_of(first.model)), id="origin", classes="muted")
         yield Field("Model", ModelInput(first.model), origin, name="model")
         yield Fact("Thinking", "thinking")
-        directory = PathInput(first.cwd, form.launcher_cwd, name="cwd", placeholder="empty: this directory")
+        directory = PathInput(first.cwd, form.launcher_cwd, name="cwd", placeholder="default: this directory")
         directory.disabled = form.continues
         yield Field("Where", directory, name="cwd")
-        label = Static("Copies", classes="muted", id="copies-label")
+        label = Static("Attempts", classes="muted", id="copies-label")
         copies = CountInput(first.copies, COPIES, name="copies")
         runner = Choice(form.runners(has_hosts=form.has_hosts), first.runner, name="runner")
         yield Field("Runner", runner, label, copies, name="runner")
         yield Problem(name="copies-problem")
-        needs = Input(first.needs, id="needs", compact=True, placeholder="nothing special, or like gpu=1 mem=32")
-        about = Static("Needs", classes="muted", id="needs-label")
+        needs = Input(first.needs, id="needs", compact=True, placeholder="none, or gpu=1 mem=32")
+        about = Static("Requires", classes="muted", id="needs-label")
         yield Field("Host", HostInput(first.host), about, needs, name="host")
         yield Problem(name="needs-problem")
         if form.shared_worktree:
@@ -126,7 +130,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
         yield from self._budget(first)
         with Horizontal(classes="field", id="last"):
             yield Note(name="last-note", classes="muted")
-            yield Button("use the defaults", id="defaults", compact=True)
+            yield Button("reset to defaults", id="defaults", compact=True)
         if form.preset is None:
             yield from self._adhoc(first)
         yield Fact("Tools", "tools-shown")
@@ -152,13 +156,13 @@ class LaunchFields(VerticalScroll, can_focus=False):
         yield Problem(name="max-tokens-problem")
 
     def _adhoc(self, first: LaunchValues) -> Iterator[Widget]:
-        hint = "e.g. read, grep, find, ls; none; empty: the agent's own"
+        hint = "read, grep, find, ls · none · empty: agent default"
         yield Field("Tools", Input(first.tools, id="tools", compact=True, placeholder=hint), name="tools")
         prompt = PlainTextArea(first.prompt, id="prompt", compact=True, placeholder="system prompt (optional)")
         yield Field("Prompt", prompt, name="prompt")
-        name = Input(id="save-name", compact=True, placeholder="a name (optional): saves it as a preset")
+        name = Input(id="save-name", compact=True, placeholder="preset name (optional)")
         yield Field("Save as", name, Choice((PROJECT, USER), PROJECT, name="save-where"), name="save")
-        about = Input(id="save-description", compact=True, placeholder="one sentence: what the preset is for")
+        about = Input(id="save-description", compact=True, placeholder="one sentence about the preset")
         yield Field("Purpose", about, name="about")
 
     def on_mount(self) -> None:
@@ -407,6 +411,6 @@ class LaunchFields(VerticalScroll, can_focus=False):
         model = self.query_one(ModelInput)
         known = f"↓ {len(model.known)} known" if model.known else ""
         offered = f"{known}, {self._list_key} list" if known and self._list_key else known
-        asked = f"asking {self._asked} …" if self._asked else ""
+        asked = f"querying {self._asked}…" if self._asked else ""
         said = "   ".join(filter(None, (self.form.origin_of(model.value), asked or offered)))
         self.query_one("#origin", Static).update(Content(said))

@@ -40,9 +40,9 @@ AUTO = "auto"
 """The agent of the settings that is chosen by what is installed, and by the model."""
 
 
-DEFAULT_MODEL, OWN_DEFAULT = "default_model", "the agent's own default"
+DEFAULT_MODEL, OWN_DEFAULT = "default_model", "the agent's default"
 """Where the model comes from if none is written."""
-AUTO_WORDS = "the first installed agent that has the model"
+AUTO_WORDS = "the first installed agent with this model"
 AGENT_LENGTH = 40
 """Characters of the name of an agent that can be chosen here."""
 
@@ -152,11 +152,11 @@ class LaunchForm:
         of_run = f" ({self._run.meta.short_id})" if self._run and self._reuse is Reuse.EVERYTHING else ""
         if self.preset:
             return f"{verb} {one_line(self.preset.name, 50)}{of_run}"
-        return "Run without a preset" if verb == "Launch" else f"{verb} a run without a preset{of_run}"
+        return "One-off run" if verb == "Launch" else f"{verb} a one-off run{of_run}"
 
     @property
     def badge(self) -> str:
-        return str(self.preset.source) if self.preset else "ad hoc"
+        return str(self.preset.source) if self.preset else "one-off"
 
     @property
     def description(self) -> str:
@@ -165,7 +165,7 @@ class LaunchForm:
             return one_line(self.preset.description, 200)
         if self._run and self._reuse is Reuse.EVERYTHING and self._run.meta.preset:
             name = one_line(self._run.meta.preset, 40)
-            return f'! The preset "{name}" is gone or broken; prompt and tools are those of the run.'
+            return f'! The preset "{name}" is missing or broken. Using the prompt and tools of the run.'
         return ""
 
     @property
@@ -234,12 +234,12 @@ class LaunchForm:
 
     def _origin_of_agent(self, agent: str) -> str:
         if self._repeated:
-            return "as in that run" if agent == self.first.agent else ""
+            return "from that run" if agent == self.first.agent else ""
         if agent == self.usual_agent:
             if self.preset and self.preset.agent:
                 return "from the preset"
             return "" if agent == AUTO else "from your settings"
-        return "as last time" if agent == self._last.agent else ""
+        return "from last launch" if agent == self._last.agent else ""
 
     def _owner_of(self, values: LaunchValues) -> str | None:
         """Return the agent that has a model, where the model decides which it is; None for one that is not listed."""
@@ -265,7 +265,7 @@ class LaunchForm:
     def shared_worktree(self) -> str:
         """The worktree of the run before, where this one goes on in it; empty where it does not."""
         plan = self._run.meta.worktree if self._run and self.continues else None
-        return f"goes on in that of {self._run.meta.short_id}: {one_line(plan.branch)}" if self._run and plan else ""
+        return f"continues that of {self._run.meta.short_id}: {one_line(plan.branch)}" if self._run and plan else ""
 
     @property
     def session(self) -> str:
@@ -273,8 +273,8 @@ class LaunchForm:
         if self._run and self.continues:
             return f"continues {one_line(self._run.child_session_id or '')[:8]}… of run {self._run.meta.short_id}"
         if self.preset and self.preset.sticky:
-            return "continues the newest one of this preset in the directory (sticky)"
-        return "" if self.preset is None or self.preset.keeps_session else "not kept"
+            return "continues this preset's newest session in the directory (sticky)"
+        return "" if self.preset is None or self.preset.keeps_session else "not saved"
 
     @property
     def context(self) -> str | None:
@@ -290,16 +290,16 @@ class LaunchForm:
         if self._reuse is not Reuse.CONTEXT or wanted:
             return None
         if wanted is False:
-            return "none: this preset takes none (inherit_context: false)"
-        return None if self._settings.inherit_context else "none: switched off by the setting inherit_context"
+            return "none (the preset sets inherit_context: false)"
+        return None if self._settings.inherit_context else "none (disabled by the setting inherit_context)"
 
     @property
     def previous(self) -> str:
         """What `{previous}` can stand for; empty where no run is highlighted."""
         if self._run is None:
             return ""
-        of_several = " (highlighted, not marked)" if self._marked else ""
-        return f"{PREVIOUS} stands for the answer of {self._run.meta.short_id}{of_several}"
+        of_several = " (highlighted, not selected)" if self._marked else ""
+        return f"{PREVIOUS} is the answer of {self._run.meta.short_id}{of_several}"
 
     # --- what is remembered --------------------------------------------------------------------------------------
 
@@ -357,13 +357,13 @@ class LaunchForm:
 
     def as_last_time(self, values: LaunchValues) -> str:
         """Say which of the values are remembered ones; empty for none."""
-        labels = {"agent": "agent", "model": "model", "cwd": "where", "runner": "runner", "copies": "copies"}
+        labels = {"agent": "agent", "model": "model", "cwd": "where", "runner": "runner", "copies": "attempts"}
         names = [
             label
             for name, label in labels.items()
             if getattr(values, name) == getattr(self.remembered, name) != getattr(self.first, name)
         ]
-        return f"as last time: {', '.join(names)}" if names else ""
+        return f"from last launch: {', '.join(names)}" if names else ""
 
     def to_remember(self, values: LaunchValues) -> LastValues | None:
         """Return what the operator chose, for the next launch; None where the values were those of a run."""
@@ -386,10 +386,10 @@ class LaunchForm:
         if model == self._usual_model:
             return self._usual_origin
         if model == self._only_model:
-            return "the only one known"
+            return "the only known model"
         if self._repeated and model == self.first.model:
-            return "as in that run"
-        return "as last time" if model == self._last.model else self.about(model) or "for this run"
+            return "from that run"
+        return "from last launch" if model == self._last.model else self.about(model) or "for this run"
 
     def about(self, model: str) -> str:
         """Return what its agent tells of a model; empty where nothing is known."""
@@ -459,23 +459,23 @@ class LaunchForm:
         """Return what is wrong without asking the engine; a task not yet typed is part of it."""
         problems: list[UsageError] = []
         if not values.task.strip():
-            problems.append(UsageError("The task is empty", where="task", hint="say what the agent should do"))
+            problems.append(UsageError("The task is empty", where="task", hint="describe what the agent should do"))
         wrong = None
         if not values.count:
             wrong = f"enter a number from 1 to {COPIES}"
         elif values.count > 1 and self.continues:
-            wrong = "only one, because one run at a time can continue a conversation"
+            wrong = "must be 1, because only one run at a time can continue a conversation"
         elif values.count > 1 and self.preset and self.preset.sticky:
-            wrong = "only one, because this preset is sticky: its runs share one conversation"
+            wrong = "must be 1, because the runs of a sticky preset share one conversation"
         if wrong:
-            problems.append(UsageError(f"Copies: {wrong}", where="copies"))
+            problems.append(UsageError(f"Attempts: {wrong}", where="copies"))
         if values.is_remote:
             try:
                 _ = values.needed
             except UsageError as error:
                 problems.append(error)
         if values.dollars == 0:
-            problems.append(UsageError("Budget: enter dollars above 0, as 0.50", where="budget"))
+            problems.append(UsageError("Budget: enter an amount above 0, such as 0.50", where="budget"))
         if values.tokens == 0:
             problems.append(UsageError("Tokens: enter a number above 0", where="max-tokens"))
         return tuple(problems)
@@ -497,4 +497,4 @@ def _model(preset: Preset | None, settings: Settings) -> tuple[str, str]:
         return one_line(preset.model), "from the preset"
     if settings.default_model:
         return one_line(settings.default_model), DEFAULT_MODEL
-    return "", "the preset names none" if preset else ""
+    return "", "no model in the preset" if preset else ""

@@ -30,7 +30,7 @@ class HostInput(ChoosingInput):
         """Know these hosts from now on; what is written stays as it is."""
         self._known = hosts
         self.suggester = SuggestFromList(hosts, case_sensitive=False) if hosts else None
-        self.placeholder = f"{ANY_HOST}; ↓ for the {len(hosts)} known" if hosts else ANY_HOST
+        self.placeholder = f"{ANY_HOST} (↓ lists {len(hosts)})" if hosts else ANY_HOST
 
     async def matching(self, typed: str) -> Sequence[str]:
         part = "" if typed in self._known else typed.strip().casefold()

@@ -58,7 +58,7 @@ class ModelsScreen(ModalScreen["ModelChoice"]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="models") as dialog:
             dialog.border_title = "Models"
-            dialog.border_subtitle = "⏎ use it   esc cancel"
+            dialog.border_subtitle = "⏎ select   esc cancel"
             yield SearchWords(placeholder="type to search", compact=True, id="words")
             yield OptionList(markup=False, compact=True)
             yield Static("", id="shown", classes="muted")
@@ -75,7 +75,7 @@ class ModelsScreen(ModalScreen["ModelChoice"]):
         self._rows = []
         options.set_options(self._options(found))
         options.highlighted = next((row for row, model in enumerate(self._rows) if model), None)
-        count = f"{len(found)} of {len(self._known)}" if self._known else "No models are known here."
+        count = f"{len(found)} of {len(self._known)}" if self._known else "No known models."
         self.query_one("#shown", Static).update(Content(count))
 
     def _options(self, found: Sequence[ModelChoice]) -> Iterator[Option]:

@@ -161,7 +161,7 @@ class LaunchScreen(ModalScreen[str]):
                 if self._fields.is_open:
                     self._fields.take_prompt(meta.system_prompt or "")
         except SubdeckError as error:
-            what = f"The system prompt of that run could not be read. {format_error(error)}"
+            what = f"Cannot read that run's system prompt. {format_error(error)}"
             self.notify(what, severity="warning", markup=False)
         finally:
             self._ready.set()
@@ -198,7 +198,7 @@ class LaunchScreen(ModalScreen[str]):
         is_over = False
         while not is_over and self._fields.is_open:
             if agent == self._fields.values.agent:
-                self._fields.show_asked("the agents" if agent == AUTO else agent)
+                self._fields.show_asked("all agents" if agent == AUTO else agent)
             is_over = await news.get()
             models = await self._bridge.call(read_models, engine, agent)
             if self._fields.is_open and agent == self._fields.values.agent:
@@ -304,7 +304,7 @@ class LaunchScreen(ModalScreen[str]):
             if row is not None:
                 self._fields.take_agent(names[row])
 
-        self.app.push_screen(PickScreen("Agents", rows, end="choose it", at=at, wraps=True), take)
+        self.app.push_screen(PickScreen("Agents", rows, end="select", at=at, wraps=True), take)
 
     def action_list_models(self) -> None:
         if not self._launching:
@@ -362,7 +362,7 @@ class LaunchScreen(ModalScreen[str]):
             error = error.reason
         self._set_launching(False)
         if isinstance(error, BudgetExceeded):
-            question = ConfirmScreen("Launch over the budget, this once?", one_line(error.what, 300), "Launch")
+            question = ConfirmScreen("Launch over budget this once?", one_line(error.what, 300), "Launch")
             self.app.push_screen(question, self._launch_over_budget)
         self._checked = (self.form.to_check(values), values.save_as)
         self._problems = (error,)
@@ -408,4 +408,4 @@ class LaunchScreen(ModalScreen[str]):
         try:
             await self._remembered.change(change)
         except OSError as error:
-            self._bridge.notify(f"Your choices could not be saved: {reason(error)}", severity="warning", markup=False)
+            self._bridge.notify(f"Cannot save your choices: {reason(error)}", severity="warning", markup=False)

@@ -122,7 +122,7 @@ def ask_for_models(engine: EngineApi, agent: str, news: Callable[[bool], None]) 
 def _facts(preset: Preset, view: Preview | None, models: tuple[ModelChoice, ...]) -> LaunchFacts:
     limits = limits_words(view.limits if view else preset.limits)
     tries = view.max_attempts if view else preset.max_attempts
-    finalize = f"asked for its result at most {tries} times" if tries else "asked for its result"
+    finalize = f"structured result, at most {tries} attempts" if tries else "structured result"
     tools = tools_words(preset, view.tools if view else None)
     rules = permissions_words(view.permissions if view else preset.permissions)
     thinking = (view.model.thinking if view and view.model else None) or preset.thinking
@@ -138,7 +138,7 @@ def _facts(preset: Preset, view: Preview | None, models: tuple[ModelChoice, ...]
 def _warnings(warnings: tuple[str, ...]) -> str:
     shown = [f"! {one_line(warning, 200)}" for warning in dict.fromkeys(warnings)]
     if len(shown) > WARNINGS:
-        shown[WARNINGS - 1 :] = [f"! {len(shown) - WARNINGS + 1} more warnings; the first is above"]
+        shown[WARNINGS - 1 :] = [f"! {len(shown) - WARNINGS + 1} more warnings"]
     return "\n".join(shown)
 
 
@@ -221,8 +221,8 @@ def worktree_words(engine: EngineApi, form: LaunchForm, values: LaunchValues) ->
     except SubdeckError:
         return ""  # what is wrong is said as a problem
     if values.worktree is WorktreeFrom.HEAD:
-        return f"without {count:,} uncommitted" if count else "all is committed"
-    return f"as they are, {count:,} uncommitted" if count else "all is committed"
+        return f"without {count:,} uncommitted" if count else "all committed"
+    return f"with {count:,} uncommitted" if count else "all committed"
 
 
 def _check_name(engine: EngineApi, save_as: SaveAs) -> None:
@@ -236,12 +236,10 @@ def _check_name(engine: EngineApi, save_as: SaveAs) -> None:
     taken = tiers(save_as.name.strip(), engine.workspace)
     if taken:
         where = "is broken" if not taken[0].usable else str(taken[0].source)
-        what = f'a preset "{one_line(save_as.name.strip(), 60)}" exists already ({where})'
+        what = f'a preset "{one_line(save_as.name.strip(), 60)}" already exists ({where})'
         raise PresetError(what, where=SAVE_FIELDS, hint="choose another name")
     if not save_as.description.strip():
-        raise PresetError(
-            "the preset needs a description", where=SAVE_FIELDS, hint="say in one sentence what it is for"
-        )
+        raise PresetError("the preset needs a description", where=SAVE_FIELDS, hint="describe it in one sentence")
 
 
 def _save(engine: EngineApi, save_as: SaveAs, request: RunRequest, model: str, agent: str | None) -> str:

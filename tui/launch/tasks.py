@@ -87,7 +87,7 @@ class EarlierTasksScreen(LoadingScreen[Sequence[EarlierTask], str]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="earlier") as dialog:
             dialog.border_title = "Earlier tasks"
-            dialog.border_subtitle = "⏎ use it   esc cancel"
+            dialog.border_subtitle = "⏎ select   esc cancel"
             yield SearchWords(placeholder="type to search", compact=True, id="words")
             yield OptionList(markup=False, compact=True)
             yield Static("", id="shown", classes="muted")
@@ -110,16 +110,16 @@ class EarlierTasksScreen(LoadingScreen[Sequence[EarlierTask], str]):
 
     def _line(self, task: EarlierTask) -> Content:
         width = max(20, self.query_one("#earlier").content_size.width - 2)
-        day = task.at[:10] if task.launched else "not sent"
-        right = f"{fit(one_line(task.preset, PRESET_WIDTH) or 'ad hoc', PRESET_WIDTH)} {fit(day, DAY_WIDTH)}"
+        day = task.at[:10] if task.launched else "draft"
+        right = f"{fit(one_line(task.preset, PRESET_WIDTH) or 'one-off', PRESET_WIDTH)} {fit(day, DAY_WIDTH)}"
         left = fit(task.line, width - PRESET_WIDTH - DAY_WIDTH - 3)
         return Content.assemble(left, "  ", (right, "$text-muted"))
 
     def _count(self) -> str:
         if not self._tasks:
-            return "No task has been launched or typed here yet."
+            return "No earlier tasks in this project."
         if len(self._listed) == LISTED:
-            return f"the first {LISTED}; type to find others"
+            return f"first {LISTED}, type to find others"
         return f"{len(self._listed)} of {len(self._tasks)}"
 
     def action_move(self, where: str) -> None:
@@ -151,7 +151,7 @@ class SearchWords(Input):
 
 LIMIT = 256 * 1024
 """Bytes; more than that is no task but material, which an agent reads better by itself."""
-FILE_HINT = f"UTF-8 text, at most {LIMIT // 1024} KB. Tab completes, ↓ goes through the files."
+FILE_HINT = f"UTF-8 text, at most {LIMIT // 1024} KB. Tab completes, ↓ lists files."
 
 
 def read_text(path: str) -> str:
@@ -168,11 +168,11 @@ def read_text(path: str) -> str:
             content = file.read(LIMIT + 1)
             size = os.fstat(file.fileno()).st_size
     except OSError as error:
-        what = f"{shown} cannot be read: {one_line(error.strerror or '')}"
+        what = f"cannot read {shown}: {one_line(error.strerror or '')}"
         raise UsageError(what, hint="check its permissions") from error
     if len(content) > LIMIT:
-        hint = "name the file in the task instead: the agent can read it"
-        raise UsageError(f"{shown} is too large: {size // 1024} KB, at most {LIMIT // 1024} KB are taken", hint=hint)
+        hint = "mention the file in the task instead, so that the agent reads it"
+        raise UsageError(f"{shown} is too large: {size // 1024} KB, the limit is {LIMIT // 1024} KB", hint=hint)
     try:
         return plain(content.decode("utf-8-sig")).rstrip("\n")
     except UnicodeDecodeError as error:

@@ -18,8 +18,8 @@ from ..widgets.form import PlainTextArea
 
 ACTIONS = ("start", "cancel")
 """What can be done here; the other keys of the launch dialog work once the presets are read."""
-WAITS = "Reading the presets …"
-WILL_LAUNCH = "Reading the presets … it launches once they are read."
+WAITS = "Reading presets…"
+WILL_LAUNCH = "Reading presets… The run launches when they are ready."
 
 
 class TypedTask(Struct, frozen=True):

@@ -46,16 +46,16 @@ class Offer(NamedTuple):
 
 _FILTERS = (
     *((f"status:{status}", f"Show only runs that are {status}.") for status in RunStatus),
-    ("is:unseen", "Show only runs that ended and were not looked at."),
-    ("is:waiting", "Show only runs that wait for a reply of yours."),
-    ("is:interrupted", "Show only runs that were interrupted, and wait for what is said next."),
-    ("is:silent", "Show only runs that are working, but have written nothing for a while."),
-    ("is:foreign", "Show only runs that your subdeck did not make."),
-    ("is:unknown", "Show only runs on hosts that are out of reach, or held by another machine."),
-    ("is:marked", "Show only marked runs."),
-    ("check:failed", "Show only runs whose check did not pass."),
-    ("age:<1h", "Show only runs of the last hour."),
-    ("age:<1d", "Show only runs of the last day."),
+    ("is:unread", "Show only unread results."),
+    ("is:needs-input", "Show only runs that need input."),
+    ("is:interrupted", "Show only interrupted runs that wait for your message."),
+    ("is:idle", "Show only running runs without recent output."),
+    ("is:untrusted", "Show only runs that your subdeck did not make."),
+    ("is:unknown", "Show only runs on unreachable hosts or of another machine."),
+    ("is:selected", "Show only selected runs."),
+    ("check:failed", "Show only runs with a failed check."),
+    ("age:<1h", "Show only runs from the last hour."),
+    ("age:<1d", "Show only runs from the last day."),
     ("cost:>1", "Show only runs that cost more than a dollar."),
 )
 
@@ -68,7 +68,7 @@ def action_offers(actions: Iterable[Action], sentences: Sequence[Action]) -> Ite
 
 def preset_offers(presets: Iterable[Preset]) -> Iterator[Offer]:
     for preset in presets:
-        detail = one_line(f"Launch it: {preset.description}" if preset.description else "Launch it.", SHOWN)
+        detail = one_line(f"Launch: {preset.description}" if preset.description else "Launch this preset.", SHOWN)
         yield _offer(Kind.PRESET, preset.name, one_line(preset.name, 60), detail)
 
 
@@ -81,13 +81,13 @@ def filter_offers(present: str, names: Iterable[str], hosts: Iterable[str] = ())
     for name in sorted(set(names), key=str.casefold):
         shown = one_line(name, 60)
         text = f'preset:"{shown}"' if " " in shown else f"preset:{shown}"
-        yield _offer(Kind.FILTER, text, text, f"Show only runs of {shown}.")
+        yield _offer(Kind.FILTER, text, text, f"Show only runs with the preset {shown}.")
     for host in sorted({one_line(host, 64) for host in hosts}):
         yield _offer(Kind.FILTER, f"host:{host}", f"host:{host}", f"Show only runs on {host}.")
 
 
 def typed_filter(typed: str) -> Offer:
-    return _offer(Kind.FILTER, typed, one_line(typed, 60), "Show only runs that pass this filter.")
+    return _offer(Kind.FILTER, typed, one_line(typed, 60), "Filter the runs.")
 
 
 def setting_offers(settings: Settings) -> Iterator[Offer]:

@@ -49,7 +49,7 @@ class OfferList(RowList, can_focus=False):
         self.refresh()
 
     def empty_lines(self) -> list[str]:
-        return ["Nothing matches.", *wrap(self._why_empty, max(20, self.shown_width))]
+        return ["No matches.", *wrap(self._why_empty, max(20, self.shown_width))]
 
     def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
         offer = self._offers[row]

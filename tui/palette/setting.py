@@ -14,17 +14,17 @@ from ...core.text.plain import one_line
 
 
 def setting_facts(settings: Settings, key: str, path: str) -> str:
-    """Say what a setting means, what is in force, how it is written and where."""
+    """Describe a setting: its meaning, current value, syntax and file."""
     value = value_of(settings, key)
     return "\n".join(
         (
             KEYS[key].setting.meaning,
             "",
-            f"now       {'not set' if value is None else one_line(encode_shown(value), 60)}",
-            f"written   {one_line(f'{key}: {example_of(key)}', 60)}",
+            f"current   {'not set' if value is None else one_line(encode_shown(value), 60)}",
+            f"example   {one_line(f'{key}: {example_of(key)}', 60)}",
             f"file      {path}",
             "",
-            "Settings are read when subdeck starts.",
+            "Changes take effect when subdeck starts again.",
         )
     )
 

@@ -103,7 +103,7 @@ class CopyPresetScreen(LoadingScreen[Template, tuple[str, str]]):
                 yield Field("Model", ModelInput(model or ""), name="model")
             yield Static("", id="file", classes="muted")
             role = one_line(preset.model or "", 40)
-            unset = f"The role {role} is not set here. inherit: the parent's model, else the agent's default."
+            unset = f"The role {role} is not set. inherit uses the parent's model, or the agent's default."
             reason = unset if template.needs_model else ""
             yield Static(Content(reason), id="problems")
             with Horizontal(classes="buttons"):
@@ -124,7 +124,7 @@ class CopyPresetScreen(LoadingScreen[Template, tuple[str, str]]):
     @on(Choice.Changed)
     def show_file(self) -> None:
         directory = preset_dir(self._bridge.engine, self.query_one(Choice).value)
-        self.query_one("#file", Static).update(Content(f"a file in {short_path(directory, 60)}"))
+        self.query_one("#file", Static).update(Content(f"saved in {short_path(directory, 60)}"))
 
     @on(Input.Submitted)
     @on(Button.Pressed, "#go")

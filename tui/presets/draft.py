@@ -55,9 +55,7 @@ def read_draft(found: Preset | PresetProblem) -> Draft:
 
     own = read_preset_text(found.path)
     if not can_encode_unsafe(own.text):
-        raise PresetError(
-            "it has private-use characters (U+100000 and above), which cannot be edited here", where=found.path
-        )
+        raise PresetError("private-use characters (U+100000 and above) cannot be edited here", where=found.path)
     return Draft(f"Edit {one_line(found.name, 50)}", found.source, found.path, own)
 
 

@@ -97,7 +97,7 @@ class PresetEditorScreen(LoadingScreen[Draft, str]):
     def show_target(self) -> None:
         """Say which file it goes to, and what would be wrong with it there."""
         path = self._draft.path
-        new = f"a file in {short_path(preset_dir(self._bridge.engine, self._where), 60)}"
+        new = f"saved in {short_path(preset_dir(self._bridge.engine, self._where), 60)}"
         self.query_one("#file", Static).update(Content(new if path is None else short_path(path, 70)))
         self._check_after(0.0)
 
@@ -160,7 +160,7 @@ class PresetEditorScreen(LoadingScreen[Draft, str]):
             try:
                 self._own = text_of(change.content)
             except ContentError as error:
-                self._say(Content.styled(f"✗ The file cannot be reloaded: {error.advice}", "$text-error"))
+                self._say(Content.styled(f"✗ Cannot reload the file: {error.advice}", "$text-error"))
             else:
                 self._area.put(self._own.text)
 
@@ -187,7 +187,7 @@ class PresetEditorScreen(LoadingScreen[Draft, str]):
 
     async def _leave(self) -> None:
         is_new = self._draft.path is None
-        what = "What you typed will be lost." if is_new else "Your changes will be lost; the file stays as it is."
+        what = "Your text will be lost." if is_new else "Your changes will be lost. The file is not changed."
         asked = ConfirmScreen("Leave without saving?", what, "Leave")
         if await self.app.push_screen_wait(asked):
             self.dismiss(None)
@@ -234,7 +234,7 @@ class ChangedFileScreen(ModalScreen[str]):
     def compose(self) -> ComposeResult:
         text = f"{self._what}\n\nNothing was written. Your text is still in the editor."
         if not self._gone:
-            text += "\nReload replaces it with the file's text; ^z brings yours back."
+            text += "\nReload replaces it with the file's text. ^z restores yours."
         with Vertical(classes="dialog") as dialog:
             dialog.border_title = "Not saved yet"
             yield Static(Content(text), id="detail")

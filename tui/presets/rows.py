@@ -48,7 +48,7 @@ def fact_lines(found: Preset | PresetProblem, width: int, warnings: Sequence[str
         *((f"! {warning}", WARNED) for warning in dict.fromkeys((*found.warnings, *warnings))),
         (found.description, ""),
         *((text, MUTED) for text in columns),
-        (f"an agent file of {found.form}" if found.form else "", MUTED),
+        (f"agent file, {found.form} format" if found.form else "", MUTED),
     ]
     return [(row, colour) for text, colour in texts if text for row in wrap(one_line(text), width - MARGIN)]
 
@@ -87,7 +87,7 @@ def _reason(problem: PresetProblem) -> str:
 HINTS = (
     ("launch", "run a task"),
     ("init_presets", "starter presets"),
-    ("create_preset", "create one"),
+    ("create_preset", "create a preset"),
     ("copy_preset", "copy Explore"),
 )
 
@@ -107,7 +107,7 @@ def first_steps(
     if missing:
         room = height - sum(map(len, blocks))
         doctor = key_of("doctor", actions)
-        said = [f"! {check.name} is missing: {check.fix}   ({doctor} says more)" for check in missing]
+        said = [f"! {check.name} is missing: {check.fix}   ({doctor} shows details)" for check in missing]
         lines = [row for line in said for row in wrap(one_line(line), width)]
         names = " and ".join(check.name for check in missing)
         fits = len(lines) <= room - (0 if width >= WIDE else len(blocks))
@@ -120,7 +120,7 @@ def _place_lines(catalog: PresetCatalog, width: int) -> list[str]:
     places = catalog.places
     if width < WIDE:
         return [
-            *wrap(f"Looked for {catalog.patterns} in", width),
+            *wrap(f"Searched for {catalog.patterns} in", width),
             *(f"  {short_path(place, width - 2)}" for place in places),
         ]
     named = " or ".join(short_path(place, width // 2) for place in places)

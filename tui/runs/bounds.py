@@ -31,9 +31,9 @@ def bound(key: str, value: str) -> Holds | None:
 def form(key: str) -> str:
     """Say how the value of a term is written."""
     return {
-        "age": 'age: is written like "<1d" or ">2h" (s, m, h, d, w)',
-        "cost": 'cost: is written like ">1" or "<0.05", in dollars',
-    }.get(key, f'{key}: is written like "2026-11-20", "2026-11-20T14:30", "14:30", "today" or "yesterday"')
+        "age": 'age: takes a value like "<1d" or ">2h" (s, m, h, d, w)',
+        "cost": 'cost: takes a value like ">1" or "<0.05" in dollars',
+    }.get(key, f'{key}: takes a value like "2026-11-20", "2026-11-20T14:30", "14:30", "today" or "yesterday"')
 
 
 def _cost(value: str) -> Holds | None:

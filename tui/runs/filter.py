@@ -1,6 +1,6 @@
 """The filter of the run list: words and `key:value`, each of which may be negated; pure.
 
-    parser status:failed,aborted -preset:docs "two words" is:unseen age:<1d cost:>1 text:token /a.*b/
+    parser status:failed,aborted -preset:docs "two words" is:unread age:<1d cost:>1 text:token /a.*b/
 
 All terms must hold. An incomplete term, like `status:` while it is being typed, is ignored; so is one that makes no
 sense: `Filter.error` says why.
@@ -171,15 +171,24 @@ _FIELDS: dict[str, Callable[[RunSnapshot], str]] = {
     "group": lambda run: run.meta.group.id if run.meta.group else "",
 }
 """Keys whose value has to be a part of what their function returns."""
-_IS: dict[str, Test] = {
-    "unseen": lambda _, flags: flags.unseen,
-    "marked": lambda _, flags: flags.marked,
-    "silent": lambda _, flags: flags.silent,
-    "foreign": lambda run, _: run.foreign,
-    "waiting": lambda run, _: run.is_waiting,
+_CURRENT: dict[str, Test] = {
+    "unread": lambda _, flags: flags.unseen,
+    "selected": lambda _, flags: flags.marked,
+    "idle": lambda _, flags: flags.silent,
+    "untrusted": lambda run, _: run.foreign,
+    "needs-input": lambda run, _: run.is_waiting,
     "interrupted": lambda run, _: run.is_interrupted,
     "unknown": lambda run, _: run.elsewhere and not run.has_ended,
 }
+_FORMER = {
+    "unseen": "unread",
+    "marked": "selected",
+    "silent": "idle",
+    "foreign": "untrusted",
+    "waiting": "needs-input",
+}
+"""Former values of `is:`, which are still read."""
+_IS: dict[str, Test] = _CURRENT | {former: _CURRENT[value] for former, value in _FORMER.items()}
 _CHECKS: dict[str, Callable[[RunSnapshot], bool]] = {
     "passed": lambda run: run.check is not None and run.check.passed,
     "failed": lambda run: run.check is not None and run.check.failed,
@@ -225,7 +234,7 @@ def _keyed_test(key: str, values: list[str]) -> tuple[Test | None, UsageError | 
         return (_contains(field, values) if values else None), None
     if key in bounds.KEYS:
         return _bound(key, values)
-    hint = nearest_key(key) or f"the keys are {', '.join(KEYS)}"
+    hint = nearest_key(key) or f"use one of {', '.join(KEYS)}"
     return None, UsageError(f'unknown key "{one_line(key, 20)}:"', hint=f"{hint} (quote it to search for it)")
 
 
@@ -240,7 +249,7 @@ def misspelled_key(text: str) -> str:
     for term in _TERM.finditer(text):
         keyed = _KEYED.fullmatch(term["body"])
         if keyed and (key := keyed["key"].casefold()) not in KEYS and (hint := nearest_key(key)):
-            return f'"{one_line(key, 20)}:" is not a key of the filter; {hint}'
+            return f'"{one_line(key, 20)}:" is not a filter key; {hint}'
     return ""
 
 
@@ -279,6 +288,7 @@ def _chosen(
     unknown = next((value for value in values if not any(name.startswith(value) for name in names)), None)
     if unknown is None:
         return (test_of(chosen) if chosen else None), None
-    hint = nearest(unknown, names) or f"the values are {', '.join(names)}"
-    error = UsageError(f'unknown value "{one_line(unknown, 20)}" of {key}:', hint=hint)
+    known = [name for name in names if name not in _FORMER]
+    hint = nearest(unknown, known) or f"use one of {', '.join(known)}"
+    error = UsageError(f'unknown value "{one_line(unknown, 20)}" for {key}:', hint=hint)
     return (test_of(chosen) if chosen else None), error

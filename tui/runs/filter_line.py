@@ -27,7 +27,7 @@ class FilterLine(PromptLine):
         & > #note { column-span: 2; width: 1fr; max-width: 100%; height: auto; max-height: 4; text-wrap: wrap; }
     }
     """
-    PLACEHOLDER = "words  status:failed,running  preset:x  is:unseen  age:<1d  cost:>1  text:x  -not"
+    PLACEHOLDER = "words  status:failed,running  preset:x  is:unread  age:<1d  cost:>1  text:x  -not"
 
     def __init__(self, runs: RunList) -> None:
         super().__init__()

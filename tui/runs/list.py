@@ -42,9 +42,9 @@ AGES_EVERY = 15
 """Seconds between two looks at the ages, which are told in minutes."""
 
 HINTS = (
-    ("launch", "launch the highlighted preset, or a task without one"),
+    ("launch", "launch the highlighted preset or a one-off run"),
     ("presets", "go to the presets"),
-    ("help", "every key"),
+    ("help", "show all keys"),
 )
 
 
@@ -141,7 +141,7 @@ class RunList(RowList):
         if not self._has_read:
             return []
         if self.listing.filter:
-            return ["No run matches the filter.", "", f"  {key_of('back', self._actions)}  clears it"]
+            return ["No runs match the filter.", "", f"  {key_of('back', self._actions)}  clears the filter"]
         from ..actions.help import hint_lines
 
         width = max(10, self.scrollable_content_region.width - 1)

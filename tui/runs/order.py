@@ -24,6 +24,7 @@ from ...core.run.describe import (
 from ...core.run.model import RunStatus
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
+from ..text.format import needing_input
 
 Value = float | str
 SortKey = tuple[int, Value, str]
@@ -261,7 +262,7 @@ class GroupFacts(Struct, frozen=True):
     def tally(self) -> str:
         """`2 running  1 ✗  1 ✓`: the unfinished in words, the finished by their glyphs."""
         counts = dict(self.counts)
-        parts = [f"{self.waiting} {WAITS}"] if self.waiting else []
+        parts = [needing_input(self.waiting)] if self.waiting else []
         parts += [f"{counts[status]} {status.value}" for status in _IN_WORDS if status in counts]
         parts += [f"{counts[status]} {GLYPHS[status]}" for status in _IN_GLYPHS if status in counts]
         if newer := len(self.members) - sum(counts.values()):

@@ -265,11 +265,11 @@ def upper_edge(listing: Listing, known: int) -> str:
 
 
 def lower_edge(run_store: RunStore, listing: Listing, actions: Sequence[Action] = ACTIONS) -> str:
-    """`3 marked, 1 not shown · 2 need you  ] next`."""
+    """`3 selected, 1 hidden · 2 need you  ] next`."""
     parts: list[str] = []
     if run_store.marked:
         hidden = sum(listing.row_of(run_id) is None for run_id in run_store.marked)
-        parts.append(f"{len(run_store.marked)} marked" + (f", {hidden} not shown" if hidden else ""))
+        parts.append(f"{len(run_store.marked)} selected" + (f", {hidden} hidden" if hidden else ""))
     if unseen := len(run_store.unseen | run_store.silence.needing | run_store.waiting):
         verb = "needs" if unseen == 1 else "need"
         parts.append(f"{unseen} {verb} you  {key_of('next_unseen', actions)} next")

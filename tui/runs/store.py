@@ -12,6 +12,7 @@ from ...core.paths import now_iso
 from ...core.run.describe import is_held
 from ...core.run.model import LauncherKind, RunReason, RunStatus
 from ...core.run.snapshot import RunSnapshot
+from ..text.format import needing_input
 from .filter import Flags
 from .seen import NEW, SEEN, Marks
 from .silence import SilenceWatch
@@ -29,18 +30,28 @@ class Need(IntEnum):
     """What a run needs a person for, the most urgent first."""
 
     WAITING = 0
-    """Its child asks something, and does nothing until somebody replies."""
+    """It has an open request."""
     FAILED = 1
     ASKS = 2
     """Its answer is a question."""
     SILENT = 3
-    """It runs, and has written nothing for longer than is its way."""
+    """It is running, but has written nothing for longer than usual."""
     NEW = 4
-    """It has ended, and its result is unread."""
+    """It is finished, and its result is unread."""
 
-    @property
-    def word(self) -> str:
-        return self.name.lower()
+    def counted(self, count: int) -> str:
+        """`1 needs input`, `3 unread`."""
+        match self:
+            case Need.WAITING:
+                return needing_input(count)
+            case Need.FAILED:
+                return f"{count} failed"
+            case Need.ASKS:
+                return "1 question" if count == 1 else f"{count} questions"
+            case Need.SILENT:
+                return f"{count} idle"
+            case Need.NEW:
+                return f"{count} unread"
 
 
 class Totals(NamedTuple):

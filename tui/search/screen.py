@@ -36,12 +36,12 @@ BATCH_S = 0.05
 """Seconds between two batches of hits."""
 
 HINT = """\
-Every task, answer and transcript of this project is searched as you type.
+Searches all tasks, answers and transcripts of this project as you type.
 
-  connection reset       a text; a capital letter in it makes case count
-  /time(d )?out/         a regular expression
-  reset status:failed    only in some runs: status: preset: model: is:
-  reset age:<1d cost:>1  only in recent or expensive ones; after: before:"""
+  connection reset       text; a capital letter makes it case-sensitive
+  /time(d )?out/         regular expression
+  reset status:failed    limit to some runs: status: preset: model: is:
+  reset age:<1d cost:>1  limit by age or cost; also after: before:"""
 
 
 class LastSearch(Struct):
@@ -167,7 +167,7 @@ class SearchScreen(ModalScreen[tuple[HitRow, Query] | None]):
             self._hits.move_to(self._wanted_row)
             self._wanted_row = 0
         if message.is_last and not search.hits:
-            self._hits.begin("\n".join(filter(None, ("Nothing was found.", misspelled_key(self._last.text)))))
+            self._hits.begin("\n".join(filter(None, ("No matches.", misspelled_key(self._last.text)))))
         self._say("" if message.is_last else "searching…")
 
     def _say(self, state: str) -> None:
@@ -175,7 +175,7 @@ class SearchScreen(ModalScreen[tuple[HitRow, Query] | None]):
         keys = keys_line(KeyContext.FIND, self._actions)
         count = ""
         if search is not None and search.hits:
-            which = "the first " if search.hits >= MOST_HITS else ""
+            which = "first " if search.hits >= MOST_HITS else ""
             hits = "1 hit" if search.hits == 1 else f"{which}{search.hits:,} hits"
             count = f"{hits} in {runs_word(self._hits.run_count)}"
         self.query_one("#search-all").border_subtitle = Content("   ".join(filter(None, (count, state, keys))))

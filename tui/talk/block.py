@@ -35,7 +35,7 @@ POLL_S = 1.0
 STEPS = ("next_unseen", "previous_unseen")
 """Actions that go on from a request which was gone to, however fast their keys follow each other."""
 REPLY_SENT = "reply sent"
-GONE = "request gone: it was withdrawn or answered elsewhere"
+GONE = "request withdrawn or answered elsewhere"
 HELD = "keys work in a moment"
 
 
@@ -261,7 +261,7 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
             return
         more = sum((run.run_id, one.id) not in self._replied for one in run.requests) - 1
         new = ["new request"] if self._is_new else []
-        parts = [*new, visible_line(request.title, TITLE) or "asks", *self._times(run, request)]
+        parts = [*new, visible_line(request.title, TITLE) or "request", *self._times(run, request)]
         if more > 0:
             parts.append(f"{more} more")
         self.border_title = Content(f"{WAITS_GLYPH} {' · '.join(parts)}")
@@ -273,7 +273,7 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
             leads_here = key_of("next_unseen", self._actions)
             return f"{leads_here} {'show' if self._readonly else 'answer'}" if self._place not in TEXT_PLACES else ""
         if self._is_new and not self.is_ready:
-            return f"read it first: {HELD}"
+            return f"read it first · {HELD}"
         context = ActionContext(place=KeyContext.REQUEST, run=run, request=request, readonly=self._readonly)
         only_ours = [action for action in self._actions if KeyContext.REQUEST in action.places]
         return keys_line(KeyContext.REQUEST, only_ours, context)

@@ -160,7 +160,7 @@ class TalkLine(Vertical):
         if self._saying is None or self._is_sending:
             return
         if not text.strip() and not self._saying.may_be_empty:
-            self._show_problem("Say something, or leave with esc.")
+            self._show_problem("Type a message, or press esc to close.")
             return
         if why := self._saying.obstacle():
             self._show_problem(why)

@@ -63,7 +63,7 @@ def request_rows(request: Request, cwd: str, width: int) -> list[BlockRow]:
             more = [CONTINUED + part for part in wrap_line(rest, width - len(CONTINUED))]
         rows += [BlockRow(text, row.tone) for text in (first, *more)]
     if missing:
-        left = f"{missing:,} lines ({characters:,} characters) are missing here: subdeck requests shows all of it"
+        left = f"{missing:,} lines ({characters:,} characters) are not shown. subdeck requests shows the whole request"
         return [BlockRow(f"! {left}", Tone.WARNING), *rows, BlockRow(f"… {left}", Tone.WARNING)]
     return rows
 
@@ -86,12 +86,12 @@ def _lines(request: Request, cwd: str, width: int) -> Iterator[BlockRow]:
     if request.kind is RequestKind.PERMISSION:
         place = place_in_worktree(request, cwd) or at_home(visible_name(request.cwd or cwd))
         yield BlockRow(f"in {place}", Tone.MUTED)
-        rule = f"by the rule {visible_line(request.rule)}" if request.rule else "the agent asks by itself"
-        yield BlockRow(f"{rule}; nothing of it has run, and limits stand still", Tone.MUTED)
+        rule = f"matched rule {visible_line(request.rule)}" if request.rule else "requested by the agent"
+        yield BlockRow(f"{rule} · not run yet · timers paused", Tone.MUTED)
         if request.run_rule:
-            yield BlockRow(f"to allow it in this run adds the rule {run_rule_line(request)}", Tone.MUTED)
+            yield BlockRow(f"allowing it for this run adds the rule {run_rule_line(request)}", Tone.MUTED)
     else:
-        yield BlockRow("limits stand still until you reply", Tone.MUTED)
+        yield BlockRow("timers paused until you reply", Tone.MUTED)
     if request.diff:  # the longest comes last
         yield from _diff(request, cwd)
 

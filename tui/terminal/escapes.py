@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from textual.widget import Widget
 
-from ...core.run.describe import WAITS
 from ...core.run.snapshot import Counts
 from ...core.text.plain import one_line
-from ..text.format import short_path
+from ..text.format import needing_input, short_path
 from .textual_internals import write_to_terminal
 
 if TYPE_CHECKING:
@@ -58,8 +57,8 @@ def has_title(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def title(counts: Counts, project: str) -> str:
-    """`subdeck – 1 waiting – 2 running – ~/src/shop`."""
-    waiting = f"{counts.waiting} {WAITS} – " if counts.waiting else ""
+    """`subdeck – 1 needs input – 2 running – ~/src/shop`."""
+    waiting = f"{needing_input(counts.waiting)} – " if counts.waiting else ""
     return one_line(f"subdeck – {waiting}{counts.running} running – {short_path(project, PROJECT_WIDTH)}", 200)
 
 

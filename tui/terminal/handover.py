@@ -19,7 +19,7 @@ from ...core.errors import reason
 EDITORS = ("nano", "vi")
 """Looked for when neither VISUAL nor EDITOR names one."""
 PAGERS = ("less", "more")
-NO_TERMINAL = "Another program cannot use this terminal."
+NO_TERMINAL = "Cannot start another program in this terminal."
 
 
 def hand_over(app: App[Any], argv: Sequence[str], *, environment: Mapping[str, str] | None = None) -> str:
@@ -27,7 +27,7 @@ def hand_over(app: App[Any], argv: Sequence[str], *, environment: Mapping[str, s
 
     def run() -> str:
         code = subprocess.run(list(argv), check=False, env=environment).returncode
-        return f"{argv[0]} ended with exit code {code}" if code else ""
+        return f"{argv[0]} failed with exit code {code}" if code else ""
 
     return _lent(app, argv[0], run)
 
@@ -45,7 +45,7 @@ def _lent(app: App[Any], program: str, run: Callable[[], str]) -> str:
             try:
                 problem = run()
             except (OSError, ValueError) as error:
-                problem = f"{program} could not be started: {reason(error)}"
+                problem = f"Cannot start {program}: {reason(error)}"
     except SuspendNotSupported:
         return NO_TERMINAL
     finally:
@@ -73,7 +73,7 @@ def pipe_file(app: App[Any], path: str, command: str, *, cwd: str) -> str:
 def _wait_for_enter(code: int) -> None:
     """Say on the lent terminal how a program ended, and wait there."""
     ended = f"exit code {code}; " if code else ""
-    os.write(1, f"\n[{ended}Enter goes back to subdeck] ".encode())
+    os.write(1, f"\n[{ended}Press Enter to return to subdeck] ".encode())
     while (typed := os.read(0, 1024)) and b"\n" not in typed:
         continue
 
@@ -82,7 +82,7 @@ def edit_file(app: App[Any], path: str, *, line: int | None = None) -> str:
     """Open a file in the operator's editor, at a line where it can do that, until it ends; return what went wrong."""
     argv = _program(("VISUAL", "EDITOR"), EDITORS)
     if not argv:
-        return "No editor was found: set EDITOR to the one you use."
+        return "No editor found. Set EDITOR to your editor."
     return hand_over(app, (*argv, *_at_line(argv[0], path, line)))
 
 
@@ -137,13 +137,13 @@ def edit_text(app: App[Any], text: str, *, name: str = "task.md") -> tuple[str, 
                 return text, problem
             return file.read_bytes().decode("utf-8", "replace"), ""
         except OSError as error:
-            return text, f"The text could not be edited: {reason(error)}"
+            return text, f"Cannot edit the text: {reason(error)}"
 
 
 def page_file(app: App[Any], path: str) -> str:
     """Show a file in the operator's pager until that ends; return what went wrong, or an empty string."""
     argv = _program(("PAGER",), PAGERS)
-    return hand_over(app, (*argv, path)) if argv else "No pager was found: set PAGER to the one you use."
+    return hand_over(app, (*argv, path)) if argv else "No pager found. Set PAGER to your pager."
 
 
 def page_with(app: App[Any], program: Sequence[str], path: str) -> str:
@@ -154,7 +154,7 @@ def page_with(app: App[Any], program: Sequence[str], path: str) -> str:
     def run() -> str:
         with open(path, "rb") as text:
             code = subprocess.run(list(program), check=False, stdin=text).returncode
-        return f"{program[0]} ended with exit code {code}" if code else ""
+        return f"{program[0]} failed with exit code {code}" if code else ""
 
     return _lent(app, program[0], run)
 

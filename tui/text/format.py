@@ -55,12 +55,17 @@ def tries(run: RunSnapshot) -> str:
     return f"try {attempt}/{run.meta.max_attempts}" if run.meta.max_attempts > 1 else f"try {attempt}"
 
 
+def needing_input(count: int) -> str:
+    """`1 needs input`, `3 need input`."""
+    return f"{count} {'needs' if count == 1 else 'need'} input"
+
+
 def farewell(counts: Counts) -> str:
     """Return the line printed after quitting; empty when nothing is running."""
     if not counts.running or is_demo():
         return ""
     verb, them = ("is", "it") if counts.running == 1 else ("are", "them")
-    return f"{runs_word(counts.running)} {verb} still running; subdeck status shows {them}"
+    return f"{runs_word(counts.running)} {verb} still running. subdeck status shows {them}."
 
 
 def format_error(error: BaseException) -> str:

@@ -34,12 +34,12 @@ def full_path(written: str, cwd: str) -> str:
 def exists(path: str) -> bool:
     """Return whether a file exists already. Raises SubdeckError for a path that no file can have."""
     if not path:
-        raise SubdeckError("no file was named", hint="enter a path")
+        raise SubdeckError("no file name", hint="enter a path")
     if os.path.isdir(path):
         raise SubdeckError(f"{one_line(path)} is a directory", hint="name a file in it")
     directory = os.path.dirname(path)
     if not os.path.isdir(directory):
-        raise SubdeckError(f"there is no directory {one_line(directory)}", hint="create it first, or choose another")
+        raise SubdeckError(f"{one_line(directory)} does not exist", hint="create it, or choose another")
     return os.path.lexists(path)
 
 

@@ -285,17 +285,17 @@ class Transcript(DocumentView):
         if self._loading:
             return ""
         if self._run is None:
-            return "The transcript of the highlighted run is shown here."
+            return "The highlighted run's transcript appears here."
         if self.view is View.STDERR:
-            return "This run wrote nothing to its stderr."
-        return doing(self._run, 200) if self.view is View.READABLE else "This run has no events yet."
+            return "No stderr output."
+        return doing(self._run, 200) if self.view is View.READABLE else "No events yet."
 
 
 def _reason(end: Ended, last_words: Sequence[str] | None) -> str:
     """Say why a run ended so, and below it how its stderr ends, as far as that says more."""
     message = end.message or REASONS[end.reason]
     more = [line for line in last_words or () if line.strip() not in message]
-    return "\n".join((message, "", "The end of its stderr:", *(f"  {line}" for line in more))) if more else message
+    return "\n".join((message, "", "Last stderr output:", *(f"  {line}" for line in more))) if more else message
 
 
 def _title(run: RunSnapshot | None) -> str:

@@ -62,7 +62,7 @@ class Search:
 class SearchLine(PromptLine):
     """Searches as one types: each change of the words begins a search, which lasts until something else is shown."""
 
-    PLACEHOLDER = "words in the transcript"
+    PLACEHOLDER = "search the transcript"
 
     def __init__(self, bridge: Bridge, transcript: Transcript, changed: Callable[[], None]) -> None:
         """Search nothing yet; `changed` is called when a search begins or ends."""

@@ -55,7 +55,7 @@ def parse_time(written: str) -> Time:
         clock = Clock(int(found[1]), int(found[2]), int(found[3]) if found[3] else None)
         if clock.hour < 24 and clock.minute < 60 and (clock.second or 0) < 60:
             return clock
-        raise UsageError(f"{text} is not a time of day", hint="hours go to 23, minutes and seconds to 59")
+        raise UsageError(f"{text} is not a time of day", hint="hours up to 23, minutes and seconds up to 59")
     if found := _SPAN.fullmatch(text):
         seconds = sum(float(count) * _SECONDS[unit] for count, unit in _PART.findall(found[2]))
         return Span(seconds, found[1] == "-")
@@ -63,7 +63,7 @@ def parse_time(written: str) -> Time:
         if float(found[1]) <= 100:
             return float(found[1]) / 100
         raise UsageError(f"{text} is beyond the end", hint="100% is the end")
-    raise UsageError("this is not a time" if text else "enter a time", hint=f"for example {FORMS}")
+    raise UsageError("not a time" if text else "enter a time", hint=f"for example {FORMS}")
 
 
 def offset_at(file: LineFile, time: Time) -> int:
@@ -71,12 +71,12 @@ def offset_at(file: LineFile, time: Time) -> int:
     mark = file.mark()
     size = file.end_of_lines(mark.size) if mark else 0
     if not size:
-        raise UsageError("nothing has been written yet")
+        raise UsageError("no events yet")
     if not isinstance(time, Clock | Span):
         return file.end_of_lines(min(size - 1, int(size * time)))
     first, last = next(_times(file, 0, size), None), _last_time(file, size)
     if first is None or last is None:
-        raise UsageError("this file contains no times", hint="50% goes to its middle")
+        raise UsageError("this file contains no times", hint="50% goes to the middle")
     return _bisect(file, size, _wanted(time, first[1], max(first[1], last)))
 
 
@@ -86,7 +86,7 @@ def _wanted(time: Clock | Span, first: datetime, last: datetime) -> datetime:
             span = timedelta(seconds=time.seconds)
             wanted = last - span if time.from_end else first + span
         except OverflowError:
-            raise UsageError("that time span is too long") from None
+            raise UsageError("the time span is too long") from None
         return min(max(wanted, first), last)
     begin, end = first.astimezone(), last.astimezone()
     length = timedelta(seconds=59.999) if time.second is None else timedelta(milliseconds=999)
@@ -95,8 +95,8 @@ def _wanted(time: Clock | Span, first: datetime, last: datetime) -> datetime:
         wanted += timedelta(days=1)
     if wanted > end:
         raise UsageError(
-            "nothing was written at that time",
-            hint=f"the events are from {_clock(begin, end, begin)} to {_clock(begin, end, end)}",
+            "no events at that time",
+            hint=f"events range from {_clock(begin, end, begin)} to {_clock(begin, end, end)}",
         )
     return max(wanted, begin)
 

@@ -205,7 +205,7 @@ class ModelInput(ChoosingInput):
         """Know these models from now on, each with the agent that has it; what is written stays as it is."""
         self.known = models
         self.suggester = SuggestFromList(models, case_sensitive=False) if models else None
-        self.placeholder = f"{PLACEHOLDER}; ↓ for known ones" if models else PLACEHOLDER
+        self.placeholder = f"{PLACEHOLDER} (↓ lists models)" if models else PLACEHOLDER
 
     async def matching(self, typed: str) -> Sequence[str]:
         part = "" if typed in self.known else typed.strip().lower()

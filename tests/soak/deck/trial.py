@@ -377,9 +377,7 @@ class Trial:
 
 def _differing_needs(views: list[View | None]) -> list[str]:
     """Compare how many runs need somebody between decks; how long each was silent is known to each app alone."""
-    counted = [
-        {word: count for word, count in view.needs.items() if word != Need.SILENT.word} for view in views if view
-    ]
+    counted = [{need: count for need, count in view.needs.items() if need is not Need.SILENT} for view in views if view]
     if all(needs == counted[0] for needs in counted):
         return []
     return [f"the decks differ in what needs somebody: {' / '.join(map(str, counted))}"]

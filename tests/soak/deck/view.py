@@ -8,8 +8,9 @@ from msgspec import Struct
 from subdeck.tui.runs.rows import FOLDED
 from subdeck.tui.runs.store import Need
 
-_RUNNING = re.compile(r" {3}(\d+) running(?: \((\d+) in a shell\))?(?:, (\d+) queued)?")
-_NEEDS = re.compile(rf"(\d+) ({'|'.join(re.escape(need.word) for need in Need)})\b")
+_RUNNING = re.compile(r" {3}(\d+) running(?: \((\d+) from a shell\))?(?:, (\d+) queued)?")
+_NEED_WORDS = {need.counted(count).partition(" ")[2]: need for need in Need for count in (1, 2)}
+_NEEDS = re.compile(rf"(\d+) ({'|'.join(map(re.escape, sorted(_NEED_WORDS, key=len, reverse=True)))})\b")
 _FOOTER = re.compile(r"^ ?bg: (\d+) running / (\d+) total(?=  |$)")
 _STATE_AT = 4
 """Cells before the state of a row: the cursor, whether it needs somebody, the place in a group."""
@@ -31,8 +32,8 @@ class View(Struct, frozen=True):
     in_shell: int
     """Those of them that a `subdeck run` waits for."""
     queued: int
-    needs: dict[str, int]
-    """How many runs need somebody, by the word for why."""
+    needs: dict[Need, int]
+    """How many runs need somebody, by why."""
     background: tuple[int, int] | None
     """The footer's figures: running, total; None where the footer has another form."""
     rows: dict[str, Row]
@@ -75,7 +76,7 @@ def read(screen: str) -> View | None:
         running=running,
         in_shell=in_shell,
         queued=queued,
-        needs={word: int(count) for count, word in _NEEDS.findall(lines[0])},
+        needs={_NEED_WORDS[words]: int(count) for count, words in _NEEDS.findall(lines[0])},
         background=(int(footer[1]), int(footer[2])) if footer else None,
         rows=rows,
         folded=tuple(int(found[1]) for line in pane if (found := _FOLDED_HEAD.match(line)) is not None),
