@@ -235,7 +235,7 @@ async def test_empty_state_names_own_keys(project_dir: Path) -> None:
     """The keys that teach are those that hold, and what is missing has its command where there is room."""
     settings = {"keys": {"create_preset": "f5", "doctor": "f9"}}
     async with presets_opened(project_dir, size=(80, 28), **settings) as deck:
-        await deck.until_text("f5  create a preset")
+        await deck.until_text("f5  new preset")
         assert "~/.pi/agent/subagents" in deck.screen_text
         await deck.until_text("! pi is missing: install it (npm install -g")
         await deck.until_text("(f9 shows details)")

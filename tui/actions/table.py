@@ -153,7 +153,7 @@ ACTIONS: tuple[Action, ...] = (
     # --- launching ---
     Action("launch", (*at(DECK, "n"), *at(PRESETS, "enter")), "launch", needs=needs_usable_preset, footer=2,
            changes=True, writes=True, name_here=lambda context: "launch" if context.preset else "run a task",
-           help="Launch the highlighted preset, or a one-off run if there are no presets. Asks for the task first."),
+           help="Launch the highlighted preset, or a one-off run without one. Asks for the task first."),
     Action("ad_hoc", at(DECK, "N"), "one-off", footer=10, changes=True, writes=True,
            help="Run a task without a preset. You choose the model, tools and prompt."),
     Action("rerun", at(DECK, "r"), "rerun", needs=needs_readable_record, footer=11, changes=True,
@@ -189,7 +189,7 @@ ACTIONS: tuple[Action, ...] = (
                 "{back} clears the filter."),
     Action("sort", at(RUNS, "o"), "sort",
            help="Cycle the sort order: age, cost, tokens, elapsed, preset, task, state, agent, model, changes."),
-    Action("reverse_sort", at(RUNS, "O"), "reverse", "Reverse the sort order. Clicking a column header sorts, too."),
+    Action("reverse_sort", at(RUNS, "O"), "reverse", "Reverse the sort order. Clicking a column header also sorts."),
     Action("mark", at(RUNS, "space"), "select", needs=needs_run, footer=13,
            help="Select or deselect the run and move down. Actions then apply to all selected runs."),
     Action("mark_all", at(RUNS, "*"), "select all", "Select all listed runs, or deselect them."),

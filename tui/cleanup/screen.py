@@ -271,7 +271,7 @@ def room_line(stock: Stock, selection: Selection, now: float, *, purge: bool) ->
 def loss_text(selection: Selection, *, purge: bool, undo_key: str) -> str:
     """Say what is lost, for the question."""
     lines = [
-        f"{runs_word(len(selection.going))} with transcripts, answers, logs and child sessions, "
+        f"{runs_word(len(selection.going))} with transcripts, answers, logs and agent sessions, "
         f"{size_text(selection.size)}."
     ]
     if selection.unreported:

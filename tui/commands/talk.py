@@ -50,7 +50,7 @@ class TalkCommands(Commands):
         if runs := self._listening():
             self._open(runs)
         elif run and self._is_read(run) and self._launch.has_own_preset(run):
-            key = f"{run.run_id} go on"
+            key = f"{run.run_id} follow-up"
             self._deck.open_talk(Saying(key, f"follow up on {name_of(run)}", partial(self._launch.go_on, run)))
         else:
             self._launch.follow_up()

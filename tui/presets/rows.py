@@ -87,7 +87,7 @@ def _reason(problem: PresetProblem) -> str:
 HINTS = (
     ("launch", "run a task"),
     ("init_presets", "starter presets"),
-    ("create_preset", "create a preset"),
+    ("create_preset", "new preset"),
     ("copy_preset", "copy Explore"),
 )
 
