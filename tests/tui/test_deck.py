@@ -9,6 +9,7 @@ from subdeck.core.run.events import Request
 from subdeck.core.run.model import LaunchedBy, PresetSource, RequestKind, RunReason, RunStatus, Usage
 from subdeck.core.run.place import Place, PlaceState
 from subdeck.tui.actions import KeyContext
+from subdeck.tui.runs.store import Need
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_preset, a_run, ended, run_id, some_events
@@ -54,6 +55,14 @@ async def test_the_footer_counts_background_runs_alone(size: tuple[int, int]) ->
         engine.tell(a_run(1, "failed", meta_background=False))
         parts = " (1 from a parent, 1 unreachable)" if size[0] > 80 else ""
         await deck.until_text(f"3 running{parts}, 1 queued")
+
+
+async def test_the_header_drops_the_least_urgent_needs_first() -> None:
+    """At 80 columns the number of running runs stays beside the most urgent needs."""
+    async with opened(busy_engine(), SIZES[0]) as deck:
+        await deck.until_text("1 running, 1 queued")
+        deck.main._header.show_needs(dict.fromkeys(Need, 2))
+        await deck.until_text("2 need input · 2 failed · 2 questions · 2 idle   1 running, 1 queued")
 
 
 @pytest.mark.parametrize("size", SIZES)

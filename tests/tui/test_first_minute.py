@@ -73,7 +73,7 @@ REFUSED = [
         "takes no messages",
     ),
     (lambda: FakeEngine(a_run(1)), "C", "Nothing to continue"),
-    (lambda: FakeEngine(a_run(1, foreign=True)), "R", "This run is foreign"),
+    (lambda: FakeEngine(a_run(1, foreign=True)), "R", "This run is untrusted"),
 ]
 
 

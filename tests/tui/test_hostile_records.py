@@ -78,7 +78,7 @@ async def test_every_screen(engine: Engine, size: tuple[int, int]) -> None:
         await look(deck, "asterisk", "d", until="Delete")
         await look(deck, "escape", "asterisk")
         await look(deck, "slash", *"scout", "enter")
-        await look(deck, "escape", "o", "o", "o", "M", until="essages")
+        await look(deck, "escape", "o", "o", "o", "M", until="otifications")
         await look(deck, "escape", "D", until="lean up")
         await look(deck, "escape", "ctrl+p")
         await look(deck, "escape", "exclamation_mark")

@@ -102,7 +102,7 @@ async def test_deleting_gives_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "expected"), [("h07", "This run runs on h07 and has no tmux pane"), ("", "It has no host yet")]
+    ("host", "expected"), [("h07", "This run runs on h07 and has no tmux pane"), ("", "This run has no host yet")]
 )
 async def test_there_is_nothing_to_attach_to(host: str, expected: str) -> None:
     """A run on a host has no pane here: its transcript is shown, and why."""

@@ -99,7 +99,7 @@ async def test_readonly_and_foreign_runs_refuse_it() -> None:
     async with opened(engine) as deck:
         await deck.until(lambda: deck.main.run is not None and deck.main.run.foreign, "the foreign run")
         await deck.press("ctrl+g")
-        await said(deck, "This run is foreign")
+        await said(deck, "This run is untrusted")
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ...core.budget.allowance import Standing
 
 GAP = "  "
+NEXT_NEED = " · "
+"""Between two needs, the most urgent first."""
 
 LEAST_PATH = 16
 """Cells of the project's path that are worth more than the reason for the choice of an agent."""
@@ -110,7 +112,7 @@ class DeckHeader(Widget):
 
     def show_needs(self, needs: Mapping[Need, int]) -> None:
         """Say how many runs need a person, and what for."""
-        self._needs = " · ".join(need.counted(count) for need in Need if (count := needs.get(need)))
+        self._needs = NEXT_NEED.join(need.counted(count) for need in Need if (count := needs.get(need)))
 
     def show_hosts(self, words: str, short_words: str) -> None:
         """Say how the hosts stand; empty where nobody uses any."""
@@ -148,7 +150,7 @@ class DeckHeader(Widget):
         return Content.assemble(right.removesuffix(self._spent), (self._spent, style))
 
     def _right(self, room: int) -> str:
-        """Say as much as there is room for beside the path; what needs a person goes last."""
+        """Return as much as fits beside the path; the needs give way last, the least urgent of them first."""
         hosts, short_hosts = self._hosts, self._short_hosts
         all_of_it = _joined(self._agent, self._needs, self._runs, hosts, self._spent)
         if len(all_of_it) <= room - LEAST_PATH:
@@ -161,7 +163,9 @@ class DeckHeader(Widget):
             (self._needs, self._runs),
             (self._needs, self._short_runs),
         )
-        fitting = (words for parts in shorter if len(words := _joined(*parts)) <= room - SHORTEST_PATH)
+        needs = self._needs.split(NEXT_NEED)
+        urgent = ((NEXT_NEED.join(needs[:count]), self._short_runs) for count in range(len(needs) - 1, 0, -1))
+        fitting = (words for parts in (*shorter, *urgent) if len(words := _joined(*parts)) <= room - SHORTEST_PATH)
         return next(fitting, self._needs or self._short_runs)
 
 
