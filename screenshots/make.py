@@ -19,9 +19,9 @@ from subdeck.tui.app import SubdeckApp
 from tests import isolation
 from tests.fake_llm import FakeLLM
 
-from . import shop
+from . import film, shop
+from .animation import Animation
 from .changes import changes
-from .compare import compare
 from .day import day, write
 from .hosts import hosts
 from .talk import talk
@@ -48,15 +48,17 @@ def main() -> int:
     marker = secrets.token_hex(8)
     isolation.enter(isolation.variables(root) | {isolation.MARKER: marker, "SUBDECK_OFFLINE_PACE": "0"})
     home = Path(os.environ["HOME"])
-    project, busy = shop.write(home), write(home)
+    project, busy, tried = shop.write(home), write(home), film.write(home)
     try:
-        with FakeLLM(shop.SCENARIO) as server:
+        with FakeLLM({"models": shop.SCENARIO["models"] | {film.MODEL: film.SCRIPT}}) as server:
             set_up(home, pi, server.base_url)
             os.chdir(project)
             asyncio.run(tour(Engine.open(kind="app"), picture))
             asyncio.run(day(busy, picture))
             asyncio.run(talk(picture))
-            asyncio.run(compare(picture))
+            os.chdir(tried)
+            animated(asyncio.run(film.film(tried, picture)), "tour")
+            os.chdir(project)
             asyncio.run(changes(project, picture))
             asyncio.run(hosts(project, picture))
     finally:
@@ -72,14 +74,25 @@ def set_up(home: Path, pi: str, base_url: str) -> None:
     """Write the settings, pi where a user would have it, and the models that it knows."""
     settings = home / ".config/subdeck/config.yaml"
     settings.parent.mkdir(parents=True)
-    settings.write_text(json.dumps({"max_running": 3, "grace_seconds": 0.5}))
+    settings.write_text(json.dumps({"max_running": 3, "grace_seconds": 0.5, "checks": film.CHECKS}))
     programs = home / ".local/bin"
     programs.mkdir(parents=True)
     (programs / "pi").symlink_to(Path(pi).resolve())
     os.environ["PATH"] = f"{programs}{os.pathsep}{os.environ['PATH']}"
     models = Path(os.environ["PI_CODING_AGENT_DIR"]) / "models.json"
     models.parent.mkdir(parents=True, exist_ok=True)
-    models.write_text(json.dumps(shop.providers(base_url)))
+    models.write_text(json.dumps(shop.providers(base_url, film.MODEL)))
+
+
+def animated(made: Animation, name: str) -> None:
+    """Write an animated picture, and each frame as PNG."""
+    (HERE / f"{name}.svg").write_text(made.svg())
+    print(HERE / f"{name}.svg", f"({made.seconds:.0f} s)")
+    PNG.mkdir(parents=True, exist_ok=True)
+    for number in range(len(made.frames)):
+        frame = PNG / f"{name}-{number:02}.png"
+        shown = made.svg(number).encode()
+        subprocess.run(["rsvg-convert", "--zoom", "1.2", "-o", frame], input=shown, check=True)
 
 
 def picture(app: SubdeckApp, name: str) -> None:

@@ -162,10 +162,10 @@ SCENARIO: dict[str, Any] = {
 }
 
 
-def providers(base_url: str) -> dict[str, Any]:
-    """Return pi's models.json: two providers, both of them the scripted server."""
+def providers(base_url: str, *more: str) -> dict[str, Any]:
+    """Return pi's models.json: two providers, both of them the scripted server, the first with more models."""
     server = {"baseUrl": base_url, "api": "openai-completions", "apiKey": "sk-none"}
     cost = {"input": 1.2, "output": 4.8, "cacheRead": 0, "cacheWrite": 0}
-    local = [{"id": "qwen3-coder", "cost": cost}, {"id": "devstral", "cost": cost}, {"id": "codestral", "cost": cost}]
+    local = [{"id": name, "cost": cost} for name in ("qwen3-coder", "devstral", "codestral", *more)]
     hosted = [{"id": "mistral-large", "cost": cost}]
     return {"providers": {"local": {**server, "models": local}, "hosted": {**server, "models": hosted}}}

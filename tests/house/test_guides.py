@@ -1,4 +1,4 @@
-"""Examples in the documents are right: presets are presets, and settings are settings."""
+"""The documents: their examples are valid, and their sentences plain."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from subdeck.core.config.files import read_entries
 from subdeck.core.config.yaml_tree import parse_mapping
 from subdeck.core.presets.file import parse_preset
 from subdeck.core.run.model import PresetSource
+
+from .words import refused
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -37,3 +39,25 @@ def test_examples_are_settings(text: str) -> None:
     entries = list(read_entries(parse_mapping(text)))
     assert entries != []
     assert [entry.key for entry in entries if entry.fault] == []
+
+
+GUIDES = {
+    str(file.relative_to(DOCS)): text
+    for file in sorted(DOCS.rglob("*.md"))
+    if not (text := file.read_text(encoding="utf-8")).startswith("<!-- Generated")
+}
+_CODE = re.compile(r"^```.*?^```|`[^`\n]+`|<!--.*?-->", re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_guides_are_in_plain_words(name: str) -> None:
+    """No sentence of a guide has a wording that texts for users may not have."""
+    lines = _CODE.sub("`…`", GUIDES[name]).splitlines()
+    assert [line for line in lines if refused(line)] == []
+
+
+@pytest.mark.parametrize("name", [name for name in GUIDES if name != "README.md"])
+def test_a_guide_begins_with_its_use(name: str) -> None:
+    """The first sentence of a guide says what its reader can do afterwards."""
+    title, _, first, *_ = GUIDES[name].splitlines()
+    assert (title[:2], first.partition(" page")[0]) == ("# ", "After this")
