@@ -28,7 +28,7 @@ help:
 	@echo "make soak [ARGS=…]         kill and fault every process of real runs at random; check what is left of them"
 	@echo "make soak-short            the same for a minute, from a fixed seed"
 	@echo "make fuzz                  give every decoder 5,000 damaged inputs"
-	@echo "make screenshots           make the pictures of README from real runs"
+	@echo "make screenshots           make the pictures of the documents from real runs"
 	@echo "make snapshots             write anew the screens that tests compare with"
 	@echo "make clean                 remove what the targets above made"
 

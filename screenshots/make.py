@@ -1,4 +1,4 @@
-"""Make the pictures in README: real runs of real agents, and a busy deck that is made, seen by the real app."""
+"""Make the pictures in the documents: real runs of real agents, and a busy deck that is made, seen by the real app."""
 
 from __future__ import annotations
 

@@ -189,9 +189,9 @@ def test_no_template_names_a_role(here: Installation) -> None:
 
 
 def test_no_text_promises_what_is_gone() -> None:
-    """README and help name no removed role and no chain mode; README's example of a preset has a name of its own."""
-    readme = re.sub(r"```markdown\n.*?```", "", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-    lines = readme.replace("repo-scout", "").splitlines()
+    """README, the page about parents and help name no removed role and no chain mode."""
+    lines = [line for name in ("README.md", "docs/parents.md") for line in (ROOT / name).read_text().splitlines()]
+    lines = [line.replace("repo-scout", "") for line in lines]
     assert [] == [line for line in lines if REMOVED.search(line)]
     for name, (module, about) in COMMANDS.items():
         function = name.replace("-", "_") + "_" * iskeyword(name)

@@ -1,4 +1,4 @@
-"""README says what is there."""
+"""README is short and says what matters first; the documents behind it show and name what is there."""
 
 from __future__ import annotations
 
@@ -6,95 +6,99 @@ import re
 from pathlib import Path
 
 import pytest
-from subdeck.core.cli.main import COMMANDS, main
-from subdeck.core.config.files import KEYS
-from subdeck.core.presets.fields import FIELDS
-from subdeck.core.presets.file import parse_preset
-from subdeck.core.run.model import PresetSource
+from subdeck.core.cli.main import main
+from subdeck.core.config.files import read_entries
+from subdeck.core.config.yaml_tree import parse_mapping
 from subdeck.tui.theme import OURS
+
+from .reference import documents
+from .words import refused
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+APP = (ROOT / "docs" / "app.md").read_text(encoding="utf-8")
+INDEX = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = {str(path.relative_to(ROOT)): path for path in documents()}
+LINES, CHARACTERS, WORDS = 200, 120, 1600
 
 
-def test_every_command_is_named() -> None:
-    """Each command of the table has its place in README, and README names no other."""
-    named = set(re.findall(r"`subdeck ([a-z][a-z-]*)[ `]", README))
-    assert set(COMMANDS) == named
+def test_it_is_short() -> None:
+    """README has at most 200 lines of at most 120 characters, and 1,600 words."""
+    lines = README.splitlines()
+    assert len(lines) <= LINES
+    assert [] == [line for line in lines if len(line) > CHARACTERS]
+    assert len(README.split()) <= WORDS
 
 
-def test_the_table_of_commands_is_complete() -> None:
-    """Each command has a row in the table of commands, and no row is there twice."""
-    table = README.partition("## Command line")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| (`subdeck[^|\n]*?) \|", table.replace("\\|", "/"), re.MULTILINE)
-    assert len(rows) == len(set(rows))
-    first_words = [row.strip("`").split()[1] for row in rows if row != "`subdeck`"]
-    assert set(COMMANDS) == set(first_words)
+def test_agents_are_named_first() -> None:
+    """The first three lines name the agents that it runs."""
+    first = " ".join(README.splitlines()[:3])
+    assert [] == [name for name in ("Claude Code", "Codex", "pi", "ACP") if not re.search(rf"\b{name}\b", first)]
 
 
-def test_every_key_of_presets_is_explained() -> None:
-    """The table of preset keys has every key that a preset may have."""
-    table = README.partition("## Presets")[2].partition("\n### ")[0]
-    explained = {
-        key for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for key in re.findall(r"`(\w+)`", row)
+def test_a_checkout_can_be_used() -> None:
+    """The two commands for a checkout are in README."""
+    assert "`make run DIR=" in README
+    assert "`make test`" in README
+
+
+def test_it_is_in_plain_words() -> None:
+    """No sentence of README has a wording that texts for users may not have."""
+    prose = re.sub(r"^```.*?^```|`[^`\n]+`|<!--.*?-->", "`…`", README, flags=re.DOTALL | re.MULTILINE)
+    assert [] == [line for line in prose.splitlines() if refused(line)]
+
+
+@pytest.mark.parametrize("text", re.findall(r"^```yaml\n(.*?)^```", README, re.DOTALL | re.MULTILINE))
+def test_examples_are_settings(text: str) -> None:
+    """The settings that README shows exist, with values of the right kind."""
+    entries = list(read_entries(parse_mapping(text)))
+    assert entries
+    assert [] == [entry.key for entry in entries if entry.fault]
+
+
+def test_the_index_has_every_page() -> None:
+    """The index of the documents links every page, but for the generated ones about single versions of agents."""
+    pages = {name.removeprefix("docs/") for name in DOCUMENTS if name.startswith("docs/")}
+    versions = {name for name in pages if re.fullmatch(r"agents/.*-\d[\d.]*\.md", name)}
+    assert pages - versions - {"README.md"} == {
+        target for target in re.findall(r"\]\(([^)]+\.md)\)", INDEX) if not target.startswith("../")
     }
-    assert set(FIELDS) == explained
 
 
-EXAMPLES = re.findall(r"```markdown\n(.*?)```", README, re.DOTALL)
-
-
-def test_the_first_example() -> None:
-    """The first preset that README shows is the plain one that its text speaks of."""
-    preset = parse_preset(EXAMPLES[0], "repo-scout.md", PresetSource.PROJECT)
-    assert ("repo-scout", ("read", "grep", "find", "ls")) == (preset.name, preset.tools)
-
-
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_examples_are_presets(example: str) -> None:
-    """What README shows as a preset file is one, without a warning."""
-    assert () == parse_preset(example, "example.md", PresetSource.PROJECT).warnings
-
-
-def test_every_option_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each way to open the app that `subdeck --help` lists stands in README."""
+def test_every_way_to_open_the_app_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """The page about the app has each option that `subdeck --help` lists."""
     main(lambda _: 1, ["--help"])
     options = set(re.findall(r"^  (?:-\w, )?(--?\w+)", capsys.readouterr().out, re.MULTILINE))
     assert {"-C", "--run", "--readonly"} <= options
-    assert {"--help", "--version"} == {option for option in options if f"`subdeck {option}" not in README}
+    assert {"--help", "--version"} == {option for option in options if f"subdeck {option}" not in APP}
 
 
 def test_every_picture_is_shown() -> None:
-    """README shows or names each picture that `make screenshots` makes."""
-    made = {f"screenshots/{path.name}" for path in (ROOT / "screenshots").glob("*.svg")}
-    assert made == {target for target in re.findall(r"\]\(([^)]+)\)", README) if target.endswith(".svg")}
-
-
-def test_the_settings_of_the_app() -> None:
-    """Each key of the settings that only the app reads stands in README."""
-    keys = {key for key in KEYS if key.partition(".")[0] in ("theme", "keys", "notifications", "retention")}
-    assert keys <= set(re.findall(r"`([a-z_.]+)`", README))
+    """A document shows each picture that `make screenshots` makes, and no other."""
+    made = {path.name for path in (ROOT / "screenshots").glob("*.svg")}
+    shown = {
+        target.rpartition("/")[2]
+        for path in DOCUMENTS.values()
+        for target in re.findall(r"!\[[^\]]*\]\(([^)]+\.svg)\)", path.read_text(encoding="utf-8"))
+    }
+    assert made == shown
 
 
 def test_themes_have_their_names() -> None:
-    """README names each theme of ours, the first one as the default."""
+    """The page about the app names each theme of ours, the first one as the default."""
     first, *others = (f"`{theme.name}`" for theme in OURS)
-    assert f"{first} (default)" in README
-    assert [] == [name for name in others if name not in README]
+    assert f"{first} (default)" in APP
+    assert [] == [name for name in others if name not in APP]
 
 
-def test_links_lead_somewhere() -> None:
-    """Pictures and documents that README shows are in the tree."""
-    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", README):
-        assert (ROOT / target).is_file(), target
-
-
-def test_every_table_renders_whole() -> None:
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_table_renders_whole(name: str) -> None:
     """No table has a blank line in it, which would end it and make plain text of the rows below."""
-    lines = README.splitlines()
+    text = re.sub(r"^```.*?^```", "", DOCUMENTS[name].read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    lines = text.splitlines()
     begun = False
     for number, line in enumerate(lines, 1):
         is_row = line.startswith("|")
         if is_row and not begun:
-            assert re.fullmatch(r"(\|-+)+\|", lines[number]), f"README.md:{number} begins a table without a header"
+            assert re.fullmatch(r"(\|-+)+\|", lines[number]), f"{name}:{number} begins a table without a header"
         begun = is_row

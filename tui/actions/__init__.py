@@ -1,4 +1,4 @@
-"""What the operator can do: one table, from which keys, footer, help, palette and README's table of keys come.
+"""What the operator can do: one table, from which keys, footer, help, palette and the key reference come.
 
 The names below may be imported from here, `help` and `keys` for the rest. Nothing here knows a screen or what an action
 does: `tui/commands/` does it.
