@@ -117,22 +117,28 @@ def _processes(settings: Settings) -> Iterator[Check]:
     scope = "cgroup: scope"
     if settings.cgroup == "scope":
         if systemd_run is None:
-            detail = f"the setting {scope} needs systemd-run, which is not on PATH"
-            yield Check("processes", State.PROBLEM, detail, "take the setting out, or install systemd")
+            detail = f"the setting {scope} requires systemd-run, which is not on PATH"
+            yield Check("processes", State.PROBLEM, detail, "remove the setting, or install systemd")
         else:
-            yield Check("processes", State.OK, f"systemd makes a scope for each run, by the setting {scope}")
+            yield Check("processes", State.OK, f"systemd creates a scope for each run (setting {scope})")
     elif settings.cgroup == "auto" and home is not None and cgroup.can_make_groups(home):
         yield Check("processes", State.OK, f"each run gets a control group below {home}")
     else:
-        why = "by the setting cgroup: off" if settings.cgroup == "off" else f"none can be made below {home or 'ours'}"
-        detail = f"no control groups ({why}): a daemon that hides may outlive a killed wrapper"
+        why = (
+            "turned off by the setting cgroup: off"
+            if settings.cgroup == "off"
+            else f"cannot create one below {home or 'ours'}"
+        )
+        detail = f"no control groups ({why}): a detached daemon can outlive a killed wrapper"
         has_manager = os.path.exists(os.path.join(os.environ.get("XDG_RUNTIME_DIR", ""), "systemd", "private"))
         if settings.cgroup == "auto" and systemd_run and has_manager:
             yield Check("processes", State.WARN, detail, f'"{scope}" in {paths.user_settings_file()}')
         else:
             yield Check("processes", State.OK, detail)
     if not os.path.exists("/proc/1/stat"):
-        detail = "/proc hides the processes of other users (hidepid), also those that a child starts as another user"
+        detail = (
+            "/proc hides the processes of other users (hidepid), including those that an agent starts as another user"
+        )
         yield Check("processes", State.WARN, detail, "mount -o remount,hidepid=0 /proc")
 
 
@@ -143,7 +149,7 @@ def _key() -> Check:
         check_key()
     except SubdeckError as error:
         return Check("key", State.PROBLEM, f"{error.where}: {error.what}", error.hint)
-    return Check("key", State.OK, path if os.path.lexists(path) else f"{path} will be made by the first launch")
+    return Check("key", State.OK, path if os.path.lexists(path) else f"{path} is created by the first launch")
 
 
 def _can_lock(project: paths.Project) -> bool:
@@ -173,11 +179,11 @@ def _project(project: paths.Project) -> Iterator[Check]:
         yield Check("project", State.PROBLEM, f"{fault.where}: {fault.what}", fault.hint)
         return
     if os.path.lexists(f"{project.root}/.git") and not paths.is_repository(project.root, trust.is_trusted):
-        detail = f"{project.root}/.git is another user's or no repository, so that this is not taken for one"
+        detail = f"ignoring {project.root}/.git: it belongs to another user or is not a repository"
         yield Check("project", State.WARN, detail, f"git -C {shell_word(project.root)} status says more")
     directory = _nearest(project.home)
     if not os.access(directory, os.W_OK | os.X_OK):
-        yield Check("project", State.PROBLEM, f"{directory} cannot be written", f"chmod u+rwx {shell_word(directory)}")
+        yield Check("project", State.PROBLEM, f"{directory} is not writable", f"chmod u+rwx {shell_word(directory)}")
         return
     kind = "git repository" if os.path.lexists(os.path.join(project.root, ".git")) else "directory without git"
     disk = os.statvfs(directory)
@@ -186,7 +192,7 @@ def _project(project: paths.Project) -> Iterator[Check]:
         detail = f"{project.root}: only {free >> 20} MB of disk are free"
         yield Check("project", State.WARN, detail, "subdeck rm --purge RUN")
     else:
-        yield Check("project", State.OK, f"{project.root} ({kind}, can be written)")
+        yield Check("project", State.OK, f"{project.root} ({kind}, writable)")
 
 
 def _work(project: paths.Project) -> Iterator[Check]:
@@ -200,20 +206,20 @@ def _work(project: paths.Project) -> Iterator[Check]:
     odd = sum(bool(worktree.standing.trouble) for worktree in found)
     if found or forgotten:
         counted = f"{len(found)} ({size_text(sum(worktree.size for worktree in found))})"
-        named = ((lost, "of runs that are lost"), (odd, "with something wrong"), (forgotten, "known to git only"))
+        named = ((lost, "of lost runs"), (odd, "with problems"), (forgotten, "known to git only"))
         detail = ", ".join([counted, *(f"{count} {what}" for count, what in named if count)])
         fix = "subdeck worktrees" if lost or odd else "git worktree prune" if forgotten else ""
         yield Check("worktrees", State.WARN if fix else State.OK, detail, fix)
     for act in acts.read(project):
         if act.begun:
             yield Check(
-                "undo", State.WARN, f"{one_line(act.title, 80)} was not done to its end", "u in the app takes it back"
+                "undo", State.WARN, f"{one_line(act.title, 80)} was interrupted", "press u in the app to undo it"
             )
 
 
 def _settings(project: paths.Project, settings: Settings) -> Iterator[Check]:
     found = [path for path in (paths.user_settings_file(), project.settings_file) if os.path.exists(path)]
-    detail = ", ".join(found) or f"no file; {paths.user_settings_file()} would be read"
+    detail = ", ".join(found) or f"no file; subdeck would read {paths.user_settings_file()}"
     for fault in settings.faults:
         yield Check("settings", State.PROBLEM, f"{fault.where}: {fault.what}", fault.hint)
     if not settings.faults:
@@ -225,7 +231,7 @@ def _settings(project: paths.Project, settings: Settings) -> Iterator[Check]:
 def _presets(workspace: Workspace) -> Iterator[Check]:
     catalog = discover(workspace)
     agent_dir = paths.agent_dir()
-    yield Check("agent dir", State.OK, agent_dir if os.path.isdir(agent_dir) else f"{agent_dir} (not there yet)")
+    yield Check("agent dir", State.OK, agent_dir if os.path.isdir(agent_dir) else f"{agent_dir} (does not exist yet)")
     if catalog.presets:
         names = ", ".join(preset.name for preset in catalog.presets)
         yield Check("presets", State.OK, f"{len(catalog.presets)}: {names}")
@@ -245,12 +251,12 @@ def _agent(settings: Settings) -> Iterator[Check]:
     except SubdeckError as error:
         yield Check("agent", State.PROBLEM, f"{error.where}: {error.what}" if error.where else error.what, error.hint)
         return
-    why = f"{choice.label}, by the setting agent: {settings.agent}"
+    why = f"{choice.label} (setting agent: {settings.agent})"
     if settings.agent == AUTO:
         model = usual_model(settings)
         yield Check("agent", State.OK, f"{why}, for default_model {one_line(model, 80)}" if model else why)
     else:
-        yield Check("agent", State.OK, f"{why}; auto would take {choose_agent(AUTO, settings).label}")
+        yield Check("agent", State.OK, f"{why}; auto would use {choose_agent(AUTO, settings).label}")
 
 
 def _pi(settings: Settings) -> Iterator[Check]:
@@ -260,9 +266,9 @@ def _pi(settings: Settings) -> Iterator[Check]:
         detail = f"{error.where}: {error.what}" if error.where.startswith(os.sep) else error.what
         others = [agent.name for agent in installed_agents(settings) if not agent.own_model]
         if others:
-            yield Check("pi", State.OK, f"{detail}; {', '.join(others)} can be used")
+            yield Check("pi", State.OK, f"{detail}; usable: {', '.join(others)}")
         else:
-            yield Check("pi", State.WARN, f"{detail}; without it only the offline agent works", error.hint)
+            yield Check("pi", State.WARN, f"{detail}; only the offline agent works without it", error.hint)
         return
     yield Check("pi", State.OK, _about(choice))
 
@@ -288,7 +294,7 @@ def _about(agent: AgentChoice) -> str:
     about = f"{agent.version or 'version unknown'} ({one_line(' '.join(agent.command), 200)})"
     if seen is None:
         return about
-    return f"{about}; credentials: {', '.join(map(one_line, seen))}" if seen else f"{about}; no credentials are seen"
+    return f"{about}; credentials: {', '.join(map(one_line, seen))}" if seen else f"{about}; no credentials found"
 
 
 def _node(settings: Settings) -> Iterator[Check]:
@@ -299,12 +305,12 @@ def _node(settings: Settings) -> Iterator[Check]:
         return
     node = command[0] if os.path.basename(command[0]) == "node" else shutil.which("node")
     if not node:
-        yield Check("node", State.WARN, "not on PATH; pi needs it", _install("node"))
+        yield Check("node", State.WARN, "not on PATH; pi requires it", _install("node"))
         return
     needed = needed_node(command)
     version = _version_of(node) if needed else ""
     if version and version_numbers(version) < version_numbers(needed):
-        detail = f"{node} is {version}, and pi {pi_version(command) or ''} needs {needed} or newer"
+        detail = f"{node} is {version}, but pi {pi_version(command) or ''} requires {needed} or newer"
         state = State.PROBLEM if _is_pi_chosen(settings) else State.WARN
         yield Check("node", state, detail, f"install node {needed} or newer, or npm install -g {PACKAGES[1]}")
     else:
@@ -346,7 +352,7 @@ def _git() -> Check:
     except GitError as error:
         return Check("git", State.WARN, error.advice, _install("git"))
     named = f"{path} ({_dotted(found)})"
-    for needed, what_for in ((OLDEST, "record what runs change"), (MERGING, "take over what runs changed")):
+    for needed, what_for in ((OLDEST, "record what runs change"), (MERGING, "apply the changes of runs")):
         if found < needed:
             return Check(
                 "git", State.WARN, f"{named}; {_dotted(needed)} is needed to {what_for}", "install a newer git"
@@ -367,7 +373,7 @@ def _programs() -> Iterator[Check]:
         elif name == "fd" and (debian := shutil.which("fdfind")):
             link = os.path.join(own_bin, "fd")
             fix = f"mkdir -p {shell_word(own_bin)} && ln -s {debian} {shell_word(link)}"
-            yield Check(name, State.WARN, f"only as {debian}, which pi does not look for; needed for {what_for}", fix)
+            yield Check(name, State.WARN, f"found only as {debian}, which pi does not use; needed for {what_for}", fix)
         else:
             yield Check(name, State.WARN, f"not on PATH; needed for {what_for}", _install(name))
 

@@ -95,7 +95,7 @@ class Engine:
         where = os.path.abspath(os.path.expanduser(cwd or os.getcwd()))
         if not os.path.isdir(where):
             what = f"{one_line(where)} is not a directory"
-            raise UsageError(what, hint="choose a directory that exists", code="directory.not_found")
+            raise UsageError(what, hint="choose an existing directory", code="directory.not_found")
         return cls(where, session, kind, readonly=readonly)
 
     @property
@@ -337,7 +337,7 @@ class Engine:
         is not its operator's word.
         """
         if paths.is_child():
-            return "a child agent"
+            return "an agent"
         return _PARENTS.get(self._launched_by.kind, self._launched_by.session)
 
     def stop(
@@ -378,7 +378,7 @@ class Engine:
         from .project.talk import reply
 
         if paths.is_child():
-            what, hint = "a child agent answers nothing that children ask", "leave that to the operator"
+            what, hint = "an agent cannot answer requests", "leave that to the user"
             raise SubdeckError(what, where=run_id, hint=hint)
         return reply(self.project, self._standing(run_id), request_id, verdict, text, by=self._name, read=read)
 
@@ -393,7 +393,7 @@ class Engine:
         from .takeover import command, request_by_hand
 
         if paths.is_child():
-            raise SubdeckError("a child agent takes over no runs", where=run_id, hint="leave that to the operator")
+            raise SubdeckError("an agent cannot trust runs", where=run_id, hint="leave that to the user")
         check_own(self.project, run_id)
         run = self._standing(run_id)
         if refusal := not_by_hand(run):
@@ -437,7 +437,7 @@ class Engine:
         """Return one run as it stands now. Raises UnknownRun."""
         for run in self.snapshots((run_id,)):
             return run
-        raise UnknownRun("it is not a run, or has just been deleted", where=self.project.run_dir(run_id))
+        raise UnknownRun("not a run, or just deleted", where=self.project.run_dir(run_id))
 
     def move_in_queue(self, run_id: str, step: int) -> int:
         """Let a queued run go before the one ahead of it (-1), or after the next one (1); return how many are ahead.
@@ -504,7 +504,7 @@ class Engine:
         from .project.given_up import give_up
 
         if paths.is_child():
-            raise SubdeckError("a child agent gives up no runs", where=run_id, hint="leave that to the operator")
+            raise SubdeckError("an agent cannot abandon runs", where=run_id, hint="leave that to the user")
         give_up(self.project, self._standing(run_id))
 
     def delete(self, run_ids: Iterable[str], *, for_good: bool = False) -> tuple[str, ...]:
@@ -587,5 +587,5 @@ def _check_schema(meta: RunMeta) -> None:
         raise SubdeckError(
             f"run {meta.short_id} was {newer_schema(meta.schema_version)}",
             where=meta.run_id,
-            hint="subdeck rm can move it to the trash",
+            hint="subdeck rm moves it to the trash",
         )

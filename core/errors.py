@@ -133,7 +133,7 @@ _OS_CODES = {
     **dict.fromkeys(_FULL, "disk.full"),
 }
 _UNEXPECTED = "internal.unexpected"
-_FREE_SPACE = "make room on that disk (df shows it), then try again"
+_FREE_SPACE = "free space on that disk (df shows it), then try again"
 
 
 def explained(error: BaseException) -> SubdeckError:
@@ -148,9 +148,9 @@ def explained(error: BaseException) -> SubdeckError:
         hint = _FREE_SPACE if error.errno in _FULL else ""
         return SubdeckError(error.strerror, where=where, hint=hint, code=_OS_CODES.get(error.errno or 0, ""))
     if isinstance(error, TimeoutError) or type(error).__name__ == "TimeoutExpired":  # which subprocess raises
-        return SubdeckError("no answer in time")
+        return SubdeckError("timed out")
     return SubdeckError(
-        f"an unexpected error ({type(error).__name__})", hint="SUBDECK_LOG=FILE keeps details", code=_UNEXPECTED
+        f"an unexpected error ({type(error).__name__})", hint="set SUBDECK_LOG=FILE to log details", code=_UNEXPECTED
     )
 
 

@@ -152,7 +152,7 @@ def write_starters(plan: StarterPlan) -> tuple[tuple[Starter, ...], tuple[str, .
         else:
             written.append(starter)
     if plan.new and not written:
-        raise PresetError(troubles[-1], hint="check the rights of the directory")
+        raise PresetError(troubles[-1], hint="check the permissions of the directory")
     return tuple(written), tuple(troubles)
 
 
@@ -179,8 +179,8 @@ def _text(name: str, check: str, tests: Sequence[TestCommand]) -> str:
     text = read_text(os.path.join(TEXTS, name + SUFFIX))
     if name != "fix-tests":
         return text
-    comment = "# check: NAME  (one of the checks in your settings, which runs the tests at the end)"
-    how = f"Run the tests with `{tests[0].words}`." if check else "Find out how the tests are run, and run them."
+    comment = "# check: NAME  (a check from your settings that runs the tests at the end)"
+    how = f"Run the tests with `{tests[0].words}`." if check else "Find out how to run the tests, and run them."
     return text.replace("{check}", f"check: {check}" if check else comment).replace("{run}", how)
 
 
@@ -200,7 +200,7 @@ def _roles(workspace: Workspace) -> Iterator[Entry]:
     for preset in bundled_presets():
         role = (preset.model or "").removeprefix("@")
         if preset.path in counted and role != preset.model and needs_model(preset, workspace.settings):
-            yield Entry("roles", role, INHERIT, f"{preset.name}, which comes with subdeck, needs this role")
+            yield Entry("roles", role, INHERIT, f"{preset.name}, which comes with subdeck, requires this role")
 
 
 def _settings_with(entries: Sequence[Entry], settings: Settings, tests: Sequence[TestCommand]) -> Settings:
@@ -335,7 +335,7 @@ def plan_lines(plan: StarterPlan, path: Callable[[str], str] = one_line) -> list
 
 def _agent_lines(agents: Sequence[KnownAgent]) -> list[str]:
     if not agents:
-        return ["Agents    none; the offline agent stands in, without a model (subdeck doctor)"]
+        return ["Agents    none; using the offline agent, which has no model (subdeck doctor)"]
     width = max(len(agent.name) for agent in agents)
     names = ["Agents", *[""] * (len(agents) - 1)]
     return [

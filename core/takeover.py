@@ -61,7 +61,7 @@ def request_by_hand(meta: RunMeta, session: str | None) -> RunRequest:
     """Return what goes on with the conversation of a run, as that was set up."""
     is_adhoc = not meta.preset
     return RunRequest(
-        task="Go on by hand.",
+        task="Continue a run interactively.",
         preset=meta.preset or None,
         model=meta.resolved_model or None,
         cwd=meta.cwd,
@@ -99,14 +99,16 @@ def _held(run_dir: str) -> Generator[int]:
     try:
         locks.append(lock := files.open_lock(os.path.join(run_dir, paths.HAND)))
         if not files.try_lock(lock) or _is_alive(lock):
-            raise RunBusy(f"run {run_dir[-6:]} is taken over already", where=run_dir, hint="leave the program there")
+            raise RunBusy(
+                f"run {run_dir[-6:]} is already open in the agent", where=run_dir, hint="exit the agent there"
+            )
         os.ftruncate(lock, 0)
         for path in {own_copy.lock_of(run_dir), os.path.join(run_dir, paths.LOCK)}:
             locks.append(files.open_file(path, os.O_RDWR))
             files.lock(locks[-1], shared=True)
         yield lock
     except OSError as error:
-        raise SubdeckError(f"run {run_dir[-6:]} cannot be held: {error.strerror}", where=run_dir) from error
+        raise SubdeckError(f"run {run_dir[-6:]} cannot be locked: {error.strerror}", where=run_dir) from error
     finally:
         for held in reversed(locks):
             os.close(held)
@@ -126,7 +128,7 @@ def _invited(run_dir: str, by: str) -> Invitation:
     except InboxClosed:
         raise _too_late(run_dir) from None
     wake(os.path.basename(run_dir), run_dir)
-    _say(f"run {run_dir[-6:]}: its agent ends its turn, then its own program opens here (ctrl+c gives up)")
+    _say(f"run {run_dir[-6:]}: the agent's UI opens here when its turn ends (ctrl+c cancels)")
     path = os.path.join(run_dir, paths.INVITATION)
     looked = time.monotonic()
     while True:
@@ -135,7 +137,7 @@ def _invited(run_dir: str, by: str) -> Invitation:
             return invitation
         for event in events.read():
             if isinstance(event, Message) and event.id == entry.id and event.state is not MessageState.ACCEPTED:
-                raise SubdeckError(f"run {run_dir[-6:]} was not taken over: {event.reason}", where=run_dir)
+                raise SubdeckError(f"cannot open run {run_dir[-6:]} in the agent: {event.reason}", where=run_dir)
         if time.monotonic() > looked + LIFE_S:
             looked = time.monotonic()
             if has_result(run_dir) or not _has_wrapper(run_dir):
@@ -152,7 +154,7 @@ def _read(path: str, wanted: str) -> Invitation | None:
 
 
 def _too_late(run_dir: str) -> SubdeckError:
-    return RunBusy(f"run {run_dir[-6:]} has just ended", where=run_dir, hint="take it over as it is now")
+    return RunBusy(f"run {run_dir[-6:]} has just finished", where=run_dir, hint="open it again in its present state")
 
 
 def _run(invitation: Invitation, run_dir: str, lock: int) -> int:
@@ -165,7 +167,7 @@ def _run(invitation: Invitation, run_dir: str, lock: int) -> int:
     try:
         child = subprocess.Popen(invitation.argv, cwd=invitation.cwd, env=environment, preexec_fn=end_with_parent)
     except OSError as error:
-        what = f"{one_line(invitation.argv[0], 200)} could not be started: {error.strerror}"
+        what = f"cannot start {one_line(invitation.argv[0], 200)}: {error.strerror}"
         raise SubdeckError(what, where=run_dir) from error
     try:
         os.pwrite(lock, f"{child.pid} {processes.start_time(child.pid) or 0}\n".encode(), 0)

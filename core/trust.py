@@ -48,7 +48,7 @@ def fault_of(project: paths.Project) -> SubdeckError | None:
     except SubdeckError as fault:
         return fault
     except RefusedError as refusal:
-        hint = "remove it if you did not make it; runs are kept in directories inside their project"
+        hint = "remove it if you did not create it; runs must be in directories inside their project"
         return UsageError(f"{refusal.strerror}", where=str(refusal.filename), hint=hint, code="project.untrusted")
     except OSError:
         return None  # it is not there, or whoever uses it says what is wrong
@@ -60,7 +60,7 @@ def _check_owner(project: paths.Project, path: str, owner: int) -> None:
         raise UsageError(
             f"it belongs to {_name_of(owner)}, not to you",
             where=os.path.join(project.root, path),
-            hint=f'if you trust what is in it, write "trusted: [{project.root}]" into {paths.user_settings_file()}',
+            hint=f'if you trust its content, add "trusted: [{project.root}]" to {paths.user_settings_file()}',
             code="project.untrusted",
         )
 

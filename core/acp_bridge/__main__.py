@@ -29,7 +29,7 @@ def main() -> int:
     try:
         agent = Popen(command, stdin=PIPE, stdout=PIPE, bufsize=0)
     except OSError as error:
-        return _failed(f"{command[0]} cannot be started: {error.strerror}")
+        return _failed(f"cannot start {command[0]}: {error.strerror}")
     try:
         try:
             return _put(wishes, agent)

@@ -142,7 +142,7 @@ class Dialogue:
             case {"reply": {"id": number, "answer": answer}}:
                 self._asking.answer(number, answer)
             case _:
-                print("a line on stdin says nothing that is known here", file=sys.stderr)
+                print("unknown line on stdin", file=sys.stderr)
 
     async def _prompt(self, connection: ClientSideConnection, session_id: str, texts: list[str]) -> None:
         self._fault = None

@@ -83,7 +83,9 @@ class Opening:
             known = {"sessionId": resume}
             self.session = self.ask("session/load", **known, **place) | known
         if not isinstance(self.session.get("sessionId"), str):
-            raise Refused("this agent cannot go on with an earlier session" if resume else "the agent gave no session")
+            raise Refused(
+                "this agent cannot continue an earlier session" if resume else "the agent returned no session"
+            )
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
         """Return the answer of the agent. Raises Refused, ConnectionError where it has gone."""

@@ -28,13 +28,13 @@ def choose(opening: Opening, category: str, wanted: str) -> None:
     noun = _NOUNS[category]
     option, values = _offered(opening.session, category)
     if not values:
-        raise OptionError(f"this agent lets nobody choose its {noun}: leave it out")
+        raise OptionError(f"this agent does not support choosing its {noun}: remove it")
     names = wanted.split(",") if category == "mode" else [wanted]
     match = _match_mode if category == "mode" else _match
     value = next((found for name in names if (found := match(name, values))), None)
     if value is None:
         offered = ", ".join(values[:SHOWN]) + ("…" if len(values) > SHOWN else "")
-        raise OptionError(f'the agent has no {noun} "{" or ".join(names)}"; it offers {offered}')
+        raise OptionError(f'the agent has no {noun} "{" or ".join(names)}"; it has {offered}')
     session = {"sessionId": opening.session["sessionId"]}
     if option is None and category == "model":
         opening.ask("session/set_model", **session, modelId=value)

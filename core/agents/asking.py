@@ -102,7 +102,7 @@ def _heard(
                     selector.unregister(pipe)
                 said[pipe] += piece
             if sum(map(len, said.values())) > LARGEST:
-                raise OSError(0, f"it said more than {LARGEST >> 20} MB")
+                raise OSError(0, f"it wrote more than {LARGEST >> 20} MB")
             *lines, rest = bytes(said[stdout][looked:]).split(b"\n")
             looked = len(said[stdout]) - len(rest)
             if is_answer and any(map(is_answer, lines)):

@@ -35,8 +35,8 @@ def choose_agent(name: str, settings: Settings, model: str | None = None) -> Age
     if name in KINDS or name in settings.agents:
         return _described(name, settings)
     known = (AUTO, *KINDS, *settings.agents)
-    hint = nearest(name, known, cutoff=0.5) or f"known: {', '.join(known)}; the settings name others, under agents"
-    raise AgentUnavailable(f'no agent is called "{name}"', where="agent", hint=hint, code="agent.unknown")
+    hint = nearest(name, known, cutoff=0.5) or f"known: {', '.join(known)}; add others under agents in your settings"
+    raise AgentUnavailable(f'unknown agent "{name}"', where="agent", hint=hint, code="agent.unknown")
 
 
 def usual_model(settings: Settings) -> str:

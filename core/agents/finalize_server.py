@@ -45,7 +45,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any] | None:
             return {"tools": [TOOL]}
         case "tools/call":
             fault = fault_of(mapping(mapping(params).get("arguments")))
-            text = f"Refused: {fault}. Call {FINALIZE_TOOL} again." if fault else "The result was handed over."
+            text = f"Refused: {fault}. Call {FINALIZE_TOOL} again." if fault else "The result was received."
             return {"content": [{"type": "text", "text": text}], "isError": bool(fault)}
         case method if "id" in request:
             raise KeyError(method)
@@ -61,7 +61,7 @@ def main() -> None:
         try:
             reply: dict[str, Any] = {"result": answer(asked)}
         except KeyError:
-            reply = {"error": {"code": -32601, "message": "this server does not have that method"}}
+            reply = {"error": {"code": -32601, "message": "unknown method"}}
         if "id" in asked:
             said = json.dumps({"jsonrpc": "2.0", "id": asked["id"], **reply})
             sys.stdout.write(f"{said}\n")

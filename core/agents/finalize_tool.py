@@ -10,7 +10,7 @@ from ..run.outcome import FINALIZE_TOOL
 SERVER = "subdeck"
 """The name of the server among those of an agent."""
 
-DESCRIPTION = "Hand over the result of your task, as your final action and alone in its message."
+DESCRIPTION = "Return the result of your task. Call it as your final action, alone in its message."
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

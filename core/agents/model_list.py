@@ -85,7 +85,9 @@ class ModelList:
             self._write(KeptList(key, tuple(models), time.time(), self._program, key, modes=told))
         except OSError as error:
             raise AgentUnavailable(
-                f"the list of models cannot be kept: {error.strerror}", where=paths.cache_dir(), hint="check its rights"
+                f"cannot save the list of models: {error.strerror}",
+                where=paths.cache_dir(),
+                hint="check its permissions",
             ) from error
 
     def keep_problem(self, problem: str, key: dict[str, str]) -> None:

@@ -12,7 +12,7 @@ from ..text.plain import one_line
 from .agent import AgentChoice, Wanted
 from .model_list import TIMEOUT_S, ModelList, changed_at, list_file
 
-REFRESH = "subdeck models --refresh asks {} for the models it has"
+REFRESH = "subdeck models --refresh updates the list from {}"
 
 
 class AsksForModels:
@@ -49,7 +49,7 @@ class AsksForModels:
         try:
             models, modes = self.ask_all(choice, timeout)
         except TimeoutError:
-            error = refused(choice, f"it said nothing for {timeout:g} seconds")
+            error = refused(choice, f"it was idle for {timeout:g} seconds")
         except AgentUnavailable as fault:
             error = fault
         except OSError as fault:

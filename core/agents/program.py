@@ -32,7 +32,7 @@ def executable(command: Sequence[str], *, where: str, install: str) -> tuple[str
     names it, `install` says how it is got.
     """
     if is_demo():
-        raise AgentUnavailable("a demo starts no agents", where=where)
+        raise AgentUnavailable("agents cannot be started in a demo", where=where)
     program = os.path.expanduser(command[0]) if command else ""
     if not program:
         raise AgentUnavailable("the command is empty", where=where, hint=install)
@@ -43,7 +43,7 @@ def executable(command: Sequence[str], *, where: str, install: str) -> tuple[str
         return (os.path.abspath(found), *command[1:])
     program = os.path.abspath(program)
     if not os.path.isfile(program):
-        raise AgentUnavailable("there is no such program", where=program, hint=install, code="agent.not_installed")
+        raise AgentUnavailable("the program does not exist", where=program, hint=install, code="agent.not_installed")
     if not os.access(program, os.X_OK):
         raise AgentUnavailable("the program is not executable", where=program, hint=f"chmod +x {program}")
     return (program, *command[1:])
@@ -55,7 +55,7 @@ def own_or_installed(command: Sequence[str], name: str, *, kind: str, install: s
     """
     setting = f"agents.{name}.command"
     is_usual = kind in (name, os.path.basename(command[0]) if command else "")
-    install = f"{install}, or name its program in {setting}" if is_usual else f"name its program in {setting}"
+    install = f"{install}, or set its program in {setting}" if is_usual else f"set its program in {setting}"
     return executable(command, where=setting, install=install)
 
 

@@ -10,9 +10,9 @@ from ..run.permissions import EDITING, READING, Rule, parse_rule
 from ..run.tool_policy import SIMILAR
 from .agent import AgentChoice, Wanted
 
-WAYS_OUT = "take the rule out, or choose another agent (agent: pi can be held to all of them)"
-_ONE_WAY = "nobody can be asked in a run that is not talked to"
-_TALK = 'leave "interactive: false" out, deny whole tools by name, or choose an agent that can be talked to'
+WAYS_OUT = "remove the rule, or choose another agent (agent: pi can enforce all rules)"
+_ONE_WAY = "a non-interactive run cannot ask"
+_TALK = 'remove "interactive: false", deny whole tools by name, or choose an agent that accepts messages'
 
 
 def check_rules(choice: AgentChoice, wanted: Wanted, fault_of_rule: Callable[[Rule], str]) -> tuple[str, ...]:
@@ -43,16 +43,16 @@ def _is_seen_to(rule: Rule, field: str, choice: AgentChoice, wanted: Wanted) -> 
 
 def _without_effect(choice: AgentChoice, permissions: Permissions, *, talk: bool) -> Iterator[str]:
     if permissions.allow and not talk:
-        yield f"permissions.allow: {choice.name} asks nobody in a run that is not talked to, so it has no effect"
+        yield f"permissions.allow has no effect: {choice.name} does not ask in a non-interactive run"
     known = (*choice.tools, *EDITING, *READING, "bash")
     rules = map(parse_rule, (*permissions.allow, *permissions.ask, *permissions.deny))
     for tool in dict.fromkeys(rule.tool for rule in rules if rule.tool not in known and not rule.tool.endswith("*")):
         lower = {name.lower(): name for name in known}  # of two names for one tool that which is ours
         meant = [lower[name] for name in nearest_of(tool.lower(), lower, cutoff=SIMILAR)]
         if meant:
-            yield f"permissions: {choice.name} is not known to have a tool {tool}; did you mean {meant[0]}?"
+            yield f"permissions: {choice.name} has no known tool {tool}; did you mean {meant[0]}?"
 
 
 def _refused(field: str, rule: Rule, choice: AgentChoice, why: str, hint: str) -> UsageError:
-    what = f'{choice.name} cannot be held to "{rule.text}": {why}'
+    what = f'{choice.name} cannot enforce "{rule.text}": {why}'
     return UsageError(what, where=field, hint=hint, code="permissions.not_enforceable")

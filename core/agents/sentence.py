@@ -67,4 +67,4 @@ class Sentence:
 
     def whole(self) -> str:
         """Return all that is kept, and how much is not."""
-        return f"{self.text()}\n[… {self._cut} more bytes were not kept]" if self._cut else self.text()
+        return f"{self.text()}\n[… {self._cut} more bytes omitted]" if self._cut else self.text()

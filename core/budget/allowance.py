@@ -110,7 +110,7 @@ def reserve(project: str, metas: Sequence[RunMeta], settings: Settings, *, over_
     Raises BudgetExceeded where that is more than the day's budget or the project's has left, unless `over_budget`.
     """
     if over_budget and paths.is_child():
-        raise UsageError("a child agent cannot go over the budget", where="over budget", hint="ask the operator")
+        raise UsageError("an agent cannot exceed the budget", where="over budget", hint="ask the user")
     budgets = {meta.run_id: meta.limits.budget for meta in metas if meta.limits.budget}
     now, day = paths.now_iso(), local_day()
     try:
@@ -122,8 +122,10 @@ def reserve(project: str, metas: Sequence[RunMeta], settings: Settings, *, over_
             if entries:
                 append(day, entries)
     except OSError as error:
-        what = f"what was spent today cannot be read or written: {error.strerror or error}"
-        raise LaunchError(what, where=str(error.filename or "budget"), hint="check disk space and rights") from error
+        what = f"cannot read or write today's spending: {error.strerror or error}"
+        raise LaunchError(
+            what, where=str(error.filename or "budget"), hint="check disk space and permissions"
+        ) from error
 
 
 def release(project: str, metas: Sequence[RunMeta]) -> None:
@@ -157,12 +159,12 @@ def _has_room(spent: Spent, wanted: float) -> bool:
 def _refusal(name: str, spent: Spent, wanted: float) -> BudgetExceeded:
     figures = f"{spent.figures} spent"
     if spent.held:
-        figures += f", {dollars(spent.held)} reserved by runs at work"
+        figures += f", {dollars(spent.held)} reserved by active runs"
     if wanted:
-        figures += f", and this may spend {dollars(wanted)}"
+        figures += f", and this run may spend {dollars(wanted)}"
     key = "day_budget" if name == _TODAY else "project_budget"
     return BudgetExceeded(
-        f"{BUDGETS[name]} leaves no room: {figures}",
+        f"{BUDGETS[name]} does not allow this launch: {figures}",
         where="budget",
         hint=f"raise {key} in {paths.user_settings_file()}, or allow it once with --over-budget",
         brief_hint="launch again to allow it once",

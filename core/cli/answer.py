@@ -19,10 +19,10 @@ NO_ANSWER = 1
 @click.option("--code", "number", metavar="N", type=Whole(min=1), help="Print only the N-th code block.")
 @json_option
 def answer(ref: str, number: int | None, as_json: bool) -> int:
-    """Print the answer of a run, as it was written.
+    """Print a run's answer exactly as the agent wrote it.
 
-    The exit code is 1 where there is none: the run has not ended, or it ended without one. With --json, one document:
-    {"runId", "status", "reason", "answer", "partial", "error", "code": [{"language", "text"}]}.
+    The exit code is 1 if there is no answer: the run is still running, or it finished without one. With --json, print
+    one document: {"runId", "status", "reason", "answer", "partial", "error", "code": [{"language", "text"}]}.
     """
     engine = Engine.open()
     run_id = engine.find((ref,))[0]
@@ -44,13 +44,13 @@ def answer(ref: str, number: int | None, as_json: bool) -> int:
             }
         )
     elif result is None:
-        note(f"run {run_id[-6:]} has no answer yet; subdeck wait {run_id[-6:]} waits for its end")
+        note(f"run {run_id[-6:]} has no answer yet; wait for it with subdeck wait {run_id[-6:]}")
     elif not text.strip():
         note(f"run {run_id[-6:]} ended without an answer ({result.status}: {result.reason})")
     else:
         pass_on(text if number is None else blocks[0].text)
         if result.partial:
-            note("the answer breaks off: it was being written when the run ended")
+            note("the answer is incomplete: the run ended while the agent was writing it")
     return 0 if text.strip() else NO_ANSWER
 
 
@@ -58,4 +58,4 @@ def _chosen(blocks: tuple[CodeBlock, ...], number: int) -> CodeBlock:
     if number <= len(blocks):
         return blocks[number - 1]
     count = f"{len(blocks)} code block{'' if len(blocks) == 1 else 's'}" if blocks else "no code block"
-    raise UsageError(f"the answer has {count}", where="--code", hint="without --code the whole answer is printed")
+    raise UsageError(f"the answer has {count}", where="--code", hint="print the whole answer without --code")

@@ -28,8 +28,8 @@ class Asking:
             if run.is_interrupted:
                 name = run.meta.short_id
                 waits[INTERRUPTED] = (
-                    f"{name} is interrupted and waits for what is said next",
-                    as_typed(f"subdeck send {name} TEXT lets it go on"),
+                    f"{name} is interrupted and waits for your message",
+                    as_typed(f"subdeck send {name} TEXT continues it"),
                 )
             before = self._named.get(run.run_id, set())
             self._named[run.run_id] = (before | waits.keys()) - ({INTERRUPTED} - waits.keys())
@@ -37,7 +37,7 @@ class Asking:
 
 
 def asks_line(run: RunSnapshot, request: Request) -> str:
-    return f"{run.meta.short_id} waits for an answer: {request_line(request, cwd=run.meta.cwd)}"
+    return f"{run.meta.short_id} needs input: {request_line(request, cwd=run.meta.cwd)}"
 
 
 def reply_command(run: RunSnapshot, request: Request) -> str:
@@ -54,7 +54,7 @@ def how_to_reply(run: RunSnapshot, request: Request) -> str:
             rule = run_rule_line(request)
             if request.missing:
                 return f"{command} deny answers"
-            more = f"; --run also allows {rule} for the rest of this run" if rule else ""
+            more = f"; add --run to allow {rule} for the rest of this run" if rule else ""
             return f"{command} allow|deny answers{more}"
         case RequestKind.CHOICE | RequestKind.QUESTION if request.choices:
             numbers = "|".join(map(str, range(1, min(len(request.choices), 9) + 1)))

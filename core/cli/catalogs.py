@@ -87,8 +87,10 @@ Looked for {patterns} in:
 @click.option("--schema", is_flag=True, help="Print a JSON Schema of the frontmatter, for use in an editor.")
 @json_option
 def presets(name: str | None, schema: bool, as_json: bool) -> None:
-    """List the presets with their source and model, marked with ✗ and the reason if they cannot start here, and the
-    files that cannot be used; or show one preset in full, with the model, tools and limits that a run would get here.
+    """List the presets with their source and model. ✗ marks a preset that cannot start here, and the reason follows.
+    Files that cannot be used are listed after the presets.
+
+    With NAME, show one preset in full, with the model, tools and limits that a run would get here.
     """
     if schema:
         document(preset_schema())
@@ -173,10 +175,10 @@ def _preset_text(preset: Preset, view: Preview) -> str:
         "Prompt": prompt_mode_words(preset.prompt_mode),
         "Context": _context(preset),
         "Session": "none" if not preset.keeps_session else "sticky" if preset.sticky else None,
-        "Structured": f"yes, asked for {view.max_attempts} times at most" if preset.structured_result else None,
+        "Structured": f"yes, at most {view.max_attempts} attempts" if preset.structured_result else None,
         "Limits": limits_words(view.limits),
         "Permissions": permissions_words(view.permissions),
-        "Interactive": "no: it runs one-way" if view.talk is False else None,
+        "Interactive": "no: non-interactive" if view.talk is False else None,
         "Agent": view.agent.label if view.agent else preset.agent,
         "Runner": view.runner or preset.runner,
         "Host": preset.host,
@@ -190,7 +192,7 @@ def _preset_text(preset: Preset, view: Preview) -> str:
 
 def _model(preset: Preset, view: Preview) -> str:
     if view.model is None:
-        return preset.model or "none: the call or default_model names it"
+        return preset.model or "none: set by the call or default_model"
     resolved = view.model.resolved or "the agent's own default"
     if view.model.source == "default_model":
         return f"{resolved} (default_model)"
@@ -207,14 +209,14 @@ def _context(preset: Preset) -> str:
 
 
 @click.command("models")
-@click.option("--refresh", is_flag=True, help="Ask all installed agents for their models now, which starts each once.")
+@click.option("--refresh", is_flag=True, help="Refresh the lists now. This starts each installed agent once.")
 @click.option("--all", "everything", is_flag=True, help="Also list models that pi knows but has no key for.")
 @json_option
 def models(refresh: bool, everything: bool, as_json: bool) -> None:
-    """List what each installed agent offers, that of the settings first, and the roles.
+    """List the models of each installed agent and your roles. The agent from your settings comes first.
 
-    An agent is asked for its models once a day, and what it told is kept. Those of the settings and of pi's models.json
-    are listed with it, in the order in which a bare id is looked up.
+    The lists are refreshed once a day. They include models from your settings and from pi's models.json, in the order
+    in which a bare id is looked up.
     """
     engine = Engine.open()
     settings, usual = engine.settings, engine.agent()
@@ -248,9 +250,11 @@ def models(refresh: bool, everything: bool, as_json: bool) -> None:
     for problem in problems:
         note(f"! {one_line(problem)}")
     if catalog is None:
-        note(f"{usual.label} {'uses no model and' if usual.own_model else 'lists no models here and'} takes any.")
+        note(
+            f"{usual.label} {'uses no model and' if usual.own_model else 'lists no models here and'} accepts any model."
+        )
     elif usual.kind == "pi" and not catalog.is_complete:
-        note(f"The list may lack models or be out of date: {catalog.refresh_hint}.")
+        note(f"The list may be incomplete or out of date: {catalog.refresh_hint}.")
 
 
 def _ask(agents: Sequence[AgentChoice], usual: AgentChoice, *, is_forced: bool) -> None:
@@ -259,7 +263,7 @@ def _ask(agents: Sequence[AgentChoice], usual: AgentChoice, *, is_forced: bool) 
     """
     asked = [agent for agent in agents if model_list(agent)] if is_forced else due(agents)
     if not asked and is_forced:
-        raise UsageError("this agent has no list of models", where=usual.label, hint="it takes any model")
+        raise UsageError("this agent has no list of models", where=usual.label, hint="it accepts any model")
     if asked:
         from ..agents.model_refresh import refresh_apart  # which ends them however this command ends
 
@@ -275,7 +279,9 @@ def _check_told(agent: AgentChoice, kept: KeptList, began: float) -> None:
         raise AgentUnavailable(kept.problem, where=" ".join(agent.command), hint="try that command")
     if kept.asked_at < began:
         raise AgentUnavailable(
-            "the list of models cannot be kept", where=paths.cache_dir(), hint="check the rights of that directory"
+            "the list of models cannot be saved",
+            where=paths.cache_dir(),
+            hint="check the permissions of that directory",
         )
 
 

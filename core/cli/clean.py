@@ -33,15 +33,15 @@ UNASKED_HINT = "add --yes, or --dry-run to see what would be deleted"
     "days",
     metavar="DAYS",
     type=Days(MOST_DAYS),
-    help="Delete runs that ended more than DAYS ago; 12h and 2w are understood, too.",
+    help="Delete runs that finished more than DAYS ago (12h and 2w also work).",
 )
 @click.option("--keep", metavar="N", type=Whole(0, MOST_COUNT), help="Delete all but the newest N runs.")
 @click.option(
-    "--max-mb", metavar="N", type=Number(MOST_MEGABYTES), help="Delete the oldest until all runs take at most N MB."
+    "--max-mb", metavar="N", type=Number(MOST_MEGABYTES), help="Delete the oldest runs until all runs use at most N MB."
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
-@click.option("--purge", is_flag=True, help="Remove for good instead of moving to the trash.")
-@click.option("--unmerged", is_flag=True, help="Also delete runs whose work in a worktree is not merged or applied.")
+@click.option("--purge", is_flag=True, help="Delete permanently instead of moving to the trash.")
+@click.option("--unmerged", is_flag=True, help="Also delete runs with worktree changes that are not merged or applied.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 def clean(
@@ -54,18 +54,18 @@ def clean(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Delete old finished runs. Without a rule, those in the settings (retention) apply.
+    """Delete old finished runs. Without a rule, use those in your settings (retention).
 
-    The runs go to the trash, from which subdeck rm --undo restores them for a day; after that their space is free.
-    Unfinished runs are never deleted. With several rules, a run is deleted if any of them applies to it.
+    Deleted runs stay in the trash for a day, and subdeck rm --undo restores them. Their disk space is free after that.
+    Unfinished runs are never deleted. With several rules, a run is deleted if any of them matches.
     """
     engine = Engine.open()
     rule = Retention(days, keep, max_mb)
     if not rule.is_set:
         rule = engine.settings.retention
     if not rule.is_set:
-        hint = f"give --older-than, --keep or --max-mb, or set retention in {user_settings_file()}"
-        raise UsageError("no rule says which runs are old", where="clean", hint=hint)
+        hint = f"use --older-than, --keep or --max-mb, or set retention in {user_settings_file()}"
+        raise UsageError("no rule selects old runs", where="clean", hint=hint)
     if as_json and not (yes or dry_run):
         raise UsageError(
             "--json cannot ask for confirmation", where="clean", hint=UNASKED_HINT, code="usage.confirmation_required"
@@ -106,9 +106,9 @@ def clean(
         )
         return
     if moved:
-        say(f"{runs_word(len(moved))} {'removed for good' if purge else 'moved to the trash'}")
+        say(f"{runs_word(len(moved))} {'deleted permanently' if purge else 'moved to the trash'}")
     if unborn:
-        say(f"removed {runs_word(unborn)} that a killed launcher had only begun to make")
+        say(f"removed {runs_word(unborn)} left incomplete by a killed launcher")
     for run_id, why in left[:NAMED]:
         note(f"! {run_id[-6:]} was not deleted: {one_line(why)}")
     if len(left) > NAMED:
@@ -117,45 +117,41 @@ def clean(
 
 def _summary(stock: trash.Stock, selection: trash.Selection, purge: bool, at_risk: frozenset[str]) -> list[str]:
     lines = [
-        f"there are {runs_word(len(stock.runs))}, {size_text(stock.size)}; "
-        f"in the trash {runs_word(len(stock.trash))}, {size_text(stock.trash_size)}"
+        f"{runs_word(len(stock.runs))}, {size_text(stock.size)}; in the trash: "
+        f"{runs_word(len(stock.trash))}, {size_text(stock.trash_size)}"
     ]
     if stock.worktrees:
         count = f"{stock.worktrees} worktree{'s' if stock.worktrees > 1 else ''}"
-        lines.append(f"in that: {count}, {size_text(stock.worktrees_size)} (subdeck worktrees lists them)")
+        lines.append(f"including {count}, {size_text(stock.worktrees_size)} (subdeck worktrees lists them)")
     if discarded := discarded_words(stock.discarded, stock.discarded_size):
         lines.append(discarded)
     if selection.foreign:
-        lines.append(
-            f"kept: {runs_word(selection.foreign)} that your subdeck did not make; subdeck rm RUN deletes them"
-        )
+        lines.append(f"kept: {runs_word(selection.foreign)} not created by your subdeck; subdeck rm RUN deletes them")
     if selection.unmerged:
-        lines.append(
-            f"kept: {runs_word(selection.unmerged)} with work that is not merged; --unmerged deletes them, too"
-        )
+        lines.append(f"kept: {runs_word(selection.unmerged)} with unmerged changes; add --unmerged to delete them")
     going = selection.going
     if not going:
         return [*lines, "nothing to delete"]
     span = going[0].run_id[-6:] if len(going) == 1 else f"{going[0].run_id} to {going[-1].run_id}"
     lines.append(f"to delete: {runs_word(len(going))}, {size_text(selection.size)} ({span})")
     if selection.unreported:
-        lines.append(f"! the end of {selection.unreported} of them has not been seen by anyone")
+        lines.append(f"! {selection.unreported} of them finished unread")
     if lost := len(at_risk.intersection(selection.run_ids)):
-        until = "is lost for good" if purge else "is kept until they leave the trash"
-        lines.append(f"! the work of {lost} of them is not merged: it {until}")
+        until = "will be lost permanently" if purge else "are kept until the runs leave the trash"
+        lines.append(f"! the unmerged changes of {lost} of them {until}")
     if purge:
-        lines.append(f"that frees {size_text(selection.size)} at once and cannot be undone")
+        lines.append(f"this frees {size_text(selection.size)} at once and cannot be undone")
     else:
-        lines.append(f"that frees {size_text(selection.size)} in a day, when they leave the trash")
+        lines.append(f"this frees {size_text(selection.size)} in a day, when the runs leave the trash")
     return lines
 
 
 def _agreed(purge: bool) -> bool:
     if not is_terminal(sys.stdin):
         raise UsageError(
-            "without a terminal there is no way to ask for confirmation",
+            "confirmation needed but stdin is not a terminal",
             where="clean",
             hint=UNASKED_HINT,
             code="usage.confirmation_required",
         )
-    return click.confirm("Remove them for good?" if purge else "Move them to the trash?", default=False)
+    return click.confirm("Delete them permanently?" if purge else "Move them to the trash?", default=False)

@@ -29,22 +29,23 @@ NARROWEST = 18
 
 @click.command("compare")
 @click.argument("refs", metavar="[RUN...]", nargs=-1)
-@click.option("--diff", "two", nargs=2, metavar="A B", help="Print the difference between what these two have left.")
+@click.option(
+    "--diff", "two", nargs=2, metavar="A B", help="Print the difference between the changes of these two runs."
+)
 @json_option
 def compare(refs: tuple[str, ...], two: tuple[str, str] | None, as_json: bool) -> None:
-    """Show two to six runs side by side: status, check, cost, time, turns, changes and answer.
+    """Compare two to six runs side by side: status, check, cost, time, turns, changes and answer.
 
-    One RUN stands for all that were launched together with it. With --json, one document: {"sameTask", "runs":
-    [{"runId", "status", "reason", "preset", "task", "model", "cost", "unpriced", "tokens", "turns", "durationMs",
-    "answer", "changes", "check"}], "difference": {"from", "to", "changes", "patch", "notes"}}; the last is null
-    without --diff.
+    One RUN stands for its whole group. With --json, print one document: {"sameTask", "runs": [{"runId", "status",
+    "reason", "preset", "task", "model", "cost", "unpriced", "tokens", "turns", "durationMs", "answer", "changes",
+    "check"}], "difference": {"from", "to", "changes", "patch", "notes"}}. Without --diff, "difference" is null.
     """
     engine = Engine.open()
     if two and not (as_json or refs):
         _print_difference(engine, two)
         return
     if two and not as_json:
-        raise UsageError("--diff prints the difference alone", where="compare", hint="leave the other runs out")
+        raise UsageError("--diff prints only the difference", where="compare", hint="name only two runs")
     sides = [engine.work.side(run) for run in _runs(engine, refs or two or ())]
     if as_json:
         document({
@@ -64,11 +65,15 @@ def _runs(engine: Engine, refs: Sequence[str]) -> Sequence[RunSnapshot]:
         every = [run for run in engine.snapshots() if run.meta.group and run.meta.group.id == group.id]
         found = sorted(every, key=lambda run: run.meta.group.index if run.meta.group else 0)
         if len(found) > MOST:
-            note(f"the first {MOST} of {runs_word(len(found))} that were launched together")
+            note(f"the first {MOST} of {runs_word(len(found))} runs in this group")
             found = found[:MOST]
     if not LEAST <= len(found) <= MOST:
-        what = f"{runs_word(len(found))} cannot be compared" if found else "no run is named"
-        hint = f"name {LEAST} to {MOST}, or one of several that were launched together"
+        what = (
+            f"compare needs 2 to 6 runs, or one run of a group, not {runs_word(len(found))}"
+            if found
+            else "no run given"
+        )
+        hint = f"name {LEAST} to {MOST} runs, or one run of a group"
         raise UsageError(what, where="compare", hint=hint)
     return found
 
@@ -96,7 +101,7 @@ def _fields(side: Side) -> dict[str, Any]:
 def _two(engine: Engine, two: tuple[str, str]) -> tuple[RunSnapshot, RunSnapshot]:
     ids = [engine.find((ref,))[0] for ref in two]
     if ids[0] == ids[1]:
-        raise UsageError("there is no difference between a run and itself", where="--diff", hint="name two runs")
+        raise UsageError("cannot compare a run with itself", where="--diff", hint="name two runs")
     found = {run.run_id: run for run in engine.snapshots(ids)}
     return found[ids[0]], found[ids[1]]
 
@@ -118,7 +123,7 @@ def _print_difference(engine: Engine, two: tuple[str, str]) -> None:
     found = engine.work.difference(one, other)
     print_patch(found.patch, found.changes)
     if not found.changes.files:
-        note(f"{found.run} and {found.other} have left the same")
+        note(f"{found.run} and {found.other} made the same changes")
     for said in found.notes:
         note(said)
 

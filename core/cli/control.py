@@ -26,13 +26,13 @@ NAMED = 10
 
 @click.command("stop")
 @runs_argument
-@click.option("--kill", is_flag=True, help="Kill the whole process tree at once, with no time to clean up.")
+@click.option("--kill", is_flag=True, help="Kill the whole process tree at once, without a grace period.")
 @json_option
 def stop(refs: tuple[str, ...], kill: bool, as_json: bool) -> None:
-    """Ask runs to stop, without waiting for it. Runs that have already ended are left as they are.
+    """Ask runs to stop, without waiting for them. Finished runs are left alone.
 
-    A run first gets TERM; what is left of it when the grace period (setting grace_seconds) is over gets KILL.
-    A host that is out of reach is told as soon as it is back.
+    Each run gets TERM first. Processes that are still alive after the grace period (setting grace_seconds) get KILL.
+    For a run on an unreachable host, the request is delivered when the host is back.
     """
     engine = Engine.open()
     run_ids = engine.find(refs)
@@ -49,16 +49,16 @@ def _stopping(host: str | None) -> str:
     """Say what becomes of a request to stop; `host` is the one that is out of reach, None where none is."""
     if host is None:
         return "is being stopped"
-    return f"will be stopped: the request reaches {one_line(host, 64) or 'its host'} when that is back"
+    return f"will be stopped when {one_line(host, 64) or 'its host'} is back"
 
 
 @click.command("attach")
 @run_argument
 @json_option
 def attach(ref: str, as_json: bool) -> None:
-    """Show the tmux pane of a run in this terminal. tmux's detach key leaves it again; the run is not affected.
+    """Show a run's tmux pane in this terminal. Leave it with tmux's detach key; the run continues.
 
-    With --json, only print the command that does this and the keys that leave the pane.
+    With --json, only print the command that attaches and the keys that detach.
     """
     engine = Engine.open()
     attach_command = engine.attach_command(engine.find((ref,))[0])
@@ -67,7 +67,7 @@ def attach(ref: str, as_json: bool) -> None:
         document({"argv": argv, "leave": attach_command.leave})
         return
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
-        hint = "subdeck logs -f does not"
+        hint = "subdeck logs -f works without one"
         raise UsageError("attach needs a terminal", where="attach", hint=hint, code="usage.terminal_required")
     try:
         os.execvp(argv[0], argv)  # noqa: S606 - argv of tmux, without a shell
@@ -77,18 +77,18 @@ def attach(ref: str, as_json: bool) -> None:
 
 @click.command("rm")
 @click.argument("refs", metavar="[RUN...]", nargs=-1)
-@click.option("--purge", is_flag=True, help="Remove for good. Without RUN: everything deleted more than a day ago.")
+@click.option("--purge", is_flag=True, help="Delete permanently. Without RUN: everything deleted more than a day ago.")
 @click.option("--undo", is_flag=True, help="Restore deleted runs.")
-@click.option("--yes", is_flag=True, help="Do not ask before runs are given up or unmerged work is purged.")
+@click.option("--yes", is_flag=True, help="Do not ask before abandoning runs or purging unmerged changes.")
 @json_option
 def rm(refs: tuple[str, ...], purge: bool, undo: bool, yes: bool, as_json: bool) -> None:
     """Delete finished runs. --undo restores them until they are purged.
 
-    A run whose host is out of reach is given up, after asking.
-    What a run did in a worktree of its own and nobody merged or applied is kept, with its branch, until it is purged.
+    A run on an unreachable host is abandoned, after confirmation.
+    Unmerged changes in a run's own worktree are kept, with the branch, until the run is purged.
     """
     if purge and undo:
-        raise UsageError("--purge and --undo are opposites", where="rm", hint="leave one of them out")
+        raise UsageError("--purge and --undo cannot be combined", where="rm", hint="use only one of them")
     if not refs and not purge:
         hint = _restorable(Engine.open()) if undo else "subdeck status --all lists the runs"
         raise UsageError("RUN is missing", where="rm", hint=hint)
@@ -113,12 +113,12 @@ def rm(refs: tuple[str, ...], purge: bool, undo: bool, yes: bool, as_json: bool)
         back = f"; subdeck rm --undo {run_id[-6:]} restores it" if verb == "deleted" else ""
         say(f"{run_id[-6:]} {verb}{back}")
         if agent := kept.get(run_id):
-            note(f"its conversation stays where {one_line(agent, 64)} keeps it")
+            note(f"{one_line(agent, 64)} keeps its conversation")
     for one in unmerged:
         if one.run_id in done:
-            note(f"! {one.run_id[-6:]} has work that is not merged, kept until it is purged: {one.words}")
+            note(f"! {one.run_id[-6:]} has unmerged changes, kept until the run is purged: {one.words}")
     if purge and not refs:
-        say("what was deleted more than a day ago is purged")
+        say("runs deleted more than a day ago are purged")
 
 
 @click.command("adopt")
@@ -126,10 +126,10 @@ def rm(refs: tuple[str, ...], purge: bool, undo: bool, yes: bool, as_json: bool)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 def adopt(refs: tuple[str, ...], yes: bool, as_json: bool) -> None:
-    """Take over foreign runs, so that they can be stopped, continued and cleaned up like your own.
+    """Trust runs, so that you can stop, continue and clean them up like your own.
 
-    A run is foreign if your subdeck did not make it: it came with a checkout or a copy, an earlier version made it, or
-    it is another user's. That of another user cannot be taken over. Shows what each run is, and asks.
+    A run is untrusted if your subdeck did not create it: it came with a checkout or a copy, an earlier version created
+    it, or it belongs to another user. Another user's run cannot be trusted. Shows each run and asks for confirmation.
     """
     engine = Engine.open()
     run_ids = engine.find(refs)
@@ -137,16 +137,14 @@ def adopt(refs: tuple[str, ...], yes: bool, as_json: bool) -> None:
     if runs and not yes:
         if as_json or not is_terminal(sys.stdin):
             what = (
-                "--json cannot ask for confirmation"
-                if as_json
-                else "without a terminal there is no way to ask for confirmation"
+                "--json cannot ask for confirmation" if as_json else "confirmation needed but stdin is not a terminal"
             )
-            hint = "look at the runs (subdeck status RUN), then add --yes"
+            hint = "check the runs (subdeck status RUN), then add --yes"
             raise UsageError(what, where="adopt", hint=hint, code="usage.confirmation_required")
         say("\n\n".join(_described(run) for run in runs))
-        say("\nWhat their files say is believed from then on: which processes, panes and sessions are theirs.")
-        if not click.confirm(f"Adopt {runs_word(len(runs))}?", default=False):
-            note("nothing was adopted")
+        say("\nsubdeck will believe what their files say about their processes, panes and sessions.")
+        if not click.confirm(f"Trust {runs_word(len(runs))}?", default=False):
+            note("nothing was trusted")
             return
     engine.adopt(run.run_id for run in runs)
     adopted = [run.run_id for run in runs]
@@ -154,7 +152,7 @@ def adopt(refs: tuple[str, ...], yes: bool, as_json: bool) -> None:
         document({"adopted": adopted, "own": [run_id for run_id in run_ids if run_id not in adopted]})
         return
     for run_id in run_ids:
-        say(f"{run_id[-6:]} {'is yours now' if run_id in adopted else 'was yours already'}")
+        say(f"{run_id[-6:]} {'is trusted now' if run_id in adopted else 'was trusted already'}")
 
 
 def _described(run: RunSnapshot) -> str:
@@ -166,7 +164,7 @@ def _described(run: RunSnapshot) -> str:
         "directory": one_line(meta.cwd, 300),
         "agent": one_line(" ".join((meta.agent, *meta.agent_command)), 300),
         "created": one_line(meta.created_at, 40),
-        "status": f"{run.status} by its own account",
+        "status": f"{run.status} according to its files",
     }
     return "\n".join([run.run_id, *(f"  {name:<10} {value}" for name, value in facts.items())])
 
@@ -192,22 +190,24 @@ def _give_up(engine: Engine, run_ids: Iterable[str], *, yes: bool, as_json: bool
     """
     away = [run for run in engine.snapshots(run_ids) if run.is_out_of_reach and not run.foreign]
     if away and not yes:
-        lines = [f"{run.meta.short_id}: {whereabouts(run)}, it may still be at work" for run in away]
+        lines = [f"{run.meta.short_id}: {whereabouts(run)}; it may still be running" for run in away]
         if as_json or not is_terminal(sys.stdin):
-            raise UsageError(lines[0], where="rm", hint="add --yes to give it up")
+            raise UsageError(lines[0], where="rm", hint="add --yes to abandon it")
         say("\n".join(lines))
-        click.confirm(f"Give up {runs_word(len(away))}?", default=False, abort=True)
+        click.confirm(f"Abandon {runs_word(len(away))}?", default=False, abort=True)
     for run in away:
         engine.give_up(run.run_id)
 
 
 def _check_agreed(unmerged: Sequence[Unmerged], *, as_json: bool) -> None:
     """Ask whether unmerged work may be lost. Raises UsageError where nobody can be asked, Abort where it may not."""
-    lines = [f"{one.run_id[-6:]} has work that is not merged: {one.words}" for one in unmerged]
+    lines = [f"{one.run_id[-6:]} has unmerged changes: {one.words}" for one in unmerged]
     if as_json or not is_terminal(sys.stdin):
-        raise UsageError(lines[0], where="rm", hint="merge or apply it first, or add --yes to lose it for good")
+        raise UsageError(
+            lines[0], where="rm", hint="merge or apply the changes first, or add --yes to delete them permanently"
+        )
     say("\n".join(lines))
-    click.confirm("Remove it for good?", default=False, abort=True)
+    click.confirm("Delete it permanently?", default=False, abort=True)
 
 
 def _anywhere(engine: Engine, ref: str) -> str:
@@ -220,7 +220,7 @@ def _anywhere(engine: Engine, ref: str) -> str:
 def _restorable(engine: Engine) -> str:
     """Say which runs could be restored: no list shows them."""
     if not (run_ids := engine.deleted()):
-        return "nothing is in the trash"
+        return "the trash is empty"
     more = f" and {len(run_ids) - NAMED} more" if len(run_ids) > NAMED else ""
     return f"in the trash, newest first: {', '.join(run_id[-6:] for run_id in run_ids[:NAMED])}{more}"
 
@@ -229,5 +229,5 @@ def _deleted(engine: Engine, refs: Sequence[str]) -> tuple[str, ...]:
     try:
         return engine.find(refs, deleted=True)
     except UnknownRun as error:
-        hint = error.hint if "more exact" in error.hint else "only what was deleted and not purged can be taken back"
+        hint = error.hint if "a longer id" in error.hint else "only deleted runs that are not purged can be restored"
         raise UnknownRun(error.what, where="deleted runs", hint=hint, code=error.code) from None

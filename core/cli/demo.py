@@ -18,10 +18,10 @@ OpenApp = Callable[[Sequence[str], bool, bool], int]
 @json_option
 @click.pass_obj
 def demo(open_app: OpenApp, command: tuple[str, ...], as_json: bool) -> int:
-    """Open the app on a made-up project: 300 runs, 30 of them running, one with a permission request.
+    """Open the app on a demo project: 300 simulated runs, 30 of them running, one with a permission request.
 
-    No agent, key or setting of yours is used. Everything is in a private temporary directory, which is removed at
-    the end. Nothing can be launched.
+    The demo uses none of your agents, keys or settings. It lives in a private temporary directory, which is removed
+    at the end. Nothing can be launched.
 
     With COMMAND, run that command inside the demo that is open in another terminal:
 
@@ -34,11 +34,11 @@ def demo(open_app: OpenApp, command: tuple[str, ...], as_json: bool) -> int:
     from .main import main
 
     if is_demo():
-        raise UsageError("this is a demo already", where="demo", hint="leave out the word demo")
+        raise UsageError("this is already a demo", where="demo", hint="remove the word demo")
     if command:
         directory = playground.running()
         if directory is None:
-            raise UsageError("no demo is running", where="demo", hint="open one in another terminal: subdeck demo")
+            raise UsageError("no demo is running", where="demo", hint="start one in another terminal: subdeck demo")
         playground.enter(directory)
         return main(open_app, command)
     with playground.made() as directory:

@@ -32,19 +32,19 @@ _LETTERS = {
 
 @click.command("diff")
 @run_argument
-@click.option("--stat", "form", flag_value="stat", help="Print only the files, each with how many lines changed.")
+@click.option("--stat", "form", flag_value="stat", help="Print only the changed files, with the number of lines.")
 @click.option("--name-only", "form", flag_value="names", help="Print only the names of the files.")
 @json_option
 def diff(ref: str, form: str | None, as_json: bool) -> int:
-    """Print what a run changed as a patch, also while it goes on.
+    """Print a run's changes as a patch, also while it is running.
 
-    On a terminal it has colours and goes through $PAGER. The exit code is 1 where it is not known what was changed.
-    With --json, one document: {"runId", "status", "changes": {"files", "added", "removed", "source", "shared", "note",
-    "edited", "tree", "named"}, "patch"}; the last is the path of the whole patch as the run left it. If the worktree
-    was edited since the run ended, its files are shown as they are now, and "edited" is true.
+    On a terminal the patch is coloured and shown in $PAGER. The exit code is 1 if the changes are unknown.
+    With --json, print one document: {"runId", "status", "changes": {"files", "added", "removed", "source", "shared",
+    "note", "edited", "tree", "named"}, "patch"}. "patch" is the path of the whole patch as the run left it. If the
+    worktree was edited after the run, the current files are shown and "edited" is true.
     """
     if as_json and form:
-        raise UsageError("--json has it all", where="diff", hint="leave the other option out")
+        raise UsageError("--json already includes both", where="diff", hint="remove the other option")
     engine = Engine.open()
     run = _known(engine, engine.find((ref,))[0])
     patch = b"" if as_json or form else engine.work.patch(run)
@@ -55,7 +55,7 @@ def diff(ref: str, form: str | None, as_json: bool) -> int:
         document({"runId": run.run_id, "status": run.status, "changes": changes_fields(changes), "patch": path})
         return _code(changes)
     if changes is None:
-        note(f"what run {run.meta.short_id} changed is not known: {_why(run)}")
+        note(f"the changes of run {run.meta.short_id} are unknown: {_why(run)}")
         return NOT_KNOWN
     if form == "names":
         say_lines([one_line(file.path, 4096) for file in changes.named])
@@ -70,7 +70,7 @@ def diff(ref: str, form: str | None, as_json: bool) -> int:
 def _known(engine: Engine, run_id: str) -> RunSnapshot:
     for run in engine.snapshots((run_id,)):
         return run
-    raise UnknownRun("it is not a run, or has just been deleted", where=engine.project.run_dir(run_id))
+    raise UnknownRun("not a run, or just deleted", where=engine.project.run_dir(run_id))
 
 
 def _code(changes: Changes | None) -> int:
@@ -79,23 +79,23 @@ def _code(changes: Changes | None) -> int:
 
 def _why(run: RunSnapshot) -> str:
     if run.foreign:
-        return "it is foreign"
-    return "it has not started" if run.started_at is None else "nobody looked"
+        return "the run is not trusted"
+    return "it has not started" if run.started_at is None else "they were not recorded"
 
 
 def _remark(run: RunSnapshot, changes: Changes) -> None:
     """Say beside the patch what a person has to know of it."""
     name = run.meta.short_id
     if changes.edited:
-        note(f"the worktree of run {name} was {EDITED}; it now holds {changes.sum if changes.files else 'no changes'}")
+        note(f"the worktree of run {name} was {EDITED}; it now has {changes.sum if changes.files else 'no changes'}")
     elif changes.is_nothing:
-        note(f"run {name} changed nothing" if run.has_ended else f"run {name} has changed nothing yet")
+        note(f"run {name} changed nothing" if run.has_ended else f"run {name} has not changed anything yet")
     if changes.shared and changes.files:
         note(f"shared directory: {changes.shared}")
     for remark in changes.remarks:
         note(one_line(remark, 1000))
     if len(changes.named) < changes.files:
-        note(f"{changes.files - len(changes.named):,} more files are not named")
+        note(f"{changes.files - len(changes.named):,} more files are not listed")
 
 
 def _stat(changes: Changes) -> list[str]:

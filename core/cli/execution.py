@@ -63,7 +63,7 @@ def run(args: Sequence[str], *, as_json: bool = False, strict: bool = False, **o
                 is_read = True
         except OSError as error:
             is_read = False
-            what = f"the run has ended, but its answer could not be printed: {error.strerror}"
+            what = f"the run finished, but its answer could not be printed: {error.strerror}"
             hint = f"subdeck logs {result.run_id} shows it"
             show_error(SubdeckError(what, where="stdout", hint=hint), as_json=as_json)
         if is_read:
@@ -78,14 +78,14 @@ def start(args: Sequence[str], *, as_json: bool = False, strict: bool = False, *
     engine = Engine.open()
     launched = engine.launch((_read_request(engine, args, **options),), background=True)
     if not launched:
-        deleted = SubdeckError("the run was deleted as soon as it had been started", where=engine.project.runs)
+        deleted = SubdeckError("the run was deleted right after its start", where=engine.project.runs)
         show_error(deleted, as_json=as_json)
         return DELETED_CODE
     (started,) = launched
     try:
         _print_started(engine, started, as_json=as_json)
     except (SubdeckError, OSError) as error:
-        what = f"the run {started.run_id} was started, but this could not be printed: {reason(error)}"
+        what = f"run {started.run_id} was started, but its id could not be printed: {reason(error)}"
         hint = f"subdeck status {started.meta.short_id} shows it"
         show_error(SubdeckError(what, where="stdout", hint=hint), as_json=as_json)
     return worst(launched, strict=strict)
@@ -105,7 +105,7 @@ def _print_started(engine: Engine, run: RunSnapshot, *, as_json: bool) -> None:
     elif describe.is_held(run):
         note(f"{describe.QUEUE_HELD}.")
     elif is_terminal(sys.stdout):
-        note(f"subdeck logs -f {run.meta.short_id} follows it, subdeck wait {run.meta.short_id} waits for it")
+        note(f"follow it with subdeck logs -f {run.meta.short_id}, wait for it with subdeck wait {run.meta.short_id}")
 
 
 def _read_request(
@@ -133,7 +133,7 @@ def _read_request(
         raise UsageError(
             f"{', '.join(given)} cannot be used with a preset",
             where=given[0],
-            hint="a preset has its own tools and prompt: edit its file, or use --no-preset",
+            hint="a preset sets its own tools and prompt: edit its file, or use --no-preset",
         )
     if save_as is not None:
         _check_save_as(save_as)
@@ -154,7 +154,9 @@ def _read_request(
 
 def _worktree(begins: str | None, *, no_worktree: bool) -> WorktreeFrom | None:
     if begins and no_worktree:
-        raise UsageError("--worktree and --no-worktree contradict each other", where="--worktree", hint="keep one")
+        raise UsageError(
+            "--worktree and --no-worktree contradict each other", where="--worktree", hint="use only one of them"
+        )
     return WorktreeFrom.NONE if no_worktree else WorktreeFrom(begins) if begins else None
 
 
@@ -183,20 +185,20 @@ def _preset_and_task(args: Sequence[str], *, no_preset: bool) -> tuple[str | Non
             raise UsageError(
                 "PRESET or TASK is missing",
                 where=f'"{one_line(only, 60)}"',
-                hint='give both: subdeck run PRESET "what to do"; "-" as TASK reads stdin; --no-preset needs TASK only',
+                hint='use subdeck run PRESET "what to do"; "-" as TASK reads stdin; --no-preset takes only TASK',
                 code="usage.missing_argument",
             )
         case [preset, _] if no_preset:
             name = one_line(preset, 60)
             raise UsageError(
-                f'--no-preset takes only TASK, and "{name}" was given before it',
+                f'--no-preset takes only TASK, but "{name}" comes before it',
                 where="--no-preset",
-                hint=f'leave "{name}" out, or leave --no-preset out to run it as a preset',
+                hint=f'remove "{name}", or remove --no-preset to run it as a preset',
             )
         case _:
             wanted = "TASK alone" if no_preset else "PRESET and TASK"
             raise UsageError(
-                f"{len(args)} arguments were given, but {wanted} is expected",
+                f"{len(args)} arguments given, expected {wanted}",
                 where=f'"{one_line(args[-1], 60)}"',
                 hint="put the task in quotes",
                 code="usage.unexpected_argument",
@@ -208,7 +210,7 @@ def _read_prompt(path: str) -> str:
         return read_text(path)
     except FileNotFoundError:
         where = f"--prompt {one_line(path)}"
-        raise UsageError("there is no such file", where=where, code="file.not_found") from None
+        raise UsageError("the file does not exist", where=where, code="file.not_found") from None
     except ContentError as error:
         raise UsageError(error.what, where=f"--prompt {one_line(path)}", hint=error.hint) from error
 

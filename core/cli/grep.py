@@ -23,7 +23,7 @@ PLACE_WIDTH = max(map(len, Place))
 @click.argument("text", metavar="PATTERN")
 @click.argument("refs", metavar="[RUN...]", nargs=-1)
 @click.option("-i", "--ignore-case", is_flag=True, help="Ignore case.")
-@click.option("-E", "--regex", is_flag=True, help="PATTERN is a regular expression, as Python's.")
+@click.option("-E", "--regex", is_flag=True, help="Treat PATTERN as a Python regular expression.")
 @click.option("-l", "--runs", "only_runs", is_flag=True, help="Print only the ids of the runs, one per line.")
 @click.option("-m", "--max-count", metavar="N", type=Whole(min=1), help="Print at most N lines per run.")
 @json_option
@@ -36,10 +36,10 @@ def grep(
     max_count: int | None,
     as_json: bool,
 ) -> int:
-    """Search tasks, answers and transcripts of all runs, or of those named, for PATTERN; the newest run comes first.
+    """Search the tasks, answers and transcripts of all runs, or of the named runs, for PATTERN. Newest runs come first.
 
-    PATTERN is plain text, found within a line of what was said, called and printed. A hit is a line: run, date, place
-    and text; into a pipe the whole id comes first. The exit code is 1 without a hit.
+    PATTERN is plain text within one line. Each match prints run, date, position and text; in a pipe, the full run id
+    comes first. The exit code is 1 if nothing matches.
     """
     pattern = Pattern(text, regex=regex, ignore_case=ignore_case)
     engine = Engine.open()

@@ -8,13 +8,13 @@ from .main import CommandGroup
 from .options import json_option
 
 COMMANDS = {
-    "doctor": ("hosts_doctor", "Check what runs need on every host, and how to fix it."),
-    "keys": ("hosts_cluster", "Make the certificates of a cluster."),
+    "doctor": ("hosts_doctor", "Check every host, and show how to fix problems."),
+    "keys": ("hosts_cluster", "Create the certificates for a cluster."),
     "scheduler": ("hosts_cluster", "Serve as the scheduler of a cluster."),
     "serve": ("hosts_cluster", "Make this machine a host of a cluster."),
-    "give-up": ("hosts_give_up", "End runs here whose host does not come back."),
-    "agent": ("hosts_agent", "Answer who reaches this machine by ssh alone; ssh starts it."),
-    "try": ("hosts_cluster", "Try it: a cluster of this machine alone."),
+    "give-up": ("hosts_give_up", "Abandon runs on hosts that will not come back."),
+    "agent": ("hosts_agent", "Serve this machine's runs over ssh (started by ssh)."),
+    "try": ("hosts_cluster", "Try a local cluster on this machine."),
 }
 """For each command the module of this package that has it under its name, and one line of help."""
 
@@ -28,10 +28,10 @@ class HostsGroup(CommandGroup):
 @json_option
 @click.pass_context
 def hosts(ctx: click.Context, as_json: bool) -> int:
-    """List the hosts that runs can be on: slots used, runs of this project, load, versions, when last heard of.
+    """List your hosts: slots used, runs of this project, load, versions and when each was last seen.
 
-    Where runs are on hosts that is as their relay knows it; else every host is asked once. Each of the commands takes
-    --json, too.
+    If runs are on hosts, the list shows what their relay knows. Otherwise, every host is asked once. Each subcommand
+    also takes --json.
     """
     if ctx.invoked_subcommand is not None:
         return 0

@@ -12,20 +12,26 @@ from .options import Whole
 
 
 @click.command("agent")
-@click.option("--spool", metavar="DIR", help="Where runs are kept: on a disk of its own, and never two hosts' in one.")
+@click.option("--spool", metavar="DIR", help="Directory for the runs: on a local disk, never shared by two hosts.")
 @click.option(
     "--slots",
     type=Whole(1, MOST_SLOTS),
-    help="How many runs at the same time; else what the one says who reaches it (hosts: ssh_slots).",
+    help="Maximum number of parallel runs (default: ssh_slots in the settings of the connecting user).",
 )
-@click.option("--label", "labels", metavar="NAME=COUNT", multiple=True, help="What else it has, such as gpu=2.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON what keeps it from starting.")
+@click.option(
+    "--label",
+    "labels",
+    metavar="NAME=COUNT",
+    multiple=True,
+    help="A resource of this host, such as gpu=2; may be repeated.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print startup errors as JSON.")
 def agent(spool: str | None, slots: int | None, labels: tuple[str, ...], as_json: bool) -> None:
-    """Answer the one who has runs here and reaches this machine by ssh alone (hosts: ssh: in the settings there).
+    """Serve this machine's runs over ssh, for a user who lists it under hosts: ssh: in their settings.
 
-    ssh starts it as `subdeck hosts agent`. To say here how many runs this machine takes, or what it has, name the
-    command in authorized_keys, before the key: command="subdeck hosts agent --slots 8 --label gpu=1". What it starts
-    there outlives the connection: it ends when nobody was connected, and no run was open, for ten minutes.
+    ssh starts it as `subdeck hosts agent`. To set slots and resources on this machine, put the command before the key
+    in authorized_keys: command="subdeck hosts agent --slots 8 --label gpu=1". The server process outlives the
+    connection. It exits after ten minutes without a connection and without an open run.
     """
     from ..hosts.ssh.stdio import join
 

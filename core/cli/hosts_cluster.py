@@ -25,11 +25,11 @@ from .output import document, note, say
 
 MOST_SLOTS, MOST_HOSTS = 10_000, 64
 
-errors_as_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON what keeps it from starting.")
+errors_as_json = click.option("--json", "as_json", is_flag=True, help="Print startup errors as JSON.")
 keys_option = click.option(
     "--keys",
     metavar="DIR",
-    help="Where its certificates are; else what the settings say, or where hosts keys makes them.",
+    help="Directory with the certificates (default: from your settings, or where hosts keys creates them).",
 )
 
 
@@ -37,9 +37,9 @@ keys_option = click.option(
 @click.argument("directory", metavar="[DIR]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def keys(directory: str | None, as_json: bool) -> None:
-    """Make what lets machines into a cluster: an authority, and one certificate and key for all of them.
+    """Create the files that admit machines to a cluster: an authority, and one certificate and key for all machines.
 
-    Whoever has the key can run programs on every host. Files that are there already are never overwritten.
+    Anyone with the key can run programs on every host. Existing files are never overwritten.
     """
     _need("cryptography")
     from ..hosts.dask.certificates import make_keys
@@ -49,7 +49,7 @@ def keys(directory: str | None, as_json: bool) -> None:
         document({"ca": made.ca, "cert": made.cert, "key": made.key})
         return
     where = one_line(os.path.dirname(made.ca))
-    say(f"Made ca.pem, me.pem and me.key in {where}")
+    say(f"Created ca.pem, me.pem and me.key in {where}")
     is_usual = os.path.dirname(made.ca) == keys_dir()
     option = "" if is_usual else f" --keys {shell_word(where)}"
     parent = os.path.dirname(where)
@@ -57,13 +57,14 @@ def keys(directory: str | None, as_json: bool) -> None:
     there = shell_word(path)
     make = f"mkdir -p {there}"  # read by two shells, here and there
     lines = [
-        "Copy the three files to the same place on the machine of the scheduler and on every host, for yourself alone:",
+        "Copy the three files to the same directory on the scheduler's machine and on every "
+        "host, readable only by you:",
         f"  ssh HOST {make if there == path else shell_word(make)}",
         f"  scp -rp {shell_word(where)} HOST:{there}/",
-        "Then start, with the scheduler's own name or address in place of HEAD:",
+        "Then run these commands, with the scheduler's name or address instead of HEAD:",
         f"  subdeck hosts scheduler tls://HEAD:8786{option}     there",
         f"  subdeck hosts serve tls://HEAD:8786{option}         on every host",
-        "and say in your settings:",
+        "and add this to your settings:",
         "  hosts:",
         "    scheduler: tls://HEAD:8786",
     ]
@@ -84,9 +85,9 @@ def _from_home(directory: str) -> str:
 @keys_option
 @errors_as_json
 def scheduler(address: str | None, keys: str | None, as_json: bool) -> None:
-    """Serve as the scheduler of a cluster, at ADDRESS, such as tls://head:8786; until it is told to end.
+    """Serve as the scheduler of a cluster at ADDRESS, such as tls://head:8786, until it is stopped.
 
-    It listens there and nowhere else; anything but loopback only with certificates, which `subdeck hosts keys` makes.
+    It listens only at ADDRESS. An address other than loopback requires certificates from `subdeck hosts keys`.
     """
     _need("distributed")
     from ..hosts.dask.keeper import Keeper
@@ -98,10 +99,13 @@ def scheduler(address: str | None, keys: str | None, as_json: bool) -> None:
     place = _address(address, settings)
     program = scheduler_program(place, certificates(place, _tls(keys, settings)), state_file("hosts", "scheduler"))
     if alone := _leads_to_loopback(place):
-        note(f"! {one_line(place)} is {alone} here, where no other machine reaches it: name an address of this machine")
+        note(
+            f"! {one_line(place)} is {alone} here, which other machines cannot reach: use a network "
+            "address of this machine"
+        )
     with Keeper(note) as keeper:
         keeper.add(program)
-        note(f"The scheduler listens at {one_line(place)}; ctrl-C ends it.")
+        note(f"The scheduler listens at {one_line(place)}. Press ctrl-C to stop.")
         keeper.run()
 
 
@@ -111,12 +115,18 @@ def scheduler(address: str | None, keys: str | None, as_json: bool) -> None:
 @click.option(
     "--slots",
     type=Whole(1, MOST_SLOTS),
-    help="How many runs at the same time; else what free memory (400 MB a child) and cores allow.",
+    help="Maximum number of parallel runs (default: by free memory, 400 MB per agent, and cores).",
 )
-@click.option("--label", "labels", metavar="NAME=COUNT", multiple=True, help="What else it has, such as gpu=2.")
-@click.option("--name", default="", help="What it is called; else as the machine.")
-@click.option("--spool", metavar="DIR", help="Where runs are kept: on a disk of its own, and never two hosts' in one.")
-@click.option("--listen", metavar="HOST", default="", help="The address by which others reach it.")
+@click.option(
+    "--label",
+    "labels",
+    metavar="NAME=COUNT",
+    multiple=True,
+    help="A resource of this host, such as gpu=2; may be repeated.",
+)
+@click.option("--name", default="", help="Name of the host (default: the machine's name).")
+@click.option("--spool", metavar="DIR", help="Directory for the runs: on a local disk, never shared by two hosts.")
+@click.option("--listen", metavar="HOST", default="", help="Address at which other machines reach this host.")
 @errors_as_json
 def serve(
     address: str | None,
@@ -128,9 +138,9 @@ def serve(
     listen: str,
     as_json: bool,
 ) -> None:
-    """Make this machine a host of the cluster whose scheduler is at ADDRESS, until it is told to end.
+    """Serve this machine as a host of the cluster whose scheduler is at ADDRESS, until it is stopped.
 
-    Runs go on without it, and the next one takes them over. systemd needs KillMode=process for that.
+    Runs continue without it, and its next start finds them again. Under systemd this needs KillMode=process.
     """
     _need("distributed")
     from ..hosts.dask.keeper import Keeper
@@ -152,19 +162,22 @@ def serve(
     with Keeper(note) as keeper:
         keeper.add(host.program)
         if not files.is_local(directory):
-            note(f"! {one_line(directory)} may be on a network file system; --spool names a disk of this machine")
-        note(f"A host of {one_line(place)}: {host.slots} slots, runs in {one_line(directory)}; ctrl-C ends it.")
+            note(f"! {one_line(directory)} may be on a network file system; use --spool to name a local disk")
+        note(
+            f"Serving as a host of {one_line(place)}: {host.slots} slots, runs in "
+            f"{one_line(directory)}. Press ctrl-C to stop."
+        )
         keeper.run()
 
 
 @click.command("try")
 @click.argument("count", type=Whole(1, MOST_HOSTS), default=2)
-@click.option("--slots", type=Whole(1, MOST_SLOTS), default=4, show_default=True, help="Of each host.")
+@click.option("--slots", type=Whole(1, MOST_SLOTS), default=4, show_default=True, help="Slots per host.")
 @errors_as_json
 def try_(count: int, slots: int, as_json: bool) -> None:
-    """Try runs on hosts: keep a cluster with COUNT hosts on this machine alone, until ctrl-C.
+    """Try runs on hosts: run a cluster with COUNT hosts on this machine until ctrl-C.
 
-    As long as it is kept, and no hosts are set, runs with --runner hosts run on it; when it ends, they are stopped.
+    While it is up and your settings name no hosts, runs with --runner hosts use it. When it ends, they are stopped.
     """
     _need("distributed", "cryptography")
     from ..hosts.dask.trial import try_cluster
@@ -184,11 +197,15 @@ def _address(named: str | None, settings: HostsSettings) -> str:
     address = named or settings.scheduler
     if not address:
         raise UsageError(
-            "which scheduler?", where="ADDRESS", hint="name it, such as tls://head:8786, or set hosts.scheduler"
+            "no scheduler address given",
+            where="ADDRESS",
+            hint="give its address, such as tls://head:8786, or set hosts.scheduler",
         )
     if not is_address(address):
         raise UsageError(
-            f"{one_line(address, 200)} is no address of a scheduler", where="ADDRESS", hint="such as tls://head:8786"
+            f"{one_line(address, 200)} is not a valid scheduler address",
+            where="ADDRESS",
+            hint="use an address such as tls://head:8786",
         )
     return address
 
@@ -217,7 +234,11 @@ def labels_in(written: Iterable[str]) -> dict[str, float]:
     for label in written:
         name, _, count = label.partition("=")
         if name == "subdeck" or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}=[0-9]{1,9}(\.[0-9]{1,6})?", label):
-            raise UsageError(f"{one_line(label, 80)} is no label", where="--label", hint="such as gpu=1 or mem=64")
+            raise UsageError(
+                f"{one_line(label, 80)} is not a valid resource",
+                where="--label",
+                hint="use LABEL=NUMBER, such as gpu=1 or mem=64",
+            )
         labels[name] = float(count)
     return labels
 
@@ -225,12 +246,16 @@ def labels_in(written: Iterable[str]) -> dict[str, float]:
 def _name(name: str) -> str:
     if name and not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", name):
         raise UsageError(
-            f"{one_line(name, 80)} is no name of a host", where="--name", hint="letters, digits, _, . and - only"
+            f"{one_line(name, 80)} is not a valid host name",
+            where="--name",
+            hint="use only letters, digits, _, . and -",
         )
     return name
 
 
 def _listen(host: str) -> str:
     if host and not re.fullmatch(r"[A-Za-z0-9_:\[\]][A-Za-z0-9_.:\[\]-]*", host):
-        raise UsageError(f"{one_line(host, 80)} is no address", where="--listen", hint="such as 10.0.0.7")
+        raise UsageError(
+            f"{one_line(host, 80)} is not a valid address", where="--listen", hint="use an address such as 10.0.0.7"
+        )
     return host

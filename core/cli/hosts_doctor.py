@@ -19,9 +19,9 @@ from .output import document, note, say
 @click.argument("host", metavar="[HOST]", required=False, default="")
 @json_option
 def doctor(host: str, as_json: bool) -> int:
-    """Ask every host, or only HOST, for all that runs need there, and say what is wrong and what mends it.
+    """Check every host, or only HOST, for everything that runs need there, and show how to fix problems.
 
-    Starts nothing there but `git version`. The exit code is 1 if something is wrong, else 0.
+    The only program it starts there is `git version`. The exit code is 1 if something is wrong, otherwise 0.
     """
     from ..hosts.doctor import PATIENCE_S, diagnose, question
     from ..hosts.survey import survey
@@ -30,12 +30,12 @@ def doctor(host: str, as_json: bool) -> int:
     settings = replace(settings, hosts=hosts_in_force(settings.hosts))
     if not settings.hosts.is_set:
         raise RunnerUnavailable(
-            "there are no hosts to look at",
+            "no hosts to check",
             where=user_settings_file(),
-            hint="subdeck hosts says how to get some; subdeck hosts try 3 makes some on this machine",
+            hint="subdeck hosts shows how to set up hosts; subdeck hosts try 3 starts three on this machine",
         )
     if not as_json:
-        note("Asking the hosts …")
+        note("Checking the hosts …")
     found = diagnose(survey(settings.hosts, question(settings), patience=PATIENCE_S), settings, host)
     is_broken = any(check.state is State.PROBLEM for checked in found for check in checked.checks)
     if as_json:

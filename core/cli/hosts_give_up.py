@@ -13,16 +13,16 @@ from .output import document, say
 @runs_argument
 @json_option
 def give_up(refs: tuple[str, ...], as_json: bool) -> None:
-    """End runs here whose host is out of reach, and does not come back: they count as lost.
+    """Abandon runs whose host is unreachable and will not come back: they count as lost.
 
-    Nothing is done on the host. If it comes back, what still runs there is stopped; how the run ended there is kept
-    beside the result.
+    Nothing is done on the host. If it comes back, the run is stopped there, and its outcome is stored beside the
+    result.
     """
     engine = Engine.open()
     run_ids = engine.find(refs)
     for run_id in run_ids:
         engine.give_up(run_id)
         if not as_json:
-            say(f"{run_id[-6:]} is given up")
+            say(f"{run_id[-6:]} is abandoned")
     if as_json:
         document({"givenUp": run_ids})

@@ -33,14 +33,14 @@ COLUMNS = (
     Column(80, least=8),
     Column(12),
 )
-IN_REACH, OUT_OF_REACH = "● in reach", "? out of reach"
+IN_REACH, OUT_OF_REACH = "● online", "? unreachable"
 
-EMPTY = """\
-No hosts are set up to run on.
-Try it on this machine:  subdeck hosts try 3
-Others are set in {file}:
-  hosts: {{ssh: [me@h1, me@h2]}}                  reached by ssh alone, with subdeck installed
-  hosts: {{scheduler: tls://head:8786}}           a dask cluster: subdeck hosts keys, scheduler and serve make one"""
+EMPTY = (
+    "No hosts are set up.\nTry it on this machine:  subdeck hosts try 3\nAdd your hosts to "
+    "{file}:\n  hosts: {{ssh: [me@h1, me@h2]}}                  over ssh; subdeck must be "
+    "installed on each\n  hosts: {{scheduler: tls://head:8786}}           a dask cluster: see "
+    "subdeck hosts keys, scheduler and serve"
+)
 
 
 def hosts_list(*, as_json: bool) -> int:
@@ -52,7 +52,7 @@ def hosts_list(*, as_json: bool) -> int:
         return 0
     if not states.hosts and not states.faults:
         is_set = hosts_in_force(engine.settings.hosts).is_set
-        say("No hosts are there now." if is_set else EMPTY.format(file=one_line(user_settings_file())))
+        say("No hosts are online." if is_set else EMPTY.format(file=one_line(user_settings_file())))
         return 0
     if states.hosts:
         say_lines(rows(states.hosts))
@@ -162,4 +162,4 @@ def totals(hosts: Sequence[HostState]) -> str:
     there = [host for host in hosts if host.in_reach]
     count = "1 host" if len(hosts) == 1 else f"{len(hosts)} hosts"
     slots, used = sum(host.slots for host in there), sum(host.used for host in there)
-    return f"{len(there)} of {count} in reach, {used} of {slots} slots used"
+    return f"{len(there)} of {count} online, {used} of {slots} slots used"

@@ -24,16 +24,18 @@ from .output import document, note, say
 
 @click.command("import")
 @click.argument("file", metavar="FILE")
-@click.option("--as", "name", metavar="NAME", help="What the preset is called, instead of the name in the file.")
-@click.option("--global", "for_all", is_flag=True, help="For all your projects, instead of only this one.")
-@click.option("--from", "form", type=OneOf(list(FORMS)), help="For which program the file was written.")
-@click.option("--agent", metavar="A", default="", help="Which agent runs it, if not that of the file's program.")
+@click.option("--as", "name", metavar="NAME", help="Name of the preset (default: the name in the file).")
+@click.option("--global", "for_all", is_flag=True, help="Write it for all your projects instead of only this one.")
+@click.option("--from", "form", type=OneOf(list(FORMS)), help="Program that the file was written for.")
+@click.option(
+    "--agent", metavar="A", default="", help="Agent that runs it (default: the one that the file was written for)."
+)
 @json_option
 def import_(file: str, name: str | None, for_all: bool, form: str | None, agent: str, as_json: bool) -> None:
-    """Make a preset of an agent file of another program: .claude/agents/*.md, for example.
+    """Convert another program's agent file to a preset, for example .claude/agents/*.md.
 
-    Its form is told by where it lies and what is in it. What cannot be passed on is left out and named; a file that
-    forbids something that a preset cannot forbid is refused. No file is ever replaced, and FILE stays as it is.
+    The format is detected from the file's location and content. Unsupported grants are dropped with a warning; a
+    restriction that a preset can't enforce is an error. Existing files are never replaced, and FILE is not changed.
     """
     engine = Engine.open()
     path = os.path.abspath(os.path.expanduser(file))
@@ -61,9 +63,9 @@ def _read(path: str, form: str | None, agent: str, engine: Engine) -> Preset:
         wanted = PresetDir(path, agent, form or recognised_form(path, text))
         preset = form_of(wanted.form).parse(text, path, form_and_agent(wanted, engine.settings)[1])
     except FileNotFoundError:
-        raise PresetError("there is no such file", where=one_line(path)) from None
+        raise PresetError("the file does not exist", where=one_line(path)) from None
     except ContentError as error:
         raise PresetError(error.what, where=one_line(error.within(path)), hint=error.hint) from error
     if preset is None:
-        raise PresetError("it is not an agent file: it has no frontmatter", where=one_line(path))
+        raise PresetError("not an agent file: it has no frontmatter", where=one_line(path))
     return preset

@@ -19,7 +19,7 @@ HINT = "pass --yes, or --dry-run to see what would be written"
 
 
 @click.command("init")
-@click.option("--global", "for_all", is_flag=True, help="For all your projects, instead of only this one.")
+@click.option("--global", "for_all", is_flag=True, help="Write them for all your projects instead of only this one.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be written.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
@@ -27,8 +27,8 @@ def init(for_all: bool, dry_run: bool, yes: bool, as_json: bool) -> int:
     """Write four starter presets that run with any installed agent: explore-code, implement (in a git worktree),
     review-changes, and fix-tests with a check that runs the tests.
 
-    Nothing is replaced: presets that exist are listed and stay as they are. The check is added to your settings. The
-    exit code is 1 if something could not be written, 2 if confirmation is needed and stdin is not a terminal.
+    Existing presets are listed and never replaced. The check is added to your settings. The exit code is 1 if
+    something could not be written, 2 if confirmation is needed but stdin is not a terminal.
     """
     engine = Engine.open()
     plan = plan_starters(engine.workspace, for_all=for_all)
@@ -39,7 +39,7 @@ def init(for_all: bool, dry_run: bool, yes: bool, as_json: bool) -> int:
         )
     if is_asked and not is_terminal(sys.stdin):
         raise UsageError(
-            "confirmation needed, but stdin is not a terminal",
+            "confirmation needed but stdin is not a terminal",
             where="init",
             hint=HINT,
             code="usage.confirmation_required",

@@ -103,4 +103,4 @@ def totals(runs: Sequence[RunSnapshot]) -> str:
     clock = time.monotonic()
     silent = sum(run.silence(clock) is not None for run in runs)
     foreign = sum(run.foreign for run in runs)
-    return describe.counted(count(runs), silent) + (f"; {foreign} foreign, not counted" if foreign else "")
+    return describe.counted(count(runs), silent) + (f"; {foreign} untrusted, not counted" if foreign else "")

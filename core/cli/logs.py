@@ -36,21 +36,20 @@ BATCH = 256 * 1024
 @click.command("logs")
 @run_argument
 @click.option("-f", "--follow", is_flag=True, help="Follow the run until it ends.")
-@click.option("--raw", "name", flag_value=paths.STDOUT, help="Print what the child wrote on stdout.")
+@click.option("--raw", "name", flag_value=paths.STDOUT, help="Print the agent's stdout.")
 @click.option(
     "--events", "name", flag_value=paths.EVENTS, help="Print the normalized events, one JSON document per line."
 )
-@click.option("--stderr", "name", flag_value=paths.STDERR, help="Print what the child wrote on stderr.")
+@click.option("--stderr", "name", flag_value=paths.STDERR, help="Print the agent's stderr.")
 @click.option("--markdown", "name", flag_value=MARKDOWN, help="Print the whole run as a markdown document.")
-@click.option(
-    "--session", is_flag=True, help="Print the runs of the same child session, one after the other, as one text."
-)
+@click.option("--session", is_flag=True, help="Print all runs of the same agent session in order, as one text.")
 @json_option
 def logs(ref: str, follow: bool, name: str | None, session: bool, as_json: bool) -> int:
-    """Print the transcript of a run, or one of its other records.
+    """Print a run's transcript, or one of its other logs.
 
-    With --json, print one document: {"runId", "status", "name", "path", "lines"}, with --session {"session", "runs"}
-    with one for each. With -f, the exit code is that of the run; with --session the last one is followed.
+    With --json, print one document: {"runId", "status", "name", "path", "lines"}; with --session, {"session", "runs"},
+    where "runs" has one such document per run. With -f, the exit code is that of the run; with --session, the last run
+    is followed.
     """
     if follow and (as_json or name == MARKDOWN):
         option, hint = ("--json", "use -f --events") if as_json else ("--markdown", "use -f without it")
@@ -123,7 +122,7 @@ def _log_document(engine: Engine, run: RunSnapshot, name: str) -> dict[str, Any]
 def _known(engine: Engine, run_id: str) -> RunSnapshot:
     for run in engine.snapshots((run_id,)):
         return run
-    raise UnknownRun("it is not a run, or has just been deleted", where=engine.project.run_dir(run_id))
+    raise UnknownRun("not a run, or just deleted", where=engine.project.run_dir(run_id))
 
 
 def _markdown(engine: Engine, run: RunSnapshot) -> Iterator[str]:
@@ -172,7 +171,7 @@ def _follow(engine: Engine, run_id: str, log: _Log) -> int:
         while not has_result(run_dir):
             if time.monotonic() - proven >= PROVE:
                 if not engine.snapshots((run_id,)):
-                    raise SubdeckError("the run was deleted while it was followed", where=run_dir)
+                    raise SubdeckError("the run was deleted while following it", where=run_dir)
                 proven = time.monotonic()
             log.print_new()
             time.sleep(LOOK_AGAIN)
@@ -190,25 +189,25 @@ def _follow(engine: Engine, run_id: str, log: _Log) -> int:
 @click.option(
     "--agent",
     type=OneOf(list(KINDS)),
-    help="The kind of agent that wrote it (default: told by its first lines).",
+    help="Kind of the agent that wrote it (default: detected from its first lines).",
 )
 @click.option(
     "--exit-code",
     metavar="N",
     type=Whole(-64, 255),
     default=0,
-    help="The exit code of the child; -15 means signal 15.",
+    help="The agent's exit code; -15 means signal 15.",
 )
-@click.option("--stderr", metavar="FILE", help="What the child wrote on stderr.")
+@click.option("--stderr", metavar="FILE", help="File with the agent's stderr.")
 @click.option("--events", is_flag=True, help="Print the normalized events, one JSON document per line.")
-@click.option("--keep", is_flag=True, help="Keep the run directory and print where it is.")
+@click.option("--keep", is_flag=True, help="Keep the run directory and print its path.")
 @json_option
 def replay(
     file: str, agent: str | None, exit_code: int, stderr: str | None, events: bool, keep: bool, as_json: bool
 ) -> int:
-    """Make a run from FILE, the recorded stdout of a child agent in JSON mode (may be .gz), at full speed.
+    """Create a run from FILE, an agent's recorded stdout in JSON mode (may be .gz), at full speed.
 
-    The transcript goes to stderr and the answer to stdout; the exit code is that of `run`.
+    Prints the transcript on stderr and the answer on stdout. Exit codes are those of `run`.
     """
     import shutil
     import tempfile
@@ -216,7 +215,7 @@ def replay(
     from ..wrapper.replay import replay as record
 
     if events and as_json:
-        raise UsageError("--events and --json cannot both go to stdout", where="replay", hint="leave one of them out")
+        raise UsageError("--events and --json cannot both go to stdout", where="replay", hint="use only one of them")
 
     def show(piece: bytes) -> None:
         if not (events or as_json):

@@ -23,46 +23,46 @@ if TYPE_CHECKING:
 COMMANDS = {
     "run": ("run", "Start a run, show its progress and print its answer."),
     "bg": ("run", "Start a run in the background and print its id."),
-    "status": ("status", "List the runs: what is running, and how the last ones ended."),
-    "wait": ("status", "Wait until runs have ended."),
+    "status": ("status", "List runs: the running ones, and the latest results."),
+    "wait": ("status", "Wait until runs finish."),
     "watch": ("watch", "Show up to six runs side by side, live."),
-    "logs": ("logs", "Print what a run did, or follow it."),
-    "answer": ("answer", "Print the answer of a run, or one of its code blocks."),
-    "diff": ("diff", "Print what a run changed."),
-    "compare": ("compare", "Show a few runs side by side, or the difference between two."),
-    "apply": ("taking", "Write what a run changed into the working tree."),
-    "merge": ("taking", "Merge what a run did in its worktree, or make one commit of it."),
-    "keep": ("taking", "Keep what a run has committed by a branch that stays."),
-    "discard": ("taking", "Remove the worktree and the branch of a run."),
-    "undo": ("taking", "Take back what was done last: applying, merging, deleting."),
-    "grep": ("grep", "Search tasks, answers and transcripts of all runs."),
-    "report": ("report", "Show what the runs cost, by preset, model and agent."),
-    "queue": ("queue", "List waiting runs; move one, hold or release the queue."),
-    "requests": ("talking", "List what children ask and wait for, or show it exactly."),
-    "reply": ("talking", "Answer what a child asks: allow, deny, or a text."),
-    "send": ("talking", "Send a message to runs that are going on."),
-    "take-over": ("taking_over", "Go on with a run by hand, in the agent's own program."),
-    "interrupt": ("talking", "End the turn of runs, which then wait for a message."),
+    "logs": ("logs", "Print a run's transcript, or follow it."),
+    "answer": ("answer", "Print a run's answer, or one of its code blocks."),
+    "diff": ("diff", "Print a run's changes as a patch."),
+    "compare": ("compare", "Compare two to six runs, or print the difference of two."),
+    "apply": ("taking", "Apply a run's changes to your working tree."),
+    "merge": ("taking", "Merge a run's worktree, or squash it into one commit."),
+    "keep": ("taking", "Save a run's commits to a branch."),
+    "discard": ("taking", "Discard a run's worktree and branch."),
+    "undo": ("taking", "Undo the last apply, merge or delete."),
+    "grep": ("grep", "Search the tasks, answers and transcripts of all runs."),
+    "report": ("report", "Show costs by preset, model and agent."),
+    "queue": ("queue", "List queued runs, move one, pause or resume the queue."),
+    "requests": ("talking", "List pending permission requests and questions."),
+    "reply": ("talking", "Answer a permission request or question: allow, deny, or text."),
+    "send": ("talking", "Send a message to running agents."),
+    "take-over": ("taking_over", "Continue a run interactively in the agent's own UI."),
+    "interrupt": ("talking", "End the current turn of runs; they wait for your message."),
     "stop": ("control", "Stop runs."),
-    "attach": ("control", "Show the tmux pane of a run in this terminal."),
+    "attach": ("control", "Show a run's tmux pane in this terminal."),
     "rm": ("control", "Delete finished runs, or restore deleted ones."),
-    "adopt": ("control", "Take over foreign runs: copied ones, or made by an old version."),
-    "clean": ("clean", "Delete old runs, by age, number or size."),
-    "worktrees": ("worktrees", "List the worktrees of runs, repair or remove them."),
+    "adopt": ("control", "Trust runs that came with a copy, or from an old version."),
+    "clean": ("clean", "Delete old runs by age, number or size."),
+    "worktrees": ("worktrees", "List, repair or remove the worktrees of runs."),
     "presets": ("catalogs", "List the presets, or show one."),
-    "models": ("catalogs", "List the models of each installed agent, and the roles."),
-    "init": ("init", "Write four starter presets, after asking."),
-    "import": ("importing", "Make a preset of an agent file of another program."),
-    "hosts": ("hosts", "Run on other machines: list hosts, serve as one, try it here."),
-    "settings": ("setup", "Show the settings in force, or an example file with all of them."),
-    "pi": ("setup", "Give pi the tools to start runs, or remove them."),
-    "demo": ("demo", "Try a busy deck that is made up, without an agent or a key."),
-    "doctor": ("setup", "Check what is missing on this machine, and how to fix it."),
+    "models": ("catalogs", "List the models of each installed agent, and your roles."),
+    "init": ("init", "Write four starter presets, after confirmation."),
+    "import": ("importing", "Convert another program's agent file to a preset."),
+    "hosts": ("hosts", "Run agents on other machines: list, check and serve hosts."),
+    "settings": ("setup", "Show the effective settings, or an example file with all keys."),
+    "pi": ("setup", "Install the delegation tools into pi, or remove them."),
+    "demo": ("demo", "Open a demo project with simulated runs; no agent or key needed."),
+    "doctor": ("setup", "Check this machine and project, and show how to fix problems."),
     "completion": ("completion", "Print a script that completes commands in bash, zsh or fish."),
-    "mcp": ("mcp", "Serve the tools to Claude Code, Codex and other MCP clients."),
+    "mcp": ("mcp", "Serve the delegation tools to Claude Code, Codex and other MCP clients."),
     "events": ("programs", "Follow runs as a stream of events, for other programs."),
-    "tool": ("programs", "The tools of a parent agent as JSON over stdio, for extensions."),
-    "replay": ("logs", "Make a run from the recorded output of a child agent."),
+    "tool": ("programs", "Serve the delegation tools as JSON over stdio, for extensions."),
+    "replay": ("logs", "Create a run from an agent's recorded output."),
 }
 """For each command the module of this package that has it under its name, and one line of help."""
 
@@ -116,10 +116,10 @@ class CommandGroup(click.Group):
                 ctx.exit()
             args = [*args[1:], "--help"]
         if args[0] not in self.table:
-            hint = nearest(args[0], self.table) or f"{self.whole} --help lists them"
+            hint = nearest(args[0], self.table) or f"{self.whole} --help lists all commands"
             if self.table is COMMANDS and os.path.isdir(args[0]):
                 hint = f"subdeck -C {one_line(shell_word(args[0]), 200)} opens the app there"
-            what = f'no command is called "{one_line(args[0], 60)}"'
+            what = f'unknown command "{one_line(args[0], 60)}"'
             raise UsageError(what, hint=hint, code="usage.unknown_command")
         return super().resolve_command(ctx, args)
 
@@ -153,31 +153,31 @@ def deck_command(open_app: OpenApp) -> CommandGroup:
 
     @click.command(cls=CommandGroup, invoke_without_command=True, context_settings=settings)
     @click.option("-C", "directory", metavar="DIR", help="Work as if started in DIR.")
-    @click.option(
-        "--run", "run", metavar="RUN", help="Open the app on this run, with its transcript on the full screen."
-    )
-    @click.option("--readonly", is_flag=True, help="Open the app read-only: nothing can be changed from it.")
+    @click.option("--run", "run", metavar="RUN", help="Open the app on this run, with its transcript full screen.")
+    @click.option("--readonly", is_flag=True, help="Open the app read-only.")
     @click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version.")
     @click.pass_context
     def deck(ctx: click.Context, directory: str | None, run: str | None, readonly: bool) -> int:
-        """A control deck for coding subagents. Without a command, open the app on the current directory.
+        """Run many coding agents from one terminal. Without a command, open the app on the current directory.
 
-        Exit codes: 0 completed, 1 failed, 3 aborted, 4 completed but its check did not pass; 2 when nothing was
-        started; 70 after an unexpected error, when runs that were started continue.
-        Every command takes --json; errors are then JSON on stderr.
+        Exit codes: 0 completed, 1 failed, 2 nothing was started, 3 aborted, 4 completed but the check failed,
+        70 unexpected error (started runs continue).
+        Every command takes --json, which also prints errors as JSON on stderr.
         """
         if directory is not None:
             try:
                 os.chdir(os.path.expanduser(directory))
             except OSError as error:
-                what, hint = f"{one_line(directory)}: {error.strerror}", "choose a directory that exists"
+                what, hint = f"{one_line(directory)}: {error.strerror}", "choose an existing directory"
                 raise UsageError(what, where="-C", hint=hint, code="directory.not_found") from error
         if ctx.invoked_subcommand is None:
             return open_app(() if run is None else (run,), readonly, False)
         ctx.obj = open_app
         if run is not None or readonly:
             option = "--readonly" if run is None else "--run"
-            raise UsageError(f"{option} is for the app, not for a command", where=option, hint="leave it out")
+            raise UsageError(
+                f"{option} opens the app and cannot be used with a command", where=option, hint="remove it"
+            )
         return 0
 
     return deck

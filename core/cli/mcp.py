@@ -12,45 +12,46 @@ from .output import note
 from .serving import serve_client
 
 WHEN_READ = {
-    ("claude", False): "Claude Code reads it at its next start.",
-    ("codex", False): "Codex reads it at its next start. Its model may then start subagents without asking you.",
+    ("claude", False): "Restart Claude Code to load it.",
+    ("codex", False): "Restart Codex to load it. Its model can then start subagents without asking you.",
     (
         "claude",
         True,
-    ): "Claude Code asks once whether the server of the project may be started. It is found by its name: "
-    "everybody who works here needs subdeck on PATH.",
+    ): "Claude Code asks once whether it may start the project's server. It starts the server "
+    "by name: everyone who works on this project needs subdeck on PATH.",
     (
         "codex",
         True,
-    ): "Codex reads it in a project that you trust. Its model may then start subagents without asking you. "
-    "The server is found by its name: everybody who works here needs subdeck on PATH.",
+    ): "Codex loads it in projects that you trust. Its model can then start subagents without "
+    "asking you. It starts the server by name: everyone who works on this project needs "
+    "subdeck on PATH.",
 }
 
 
 @click.command("mcp")
 @click.argument("action", type=OneOf(["serve", "install", "uninstall"]), default="serve")
 @click.argument("client", type=OneOf(["claude", "codex"]), required=False)
-@click.option("--project", is_flag=True, help="Install for this project only, instead of for all your projects.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON; of a server only the error that keeps it from starting."
-)
+@click.option("--project", is_flag=True, help="Install for this project only instead of all your projects.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON. For a server, only a startup error is printed.")
 def mcp(action: str, client: str | None, project: bool, as_json: bool) -> None:
-    """Serve subagent, background_agent and what goes with them to Claude Code, Codex and other MCP clients.
+    """Serve the delegation tools (subagent, background_agent and others) to Claude Code, Codex and other MCP clients.
 
-    Works on the project of the current directory, as a session of its own, until its client disconnects. Background
-    runs continue after that; runs that a call is waiting for are cancelled.
+    The server works on the project in the current directory, as its own session, until its client disconnects.
+    Background runs continue after that. Runs that a call is waiting for are cancelled.
 
-    `install claude` and `install codex` write into the client's own file how it starts this server, and print where;
-    `uninstall` takes exactly that away. Everything else in that file stays as it is.
+    `install claude` and `install codex` add this server to the client's own settings file and print its path.
+    `uninstall` removes exactly that entry. Everything else in the file stays unchanged.
     """
     if action == "serve":
         if client is not None or project:
             raise UsageError(
-                "a server is started for any client", where="subdeck mcp", hint="subdeck mcp install CLIENT"
+                "the server itself takes no client name", where="subdeck mcp", hint="subdeck mcp install CLIENT"
             )
         serve_client()
     elif client is None:
-        raise UsageError(f"{action}: which client?", where="subdeck mcp", hint=f"subdeck mcp {action} claude, or codex")
+        raise UsageError(
+            f"{action}: no client given", where="subdeck mcp", hint=f"subdeck mcp {action} claude, or codex"
+        )
     else:
         _set_up(action, client, project, as_json)
 
@@ -75,5 +76,5 @@ def _set_up(action: str, name: str, project: bool, as_json: bool) -> None:
     if action == "uninstall":
         say(f"Removed from {where}" if change.changed else f"subdeck was not in {where}")
         return
-    say(f"{'Written to' if change.changed else 'Already there:'} {where}")
+    say(f"{'Written to' if change.changed else 'Already installed:'} {where}")
     note(WHEN_READ[name, project])

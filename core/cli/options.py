@@ -19,7 +19,7 @@ SHOWN = 60
 """Characters of a wrong value that its error repeats."""
 
 strict_option = click.option(
-    "--strict", is_flag=True, help="Exit with 1 if a run is completed but unverified: its agent cannot report errors."
+    "--strict", is_flag=True, help="Exit with 1 if a run completed unverified (its agent cannot report errors)."
 )
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")

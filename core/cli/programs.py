@@ -66,22 +66,22 @@ class _Answer(Resolved, frozen=True, rename="camel"):
 
 
 @click.command("events")
-@click.option("--run", "ref", metavar="RUN", help="Follow only this run, and end with it.")
+@click.option("--run", "ref", metavar="RUN", help="Follow only this run, until it finishes.")
 @click.option(
     "--entries",
     type=OneOf(["last", "all"]),
     default="last",
-    help="Which entries a progress report carries: the last 20 (default), or all.",
+    help="Entries in a progress report: the last 20 (default), or all.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON: channel and payload.")
 def events(ref: str | None, entries: str, as_json: bool) -> None:
-    """Follow runs until ctrl-C: first a "started" for each active run, then everything that happens to any run.
+    """Follow runs until ctrl-C: first a "started" event for each active run, then every new event.
 
-    The channels are subagents:created, subagents:started (also for progress, at most four times a second for each
-    run), subagents:completed and subagents:failed.
+    The channels are subagents:created, subagents:started (also for progress, at most four times a second per run),
+    subagents:completed and subagents:failed.
     """
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, where stdout was closed
-        raise UsageError("stdout is closed, so nobody can follow", where="events", hint="leave it open")
+        raise UsageError("stdout is closed", where="events", hint="keep it open")
     engine = Engine.open()
     run_ids = engine.find((ref,)) if ref else ()
     emitter = Emitter(engine, whole=entries == "all")
@@ -113,10 +113,10 @@ def _line(emission: Emission) -> str:
 @click.argument("name", required=False)
 @json_option
 def tool(action: str, name: str | None, as_json: bool) -> int:
-    """The delegation tools for a parent agent's extension: one line of JSON on stdin, lines of JSON on stdout.
+    """Serve the delegation tools to a parent agent's extension: one line of JSON on stdin, lines of JSON on stdout.
 
-    `register` prints which tools to register now. `call NAME` calls one; the end of stdin, or TERM, cancels it. `watch`
-    reports on a session's background runs until stdin ends.
+    `register` prints the tools to register now. `call NAME` calls one; the end of stdin, or TERM, cancels the call.
+    `watch` reports a session's background runs until stdin ends.
     """
     log_thread_faults()
     match action:
@@ -226,5 +226,5 @@ class _Answers:
                 answer = decode(line, _Answer)
                 self._by_id[answer.id] = answer
             except UNDECODABLE:
-                note("subdeck: a line on stdin was not an answer")
+                note("subdeck: a line on stdin was not a valid answer")
         return bool(block)

@@ -17,19 +17,19 @@ COLUMNS = (Column(6), Column(20, least=8), Column(80, least=10), Column(60, leas
 
 @click.command("queue")
 @click.argument("ref", metavar="[RUN]", required=False)
-@click.option("--up", "step", flag_value=-1, type=int, help="Move RUN up: it starts before the one ahead of it.")
-@click.option("--down", "step", flag_value=1, type=int, help="Move RUN down: the next one starts before it.")
+@click.option("--up", "step", flag_value=-1, type=int, help="Move RUN up by one place.")
+@click.option("--down", "step", flag_value=1, type=int, help="Move RUN down by one place.")
 @click.option(
-    "--hold/--release", "held", default=None, help="Hold the queue, so that no new run starts, or release it."
+    "--hold/--release", "held", default=None, help="Pause the queue, so that no new run starts, or resume it."
 )
 @json_option
 def queue(ref: str | None, step: int | None, held: bool | None, as_json: bool) -> None:
-    """List the runs that wait, in their turn; move one of them, or hold the queue and release it.
+    """List the queued runs in order, move one of them, or pause and resume the queue.
 
-    With --json, one document: {"held", "runs": [{"runId", "preset", "task", "ahead", "held"}]}.
+    With --json, print one document: {"held", "runs": [{"runId", "preset", "task", "ahead", "held"}]}.
     """
     if (ref is None) != (step is None):
-        raise UsageError("a run is moved by --up or --down", where="queue", hint="subdeck queue RUN --up")
+        raise UsageError("RUN needs --up or --down", where="queue", hint="subdeck queue RUN --up")
     engine = Engine.open()
     if held is not None:
         engine.hold_queue(held)
@@ -42,7 +42,7 @@ def queue(ref: str | None, step: int | None, held: bool | None, as_json: bool) -
         document({"held": is_held, "runs": [_fields(run) for run in waiting]})
         return
     rows = [(run.meta.short_id, run.meta.title, run.meta.description or run.meta.task, doing(run)) for run in waiting]
-    say("\n".join(table(COLUMNS, rows, terminal_width())) if rows else "No runs are waiting.")
+    say("\n".join(table(COLUMNS, rows, terminal_width())) if rows else "The queue is empty.")
     if is_held:
         say(f"{QUEUE_HELD}.")
 

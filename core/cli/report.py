@@ -18,10 +18,10 @@ COLUMNS = (Column(60, least=10), *(Column(12, right=True) for _ in HEADINGS))
 @click.command("report")
 @json_option
 def report(as_json: bool) -> None:
-    """Say what the runs cost today, in the last seven days and in all, by preset, model and agent.
+    """Show costs for today, the last seven days and in total, by preset, model and agent.
 
-    A run counts on the day of its launch. With --json, one document: {"total", "byPreset", "byModel", "byAgent"}, each
-    with {"runs", "failed", "tokens", "cost", "unpriced"} for "today", "week" and "all".
+    A run counts on the day of its launch. With --json, print one document: {"total", "byPreset", "byModel", "byAgent"},
+    each with {"runs", "failed", "tokens", "cost", "unpriced"} for "today", "week" and "all".
     """
     sheet = cost_sheet(Engine.open().snapshots(), datetime.now().astimezone())
     if as_json:

@@ -12,49 +12,54 @@ from . import execution
 from .options import Dollars, OneOf, Whole, json_option, strict_option
 
 EPILOG = (
-    'TASK may be "-" for stdin. A task that begins with "-" goes after "--": subdeck run PRESET -- "-v prints …". '
-    "Exit codes: 0 completed, 1 failed, 3 aborted, 4 completed but the check did not pass; 2 when nothing was started."
+    'TASK "-" reads stdin. Put a task that begins with "-" after "--": subdeck run PRESET -- '
+    '"-v prints …". Exit codes: 0 completed, 1 failed, 3 aborted, 4 completed but the check '
+    "failed, 2 nothing was started."
 )
 
 _OPTIONS = (
-    click.option("--model", metavar="M", help="Model as provider/id, instead of the preset's."),
-    click.option("--cwd", metavar="DIR", help="Directory the child works in (default: the current one)."),
-    click.option("--runner", metavar="R", help="How the child runs: process, tmux or hosts."),
+    click.option("--model", metavar="M", help="Model as provider/id, instead of the preset's model."),
+    click.option("--cwd", metavar="DIR", help="Working directory of the agent (default: the current one)."),
+    click.option("--runner", metavar="R", help="How to run the agent: process, tmux or hosts."),
     click.option("--host", metavar="NAME", help="With --runner hosts: the host to run on (default: any)."),
     click.option(
         *("--needs", "needs"),
         metavar="LABEL=N",
         multiple=True,
-        help="With --runner hosts: what the host has to have, as gpu=1; may be given several times.",
+        help="With --runner hosts: a resource that the run requires, such as gpu=1; may be repeated.",
     ),
-    click.option("--agent", metavar="A", help=f"Which agent: auto, {', '.join(KINDS)}, or a name from the settings."),
-    click.option("--previous", metavar="RUN", help="The run whose answer replaces {previous} in the task."),
+    click.option("--agent", metavar="A", help=f"Agent to use: auto, {', '.join(KINDS)}, or a name from your settings."),
+    click.option("--previous", metavar="RUN", help="Run whose answer replaces {previous} in the task."),
     click.option(
         *("--session-id", "child_session"),
         metavar="ID",
-        help="Continue this child session of the same preset and directory.",
+        help="Continue this agent session of the same preset and directory.",
     ),
     click.option(
-        "--parent-session", metavar="FILE", help="A pi session file; its last turns become the child's context."
+        "--parent-session", metavar="FILE", help="A pi session file; the agent gets its last turns as context."
     ),
     click.option(
-        "--check", metavar="NAME", help="Run this check of your settings when the child has ended; empty for none."
+        "--check", metavar="NAME", help="Check from your settings to run after the agent finishes; empty for none."
     ),
     click.option(
         "--worktree",
         metavar="[=FROM]",
         type=OneOf(("files", "head")),
-        help="Work in a git worktree of its own: of the files as they are, or with =head of the commit.",
+        help="Work in a separate git worktree, from your current files, or with =head from the last commit.",
     ),
-    click.option("--no-worktree", is_flag=True, help="Work in the files themselves, whatever preset and settings say."),
-    click.option("--budget", metavar="DOLLARS", type=Dollars(), help="End the run when it has spent this much."),
-    click.option("--max-tokens", metavar="N", type=Whole(min=1), help="End the run at this many tokens."),
-    click.option("--over-budget", is_flag=True, help="Launch it although the day's budget is used up."),
-    click.option("--description", metavar="TEXT", default="", help="A few words for the list of runs."),
-    click.option("--no-preset", is_flag=True, help="Run without a preset; give only TASK."),
-    click.option("--tools", metavar="CSV", help="With --no-preset: the tools the child may use; empty for none."),
-    click.option("--prompt", metavar="FILE", help="With --no-preset: a file with the system prompt."),
-    click.option("--save-as", metavar="NAME", help="With --no-preset: also save this as a preset of the project."),
+    click.option(
+        "--no-worktree",
+        is_flag=True,
+        help="Work directly in your files, even if the preset or settings ask for a worktree.",
+    ),
+    click.option("--budget", metavar="DOLLARS", type=Dollars(), help="Stop the run after this many dollars."),
+    click.option("--max-tokens", metavar="N", type=Whole(min=1), help="Stop the run after this many tokens."),
+    click.option("--over-budget", is_flag=True, help="Launch even if today's budget is used up."),
+    click.option("--description", metavar="TEXT", default="", help="Short description for the list of runs."),
+    click.option("--no-preset", is_flag=True, help="Run without a preset; takes only TASK."),
+    click.option("--tools", metavar="CSV", help="With --no-preset: tools that the agent may use; empty for none."),
+    click.option("--prompt", metavar="FILE", help="With --no-preset: file with the system prompt."),
+    click.option("--save-as", metavar="NAME", help="With --no-preset: also save this as a project preset."),
     strict_option,
     json_option,
 )
@@ -80,8 +85,8 @@ def _launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def run(args: tuple[str, ...], **options: Any) -> int:
     """Start a run, show its progress on stderr and print its answer on stdout.
 
-    ctrl-C, TERM, HUP, or closing the pipe that reads the output cancels the run. If this command is killed with KILL,
-    the run continues.
+    ctrl-C, TERM, HUP or closing the output pipe cancels the run. If this command is killed with KILL, the run
+    continues.
     """
     return execution.run(args, **options)
 
@@ -91,6 +96,6 @@ def run(args: tuple[str, ...], **options: Any) -> int:
 def bg(args: tuple[str, ...], **options: Any) -> int:
     """Start a run in the background and print its id. The run outlives this command and the terminal.
 
-    The exit code is 0 once the run has started, or that of `run` if it has already ended by then.
+    The exit code is 0 once the run has started, or that of `run` if it has already finished by then.
     """
     return execution.start(args, **options)

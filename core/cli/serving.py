@@ -12,11 +12,11 @@ from ..system.log import log_thread_faults
 from .output import note, run_to_end
 from .stdio import Canceller
 
-FOR_PEOPLE = """\
-subdeck mcp talks to programs, in JSON-RPC on stdin and stdout. To have Claude Code or Codex start it, type
-  subdeck mcp install claude     (or: claude mcp add subdeck -- subdeck mcp)
-  subdeck mcp install codex
-Waiting for a client; ctrl-D ends it."""
+FOR_PEOPLE = (
+    "subdeck mcp serves programs, with JSON-RPC on stdin and stdout. To add it to Claude "
+    "Code or Codex, run\n  subdeck mcp install claude     (or: claude mcp add subdeck -- "
+    "subdeck mcp)\n  subdeck mcp install codex\nWaiting for a client. Press ctrl-D to stop."
+)
 
 
 def main() -> int:
@@ -27,7 +27,7 @@ def main() -> int:
 def serve_client() -> None:
     """Serve the client at stdin and stdout until it goes. Raises UsageError where there is none."""
     if not sys.stdin or not sys.stdout:
-        raise UsageError("stdin or stdout is closed", where="subdeck mcp", hint="an MCP client starts it with both")
+        raise UsageError("stdin or stdout is closed", where="subdeck mcp", hint="an MCP client opens both")
     log_thread_faults()
     session = f"mcp-{os.urandom(6).hex()}"
     if sys.stdin.isatty():

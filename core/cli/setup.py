@@ -25,7 +25,7 @@ from .output import NOTHING_STARTED, document, note, say
 def doctor(as_json: bool) -> int:
     """Check everything that subdeck needs, without changing anything.
 
-    The exit code is 2 if a settings file is wrong, 1 if anything else keeps runs from being started here, else 0.
+    The exit code is 2 if a settings file is invalid, 1 if another problem stops runs from starting here, otherwise 0.
     """
     from ..doctor import SYMBOLS, State as CheckState, examine
 
@@ -43,10 +43,10 @@ def doctor(as_json: bool) -> int:
 
 
 @click.command("settings")
-@click.option("--example", is_flag=True, help="Print a settings file with every key explained and commented out.")
+@click.option("--example", is_flag=True, help="Print an example settings file: every key explained and commented out.")
 @json_option
 def settings(example: bool, as_json: bool) -> None:
-    """Show the settings in force here, and the files that they come from."""
+    """Show the effective settings here, and the files that they come from."""
     from ..config.files import KEYS, example_settings, value_of
     from ..config.renamed import SETTINGS
     from ..engine import Engine
@@ -62,7 +62,7 @@ def settings(example: bool, as_json: bool) -> None:
         document({"files": files, "settings": values | old_names, "notices": engine.settings.notices})
         return
     for name, path in files.items():
-        say(f"# {name}: {one_line(path)}{'' if os.path.isfile(path) else ' (not there)'}")
+        say(f"# {name}: {one_line(path)}{'' if os.path.isfile(path) else ' (does not exist)'}")
     for key, value in values.items():
         say(f"{key}: {one_line(msgspec.json.encode(value).decode())}" if value is not None else f"{key}:")
     for notice in engine.settings.notices:
@@ -71,13 +71,14 @@ def settings(example: bool, as_json: bool) -> None:
 
 @click.command("pi")
 @click.argument("action", type=OneOf(["status", "install", "uninstall"]), default="status")
-@click.option("--project", is_flag=True, help="Use .pi of this project instead of pi's own directory.")
+@click.option("--project", is_flag=True, help="Use this project's .pi instead of pi's own directory.")
 @json_option
 def pi(action: str, project: bool, as_json: bool) -> None:
-    """Give pi the tools subagent, background_agent, background_agent_status and background_agent_send.
+    """Install the tools subagent, background_agent, background_agent_status and background_agent_send into pi.
 
-    `install` writes one extension and five prompt templates, and prints where; `uninstall` removes exactly these.
-    Files that are not from subdeck, or were edited, are left alone. `status` (the default) shows what is installed.
+    `install` writes one extension and five prompt templates and prints their paths; `uninstall` removes exactly these.
+    Files that subdeck did not create, or that were edited, stay unchanged. `status` (the default) shows what is
+    installed.
     """
     directory = os.path.join(_own_project().root, ".pi") if project else os.path.abspath(agent_dir())
     here = installation(directory)
@@ -112,11 +113,11 @@ def _install(here: Installation, project: bool, as_json: bool) -> None:
         say(f"The prompt templates {names} are in {one_line(os.path.dirname(prompts[0]))}")
     say("Start pi, or type /reload in a pi that is already running.")
     for path in left_alone:
-        note(f"! left alone, because it is not from subdeck: {one_line(path)}")
+        note(f"! left unchanged, not created by subdeck: {one_line(path)}")
     if project:
-        note(f"pi reads it when it is started in {one_line(trust.find_project(os.getcwd()).root)}.")
+        note(f"pi loads it when you start pi in {one_line(trust.find_project(os.getcwd()).root)}.")
         _note_trust()
-        note("It names a program of this machine: do not commit it.")
+        note("It contains a path on this machine: do not commit it.")
 
 
 def _note_trust() -> None:
@@ -131,9 +132,7 @@ def _note_trust() -> None:
     except SubdeckError:
         version = None
     if is_since(version, TRUST_SINCE) is not False:
-        note(
-            "pi 0.79 and later read it only in a project that you trust: type /trust in pi, or start it with --approve."
-        )
+        note("pi 0.79 and later loads it only in a trusted project: type /trust in pi, or start pi with --approve.")
 
 
 def _uninstall(here: Installation, as_json: bool) -> None:
@@ -143,7 +142,7 @@ def _uninstall(here: Installation, as_json: bool) -> None:
         return
     say("\n".join(f"removed {one_line(path)}" for path in removed) or "Nothing was installed.")
     for path in edited:
-        note(f"! left alone, because it was edited: {one_line(path)}")
+        note(f"! left unchanged, because it was edited: {one_line(path)}")
 
 
 def _status(here: Installation, as_json: bool) -> None:

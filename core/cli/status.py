@@ -36,14 +36,14 @@ LOOKED_AT = 20
 @click.option("--all", "show_all", is_flag=True, help="List every run of the project.")
 @json_option
 def status(refs: tuple[str, ...], show_all: bool, as_json: bool) -> None:
-    """List runs, newest first: the active ones and the last 20, every one with --all, or only those named.
+    """List runs, newest first: the active runs and the last 20 finished runs, or all runs, or only the named runs.
 
-    Columns: state, id, preset, task, what the run is doing or how it ended, time, tokens; before what it does the agent
-    if runs of several are listed, and the host, where a run of another machine is listed. For the runs that are named,
-    lines below say why each is not done, or how it ended, and what it has changed.
+    Columns: state, id, preset, task, agent (if the listed runs have several agents), host (if a listed run is on
+    another machine), current activity or result, time, tokens. For each named run, more lines explain why it is not
+    done yet, or its result and its changes.
     """
     if refs and show_all:
-        raise UsageError("--all cannot be used with ids", where="status", hint="leave one of them out")
+        raise UsageError("--all cannot be used with ids", where="status", hint="use only one of them")
     engine = Engine.open()
     run_ids = engine.find(refs) if refs else None
     runs = engine.snapshots(run_ids) if refs else listed(engine, show_all=show_all)
@@ -60,14 +60,17 @@ def status(refs: tuple[str, ...], show_all: bool, as_json: bool) -> None:
 
 @click.command("wait")
 @runs_argument
-@click.option("--timeout", metavar="S", type=Number(MOST_SECONDS), help="Give up after S seconds; the runs continue.")
+@click.option(
+    "--timeout", metavar="S", type=Number(MOST_SECONDS), help="Stop waiting after S seconds; the runs continue."
+)
 @strict_option
 @json_option
 def wait(refs: tuple[str, ...], timeout: float | None, strict: bool, as_json: bool) -> int:
-    """Wait until all these runs have ended.
+    """Wait until all these runs finish.
 
-    The exit code is 1 if one failed, else 3 if one was aborted, else 0; 124 if --timeout runs out first. ctrl-C ends
-    only the waiting: the runs continue. What a child asks meanwhile is shown on stderr, with the command that answers.
+    The exit code is 1 if a run failed, otherwise 3 if a run was aborted, otherwise 0; it is 124 if --timeout runs out
+    first. ctrl-C ends only the waiting: the runs continue. Permission requests and questions are printed on stderr,
+    with the command that answers them.
     """
     engine = Engine.open()
     run_ids = engine.find(refs)
@@ -92,7 +95,7 @@ def wait(refs: tuple[str, ...], timeout: float | None, strict: bool, as_json: bo
         raise
     if len(runs) < len(run_ids):
         gone = ", ".join(run_id[-6:] for run_id in run_ids if run_id not in {run.run_id for run in runs})
-        raise SubdeckError(f"deleted while they were waited for: {gone}", where="wait")
+        raise SubdeckError(f"deleted while waiting: {gone}", where="wait")
     open_runs = [run for run in runs if not run.has_ended]
     try:
         if as_json:
@@ -106,7 +109,7 @@ def wait(refs: tuple[str, ...], timeout: float | None, strict: bool, as_json: bo
         show_error(error, as_json=as_json)
     if open_runs:
         unfinished = "1 run has" if len(runs) == 1 else f"{len(open_runs)} of {len(runs)} runs have"
-        note(f"subdeck: {unfinished} not ended after {timeout:g} s")
+        note(f"subdeck: {unfinished} not finished after {timeout:g} s")
         return TIMED_OUT
     return worst(runs, strict=strict)
 

@@ -107,17 +107,17 @@ def _has_reader(descriptor: int) -> bool:
 def read_stdin(what: str) -> str:
     """Read a text from stdin, which a person ends by ctrl-D. Raises UsageError where stdin is closed."""
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, where stdin was closed
-        closed = f"stdin is closed, so no {what} can be read from it"
+        closed = f"cannot read the {what}: stdin is closed"
         raise UsageError(closed, where=what, hint=f"give the {what} as an argument")
     if is_terminal(sys.stdin):
-        note(f"Type the {what}; ctrl-D on an empty line ends it.")
+        note(f"Type the {what}, then press ctrl-D on an empty line.")
     return sys.stdin.buffer.read().decode("utf-8", "replace")
 
 
 def write_line(content: Any) -> None:
     """Write one document on stdout in one piece. Raises OSError when nobody reads any more, or never did."""
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, where stdout was closed
-        raise OutputError(errno.EBADF, "it is closed", "stdout")
+        raise OutputError(errno.EBADF, "stdin is closed", "stdout")
     try:
         line = escaped_json(msgspec.json.encode(content).decode()).encode()
     except UnicodeEncodeError:  # a path that is no UTF-8
@@ -140,7 +140,7 @@ def read_line(form: type[T]) -> T:
     try:
         return decode(line, form)
     except UNDECODABLE as error:
-        raise UsageError(f"the line on stdin cannot be used: {why(error)}", where="stdin", hint=hint) from error
+        raise UsageError(f"the line on stdin is invalid: {why(error)}", where="stdin", hint=hint) from error
 
 
 def _first_line() -> bytes:

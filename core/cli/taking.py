@@ -25,16 +25,16 @@ REFUSED = 1
 """The exit code where git, or we, would not do it; nothing was changed then."""
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what it would do.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 
 
 @click.command("apply")
 @run_argument
 @click.argument("files", metavar="[FILE]...", nargs=-1)
-@click.option("--hunk", "hunks", metavar="FILE:N,N…", multiple=True, help="Take only these hunks of a file.")
-@click.option("--reverse", is_flag=True, help="Take the changes out of the files again.")
-@click.option("--to", metavar="DIR", default="", help="Write into another working tree of the repository.")
-@click.option("--running", is_flag=True, help="Take what a run has changed up to now, though it goes on.")
+@click.option("--hunk", "hunks", metavar="FILE:N,N…", multiple=True, help="Apply only these hunks of a file.")
+@click.option("--reverse", is_flag=True, help="Remove the changes from your files again.")
+@click.option("--to", metavar="DIR", default="", help="Apply to another working tree of the repository.")
+@click.option("--running", is_flag=True, help="Apply the changes so far of a run that is still running.")
 @dry_run_option
 @yes_option
 @json_option
@@ -49,12 +49,12 @@ def apply(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Write what a run changed into the working tree, three-way; all of it, or the files and hunks that are named.
+    """Apply a run's changes to your working tree, three-way: all of them, or only the named files and hunks.
 
-    The files are left unstaged; index, branch and stash stay as they are. Where a file was changed here, too, in ways
-    that do not go together, nothing is written and the exit code is 1. FILE is a path from the root of the repository,
-    or a directory. Hunks are counted as subdeck diff prints them. subdeck undo takes it back. With --json, one
-    document: {"runId", "root", "files", "conflicts", "refusal", "notes", "applied"}.
+    The changes stay unstaged; index, branch and stash are untouched. If your own changes conflict, nothing is written
+    and the exit code is 1. FILE is a file or directory, relative to the root of the repository. Hunks are numbered as
+    subdeck diff prints them. subdeck undo reverts the changes. With --json, print one document: {"runId", "root",
+    "files", "conflicts", "refusal", "notes", "applied"}.
     """
     engine = Engine.open()
     run = known(engine, ref)
@@ -67,7 +67,7 @@ def apply(
         raise UsageError(
             f"{plan.run} is still running",
             where="apply",
-            hint="--running takes what it has changed up to now",
+            hint="add --running to apply its changes so far",
             code="run.busy",
         )
     check_asking(as_json=as_json, asks=not (yes or dry_run or refusal), where="apply")
@@ -83,7 +83,7 @@ def apply(
     if as_json:
         document(_document(plan, applied=applied))
     elif applied:
-        say("applied; subdeck undo takes it back")
+        say("applied; subdeck undo reverts it")
     return REFUSED if refusal else 0
 
 
@@ -109,35 +109,35 @@ def _hunks(words: tuple[str, ...]) -> dict[str, list[int]]:
         except ValueError:
             name = ""
         if not name:
-            raise UsageError("hunks are named as FILE:1,3", where="--hunk", hint="subdeck diff shows them")
+            raise UsageError("write hunks as FILE:1,3", where="--hunk", hint="subdeck diff shows them")
     return chosen
 
 
 @click.command("undo")
-@click.option("--forget", is_flag=True, help="Change nothing, and let what was done before it be the next.")
+@click.option("--forget", is_flag=True, help="Change nothing; the next undo reverts the action before this one.")
 @dry_run_option
 @yes_option
 @json_option
 def undo(forget: bool, dry_run: bool, yes: bool, as_json: bool) -> int:
-    """Take back what was done last in this project: deleting, applying, committing, merging, keeping, discarding.
+    """Undo the last action in this project: delete, apply, commit, merge, save as branch or discard.
 
-    Says what it is, and asks. Where it cannot be taken back any more it says why and changes nothing, and the exit code
-    is 2; --forget takes it off the stack, so that what was done before can be taken back. With --json, one document:
-    {"act", "at", "begun", "undone", "said"}.
+    Shows the action and asks for confirmation. If it can no longer be undone, subdeck explains why and changes nothing;
+    the exit code is 2. --forget skips that action, so that you can undo the one before it. With --json, print one
+    document: {"act", "at", "begun", "undone", "said"}.
     """
     if paths.is_child():
-        raise SubdeckError("a child agent takes nothing back", where="undo", hint="leave that to the operator")
+        raise SubdeckError("an agent cannot undo actions", where="undo", hint="leave that to the user")
     engine = Engine.open()
     act = engine.last_act()
     if act is None:
-        raise SubdeckError("there is nothing to undo", where=engine.project.root, code="undo.nothing")
+        raise SubdeckError("nothing to undo", where=engine.project.root, code="undo.nothing")
     check_asking(as_json=as_json, asks=not (yes or dry_run), where="undo")
-    begun = " (it was not done to its end)" if act.begun else ""
+    begun = " (it was interrupted before its end)" if act.begun else ""
     if not as_json:
         say(f"{act.title}, {ago(act.at, datetime.now(UTC))}{begun}")
-    question = "Forget this, so that it cannot be taken back?" if forget else "Take this back?"
+    question = "Forget this action? It can then no longer be undone." if forget else "Undo this?"
     if not (yes or dry_run) and not click.confirm(question, default=False):
-        note("nothing was taken back")
+        note("nothing was undone")
         return 0
     said = ""
     if forget and not dry_run:
@@ -155,23 +155,23 @@ def undo(forget: bool, dry_run: bool, yes: bool, as_json: bool) -> int:
 
 @click.command("merge")
 @run_argument
-@click.option("--pick", is_flag=True, help="Make one new commit of it, without the commits of the branch.")
-@click.option("--commit", "only", is_flag=True, help="Only commit what is uncommitted, on the branch of the run.")
-@click.option("-m", "--message", default="", help="The message of the commit.")
+@click.option("--pick", is_flag=True, help="Squash: make one new commit without the run's own commits.")
+@click.option("--commit", "only", is_flag=True, help="Only commit the uncommitted changes, on the run's own branch.")
+@click.option("-m", "--message", default="", help="Commit message.")
 @dry_run_option
 @yes_option
 @json_option
 def merge(ref: str, pick: bool, only: bool, message: str, dry_run: bool, yes: bool, as_json: bool) -> int:
-    """Merge what a run did in its worktree into the branch that is checked out, uncommitted work included.
+    """Merge a run's worktree into your current branch, including its uncommitted changes.
 
-    Without -m the message is made of the first lines of the answer, and is edited in $EDITOR first; with --yes it is
-    taken as it is. What you have not committed yet stays so, and stays out of the history. Where git would refuse, the
-    exit code is 1, and nothing was done. Hooks are not run. subdeck undo takes it back. With --json, one document:
-    {"runId", "branch", "files", "conflicts", "refusal", "notes", "message", "done"}.
+    Without -m, the message starts as the first lines of the answer and opens in $EDITOR; with --yes, it is used
+    unchanged. Your own uncommitted changes stay uncommitted. If git would refuse the merge, nothing changes and the
+    exit code is 1. Hooks are not run. subdeck undo reverts the merge. With --json, print one document: {"runId",
+    "branch", "files", "conflicts", "refusal", "notes", "message", "done"}.
     """
     engine = Engine.open()
     if only and pick:
-        raise UsageError("--commit and --pick are two things", where="merge", hint="leave one of them out")
+        raise UsageError("--commit and --pick cannot be combined", where="merge", hint="use only one of them")
     run = known(engine, ref)
     if only:
         return _commit(engine, run, message, dry_run=dry_run, yes=yes, as_json=as_json)
@@ -201,7 +201,7 @@ def merge(ref: str, pick: bool, only: bool, message: str, dry_run: bool, yes: bo
             }
         )
     elif done:
-        say(f"{'picked' if pick else 'merged'}; subdeck undo takes it back")
+        say(f"{'picked' if pick else 'merged'}; subdeck undo reverts it")
     return REFUSED if plan.refusal else 0
 
 
@@ -221,7 +221,7 @@ def _commit(engine: Engine, run: RunSnapshot, message: str, *, dry_run: bool, ye
     if as_json:
         document({"runId": plan.run_id, "branch": plan.branch, "message": message or plan.message, "done": done})
     elif done:
-        say("committed; subdeck undo takes it back")
+        say("committed; subdeck undo reverts it")
     return 0
 
 
@@ -230,9 +230,9 @@ def edited(message: str) -> str:
     try:
         text = click.edit(f"{message}\n", require_save=False)
     except click.ClickException as error:
-        raise SubdeckError(error.format_message(), where="$EDITOR", hint="give the message by -m") from error
+        raise SubdeckError(error.format_message(), where="$EDITOR", hint="pass the message with -m") from error
     if not (text or "").strip():
-        raise SubdeckError("the message is empty: nothing was done", where="merge", hint="give it by -m")
+        raise SubdeckError("the commit message is empty: nothing was done", where="merge", hint="pass it with -m")
     return (text or "").strip()
 
 
@@ -241,9 +241,10 @@ def edited(message: str) -> str:
 @click.argument("name", required=False, default="")
 @json_option
 def keep(ref: str, name: str, as_json: bool) -> None:
-    """Keep what a run has committed by a branch, NAME, that stays when the run is deleted.
+    """Save a run's commits to the branch NAME, which stays when the run is deleted.
 
-    Without NAME it is that of the run's own branch without subdeck/. subdeck merge --commit commits what is not yet.
+    The default NAME is the run's own branch name without subdeck/. Commit uncommitted changes first with
+    subdeck merge --commit.
     """
     engine = Engine.open()
     run = known(engine, ref)
@@ -252,7 +253,7 @@ def keep(ref: str, name: str, as_json: bool) -> None:
     if as_json:
         document({"runId": run.run_id, "branch": kept})
     else:
-        say(f"kept as the branch {one_line(kept)}; subdeck undo takes it back")
+        say(f"saved as branch {one_line(kept)}; subdeck undo removes it")
 
 
 @click.command("discard")
@@ -261,9 +262,9 @@ def keep(ref: str, name: str, as_json: bool) -> None:
 @yes_option
 @json_option
 def discard(ref: str, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Remove the worktree and the branch of a run, with all that was done there. The run itself stays.
+    """Discard a run's worktree and branch with all changes in them. The run itself stays.
 
-    subdeck undo brings both back for a day. With --json, one document: {"runId", "branch", "words", "discarded"}.
+    subdeck undo restores both for a day. With --json, print one document: {"runId", "branch", "words", "discarded"}.
     """
     engine = Engine.open()
     plan = engine.work.plan_discard(known(engine, ref))
@@ -280,15 +281,15 @@ def discard(ref: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     if as_json:
         document({"runId": plan.run_id, "branch": plan.branch, "words": plan.words, "discarded": done})
     elif done:
-        say("discarded; subdeck undo brings it back")
+        say("discarded; subdeck undo restores it")
 
 
 def check_asking(*, as_json: bool, asks: bool, where: str) -> None:
     """Raise UsageError where nobody could be asked."""
     if not asks or (is_terminal(sys.stdin) and not as_json):
         return
-    what = "--json cannot ask for confirmation" if as_json else "without a terminal there is no way to ask"
-    hint = "add --yes, or --dry-run to see what it would do"
+    what = "--json cannot ask for confirmation" if as_json else "confirmation needed but stdin is not a terminal"
+    hint = "add --yes, or --dry-run to see what would be done"
     raise UsageError(what, where=where, hint=hint, code="usage.confirmation_required")
 
 
@@ -297,4 +298,4 @@ def known(engine: Engine, ref: str) -> RunSnapshot:
     (run_id,) = engine.find((ref,))
     for run in engine.snapshots((run_id,)):
         return run
-    raise UnknownRun("it is not a run, or has just been deleted", where=engine.project.run_dir(run_id))
+    raise UnknownRun("not a run, or just deleted", where=engine.project.run_dir(run_id))

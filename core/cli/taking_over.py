@@ -25,11 +25,11 @@ LOOK_S = 0.05
 @run_argument
 @json_option
 def take_over(ref: str, as_json: bool) -> None:
-    """Go on with a run by hand, in the agent's own program, in this terminal. Works for pi, Claude Code and Codex.
+    """Continue a run interactively in the agent's own UI, in this terminal. Works for pi, Claude Code and Codex.
 
-    The current turn of the run is ended first. Leave the program to hand the run back: what was said stands in its
-    transcript then, and you choose whether it finishes there or goes on. Limits stand still meanwhile. A run that has
-    ended is gone on with in a new run. With --json, only print the command that does this.
+    The run's current turn ends first. Exit the agent's UI to return the run: the conversation is added to its
+    transcript, and you choose whether the run finishes or continues. Timers pause in between. A finished run continues
+    as a new run. With --json, only print the command that does this.
     """
     engine = Engine.open()
     (run_id,) = engine.find((ref,))
@@ -37,7 +37,7 @@ def take_over(ref: str, as_json: bool) -> None:
         raise UsageError(
             "take-over needs a terminal",
             where="take-over",
-            hint="subdeck send speaks to a run without one",
+            hint="subdeck send works without one",
             code="usage.terminal_required",
         )
     argv = engine.take_over(run_id)
@@ -55,17 +55,17 @@ def _choose(engine: Engine, run_id: str) -> None:
     if run is None:
         return
     if run.has_ended or not run.is_waiting:
-        say(f"{run.meta.short_id} {'has ended' if run.has_ended else 'was handed back'}")
+        say(f"{run.meta.short_id} {'has finished' if run.has_ended else 'was returned'}")
         return
-    say(f"{run.meta.short_id} was handed back. Enter finishes it here; a message lets it go on.")
+    say(f"{run.meta.short_id} was returned. Press Enter to finish it here, or type a message to continue.")
     try:
         said = input("> ").strip()
     except (EOFError, KeyboardInterrupt):
-        note(f"it waits for you: subdeck reply {run.meta.short_id} 1|2, or subdeck send {run.meta.short_id} TEXT")
+        note(f"it needs input: subdeck reply {run.meta.short_id} 1|2, or subdeck send {run.meta.short_id} TEXT")
         return
     if said:
         engine.send(run_id, said)
-        say(f"{run.meta.short_id} goes on")
+        say(f"{run.meta.short_id} continues")
     else:
         engine.reply(run_id, "", Verdict.REPLY, FINISH_HERE)
         say(f"{run.meta.short_id} is finished")

@@ -50,11 +50,9 @@ REQUEST = Column(160, least=20)
 
 ALLOW, DENY = "allow", "deny"
 
-_wait_option = click.option(
-    "--wait", is_flag=True, help="Wait until each child has got it, or it is refused or too late."
-)
+_wait_option = click.option("--wait", is_flag=True, help="Wait until each message is delivered, refused or too late.")
 _timeout_option = click.option(
-    "--timeout", metavar="S", type=Number(MOST_SECONDS), help="With --wait: give up waiting after S seconds."
+    "--timeout", metavar="S", type=Number(MOST_SECONDS), help="With --wait: stop waiting after S seconds."
 )
 
 
@@ -64,21 +62,21 @@ _timeout_option = click.option(
 @_timeout_option
 @json_option
 def send(words: tuple[str, ...], wait: bool, timeout: float | None, as_json: bool) -> int:
-    """Send a message to runs that are going on; TEXT may be "-" for stdin. A queued run takes it into its prompt.
+    """Send a message to running agents; TEXT "-" reads stdin. A queued run adds the message to its prompt.
 
-    The child reads it as soon as its agent lets it, in the middle of its work. It counts as delivered only when the
-    child's own output shows it. With --wait the exit code is 0 if all were delivered, 1 if one was refused, 3 if one
-    came too late, 124 if --timeout ran out first; 2 always means that nothing was sent.
+    The agent reads the message as soon as it can, even in the middle of a turn. A message counts as delivered only when
+    the agent's own output shows it. With --wait the exit code is 0 if all were delivered, 1 if one was refused, 3 if
+    one came too late, 124 if --timeout ran out first. 2 always means that nothing was sent.
     """
     if len(words) < 2:
         what = "RUN and TEXT are missing" if not words else "RUN or TEXT is missing"
-        raise UsageError(what, where="send", hint='give both: subdeck send RUN "what to say"')
+        raise UsageError(what, where="send", hint='use subdeck send RUN "your message"')
     *refs, text = words
     engine = Engine.open()
     try:
         run_ids = engine.find(refs)
     except UnknownRun as error:
-        hint = f"{error.hint}; a message of several words goes in quotes" if len(refs) > 1 else error.hint
+        hint = f"{error.hint}; put a message of several words in quotes" if len(refs) > 1 else error.hint
         raise UnknownRun(error.what, where=error.where, hint=hint, code=error.code) from None
     text = read_stdin("message") if text == "-" else text
     return _tell(engine, run_ids, lambda run_id: engine.send(run_id, text), wait, timeout, as_json=as_json)
@@ -90,9 +88,9 @@ def send(words: tuple[str, ...], wait: bool, timeout: float | None, as_json: boo
 @_timeout_option
 @json_option
 def interrupt(refs: tuple[str, ...], wait: bool, timeout: float | None, as_json: bool) -> int:
-    """End the current turn of runs and keep their children, which wait for what you send next.
+    """End the current turn of runs. Their agents stay and wait for your next message.
 
-    After idle_timeout (setting or preset) without a message a run ends as aborted: interrupted, with its text kept.
+    After idle_timeout (setting or preset) without a message, a run ends as aborted: interrupted, and keeps its text.
     Exit codes are those of send.
     """
     engine = Engine.open()
@@ -103,9 +101,9 @@ def interrupt(refs: tuple[str, ...], wait: bool, timeout: float | None, as_json:
 @click.argument("refs", metavar="[RUN...]", nargs=-1)
 @json_option
 def requests(refs: tuple[str, ...], as_json: bool) -> None:
-    """List what children ask and wait for, the oldest first. For the runs that are named, show exactly what is asked.
+    """List pending permission requests and questions, oldest first. For named runs, show each one in full.
 
-    With --json, one document: {"requests": [{"runId", "id", "hash", "kind", "title", "command", "display", …}]}.
+    With --json, print one document: {"requests": [{"runId", "id", "hash", "kind", "title", "command", "display", …}]}.
     """
     engine = Engine.open()
     run_ids = engine.find(refs)
@@ -114,7 +112,7 @@ def requests(refs: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         document({"requests": [_fields(run, request) for run, request in asked]})
     elif not asked:
-        say("Nothing is asked." if not refs else "These runs ask nothing.")
+        say("No pending requests." if not refs else "These runs have no pending requests.")
     elif refs:
         say("\n\n".join(_block(run, request) for run, request in asked))
     else:
@@ -126,41 +124,42 @@ def requests(refs: tuple[str, ...], as_json: bool) -> None:
         say_lines(table((*AROUND[:3], REQUEST, AROUND[3]), rows, terminal_width(), lines))
         say(
             as_typed(
-                "\nsubdeck requests RUN shows exactly what is asked; subdeck reply RUN allow, deny or a text answers it"
+                "\nsubdeck requests RUN shows the whole request; answer with subdeck reply RUN allow, deny or TEXT"
             )
         )
 
 
 @click.command("reply")
 @click.argument("words", metavar="RUN [REQUEST] allow|deny|TEXT", nargs=-1)
-@click.option("--run", "for_run", is_flag=True, help="With allow: also allow what is like it for the rest of this run.")
-@click.option("--request", "asked", metavar="REQUEST", default="", help="Reply to this request (q1, q2, …).")
 @click.option(
-    "--hash", "read", metavar="HASH", default="", help="Refuse the reply if the request has another hash than this one."
+    "--run", "for_run", is_flag=True, help="With allow: also allow similar requests for the rest of this run."
 )
-@click.option("--word", metavar="TEXT", default="", help="With deny: what to tell the child.")
+@click.option("--request", "asked", metavar="REQUEST", default="", help="Reply to this request (q1, q2, …).")
+@click.option("--hash", "read", metavar="HASH", default="", help="Refuse the reply if the request's hash differs.")
+@click.option("--word", metavar="TEXT", default="", help="With deny: the reason to give the agent.")
 @click.option(
-    "--timeout", metavar="S", type=Number(MOST_SECONDS), default=REPLY_TIMEOUT, help="Give up waiting after S seconds."
+    "--timeout", metavar="S", type=Number(MOST_SECONDS), default=REPLY_TIMEOUT, help="Stop waiting after S seconds."
 )
 @json_option
 def reply(
     words: tuple[str, ...], for_run: bool, asked: str, read: str, word: str, timeout: float, as_json: bool
 ) -> int:
-    """Reply to what the child of a run asks, and say whether the reply counted.
+    """Answer a permission request or question, and report whether the reply counted.
 
-    REQUEST (q1, q2, …) can be left out if only one thing is asked. Before allow, or the number of a choice, the
-    request is then shown for confirmation; without a terminal the reply is refused, with the exact command.
+    You can omit REQUEST (q1, q2, …) if the run has only one pending request. Before allow, or the number of a choice,
+    the request is then shown for confirmation. Without a terminal the reply is refused, and the exact command is
+    printed.
 
     subdeck requests RUN prints that command: its --hash binds the reply to the request that you have read.
 
-    Leave is given with allow and refused with deny; any other question is answered with a text ("-" reads stdin), a
-    choice also with its number, a form with a JSON object or lines as NAME: VALUE; deny leaves it without an answer.
-    Where several people answer, the first reply counts: the exit code is 1 for one that was refused, 3 for one that
-    came too late, 124 if the run took no notice of it in time.
+    Answer a permission request with allow or deny. Answer any other question with a text ("-" reads stdin), a choice
+    also with its number, a form with a JSON object or lines of NAME: VALUE. deny declines to answer.
+    If several people answer, the first reply counts. The exit code is 1 if the reply was refused, 3 if it came too
+    late, 124 if the run did not react in time.
     """
     ref, request_id, said = _reply_words(words)
     if asked and request_id:
-        raise UsageError("REQUEST is given twice", where="--request", hint="leave one of them out")
+        raise UsageError("REQUEST is given twice", where="--request", hint="use only one of them")
     request_id = request_id or asked
     engine = Engine.open()
     (run_id,) = engine.find((ref,))
@@ -194,11 +193,11 @@ def _reply_words(words: Sequence[str]) -> tuple[str, str, str]:
         case [ref, request_id, said]:
             return ref, request_id, said
         case [] | [_]:
-            hint = "give both: subdeck reply RUN allow, deny, or the answer in quotes"
+            hint = "use subdeck reply RUN allow, deny, or the answer in quotes"
             raise UsageError("RUN or the reply is missing", where="reply", hint=hint)
         case _:
             raise UsageError(
-                f"{len(words)} arguments were given, but RUN, REQUEST and one reply are expected",
+                f"{len(words)} arguments given, expected RUN, REQUEST and one reply",
                 where=f'"{one_line(words[-1], 60)}"',
                 hint="put the reply in quotes",
             )
@@ -209,9 +208,9 @@ def _verdict(request: Request | None, said: str, *, for_run: bool, word: str) ->
     is_for_leave = request is None or request.kind is RequestKind.PERMISSION
     is_allowed = said == ALLOW and is_for_leave
     if for_run and not is_allowed:
-        raise UsageError("--run goes with allow", where="--run", hint="leave it out")
+        raise UsageError("--run requires allow", where="--run", hint="remove it")
     if word and said != DENY:
-        raise UsageError("--word goes with deny", where="--word", hint="give an answer as the reply itself")
+        raise UsageError("--word requires deny", where="--word", hint="give the answer as the reply itself")
     if is_allowed:
         return (Verdict.ALLOW_RUN if for_run else Verdict.ALLOW), ""
     if said == DENY:
@@ -231,9 +230,9 @@ def _confirm(run: RunSnapshot, request: Request, said: str, *, for_run: bool, as
     if as_json or not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         words = f"{'--run ' if for_run else ''}{said.strip()}"
         raise UsageError(
-            "the reply does not name the request that it answers",
+            "the reply does not name its request",
             where=f"{run.meta.short_id} {request.id}",
-            hint=f"read it with subdeck requests {run.meta.short_id}, then {reply_command(run, request)} {words}",
+            hint=f"read it with subdeck requests {run.meta.short_id}, then run {reply_command(run, request)} {words}",
         )
     say(_block(run, request))
     question = "Allow it in this run?" if for_run else "Allow it?" if said == ALLOW else f"Reply {said.strip()}?"
@@ -266,7 +265,7 @@ def _tell(
         try:
             outcomes = engine.receptions(sent, timeout=timeout)
         except KeyboardInterrupt:
-            note("stopped waiting; what was sent stays sent")
+            note("stopped waiting; the message stays sent")
             raise
     code = _exit_code(outcomes if wait else (), refused) if sent else NOTHING_STARTED
     try:
@@ -312,7 +311,7 @@ def _outcome_line(sent: Sent, outcome: Outcome | None, *, done: str, waited: flo
         return f"{name} {word}: {one_line(outcome.reason) or 'no reason was given'}"
     if waited is None:
         return f"{name} {'is being interrupted' if sent.kind == 'interrupt' else 'sent'}"
-    return f"{name} not {'taken up' if outcome is None else 'delivered'} within {waited:g} s; it stays sent"
+    return f"{name} not {'accepted' if outcome is None else 'delivered'} within {waited:g} s; it stays sent"
 
 
 def _fields(run: RunSnapshot, request: Request) -> dict[str, Any]:
@@ -337,7 +336,7 @@ def _denied(run: RunSnapshot, request: Request) -> str:
     if since is None or timeout is None:
         return ""
     left = timeout - (datetime.now(UTC) - since).total_seconds()
-    return f"; without an answer it is denied in {clock(left)}"
+    return f"; denied in {clock(left)} without an answer"
 
 
 def _waits(request: Request) -> str:

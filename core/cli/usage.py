@@ -15,7 +15,7 @@ def explained(error: click.ClickException, command: str) -> UsageError:
     """Return click's error as one of ours; `command` is what was called, for an error that does not name it."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context else command
-    where, hint, code = path, f"{path} --help shows what it takes", "usage.invalid_value"
+    where, hint, code = path, f"{path} --help shows its usage", "usage.invalid_value"
     match error:
         case click.NoSuchOption():
             name = one_line(error.option_name, LONGEST)
@@ -54,5 +54,5 @@ def _instead(error: click.NoSuchOption, path: str) -> str:
     near = f"did you mean {', '.join(close)}?" if close else ""
     if context is not None and context.info_name in ("run", "bg"):
         name = one_line(error.option_name, LONGEST)
-        return f'{near} a task that begins with "-" goes after "--": {path} PRESET -- "{name} …"'.strip()
+        return f'{near} put a task that begins with "-" after "--": {path} PRESET -- "{name} …"'.strip()
     return near

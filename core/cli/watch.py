@@ -15,16 +15,16 @@ MOST = 6
 
 @click.command("watch")
 @runs_argument
-@click.option("--readonly", is_flag=True, help="Only look: no run can be stopped from here.")
+@click.option("--readonly", is_flag=True, help="Open it read-only: runs cannot be stopped from here.")
 @json_option
 @click.pass_obj
 def watch(
     open_app: Callable[[Sequence[str], bool, bool], int], refs: tuple[str, ...], readonly: bool, as_json: bool
 ) -> int:
-    """Show up to six runs side by side, live. q closes it; the runs continue.
+    """Show up to six runs side by side, live. Press q to close; the runs continue.
 
-    With --json errors are JSON, as of the other commands.
+    With --json, errors are printed as JSON, as with the other commands.
     """
     if len(refs) > MOST:
-        raise UsageError(f"{len(refs)} runs have no room side by side", where="watch", hint=f"name at most {MOST}")
+        raise UsageError(f"cannot show {len(refs)} runs side by side", where="watch", hint=f"name at most {MOST}")
     return open_app(refs, readonly, True)

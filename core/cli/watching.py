@@ -18,7 +18,7 @@ from .asking import Asking
 from .output import as_typed, report
 from .stdio import Canceller
 
-DELETED = "the run was deleted while it was waited for"
+DELETED = "the run was deleted while waiting for it"
 
 
 def watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller) -> tuple[RunResult, bool]:
@@ -38,7 +38,7 @@ def watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller)
             stopped_as = StopReason.UNREAD if canceller.is_unread else StopReason.CANCELLED
             engine.stop((run.run_id,), reason=stopped_as)
         except (SubdeckError, OSError) as error:
-            progress.tell(f"subdeck: it could not be cancelled: {reason(error)}")
+            progress.tell(f"subdeck: the run could not be cancelled: {reason(error)}")
         ended = engine.wait((run.run_id,), on_update=progress.take)
     result = engine.result(run.run_id)
     if result is None or not ended:
@@ -145,5 +145,5 @@ def _closing(run: RunSnapshot, result: RunResult) -> list[str]:
     lines += [f"  tampered with: {one_line(sentence)}" for sentence in result.tampered]
     lines += [f"  {left}"] if (left := describe.still_running(result.not_ended)) else []
     if result.status is not RunStatus.COMPLETED:
-        lines.append(as_typed(f"  subdeck logs {run.meta.short_id} shows what it did"))
+        lines.append(as_typed(f"  subdeck logs {run.meta.short_id} shows its transcript"))
     return lines

@@ -25,24 +25,24 @@ RUNS = {RunState.THERE: "", RunState.DELETED: "run deleted", RunState.LOST: "run
 
 @click.command("worktrees")
 @click.argument("refs", metavar="[RUN...]", nargs=-1)
-@click.option("--all", "everywhere", is_flag=True, help="Those of all your projects.")
+@click.option("--all", "everywhere", is_flag=True, help="Include all your projects.")
 @click.option(
-    "--repair", is_flag=True, help="Mend those of RUN that git has forgotten, or that were moved with a project."
+    "--repair", is_flag=True, help="Repair RUN's worktrees that git has forgotten, or that moved with a project."
 )
-@click.option("--remove", is_flag=True, help="Remove worktree and branch of RUN for good, with all that is in them.")
+@click.option("--remove", is_flag=True, help="Delete RUN's worktree and branch permanently, with all files in them.")
 @click.option("--yes", is_flag=True, help="With --remove: do not ask for confirmation.")
 @json_option
 def worktrees(refs: tuple[str, ...], everywhere: bool, repair: bool, remove: bool, yes: bool, as_json: bool) -> None:
-    """List the worktrees of runs: branch, whether their work is merged, size, and what is wrong with them.
+    """List the worktrees of runs: branch, whether the changes are merged, size and problems.
 
-    A worktree is listed as long as it is there, also when its run was deleted, or is lost with its project. Below each
-    that something is wrong with stands what to do.
+    A worktree is listed as long as it exists, even if its run was deleted or its project is gone. The fix for each
+    problem is printed below it.
     """
     if (repair or remove) and not refs:
         option = "--repair" if repair else "--remove"
         raise UsageError("RUN is missing", where="worktrees", hint=f"subdeck worktrees {option} RUN")
     if repair and remove:
-        raise UsageError("--repair and --remove are opposites", where="worktrees", hint="leave one of them out")
+        raise UsageError("--repair and --remove cannot be combined", where="worktrees", hint="use only one of them")
     engine = Engine.open()
     if repair:
         # One whose project was moved is listed by its former place.
@@ -65,7 +65,9 @@ def worktrees(refs: tuple[str, ...], everywhere: bool, repair: bool, remove: boo
     if discarded := discarded_words(len(sizes), sum(sizes)):
         say(discarded)
     if left := kept.left_in_repository(engine.project):
-        say(f"git knows {len(left)} of ours that are not there any more; git worktree prune makes it forget them")
+        say(
+            f"git still lists {len(left)} of subdeck that no longer exist; run git worktree prune to remove the entries"
+        )
 
 
 def _chosen(found: Sequence[Worktree], refs: Iterable[str]) -> list[Worktree]:
@@ -85,11 +87,11 @@ def _check_agreed(found: Sequence[Worktree], *, yes: bool, as_json: bool) -> Non
     if yes:
         return
     if as_json or not is_terminal(sys.stdin):
-        what = "without a terminal there is no way to ask for confirmation"
-        hint = "look at them (subdeck worktrees), then add --yes"
+        what = "confirmation needed but stdin is not a terminal"
+        hint = "check them (subdeck worktrees), then add --yes"
         raise UsageError(what, where="worktrees", hint=hint, code="usage.confirmation_required")
     _show(found)
-    click.confirm("Remove them for good, with all that is in them?", default=False, abort=True)
+    click.confirm("Delete them permanently, with all files in them?", default=False, abort=True)
 
 
 def _remove(found: Iterable[Worktree]) -> list[Worktree]:
@@ -119,13 +121,13 @@ def _show(found: Sequence[Worktree]) -> None:
     for line, worktree in zip(lines, found, strict=True):
         say(line)
         away = worktree.record.away
-        say(f"        {f'a branch alone: it worked on {one_line(away, 64)}' if away else one_line(worktree.path)}")
+        say(f"        {f'only a branch: the run worked on {one_line(away, 64)}' if away else one_line(worktree.path)}")
         if worktree.standing.trouble:
             say(f"        ! {worktree.standing.trouble}")
         if worktree.standing.advice:
             say(f"          {worktree.standing.advice}")
     if not found:
-        say("There are no worktrees.")
+        say("No worktrees.")
     elif len(found) > 1:
         say(f"{len(found)} worktrees, {size_text(sum(worktree.size for worktree in found))}")
 

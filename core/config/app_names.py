@@ -59,7 +59,9 @@ def keys(text: str) -> str:
         *modifiers, name = key.strip().split("+") if len(key.strip()) > 1 else [key.strip()]
         if not (name and _MODIFIERS.issuperset(modifiers) and (len(name) == 1 or _is_key_name(name))):
             what = f'"{one_line(key, 40)}" is not a key'
-            raise ContentError(what, hint='write it like "k", "X", "ctrl+x", "f5" or "pagedown", several with commas')
+            raise ContentError(
+                what, hint='use keys such as "k", "X", "ctrl+x", "f5" or "pagedown", separated by commas'
+            )
     return text.strip()
 
 
@@ -79,4 +81,4 @@ def _known(kind: str, name: str, names: Sequence[str]) -> str:
     if name in names:
         return name
     hint = nearest(name, names, count=1) or f"known: {', '.join(names[:40])}"
-    raise ContentError(f'there is no {kind} "{one_line(name, 40)}"', hint=hint)
+    raise ContentError(f'unknown {kind} "{one_line(name, 40)}"', hint=hint)

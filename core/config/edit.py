@@ -11,7 +11,7 @@ from ..paths import user_settings_file
 from ..system import files
 from .yaml_tree import Fields, Items, Node, Text, decode, parse_mapping, read_content
 
-_BY_HAND = "write it there yourself"
+_BY_HAND = "add it by hand"
 _MARK = b"\xef\xbb\xbf"
 
 
@@ -38,7 +38,7 @@ def add_to_settings(section: str, name: str, value: str) -> None:
         files.make_private_directory(os.path.dirname(file))
         files.write_whole(file, (_MARK if content.startswith(_MARK) else b"") + written.encode(), durable=True)
     except OSError as error:
-        raise SettingsError(f"the settings cannot be written: {error.strerror}", where=path) from error
+        raise SettingsError(f"cannot write the settings: {error.strerror}", where=path) from error
 
 
 def with_entry(text: str, section: str, name: str, value: str) -> str:
@@ -46,13 +46,13 @@ def with_entry(text: str, section: str, name: str, value: str) -> str:
     before = parse_mapping(text)
     node = before.pairs.get(section)
     if isinstance(node, Fields) and name in node.pairs:
-        what = f"{section}.{name} is set already"
+        what = f"{section}.{name} is already set"
         raise ContentError(what, line=node.pairs[name].line, hint="change it in your editor")
     changed = _inserted(text, node, section, f"{name}: {value}")
     if changed is None or not _adds(changed, before, section, parse_mapping(f"{name}: {value}")):
         line = node.line if node else None
         hint = f"{_BY_HAND}: {section}: {{{name}: {value}}}"
-        raise ContentError(f"{section} is written so that nothing can be added to it", line=line, hint=hint)
+        raise ContentError(f"cannot add to {section} in its present form", line=line, hint=hint)
     return changed
 
 

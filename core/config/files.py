@@ -169,13 +169,13 @@ def merged_settings(project: Project) -> Settings:
                 if cap is None or value <= cap:
                     values[key] = value
                 else:
-                    notices.append(f"{where}: {key} is above your own limit, which applies")
+                    notices.append(f"{where}: {key} is above your own limit, so your limit applies")
     settings = _built(values, tuple(notices), faults)
     known = ("auto", *KINDS, *settings.agents)
     if settings.agent not in known:
-        hint = nearest(settings.agent, known, cutoff=0.5) or 'name it under "agents", with its command'
+        hint = nearest(settings.agent, known, cutoff=0.5) or 'add it under "agents", with its command'
         where = f"{user_file}:{user['agent'].line}"
-        raise SettingsError(f'agent: "{settings.agent}" is not set up', where=where, hint=hint)
+        raise SettingsError(f'agent: "{settings.agent}" is not configured', where=where, hint=hint)
     return settings
 
 
@@ -201,7 +201,7 @@ def _inside(project: Project, named: str, where: str) -> str:
         raise SettingsError(
             f'preset_dirs: "{named}" is outside the project',
             where=where,
-            hint=f"name a directory below {project.root}, or set it in {user_settings_file()}",
+            hint=f"use a directory below {project.root}, or set it in {user_settings_file()}",
         )
     return _absolute(project, named)
 
@@ -231,17 +231,18 @@ def user_hosts() -> HostsSettings:
 
 # --- the example -----------------------------------------------------------------------------------------------------
 
-_HEAD = """\
-## Settings of subdeck. Yours: ~/.config/subdeck/config.yaml (below XDG_CONFIG_HOME where that is set);
-## a project's: .pi/subagents/config.yaml, for the settings that are marked with [project: ...].
-## They are read at start and again at each launch. Remove "# " before a line to set it.
-"""
+_HEAD = (
+    "## Settings of subdeck. Your file: ~/.config/subdeck/config.yaml (or below "
+    "XDG_CONFIG_HOME, if set).\n## A project's file: .pi/subagents/config.yaml, for the "
+    "settings marked with [project: ...].\n## Both are read at start and again at each "
+    'launch. Remove "# " before a line to set it.\n'
+)
 
 _PROJECT = {
     ProjectMay.NOTHING: "",
     ProjectMay.OVERRIDES: " [project: overrides yours]",
-    ProjectMay.ADDS: " [project: is added to yours]",
-    ProjectMay.LOWERS: " [project: may lower it]",
+    ProjectMay.ADDS: " [project: added to yours]",
+    ProjectMay.LOWERS: " [project: can lower it]",
 }
 
 

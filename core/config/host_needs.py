@@ -30,7 +30,7 @@ def _amount(text: str) -> float:
 LabelName = Annotated[
     str,
     Meta(pattern=rf"^(?!{SLOTS}$)[A-Za-z0-9_][A-Za-z0-9_.-]{{0,63}}$"),
-    Spelling("the name of a label like gpu", str.strip),
+    Spelling("the name of a resource, such as gpu", str.strip),
 ]
 Needed = Annotated[
     float, Meta(gt=0, le=MOST_NEEDED), Spelling(f"a number above 0, at most {MOST_NEEDED:,.0f},", _amount)
@@ -38,7 +38,7 @@ Needed = Annotated[
 Needs = Annotated[
     Annotated[dict[LabelName, Needed], Meta(max_length=MOST_LABELS)],
     Spelling(
-        'lines of the form "label: number", as {gpu: 1},',
+        'lines of the form "resource: number", such as {gpu: 1},',
         dict,
         {"type": "object", "additionalProperties": {"type": "number", "exclusiveMinimum": 0}},
     ),
@@ -49,20 +49,20 @@ Needs = Annotated[
 def checked_host(name: str) -> str:
     """Return the name of a host, empty for any. Raises UsageError for what is none."""
     if name.strip() and not _fits(name.strip(), HostName):
-        hint = "subdeck hosts lists them; a name has letters, digits, _, . and -"
-        raise UsageError(f'"{one_line(name, 60)}" is not the name of a host', where="host", hint=hint)
+        hint = "use letters, digits, _, . and -; subdeck hosts lists your hosts"
+        raise UsageError(f'"{one_line(name, 60)}" is not a valid host name', where="host", hint=hint)
     return name.strip()
 
 
 def checked_needs(needs: Mapping[str, float]) -> dict[str, float]:
     """Return what a host has to have. Raises UsageError for names and numbers that no label has."""
     if len(needs) > MOST_LABELS:
-        hint = f"at most {MOST_LABELS} are looked at"
-        raise UsageError(f"{len(needs)} needs are too many", where="needs", hint=hint)
+        hint = f"use at most {MOST_LABELS}"
+        raise UsageError(f"too many requirements: {len(needs)}", where="needs", hint=hint)
     for name, amount in needs.items():
         if not (_fits(name, LabelName) and _fits(amount, Needed)):
-            what = f'"{one_line(name, 60)}={amount:g}" is nothing that a host can have'
-            raise UsageError(what, where="needs", hint="write it as gpu=1: a label, and a number above 0")
+            what = f'invalid requirement "{one_line(name, 60)}={amount:g}"'
+            raise UsageError(what, where="needs", hint="use LABEL=NUMBER with a number above 0, such as gpu=1")
     return dict(needs)
 
 
@@ -82,10 +82,10 @@ def read_needs(texts: Iterable[str]) -> dict[str, float]:
         try:
             number = float(amount.strip() or "1")
         except ValueError:
-            what = f'"{one_line(text, 60)}" has no number behind the ='
-            raise UsageError(what, where="needs", hint="write it as gpu=1") from None
+            what = f'invalid requirement "{one_line(text, 60)}": expected LABEL=NUMBER'
+            raise UsageError(what, where="needs", hint="use LABEL=NUMBER, such as gpu=1") from None
         if name.strip() in needs:
-            raise UsageError(f'"{one_line(name.strip(), 60)}" is needed twice', where="needs", hint="name it once")
+            raise UsageError(f'"{one_line(name.strip(), 60)}" is required twice', where="needs", hint="write it once")
         needs[name.strip()] = number
     return checked_needs(needs)
 

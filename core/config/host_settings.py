@@ -49,22 +49,22 @@ def is_loopback(address: str) -> bool:
 SchedulerAddress = Annotated[
     str,
     Meta(pattern=_ADDRESS),
-    Spelling("an address like tls://head:8786", str.strip),
+    Spelling("an address such as tls://head:8786", str.strip),
 ]
 SshHost = Annotated[
     str,
     Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@:%-]*$"),
-    Spelling("a host as ssh takes it, like me@h1", str.strip),
+    Spelling("an ssh host, such as me@h1", str.strip),
 ]
 """Never an option of ssh: it does not begin with a hyphen."""
 
 LongTime = Annotated[
     float,
     Meta(gt=0, le=MOST_SECONDS),
-    Spelling(f"a time like 90s, 10m, 2h or 7d, at most {MOST_SECONDS / 86400:.0f}d,", _seconds),
+    Spelling(f"a time such as 90s, 10m, 2h or 7d, at most {MOST_SECONDS / 86400:.0f}d,", _seconds),
 ]
 """Seconds; `90s`, `10m`, `2h`, `7d`."""
-LeaseTime = Annotated[float, Meta(ge=0, le=MOST_SECONDS), Spelling("a time like 15m, 24h or 7d, or never", _lease)]
+LeaseTime = Annotated[float, Meta(ge=0, le=MOST_SECONDS), Spelling("a time such as 15m, 24h or 7d, or never", _lease)]
 """Seconds; 0 for a lease that never ends."""
 KeyFile = Annotated[str, Meta(min_length=1), Spelling("a file")]
 
@@ -91,34 +91,34 @@ class HostsSettings(Struct, frozen=True):
 
     scheduler: Annotated[
         SchedulerAddress | None,
-        Setting("The scheduler of a dask cluster on whose hosts runs with runner hosts run.", "tls://head:8786"),
+        Setting("Address of the dask scheduler whose cluster runs your runs (with runner: hosts).", "tls://head:8786"),
     ] = None
     tls: Annotated[
         TlsFiles,
         Spelling('"ca:", "cert:" and "key:" below it', dict),
         Setting(
-            "Certificates for it, as subdeck hosts keys makes them; relative to this file.",
+            "TLS certificates for the scheduler (created by subdeck hosts keys), relative to this file.",
             "{ca: hosts/ca.pem, cert: hosts/me.pem, key: hosts/me.key}",
         ),
     ] = TlsFiles()
     ssh: Annotated[
         tuple[SshHost, ...],
-        Spelling("a list like [me@h1, me@h2]", tuple),
-        Setting("Hosts that are reached by ssh alone, each with subdeck installed.", "[me@h1, me@h2]"),
+        Spelling("a list such as [me@h1, me@h2]", tuple),
+        Setting("Hosts to reach over ssh. subdeck must be installed on each.", "[me@h1, me@h2]"),
     ] = ()
     ssh_slots: Annotated[
-        Count, Setting("How many runs each of these runs at the same time, where it does not say.")
+        Count, Setting("Maximum number of parallel runs on each ssh host, unless the host sets its own.")
     ] = 4
     env: Annotated[
         tuple[Variable, ...],
-        Spelling("a list of variables like [ANTHROPIC_API_KEY]", tuple),
-        Setting("The variables of your environment that runs on hosts get; no others travel.", "[ANTHROPIC_API_KEY]"),
+        Spelling("a list of variables, such as [ANTHROPIC_API_KEY]", tuple),
+        Setting("Environment variables to pass to runs on hosts. No others are sent.", "[ANTHROPIC_API_KEY]"),
     ] = ()
     code: Annotated[
         Literal["path", "git"],
         Setting(
-            "Which files a run on a host works with: path (the same directory, on a shared file system) or git (a"
-            " snapshot of the project, sent there; what comes of it comes back as a branch).",
+            "Files for a run on a host: path (the same directory, on a shared file system) or git (a "
+            "snapshot of the project is sent; the changes come back as a branch).",
             "",
             ProjectMay.OVERRIDES,
         ),
@@ -126,7 +126,7 @@ class HostsSettings(Struct, frozen=True):
     sparse: Annotated[
         Texts,
         Setting(
-            "With git: the directories of the project that a host gets; all where none is named.",
+            "With code: git, the project directories to send to hosts. Empty: all.",
             "[src, docs]",
             ProjectMay.OVERRIDES,
         ),
@@ -135,32 +135,32 @@ class HostsSettings(Struct, frozen=True):
         Lease,
         Spelling('lines of the form "agent: 15m" and "operator: 24h", or never,', dict),
         Setting(
-            "How long a run goes on when nothing is heard any more: of the agent on its host, which could stop it; and"
-            " of you.",
+            "How long a run continues after losing contact: with the subdeck process on its host "
+            "(agent), and with you (operator).",
             "{agent: 15m, operator: 24h}",
         ),
     ] = Lease()
     unreachable_after: Annotated[
         Duration,
-        Setting("After how long without a word a host counts as out of reach; its runs then as unknown.", "15s"),
+        Setting("A host counts as unreachable after this long without an answer, and its runs become unknown.", "15s"),
     ] = 15.0
-    keep: Annotated[LongTime, Setting("How long hosts keep what they have delivered.", "7d")] = 7 * 24 * 3600.0
-    keep_unused: Annotated[
-        LongTime, Setting("How long hosts keep the files of a repository that no run has come with any more.", "30d")
-    ] = 30 * 24 * 3600.0
+    keep: Annotated[LongTime, Setting("How long hosts keep runs after delivering their results.", "7d")] = (
+        7 * 24 * 3600.0
+    )
+    keep_unused: Annotated[LongTime, Setting("How long hosts keep a repository's files after its last run.", "30d")] = (
+        30 * 24 * 3600.0
+    )
     max_running: Annotated[
-        Count | None, Setting("How many runs of the project run on hosts at the same time.", "16", ProjectMay.LOWERS)
+        Count | None, Setting("Maximum number of parallel runs of the project on hosts.", "16", ProjectMay.LOWERS)
     ] = None
     relay_secrets: Annotated[
         Switch,
-        Setting(
-            "Whether prompts and variables may travel through the scheduler where a host cannot be reached directly."
-        ),
+        Setting("Allow prompts and variables to pass through the scheduler if a host cannot be reached directly."),
     ] = False
     attach: Annotated[
         dict[HostName, SshHost],
         Spelling('lines of the form "host: me@address"', dict),
-        Setting("How ssh reaches a host of the cluster, for looking at it.", "{h1: me@h1}"),
+        Setting("ssh addresses of cluster hosts, for attaching to their runs.", "{h1: me@h1}"),
     ] = {}
 
     @property

@@ -64,20 +64,20 @@ Role = Annotated[
     Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"),
     Spelling("letters, digits, _, . and -", lambda name: name.removeprefix("@")),
 ]
-RoleModel = Annotated[str, Meta(min_length=1), Spelling("a model like provider/id")]
+RoleModel = Annotated[str, Meta(min_length=1), Spelling("a model such as provider/id")]
 ModelName = Annotated[str, Meta(min_length=1), Spelling("the name of a model")]
 Directory = Annotated[str, Meta(min_length=1), Spelling("a directory")]
-Key = Annotated[str, Meta(min_length=1), Spelling('a key like "ctrl+r"', app_names.keys)]
+Key = Annotated[str, Meta(min_length=1), Spelling('a key such as "ctrl+r"', app_names.keys)]
 ActionName = Annotated[str, Spelling("the name of an action", app_names.action)]
 Theme = Annotated[str, Spelling("the name of a theme", app_names.theme)]
 Columns = Annotated[
     tuple[Annotated[str, Spelling("the name of a column", app_names.column)], ...],
-    Spelling("a list of columns like [state, task, cost]", app_names.columns),
+    Spelling("a list of columns, such as [state, task, cost]", app_names.columns),
 ]
 
 
 class AgentSettings(Struct, frozen=True):
-    command: Annotated[tuple[Verbatim, ...], Spelling('a list like ["/opt/bin/pi", "--flag"]', _argv)]
+    command: Annotated[tuple[Verbatim, ...], Spelling('a list such as ["/opt/bin/pi", "--flag"]', _argv)]
     """The program and its leading arguments, never empty; a leading `~` of the program is already expanded."""
     kind: Annotated[str, Spelling(f"one of {', '.join(KINDS)}", _kind)] = ""
     """Empty means that of its name, else pi."""
@@ -98,7 +98,7 @@ class OwnCommand(Struct, frozen=True):
     """A program of the operator's that the app starts; never named by a project."""
 
     key: Key
-    argv: Annotated[tuple[Verbatim, ...], Spelling('a list like [lazygit, -p, "{cwd}"]', _argv)]
+    argv: Annotated[tuple[Verbatim, ...], Spelling('a list such as [lazygit, -p, "{cwd}"]', _argv)]
     """Never a line for a shell. `{run_id}`, `{cwd}`, `{answer_file}` and `{patch_file}` stand for those of the
     highlighted run.
     """
@@ -110,20 +110,24 @@ class OwnCommand(Struct, frozen=True):
 
 
 class TmuxSettings(Struct, frozen=True):
-    socket: Annotated[Socket, Setting("The name of the private tmux server.")] = "subdeck"
+    socket: Annotated[Socket, Setting("Name of the private tmux server.")] = "subdeck"
 
 
 class LimitSettings(Limits, frozen=True):
     timeout: Annotated[
-        Duration | None, Setting("Ends a run after this time; a preset may only ask for less.", "30m", _LOWERS)
+        Duration | None, Setting("Stop a run after this time. Presets can only lower it.", "30m", _LOWERS)
     ] = None
-    max_turns: Annotated[Count | None, Setting("Ends a run after this many turns.", "100", _LOWERS)] = None
+    max_turns: Annotated[Count | None, Setting("Stop a run after this many model turns.", "100", _LOWERS)] = None
     stall: Annotated[
-        Duration | None, Setting("Ends a run whose child is silent that long while no tool runs.", "10m", _LOWERS)
+        Duration | None,
+        Setting("Stop a run if its agent is idle for this long while no tool is running.", "10m", _LOWERS),
     ] = None
-    budget: Annotated[Dollars | None, Setting("Ends a run that has spent this many dollars.", "2.50", _LOWERS)] = None
+    budget: Annotated[Dollars | None, Setting("Stop a run after it has spent this many dollars.", "2.50", _LOWERS)] = (
+        None
+    )
     max_tokens: Annotated[
-        Count | None, Setting("Ends a run that has used this many tokens, those of the cache too.", "5000000", _LOWERS)
+        Count | None,
+        Setting("Stop a run after it has used this many tokens, cache tokens included.", "5000000", _LOWERS),
     ] = None
 
 
@@ -140,36 +144,54 @@ class PermissionSettings(Permissions, frozen=True):
     allow: Annotated[
         Rules,
         Setting(
-            "What children may do without asking, as rules: a tool, or what it is called with. A pattern of bash covers"
-            " one simple command, one of edit files below the run's directory.",
+            "Rules for what agents may do without asking: a tool, or a tool with a pattern. A bash "
+            "pattern covers one simple command, an edit pattern covers files below the run's "
+            "directory.",
             "[read, 'bash(git diff *)', edit(src/**)]",
         ),
     ] = ()
     ask: Annotated[
-        Rules, Setting("What they have to ask for, whatever is allowed.", "['bash(git push *)']", _ADDS)
+        Rules, Setting("Rules for what agents must ask for, even if it is allowed.", "['bash(git push *)']", _ADDS)
     ] = ()
     deny: Annotated[
-        Rules, Setting("What they may not do, whatever is allowed.", "['bash(sudo *)', edit(.git/**)]", _ADDS)
+        Rules,
+        Setting("Rules for what agents must not do, even if it is allowed.", "['bash(sudo *)', edit(.git/**)]", _ADDS),
     ] = ()
 
 
 class Inheritance(Struct, frozen=True):
     """How much of a parent's conversation is handed over; only the operator decides that."""
 
-    recent_turns: Annotated[Count, Setting("How many pairs of turns are handed over.")] = 6
-    tool_output_window: Annotated[CountOrZero, Setting("In how many of the newest turns tool outputs stay whole.")] = 2
-    max_chars: Annotated[Count, Setting("How many characters are handed over at most.")] = 24_000
+    recent_turns: Annotated[Count, Setting("Number of recent turn pairs to pass on.")] = 6
+    tool_output_window: Annotated[
+        CountOrZero, Setting("Number of the newest turns that keep their full tool outputs.")
+    ] = 2
+    max_chars: Annotated[Count, Setting("Maximum number of characters to pass on.")] = 24_000
 
 
 class Logs(Struct, frozen=True):
-    stdout_mb: Annotated[Megabytes, Setting("How much of a child's stdout is kept.", "", _LOWERS)] = 64.0
-    stderr_mb: Annotated[Megabytes, Setting("How much of a child's stderr is kept.", "", _LOWERS)] = 8.0
+    stdout_mb: Annotated[Megabytes, Setting("Maximum size of an agent's saved stdout, in megabytes.", "", _LOWERS)] = (
+        64.0
+    )
+    stderr_mb: Annotated[Megabytes, Setting("Maximum size of an agent's saved stderr, in megabytes.", "", _LOWERS)] = (
+        8.0
+    )
 
     events_mb: Annotated[
-        Megabytes, Setting("How much of a run's events is kept; the last text and the end always are.", "", _LOWERS)
+        Megabytes,
+        Setting(
+            "Maximum size of a run's saved events, in megabytes. The last text and the result are always kept.",
+            "",
+            _LOWERS,
+        ),
     ] = 256.0
     transcript_mb: Annotated[
-        Megabytes, Setting("How much of a run's transcript is kept; the same holds for it.", "", _LOWERS)
+        Megabytes,
+        Setting(
+            "Maximum size of a run's saved transcript, in megabytes. The last text and the result are always kept.",
+            "",
+            _LOWERS,
+        ),
     ] = 64.0
 
     @property
@@ -178,17 +200,17 @@ class Logs(Struct, frozen=True):
 
 
 class Notifications(Struct, frozen=True):
-    toasts: Annotated[Switch, Setting("Whether the app announces in toasts that runs have ended.")] = True
-    bell: Annotated[Switch, Setting("Whether the terminal's bell rings too.")] = False
+    toasts: Annotated[Switch, Setting("Show a toast in the app when a run finishes.")] = True
+    bell: Annotated[Switch, Setting("Also ring the terminal's bell.")] = False
     desktop: Annotated[
         Literal["off", "osc9", "osc777"],
         Setting(
-            "How the terminal is asked for a desktop notification: off, osc9 (iTerm2, Windows Terminal, kitty)"
-            " or osc777 (foot, Ghostty, urxvt).",
+            "Desktop notifications through the terminal: off, osc9 (iTerm2, Windows Terminal, kitty) "
+            "or osc777 (foot, Ghostty, urxvt).",
             "osc9",
         ),
     ] = "off"
-    title: Annotated[Switch, Setting("Whether the terminal's title shows how many runs are running.")] = True
+    title: Annotated[Switch, Setting("Show the number of running runs in the terminal's title.")] = True
 
 
 class Retention(Struct, frozen=True):
@@ -197,13 +219,17 @@ class Retention(Struct, frozen=True):
     days: Annotated[
         Days | None,
         Setting(
-            "Runs that ended longer ago go to the trash, at each start of the app; so with the next two rules.", "30"
+            "Move runs that finished more than this many days ago to the trash. This rule and the "
+            "next two are applied at each start of the app.",
+            "30",
         ),
     ] = None
-    keep: Annotated[Count | None, Setting("How many finished runs are kept; older ones go to the trash.", "500")] = None
+    keep: Annotated[Count | None, Setting("Keep this many finished runs, and move older ones to the trash.", "500")] = (
+        None
+    )
     max_mb: Annotated[
         Megabytes | None,
-        Setting("The oldest finished runs go to the trash until all runs take no more room than this.", "2000"),
+        Setting("Move the oldest finished runs to the trash until all runs use at most this many megabytes.", "2000"),
     ] = None
 
     @property
@@ -227,49 +253,49 @@ class Settings(Struct, frozen=True, kw_only=True):
     agent: Annotated[
         AgentName,
         Setting(
-            f"The child program: auto (the first that is installed and can serve the model), {', '.join(KINDS)},"
-            " or a name below agents."
+            "Agent to use: auto (the first installed agent that can serve the model), "
+            f"{', '.join(KINDS)}, or a name from agents."
         ),
     ] = "auto"
     agents: Annotated[
         dict[Name, Annotated[AgentSettings, Spelling('a "command:" below it', dict)]],
         Spelling('lines of the form "name:" with a "command:" below each', dict),
         Setting(
-            "More agents: for each the command, a list of words and never a line for a shell; the kind, pi unless it is"
-            " said; and the environment, added to what its children get.",
+            "More agents, by name. Each has a command (a list of words, no shell), a kind (default: "
+            "pi) and env, which is added to the agent's environment.",
             '{my-pi: {command: [~/bin/pi, "--offline"]}}',
         ),
     ] = {}
     default_model: Annotated[
         Words | None,
         Setting(
-            "The model where neither the call nor the preset names one;"
-            " inherit: the parent's, else the agent's default.",
+            "Model to use if neither the call nor the preset sets one. inherit: the parent's model, "
+            "or the agent's default without a parent.",
             "anthropic/claude-haiku-4-5",
             _OVERRIDES,
         ),
     ] = None
     models: Annotated[
-        Texts, Setting("Models to offer beside those the agent knows.", "[my-provider/my-model]", _ADDS)
+        Texts, Setting("Extra models to list beside those that the agent knows.", "[my-provider/my-model]", _ADDS)
     ] = ()
     """The user's first, then the project's."""
     roles: Annotated[
         dict[Role, RoleModel],
         Spelling('lines of the form "role: provider/id"', dict),
         Setting(
-            'Names for models: the model "@fast" is the one named "fast" here.'
-            " They override providers.json in the agent's directory.",
+            'Aliases for models: "@fast" is the model named "fast" here. They override '
+            "providers.json in the agent's directory.",
             "{fast: anthropic/claude-haiku-4-5, deep: anthropic/claude-opus-4-5:high}",
             _ADDS,
         ),
     ] = {}
     """By name without `@`; the project's go before the user's."""
     preset_dirs: Annotated[
-        tuple[Annotated[str, Meta(min_length=1), Spelling("a text")] | PresetDir, ...],
-        Spelling("a list of directories like [.pi/agents, {path: .claude/agents, agent: claude}]", tuple),
+        tuple[Annotated[str, Meta(min_length=1), Spelling("text")] | PresetDir, ...],
+        Spelling("a list of directories, such as [.pi/agents, {path: .claude/agents, agent: claude}]", tuple),
         Setting(
-            "More directories with presets, relative to the project; with an agent (claude, codex, opencode) those of"
-            " its own agent files.",
+            "More preset directories, relative to the project. With agent: claude, codex or "
+            "opencode, a directory of that program's agent files.",
             "[.pi/agents, {path: .claude/agents, agent: claude}]",
             _ADDS,
         ),
@@ -277,18 +303,19 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Absolute; the project's first, then the user's. A text is a directory of presets of ours."""
     trusted: Annotated[
         Texts,
-        Setting("Directories whose projects are used although they are another user's; * for all.", "[/srv/shop]"),
+        Setting("Directories whose projects you trust even if another user owns them; * for all.", "[/srv/shop]"),
     ] = ()
-    bundled_presets: Annotated[
-        Switch, Setting("Whether the presets that come with subdeck are offered.", "", _OVERRIDES)
-    ] = False
-    runner: Annotated[RunnerKind, Setting("How children are run.")] = RunnerKind.PROCESS
+    bundled_presets: Annotated[Switch, Setting("Include the presets that come with subdeck.", "", _OVERRIDES)] = False
+    runner: Annotated[
+        RunnerKind,
+        Setting("How to run agents: process (detached), tmux (in a tmux window) or hosts (on another machine)."),
+    ] = RunnerKind.PROCESS
     tmux: TmuxSettings = TmuxSettings()
     worktree: Annotated[
         Begins,
         Setting(
-            "Whether runs work in a git worktree of their own where preset and call do not say: true or files (of the"
-            " files as they are), head (of the commit that is checked out) or false.",
+            "Default for running in a separate git worktree: true or files (from your current "
+            "files), head (from the last commit) or false.",
             "",
             _OVERRIDES,
         ),
@@ -296,85 +323,102 @@ class Settings(Struct, frozen=True, kw_only=True):
     worktree_copy: Annotated[
         Texts,
         Setting(
-            "Files and directories that git ignores and a worktree needs: a name wherever it is, or a path from the"
-            " root, with * and ?. They are copied, without taking room where the file system can share blocks.",
+            "Ignored files and directories to copy into each worktree: a name matches anywhere, a "
+            "path starts at the root; * and ? are wildcards. If the file system can share blocks, "
+            "copies use no extra space.",
             "[.env, node_modules]",
         ),
     ] = ()
     worktree_link: Annotated[
         Texts,
         Setting(
-            "The same, linked: what a child writes there it writes in your own files.", "[.cache/models, data/*.bin]"
+            "The same, but linked instead of copied: the agent's writes there change your own files.",
+            "[.cache/models, data/*.bin]",
         ),
     ] = ()
     worktree_setup: Annotated[
         tuple[Verbatim, ...],
-        Spelling("a list like [npm, ci, --prefer-offline]", _argv),
+        Spelling("a list such as [npm, ci, --prefer-offline]", _argv),
         Setting(
-            "A command that is run in each new worktree before the child starts, a list of words and never a line for a"
-            " shell; where it fails the run does not start.",
+            "Command to run in each new worktree before the agent starts, as a list of words (no "
+            "shell). If it fails, the run does not start.",
             "[npm, ci, --prefer-offline]",
         ),
     ] = ()
-    worktree_setup_timeout: Annotated[Duration, Setting("How long that command may take.", "10m")] = 600.0
-    max_parallel: Annotated[Count, Setting("How many runs of one group run at the same time.", "", _LOWERS)] = 4
-    max_running: Annotated[
-        Count | None, Setting("How many runs of the project run at the same time.", "8", _LOWERS)
-    ] = None
-    grace_seconds: Annotated[Seconds, Setting("Seconds that a stopped child has to exit before it is killed.")] = 3.0
+    worktree_setup_timeout: Annotated[Duration, Setting("Time limit for worktree_setup.", "10m")] = 600.0
+    max_parallel: Annotated[Count, Setting("Maximum number of parallel runs per group.", "", _LOWERS)] = 4
+    max_running: Annotated[Count | None, Setting("Maximum number of parallel runs in the project.", "8", _LOWERS)] = (
+        None
+    )
+    grace_seconds: Annotated[Seconds, Setting("Seconds that a stopped agent has to exit before it is killed.")] = 3.0
     cgroup: Annotated[
         Literal["auto", "scope", "off"],
         Setting(
-            "What keeps a run's processes together: auto (a control group of its own where one can be made),"
-            " scope (one that systemd-run --user makes), or off."
+            "How to contain a run's processes: auto (its own control group if possible), scope (one "
+            "from systemd-run --user), or off."
         ),
     ] = "auto"
     limits: LimitSettings = LimitSettings()
     day_budget: Annotated[
         Dollars | None,
-        Setting("Dollars that all runs of a day may spend; beyond it nothing is launched, but as it is allowed.", "20"),
+        Setting(
+            "Daily budget for all runs, in dollars. Once it is used up, each launch needs your confirmation.", "20"
+        ),
     ] = None
-    project_budget: Annotated[
-        Dollars | None, Setting("Dollars that the runs of one project may spend in a day.", "10", _LOWERS)
-    ] = None
+    project_budget: Annotated[Dollars | None, Setting("Daily budget for one project, in dollars.", "10", _LOWERS)] = (
+        None
+    )
     project_budgets: Annotated[
         dict[Directory, Dollars],
         Spelling('lines of the form "directory: dollars"', dict),
-        Setting("The same for single projects, by directory, with all below it.", "{~/src/shop: 5}"),
+        Setting("Daily budgets for single projects, by directory, including everything below it.", "{~/src/shop: 5}"),
     ] = {}
     prices: Annotated[
         dict[ModelName, Annotated[PriceSettings, Spelling('"input:" and "output:" below it', dict)]],
         Spelling('lines of the form "model:" with "input:" and "output:" below each', dict),
         Setting(
-            "What a million tokens of a model cost in dollars, for agents that tell no price; cache_read and"
-            " cache_write cost as input does unless they are said. A * stands for any characters.",
+            "Price of a model in dollars per million tokens, for agents that report no price. "
+            "cache_read and cache_write default to input. * matches any characters.",
             '{"gpt-5*": {input: 1.25, output: 10, cache_read: 0.125}}',
         ),
     ] = {}
     interactive: Annotated[
         Switch,
-        Setting("Whether children that can do so take messages and ask while they run; a preset may say otherwise."),
+        Setting(
+            "Agents accept messages and ask questions while they run, if they can. false: "
+            "non-interactive. Presets can override this."
+        ),
     ] = True
     permissions: PermissionSettings = PermissionSettings()
     reply_timeout: Annotated[
         Duration,
         Setting(
-            "How long a request of a child waits for a reply; then it is denied, and the child goes on.", "10m", _LOWERS
+            "How long a permission request or question waits for your reply. After that it is "
+            "denied, and the agent continues.",
+            "10m",
+            _LOWERS,
         ),
     ] = 600.0
     idle_timeout: Annotated[
         Duration,
-        Setting("How long an interrupted child waits for what is said next; then its run ends.", "30m", _LOWERS),
+        Setting("How long an interrupted agent waits for your message. After that its run ends.", "30m", _LOWERS),
     ] = 1800.0
     max_attempts: Annotated[
-        Count, Setting("How often at most a child is asked for its result, with structured_result: true.", "", _LOWERS)
+        Count,
+        Setting("Maximum number of attempts to get a structured result (with structured_result: true).", "", _LOWERS),
     ] = 3
     inherit_context: Annotated[
         Switch,
-        Setting("Whether a known parent's conversation is handed over where the preset does not say.", "", _OVERRIDES),
+        Setting(
+            "Pass the parent's conversation to the agent, if it is known. Presets can override this.", "", _OVERRIDES
+        ),
     ] = True
     expose_isolated: Annotated[
-        Switch, Setting('Whether the tools have the argument "isolated", for a parent to decide that.')
+        Switch,
+        Setting(
+            'Give the delegation tools an "isolated" argument, so that the parent agent decides '
+            "whether to pass its conversation."
+        ),
     ] = False
     inheritance: Inheritance = Inheritance()
     hosts: HostsSettings = HostsSettings()
@@ -382,17 +426,17 @@ class Settings(Struct, frozen=True, kw_only=True):
     theme: Annotated[
         Theme | None,
         Setting(
-            "The app's theme: subdeck-dark, subdeck-light, terminal (its own colours), or one of Textual's,"
-            " such as nord.",
+            "Theme of the app: subdeck-dark, subdeck-light, terminal (the terminal's own colours), "
+            "or a Textual theme such as nord.",
             "subdeck-light",
         ),
     ] = None
     columns: Annotated[
         Columns,
         Setting(
-            "The columns of the app's list of runs, in their order: state, preset, task, now, host, age, elapsed,"
-            " tokens, cost, changes, agent, model, id. Where there is little room, those that matter least are left"
-            " out.",
+            "Columns of the app's run list, in order: state, preset, task, now, host, age, elapsed, "
+            "tokens, cost, changes, agent, model, id. The least important columns are hidden on "
+            "narrow screens.",
             "[state, task, now, age, model, cost]",
         ),
     ] = ()
@@ -405,30 +449,31 @@ class Settings(Struct, frozen=True, kw_only=True):
     """A value may be several keys with commas between them."""
     diff_pager: Annotated[
         tuple[Verbatim, ...],
-        Spelling('a list like [delta, "--paging=always"]', _argv),
-        Setting("The program that shows a patch in the app, on its stdin; without one your pager does.", "[delta]"),
+        Spelling('a list such as [delta, "--paging=always"]', _argv),
+        Setting("Program that shows a patch in the app, which it reads from stdin (default: your pager).", "[delta]"),
     ] = ()
     commands: Annotated[
         dict[Name, Annotated[OwnCommand, Spelling('a "key:" and an "argv:" below it', dict)]],
         Spelling('lines of the form "name:" with a "key:" and an "argv:" below each', dict),
         Setting(
-            "Your own commands in the app: key, title, argv (a list of words, never a line for a shell; {run_id},"
-            " {cwd}, {answer_file} and {patch_file} are those of the highlighted run), where (deck, presets, runs or"
-            " transcript), and terminal: true for a program that needs the screen.",
+            "Your own commands in the app: key, title, argv (a list of words, no shell; {run_id}, "
+            "{cwd}, {answer_file} and {patch_file} come from the highlighted run), where (deck, "
+            "presets, runs or transcript), and terminal: true for a program that needs the screen.",
             '{git: {key: "ctrl+g", title: lazygit, argv: [lazygit, -p, "{cwd}"], terminal: true}}',
         ),
     ] = {}
     """By name; their actions are called `own_` and that name."""
     checks: Annotated[
-        dict[Name, Annotated[tuple[Verbatim, ...], Spelling("a list like [make, test]", _argv)]],
+        dict[Name, Annotated[tuple[Verbatim, ...], Spelling("a list such as [make, test]", _argv)]],
         Spelling('lines of the form "name: [program, argument]"', dict),
         Setting(
-            "Commands that look at what a run left, by name: each a list of words, never a line for a shell. A preset"
-            " names the one that is run in the run's directory when its child has ended (check: tests).",
+            "Commands that verify a run's result, by name; each is a list of words (no shell). A "
+            "preset selects one with check: NAME. It runs in the run's directory after the agent "
+            "finishes.",
             "{tests: [make, test], types: [npx, tsc, --noEmit]}",
         ),
     ] = {}
-    check_timeout: Annotated[Duration, Setting("Ends a check after this time.", "10m")] = 600.0
+    check_timeout: Annotated[Duration, Setting("Stop a check after this time.", "10m")] = 600.0
     notifications: Notifications = Notifications()
     retention: Retention = Retention()
     notices: tuple[str, ...] = ()

@@ -118,16 +118,16 @@ Words = Annotated[str, Spelling("a text")]
 Verbatim = Annotated[str, Spelling("a text", str)]
 """With the blanks around it."""
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]+$"), Spelling("letters, digits, _ and -")]
-Variable = Annotated[
-    str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), Spelling("letters, digits and _, as variables have", str.strip)
-]
+Variable = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), Spelling("letters, digits and _", str.strip)]
 Texts = Annotated[
     tuple[Annotated[str, Meta(min_length=1), Spelling("a text")], ...], Spelling("a list of texts", tuple)
 ]
 Rules = Annotated[
     tuple[Annotated[str, Meta(min_length=1), Spelling("a rule")], ...],
     Spelling(
-        "a list of rules like [bash(git *), edit(src/**), read]", _rules, {"type": "array", "items": {"type": "string"}}
+        "a list of rules, such as [bash(git *), edit(src/**), read]",
+        _rules,
+        {"type": "array", "items": {"type": "string"}},
     ),
 ]
 """Of permissions, each as `parse_rule` reads it."""
@@ -157,7 +157,7 @@ Megabytes = Annotated[
 Dollars = Annotated[
     float,
     Meta(gt=0, le=MOST_DOLLARS),
-    Spelling(f"dollars like 0.50, above 0 and at most {MOST_DOLLARS:,},", _dollars),
+    Spelling(f"dollars such as 0.50, above 0 and at most {MOST_DOLLARS:,},", _dollars),
 ]
 PriceOfTokens = Annotated[float, Meta(ge=0, le=MOST_DOLLARS), Spelling(f"dollars from 0 to {MOST_DOLLARS:,}", _dollars)]
 """Per million."""
@@ -165,7 +165,7 @@ Duration = Annotated[
     float,
     Meta(gt=0, le=MOST_SECONDS),
     Spelling(
-        f"a number of seconds above 0, or a time like 90s, 10m or 2h, at most {MOST_SECONDS / 3600:.0f}h,",
+        f"a number of seconds above 0, or a time such as 90s, 10m or 2h, at most {MOST_SECONDS / 3600:.0f}h,",
         _duration,
         {
             "anyOf": [
@@ -224,7 +224,7 @@ def unexpected(key: str, expected: str, node: Node) -> ContentError:
             found = "a list"
         case Fields():
             found = "keys below it"
-    return ContentError(f"{key}: {expected} was expected, found {found}", line=node.line)
+    return ContentError(f"{key}: expected {expected} but found {found}", line=node.line)
 
 
 def _spelling(kind: Any) -> Spelling:
@@ -286,7 +286,7 @@ def _mapping(key: str, name_kind: Any, value_kind: Any, node: Fields) -> dict[st
         try:
             fit(name, name_kind)
         except UNDECODABLE:
-            what = f'{key}: the name "{one_line(written, 60)}" has other characters than {spelling.expected}'
+            what = f'{key}: invalid name "{one_line(written, 60)}": use only {spelling.expected}'
             raise ContentError(what, line=child.line) from None
         if name in values:
             raise ContentError(f'{key}: "{name}" appears twice', line=child.line)

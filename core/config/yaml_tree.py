@@ -70,12 +70,12 @@ def read_content(path: str) -> bytes:
         raise ContentError(f"{error.strerror}") from None
     except FileNotFoundError:
         if os.path.islink(path):
-            raise ContentError(f"it is a link to {os.readlink(path)}, which does not exist") from None
+            raise ContentError(f"the file is a link to {os.readlink(path)}, which does not exist") from None
         raise
     except NotADirectoryError:
         raise FileNotFoundError(path) from None
     except OSError as error:
-        raise ContentError(f"it cannot be read: {error.strerror}") from error
+        raise ContentError(f"cannot read the file: {error.strerror}") from error
     check_size(max(status.st_size, len(content)))
     return content
 
@@ -83,7 +83,7 @@ def read_content(path: str) -> bytes:
 def check_size(size: int) -> None:
     """Raise ContentError for a text of more bytes than are read."""
     if size > SIZE_LIMIT:
-        raise ContentError(f"it is too large: {size / SIZE_LIMIT:.1f} MB, at most 1 MB is read")
+        raise ContentError(f"the file is too large: {size / SIZE_LIMIT:.1f} MB (limit 1 MB)")
 
 
 def decode(content: bytes) -> str:
@@ -91,7 +91,7 @@ def decode(content: bytes) -> str:
     text = decode_utf8(content)
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise ContentError("it has a NUL character in it", line=line, hint="remove that character")
+        raise ContentError("the file contains a NUL character", line=line, hint="remove that character")
     return text.replace("\r\n", "\n")
 
 
@@ -101,7 +101,7 @@ def decode_utf8(content: bytes) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ContentError("it is not UTF-8 text", line=line, hint="save it as UTF-8") from error
+        raise ContentError("the file is not UTF-8 text", line=line, hint="save it as UTF-8") from error
 
 
 def parse_mapping(text: str, *, first_line: int = 1) -> Fields:
@@ -123,13 +123,13 @@ def parse_mapping(text: str, *, first_line: int = 1) -> Fields:
     except yaml.YAMLError as error:
         control = re.search(_CONTROL, text)
         line = text.count("\n", 0, control.start()) + first_line if control else None
-        raise ContentError("it has a control character in it", line=line, hint="remove that character") from error
+        raise ContentError("the file contains a control character", line=line, hint="remove that character") from error
     if node is None or (isinstance(node, Text) and node.is_nothing):
         return Fields({}, first_line)
     if isinstance(node, Fields):
         return node
     found = "a list" if isinstance(node, Items) else "a plain text"
-    raise ContentError(f'lines of the form "key: value" were expected, found {found}', line=node.line)
+    raise ContentError(f'expected lines of the form "key: value" but found {found}', line=node.line)
 
 
 _PLAIN_FIELD = re.compile(r"([A-Za-z_][\w-]{0,60}): +([^\W_](?:[\w ,;./()+*@!?=$^~&<>'\"-]|:(?=\w))*)$", re.ASCII)
@@ -175,15 +175,15 @@ class _Builder:
         line = self._line(event) if line is None else line
         kind = type(event).__name__
         if kind == "AliasEvent" or event.anchor is not None:
-            raise ContentError("anchors and aliases (& and *) are not used here", line=line, hint=_QUOTE)
+            raise ContentError("anchors and aliases (& and *) are not supported", line=line, hint=_QUOTE)
         if depth > _DEEPEST:
-            raise ContentError("it is nested too deeply", line=line)
+            raise ContentError("the file is nested too deeply", line=line)
         if kind == "SequenceStartEvent":
             return Items(tuple(self._node(item, depth=depth + 1) for item in self._until("SequenceEndEvent")), line)
         if kind == "MappingStartEvent":
             return Fields(self._pairs(depth), line)
         if "\0" in event.value:
-            raise ContentError("a text has a NUL character in it", line=line, hint="remove that character")
+            raise ContentError("a value contains a NUL character", line=line, hint="remove that character")
         return Text(event.value, line, quoted=bool(event.style))
 
     def _pairs(self, depth: int) -> dict[str, Node]:
@@ -195,7 +195,7 @@ class _Builder:
                 raise ContentError("a key must be plain text", line=line, hint=_QUOTE)
             if key.value in pairs:
                 first = pairs[key.value].line
-                raise ContentError(f'"{key.value}" appears twice, first in line {first}', line=line)
+                raise ContentError(f'"{key.value}" appears twice, first on line {first}', line=line)
             pairs[key.value] = self._node(next(self._events), depth=depth + 1, line=line)
         return pairs
 
@@ -217,7 +217,7 @@ def _explained(error: Any, text: str, first_line: int) -> ContentError:
     """Turn a parser's error into words; where the line shows a usual mistake, say how to write it."""
     mark = error.problem_mark or error.context_mark
     if mark is None:
-        return ContentError(f"it is not valid YAML: {error.problem}")
+        return ContentError(f"invalid YAML: {error.problem}")
     source: str = "".join(text.split("\n")[mark.line : mark.line + 1])
     hint = ""
     if role := re.search(_BARE_ROLE, source):
@@ -226,4 +226,4 @@ def _explained(error: Any, text: str, first_line: int) -> ContentError:
         hint = "indent with spaces, not with tabs"
     elif any(words in error.problem for words in ("mapping values", "cannot start any token", "alphabetic or numeric")):
         hint = _QUOTE
-    return ContentError(f"it is not valid YAML: {error.problem}", line=mark.line + first_line, hint=hint)
+    return ContentError(f"invalid YAML: {error.problem}", line=mark.line + first_line, hint=hint)

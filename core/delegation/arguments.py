@@ -21,13 +21,13 @@ AMOUNTS = ("budget", "maxTokens")
 """Limits that a call may only lower."""
 
 CHAIN_HINT = (
-    "call subagent once for each step, with the earlier answer in the next task; "
-    "what does not depend on each other goes into tasks, which run at the same time"
+    "call subagent once per step and put the earlier answer into the next task; put "
+    "independent steps into tasks, which run in parallel"
 )
 
-TASKS_HINT = "give [{preset, task}, …]"
+TASKS_HINT = "use [{preset, task}, …]"
 
-_REQUIRED = {"preset": "name one of the presets in the tool's description", "task": "say what the child should do"}
+_REQUIRED = {"preset": "use a preset from the tool's description", "task": "describe what the agent should do"}
 """What to do where one of them is missing."""
 
 
@@ -72,14 +72,14 @@ def subagent_arguments(
     named = [name for name in single if name in arguments]
     if "tasks" not in arguments:
         if not named:
-            hint = "give preset and task for one child, or tasks: [{preset, task}, …] for several"
+            hint = "use preset and task for one agent, or tasks: [{preset, task}, …] for several"
             valid = ("preset", "task", "tasks")
-            raise _rejected("neither preset and task nor tasks is given", valid=valid, hint=hint)
+            raise _rejected("preset and task, or tasks, are missing", valid=valid, hint=hint)
         return False, (_task(arguments),)
     if named:
         both = {"preset", "task"} & set(named)
-        what = "both modes at once" if both else f"there is no default {', '.join(named)} for tasks"
-        hint = f"leave out {', '.join(named)} beside tasks; each task names its own"
+        what = "cannot combine preset and task with tasks" if both else f"tasks have no default {', '.join(named)}"
+        hint = f"remove {', '.join(named)} beside tasks; each task sets its own"
         raise _rejected(what, field=named[0], value=arguments[named[0]], valid=("tasks",), hint=hint)
     return True, _tasks(arguments["tasks"], single)
 
@@ -89,7 +89,7 @@ def background_arguments(params: object, *, isolated: bool, hosts: bool = False)
     arguments = _mapping(params)
     for name, hint in (("tasks", "call background_agent once for each task"), ("chain", CHAIN_HINT)):
         if name in arguments:
-            raise _rejected(f"background_agent takes no {name}", field=name, value=arguments[name], hint=hint)
+            raise _rejected(f"background_agent does not accept {name}", field=name, value=arguments[name], hint=hint)
     _reject_any(_unknown_names(arguments, _task_fields(isolated=isolated, hosts=hosts)))
     return _task(arguments)
 
@@ -100,7 +100,7 @@ def status_arguments(params: object) -> tuple[str | None, bool]:
     _reject_any(_unknown_names(arguments, ("runId", "includeCompleted")))
     run_id, with_ended = arguments.get("runId", ""), arguments.get("includeCompleted", False)
     if not isinstance(run_id, str):
-        hint = "copy it from what background_agent returned"
+        hint = "use the runId that background_agent returned"
         raise _rejected("runId is not a string", field="runId", value=run_id, hint=hint)
     if not isinstance(with_ended, bool):
         raise CallRejected(_not_boolean("includeCompleted", with_ended))
@@ -114,13 +114,15 @@ def send_arguments(params: object) -> tuple[str, str, bool]:
     run_id, message = (arguments.get(name, "") for name in ("runId", "message"))
     for name, value in (("runId", run_id), ("message", message)):
         if not isinstance(value, str):
-            raise _rejected(f"{name} is not a string", field=name, value=value, hint="give a string")
+            raise _rejected(f"{name} is not a string", field=name, value=value, hint="use a string")
     if not isinstance(interrupt := arguments.get("interrupt", False), bool):
         raise CallRejected(_not_boolean("interrupt", interrupt))
     if not run_id.strip():
-        raise _rejected("runId is missing", field="runId", hint="copy it from what background_agent returned")
+        raise _rejected("runId is missing", field="runId", hint="use the runId that background_agent returned")
     if not message.strip() and not interrupt:
-        raise _rejected("message is empty", field="message", value=message, hint="say what the child should know or do")
+        raise _rejected(
+            "message is empty", field="message", value=message, hint="write what the agent should know or do"
+        )
     return run_id.strip(), message, interrupt
 
 
@@ -134,7 +136,7 @@ def _mapping(params: object) -> dict[str, Any]:
     if params is None:
         return {}
     if not isinstance(params, dict):
-        hint = 'give them by name, as {"preset": "…"}'
+        hint = 'pass arguments by name, such as {"preset": "…"}'
         raise _rejected("the arguments are not an object", value=params, hint=hint)
     fields = cast("dict[str, Any]", params)
     return {name: value for name, value in fields.items() if value is not None}
@@ -150,7 +152,7 @@ def _tasks(tasks: object, known: tuple[str, ...]) -> tuple[TaskArguments, ...]:
     for index, task in enumerate(cast("list[Any]", tasks)):
         try:
             if not isinstance(task, dict):
-                raise _rejected("this task is not an object", field="tasks", value=task, hint="give {preset, task, …}")
+                raise _rejected("this task is not an object", field="tasks", value=task, hint="use {preset, task, …}")
             arguments = _mapping(cast("dict[str, Any]", task))
             _reject_any(_unknown_names(arguments, known))
             read.append(_task(arguments))
@@ -188,8 +190,8 @@ def _host(name: str) -> str | None:
 def _unknown_names(arguments: Mapping[str, Any], known: tuple[str, ...]) -> Iterator[ToolError]:
     for name in arguments:
         if name not in known:
-            shown, hint = one_line(name, 60), nearest(name, known) or "leave it out"
-            yield argument_error(f'there is no field "{shown}"', field=shown, value=name, valid=known, hint=hint)
+            shown, hint = one_line(name, 60), nearest(name, known) or "remove it"
+            yield argument_error(f'unknown field "{shown}"', field=shown, value=name, valid=known, hint=hint)
 
 
 def _wrong_values(arguments: Mapping[str, Any]) -> Iterator[ToolError]:
@@ -200,15 +202,15 @@ def _wrong_values(arguments: Mapping[str, Any]) -> Iterator[ToolError]:
             yield argument_error(what, field=name, value=value, hint=hint)
     for name in TEXTS:
         if not isinstance(value := arguments.get(name, ""), str):
-            yield argument_error(f"{name} is not a string", field=name, value=value, hint="give a string")
+            yield argument_error(f"{name} is not a string", field=name, value=value, hint="use a string")
     for name in AMOUNTS:
         if name in arguments and not _is_amount(arguments[name], whole=name == "maxTokens"):
             kind = "whole number" if name == "maxTokens" else "number"
-            hint = "give the most that the child may use, or leave it out"
-            yield argument_error(f"{name} is no {kind} above 0", field=name, value=arguments[name], hint=hint)
+            hint = "use the maximum for the agent, or remove it"
+            yield argument_error(f"{name} is not a {kind} above 0", field=name, value=arguments[name], hint=hint)
     if "needs" in arguments and not _are_needs(arguments["needs"]):
-        hint = 'give numbers above 0 by label, as {"gpu": 1}'
-        yield argument_error("needs is no object of numbers", field="needs", value=arguments["needs"], hint=hint)
+        hint = 'use numbers above 0 by resource, such as {"gpu": 1}'
+        yield argument_error("needs is not an object of numbers", field="needs", value=arguments["needs"], hint=hint)
     for name in ("worktree", "isolated"):
         if not isinstance(value := arguments.get(name, False), bool):
             yield _not_boolean(name, value)
@@ -227,7 +229,7 @@ def _is_amount(value: object, *, whole: bool) -> bool:
 
 
 def _not_boolean(name: str, value: object) -> ToolError:
-    return argument_error(f"{name} is neither true nor false", field=name, value=value, valid=("true", "false"))
+    return argument_error(f"{name} is not true or false", field=name, value=value, valid=("true", "false"))
 
 
 def _rejected(what: str, **more: Any) -> CallRejected:

@@ -88,12 +88,12 @@ def _answer(
 ) -> CallResult:
     try:
         if name not in NAMES:
-            what, hint = f'no tool is called "{one_line(name, 60)}"', nearest(name, NAMES)
+            what, hint = f'unknown tool "{one_line(name, 60)}"', nearest(name, NAMES)
             raise CallRejected(argument_error(what, field="name", value=name, valid=NAMES, hint=hint))
         if is_child():
-            raise CallRejected(argument_error("a child does not delegate", hint="do the task yourself"))
+            raise CallRejected(argument_error("a subagent cannot delegate", hint="do the task yourself"))
         if cancelled.is_set() and name != STATUS:
-            raise CallRejected(argument_error("the call was cancelled before anything was started"))
+            raise CallRejected(argument_error("the call was cancelled before a run was started"))
         if name == SUBAGENT:
             return subagent(engine, params, parent=parent, progress=progress, cancelled=cancelled)
         if name == BACKGROUND:
@@ -115,7 +115,7 @@ def _background_agent(engine: Engine, params: object, parent: Parent) -> CallRes
     task = background_arguments(params, isolated=settings.expose_isolated, hosts=names_hosts(settings))
     launched = launch(engine, (task,), parent, background=True)
     if not launched:
-        raise SubdeckError("the run was deleted as soon as it had been started", where=engine.project.runs)
+        raise SubdeckError("the run was deleted right after its start", where=engine.project.runs)
     (run,) = launched
     counts = count(_background_runs(engine, parent))
     fields = {**_row(engine, run), "counts": msgspec.to_builtins(counts)}
@@ -144,8 +144,8 @@ def _background_agent_status(engine: Engine, params: object, parent: Parent) -> 
         result = engine.result(run.run_id) if run.has_ended else None
         head = f"{run_line(run)}\n{facts_line(row)}"
         return CallResult(head + (f"\n\n{result_text(run, result)}" if result else ""), fields, fields)
-    hint = "these are the active ones; includeCompleted lists those that have ended too"
-    what, valid = "no background run of this session has that id", [run.run_id for run in active]
+    hint = "these runs are active; add includeCompleted to list finished runs"
+    what, valid = "this session has no background run with that id", [run.run_id for run in active]
     listing = _listing(engine, runs, active)
     error = argument_error(what, field="runId", value=wanted, valid=valid, hint=hint)
     rejected = rejection([error], **listing.structured)
@@ -159,15 +159,15 @@ def _background_agent_send(engine: Engine, params: object, parent: Parent, cance
     run = next((run for run in runs if wanted in (run.run_id, run.meta.short_id)), None)
     if run is None:
         what, active = (
-            "no background run of this session has that id",
+            "this session has no background run with that id",
             [run.run_id for run in runs if not run.has_ended],
         )
         raise CallRejected(argument_error(what, field="runId", value=wanted, valid=active))
     if run.has_ended:
         session = run.child_session_id
         goes_on = f"call {BACKGROUND} with the same preset and sessionId {session}" if session else "start another run"
-        what = f"this run has ended ({run.reason}), and takes no messages"
-        raise CallRejected(argument_error(what, field="runId", value=wanted, hint=f"to go on, {goes_on}"))
+        what = f"this run has finished ({run.reason}) and accepts no messages"
+        raise CallRejected(argument_error(what, field="runId", value=wanted, hint=f"to continue, {goes_on}"))
     outcome: Outcome | None = None
     if interrupt and not run.is_interrupted:
         sent = engine.interrupt(run.run_id)
@@ -191,7 +191,7 @@ def _background_agent_send(engine: Engine, params: object, parent: Parent, cance
 
 
 _DELIVERY = {
-    MessageState.ACCEPTED: "On its way: the child gets it as soon as its agent takes it",
+    MessageState.ACCEPTED: "On its way: the agent gets it as soon as it can read it",
     MessageState.DELIVERED: "Delivered",
     MessageState.REFUSED: "Refused",
     MessageState.LATE: "Too late",
@@ -209,7 +209,7 @@ def _listing(engine: Engine, runs: Sequence[RunSnapshot], chosen: Sequence[RunSn
     omitted = len(chosen) - len(listed)
     rows = [_listed_row(engine, run) for run in listed]
     fields = {"counts": msgspec.to_builtins(counts), "root": engine.project.root, "runs": rows, "omitted": omitted}
-    contained = ((counts.waiting, "waiting"), (counts.out_of_reach, "out of reach"))
+    contained = ((counts.waiting, "waiting"), (counts.out_of_reach, "unreachable"))
     open_runs = [f"{number} {word}" for number, word in contained if number]
     ended = f"{counts.completed} completed, {counts.failed} failed, {counts.aborted} aborted"
     head = f"{background_counts(counts)} ({', '.join([*open_runs, ended])})"
@@ -276,5 +276,5 @@ def _row(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
     task = run.meta.task
     if len(task) > TASK_LENGTH:
         whole = f"the whole task is in {run_dir}/{PROMPT}"
-        task = f"{task[:TASK_LENGTH]}\n[… cut here, of {len(task)} characters; {whole}]"
+        task = f"{task[:TASK_LENGTH]}\n[… truncated from {len(task)} characters; {whole}]"
     return {**run_fields(run), "task": task, "runDir": run_dir, "artifacts": [*engine.artifacts(run.run_id)]}

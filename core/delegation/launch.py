@@ -123,7 +123,7 @@ def _model_error(error: ModelError, request: RunRequest, models: _Models) -> Too
     else:
         value, where = models.default or "", error.where or ARGUMENT
         if not value:
-            hint = 'name a model in the call, add "model: provider/id" to the preset, or set default_model'
+            hint = 'set a model in the call, add "model: provider/id" to the preset, or set default_model'
     return argument_error(error.what, field="model", value=value, valid=models.valid(value), hint=hint, where=where)
 
 
@@ -220,12 +220,12 @@ class _Models:
         known = ", ".join(f"{role} ({model})" for role, model in tuple(roles.items())[:VALID])
         hints = (
             nearest(ref, roles),
-            f"roles there: {known}" if known else "",
-            "name a model as provider/id, or set up the role",
+            f"known roles: {known}" if known else "",
+            "use a model as provider/id, or configure the role",
         )
         raise CallRejected(
             argument_error(
-                f'the model "{ref}" cannot be resolved: {one_line(found.error, 400)}',
+                f'cannot resolve the model "{ref}": {one_line(found.error, 400)}',
                 field="model",
                 value=ref,
                 valid=dict.fromkeys((*roles, *self.valid(ref))),

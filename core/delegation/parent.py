@@ -158,7 +158,7 @@ class SessionWatch:
             if request.id not in told:
                 told.add(request.id)
                 asks = f"{run.meta.title} {run.meta.short_id} {request_line(request, cwd=run.meta.cwd)}"
-                text = f"{asks} — subdeck reply {run.meta.short_id} answers, or the deck"
+                text = f"{asks} — the user can answer in the deck or with subdeck reply {run.meta.short_id}"
                 yield {"type": "asked", "runId": run.run_id, "notice": {"text": text, "level": "warning"}}
 
 
@@ -177,9 +177,9 @@ def _gone(run_id: str) -> dict[str, Any]:
         "status": RunStatus.FAILED.value,
         "reason": RunReason.LOST.value,
         "endedAt": None,
-        "message": "its directory is not there: it was deleted, or belongs to another project",
+        "message": "its directory was deleted, or belongs to another project",
     }
-    text = f"background run {run_id[-6:]} is gone: {data['message']}"
+    text = f"background run {run_id[-6:]} no longer exists: {data['message']}"
     return _line(data, {"customType": BG_DONE, "content": text, "display": True, "details": data}, text, "warning")
 
 

@@ -117,7 +117,7 @@ def argument_error(
 def tool_error(error: SubdeckError | OSError) -> ToolError:
     """Put an error of the engine or the system into the form for parents."""
     if isinstance(error, BudgetExceeded):
-        return ToolError(what=error.what, where=error.where, hint="ask the operator, who alone may allow more")
+        return ToolError(what=error.what, where=error.where, hint="only the user can allow more; ask them")
     known = explained(error)
     where = ARGUMENT if isinstance(error, SubdeckError) else "disk"
     return ToolError(what=known.what, where=known.where or where, hint=known.hint)
@@ -130,9 +130,9 @@ def rejection(errors: Sequence[ToolError], **more: Any) -> CallResult:
     return CallResult(f"Nothing was started.\n{lines}" if not more else lines, fields, fields, is_error=True)
 
 
-_PARTIAL = "Partial findings (the text breaks off: the run ended while it was being written):"
-_UNVERIFIED = "The agent's program cannot report errors, so that this may be one, or break off; check it:"
-_TRUNCATED = "The answer stops at the model's length limit; this is its beginning:"
+_PARTIAL = "Partial findings (incomplete: the run ended while the agent was writing them):"
+_UNVERIFIED = "The agent cannot report errors. The text below may be an error or incomplete; check it:"
+_TRUNCATED = "The answer was cut off at the model's length limit; this is its beginning:"
 
 
 def result_text(run: RunSnapshot, result: RunResult) -> str:
@@ -148,10 +148,10 @@ def result_text(run: RunSnapshot, result: RunResult) -> str:
     if changes and (changes.files or changes.settings or changes.ignored or (changes.shared and changes.note)):
         header += f"  \n**Changes:** {one_line(_changes_line(changes), LEFT_OUT_LENGTH)}"
     if run.meta.worktree and result.changes is not None and result.changes.files:
-        place = f"these are on branch {run.meta.worktree.branch}, in {run.meta.cwd}, and not in your files"
+        place = f"the changes are on branch {run.meta.worktree.branch}, in {run.meta.cwd}, not in your files"
         header += f"  \n**Worktree:** {one_line(place, LEFT_OUT_LENGTH)}"
     if result.branch:
-        place = f"these are on branch {result.branch}, and not in your files"
+        place = f"the changes are on branch {result.branch}, not in your files"
         header += f"  \n**Branch:** {one_line(place, LEFT_OUT_LENGTH)}"
     if result.check:
         header += f"  \n**Check:** {one_line(check_words(result.check), LEFT_OUT_LENGTH)}"
@@ -164,7 +164,7 @@ def _check_output(check: CheckResult | None) -> str:
         return ""
     from ..run.markdown import fenced  # few runs have a check
 
-    return f"\n\n---\n\nThe end of what the check wrote:\n\n{fenced(check.output)}"
+    return f"\n\n---\n\nLast output of the check:\n\n{fenced(check.output)}"
 
 
 def _changes_line(changes: Changes) -> str:
@@ -270,7 +270,7 @@ def _brief_changes(changes: Changes) -> dict[str, Any]:
 def _shortened(text: str | None, limit: int | None) -> str | None:
     if text is None or limit is None or len(text) <= limit:
         return text
-    return f"{text[:limit]}\n[…truncated: ask for this runId alone…]"
+    return f"{text[:limit]}\n[…truncated: call the status tool with only this runId…]"
 
 
 def facts_line(fields: dict[str, Any]) -> str:
@@ -294,7 +294,7 @@ def run_line(run: RunSnapshot) -> str:
     """Return one line about a run: id, preset, status, what it is about, and what it does or how it ended."""
     reason = f" ({run.reason})" if run.reason else ""
     about = run.meta.description or run.meta.task
-    waits = ", waits for a person's reply" if run.is_waiting else ""
+    waits = ", needs input from the user" if run.is_waiting else ""
     parts = (
         f"{run.run_id} {run.meta.title} {run.status}{reason}{waits}",
         one_line(about, 80),

@@ -97,34 +97,35 @@ def specs(
         "description": "Parallel mode: each task names its own preset. Cannot be combined with preset and task.",
     }
     status = {
-        "runId": {**_TEXT, "description": "Only this run, with its whole answer."},
-        "includeCompleted": {"type": "boolean", "description": "Also the runs that have ended (default: false)."},
+        "runId": {**_TEXT, "description": "Only this run, with its full answer."},
+        "includeCompleted": {"type": "boolean", "description": "Also list finished runs (default: false)."},
     }
     told = {
         "runId": {**_TEXT, "description": "The run, as background_agent returned it."},
-        "message": {**_TEXT, "description": "What to tell the child."},
+        "message": {**_TEXT, "description": "Message to the agent."},
         "interrupt": {"type": "boolean", "description": "End its current turn first (default: false)."},
     }
     foreground = (
-        "Delegate work to child agents and wait for their answers. Give either preset and task (one child), or tasks: "
-        "[{preset, task, …}, …] (several at the same time), never both. There is no chain mode: for steps that need "
-        "each other call subagent again with the earlier answer in the next task. A child sees only its task, unless "
-        f"told otherwise: be complete.\n{_preset_list(presets)}"
+        "Delegate work to subagents and wait for their answers. Use either preset and task (one "
+        "subagent), or tasks: [{preset, task, …}, …] (several in parallel), never both. Chaining "
+        "is not supported: for dependent steps, call subagent again and put the earlier answer "
+        "into the next task. A subagent sees only its task unless you choose otherwise, so write "
+        f"complete tasks.\n{_preset_list(presets)}"
     )
     names = _within((preset.name for preset in presets), ", ", NAMES_LENGTH) or "none yet"
     background = (
-        "Start one child agent that nobody waits for, and get its runId at once. "
-        f"{'You are told when it ends; ' if announces_ends else ''}{STATUS} shows its status. "
-        f"Presets: {names}"
+        "Start one subagent in the background and return its runId at once. "
+        f"{'You are notified when it finishes; ' if announces_ends else ''}{STATUS} shows its "
+        f"status. Presets: {names}"
     )
     polling = (
-        "Show the background runs of this session: counts, and the active ones. With runId one run and its answer; "
-        "with includeCompleted also those that have ended."
+        "Show this session's background runs: counts and active runs. With runId, show one run "
+        "and its answer. With includeCompleted, also show finished runs."
     )
     sending = (
-        "Tell a background run of this session something while it works: it goes on with your message in mind. With "
-        "interrupt its current turn is ended first; without message it then waits for one. What a child asks (requests "
-        f"in {STATUS}) only the person at the deck can answer."
+        "Send a message to one of this session's background runs while it works. With interrupt, "
+        "its current turn ends first; without a message, it then waits for one. Only the user "
+        f"can answer a run's requests (requests in {STATUS})."
     )
     return (
         ToolSpec(SUBAGENT, "Subagent", foreground, _object({**task, "tasks": tasks}), SUBAGENT_OUTPUT),
@@ -136,7 +137,7 @@ def specs(
 
 def _preset_list(presets: Sequence[Preset]) -> str:
     if not presets:
-        return "There are no presets yet: write one as .pi/subagents/NAME.md."
+        return "No presets yet: write one to .pi/subagents/NAME.md."
     share = PRESETS_LENGTH // len(presets) - 1
     return "Presets:\n" + _within((_line(preset, share) for preset in presets), "\n", PRESETS_LENGTH)
 
@@ -157,36 +158,39 @@ def _within(parts: Iterable[str], separator: str, limit: int) -> str:
 
 def _task_fields(models: Sequence[str], *, isolated: bool, hosts: bool) -> Schema:
     fields: Schema = {
-        "preset": {**_TEXT, "description": "Name of the preset that the child runs with."},
-        "task": {**_TEXT, "description": "What the child should do, with all it needs to know."},
+        "preset": {**_TEXT, "description": "Name of the subagent's preset."},
+        "task": {**_TEXT, "description": "What the subagent should do, with everything it needs to know."},
         "model": {
             "anyOf": [{**_TEXT, "enum": list(models)}, {**_TEXT, "pattern": ROLE_OR_THINKING}],
-            "description": "Used instead of the preset's model. Must be one of the currently available models, with or "
+            "description": "Model to use instead of the preset's. One of the currently available models, with or "
             "without a thinking level (provider/id:high), or a role (@fast).",
         },
-        "cwd": {**_TEXT, "description": "Directory the child works in (default: the parent's)."},
+        "cwd": {**_TEXT, "description": "Working directory of the subagent (default: yours)."},
         "description": {**_TEXT, "description": "Five to ten words for the list of runs."},
-        "sessionId": {**_TEXT, "description": "Continue this child session of the same preset and cwd."},
-        "budget": {"type": "number", "description": "Dollars at which the child is stopped; only lowers the limit."},
-        "maxTokens": {**_NUMBER, "description": "The same in tokens."},
+        "sessionId": {**_TEXT, "description": "Continue this agent session of the same preset and cwd."},
+        "budget": {
+            "type": "number",
+            "description": "Stop the subagent after this many dollars; can only lower the limit.",
+        },
+        "maxTokens": {**_NUMBER, "description": "Stop the subagent after this many tokens; can only lower the limit."},
         "worktree": {
             "type": "boolean",
-            "description": "true: the child works on a copy of your files as they are now, in a git worktree and on a "
-            "branch of its own (default: as the preset says).",
+            "description": "true: the subagent works on a copy of your current files, in its own git worktree and "
+            "branch (default: from the preset).",
         },
     }
     if hosts:
         fields["host"] = {
             **_TEXT,
-            "description": f"Run it on this host of the operator's, {ANY_HOST} for any (default: as the preset says).",
+            "description": f"Run on this host of the user, {ANY_HOST} for any (default: from the preset).",
         }
         fields["needs"] = {
             "type": "object",
             "additionalProperties": {"type": "number", "exclusiveMinimum": 0},
-            "description": 'Run it on a host that has this, by label: {"gpu": 1}.',
+            "description": 'Run on a host with these resources: {"gpu": 1}.',
         }
     if isolated:
-        about = "true: the child does not see this conversation; false: it does."
+        about = "true: the subagent does not see this conversation; false: it does."
         fields["isolated"] = {"type": "boolean", "description": about}
     return fields
 
@@ -213,13 +217,13 @@ def _lenient_field(name: str, field: Schema) -> Schema:
 _RUN: Schema = {
     "runId": _TEXT,
     **dict.fromkeys(("preset", "description", "cwd"), _TEXT),
-    "worktree": {"type": "object", "properties": {"branch": _TEXT}, "description": "Its changes are there, in cwd."},
+    "worktree": {"type": "object", "properties": {"branch": _TEXT}, "description": "The changes are there, in cwd."},
     "resolvedModel": _TEXT_OR_NULL,
     **dict.fromkeys(("sessionId", "toolsLeftOut", "host"), _TEXT_OR_NULL),
     "reason": {
         **_TEXT_OR_NULL,
-        "description": "Why it ended. unverified: its program cannot report errors, check the answer. denied: a "
-        "request that was denied, or not answered, ended it.",
+        "description": "Why the run ended. unverified: the agent cannot report errors, so check the answer. "
+        "denied: a permission request was denied or not answered.",
     },
     "status": {**_TEXT, "enum": [status.value for status in RunStatus]},
 }

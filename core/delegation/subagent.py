@@ -33,7 +33,7 @@ from .schema import names_hosts
 
 Report = Callable[[ToolProgress], None]
 
-DELETED = "the run was deleted while it was waited for"
+DELETED = "the run was deleted while waiting for it"
 
 LOST = {"status": RunStatus.FAILED.value, "reason": "lost", "answer": None, "error": DELETED}
 
@@ -136,7 +136,7 @@ class _Call:
         standing = {run.run_id: run for run in self._engine.snapshots(self._live)}
         runs = [standing.get(run_id, live.run) for run_id, live in self._live.items()]
         rows = [_row(run) | (end_fields(run, self._engine.result(run.run_id)) if run.has_ended else {}) for run in runs]
-        hint = "its runs were asked to stop; subdeck status shows what became of them. SUBDECK_LOG=FILE keeps details"
+        hint = "its runs were asked to stop; subdeck status shows their state. Set SUBDECK_LOG=FILE to log details"
         error = argument_error(failed.what, where="subdeck", hint=hint)
         rejected = rejection([error], **self._fields(rows))
         text = "\n".join([rejected.text, *(f"- {run_line(run)}" for run in runs)])

@@ -121,7 +121,7 @@ class Feeder:
 
 def _answering(run: HeldRun, said: str, rest: Script) -> Script:
     """Answer a message, and go on."""
-    yield from script.say(run, f"This is a demo: no agent reads “{said[:80]}”. I go on with my task.")
+    yield from script.say(run, f"This is a demo: no agent reads “{said[:80]}”. I continue with my task.")
     yield from rest
 
 

@@ -47,9 +47,9 @@ def made() -> Generator[str]:
         directory, lock = _locked()
     except OSError as error:
         raise SubdeckError(
-            f"the demo's directory cannot be made: {error.strerror}",
+            f"cannot create the demo's directory: {error.strerror}",
             where=_place(),
-            hint="set TMPDIR to a directory that you can write to",
+            hint="set TMPDIR to a writable directory",
         ) from error
     feeder = None
     try:
@@ -141,7 +141,7 @@ def _start_feeder(directory: str, lock: int) -> subprocess.Popen[bytes]:
             start_new_session=True,  # ctrl-C is for the app
         )
     except OSError as error:
-        raise SubdeckError(f"the demo cannot be started: {error.strerror}", where=sys.executable) from error
+        raise SubdeckError(f"cannot start the demo: {error.strerror}", where=sys.executable) from error
 
 
 def _wait_until_ready(feeder: subprocess.Popen[bytes]) -> None:
@@ -151,7 +151,7 @@ def _wait_until_ready(feeder: subprocess.Popen[bytes]) -> None:
             said = pipe.readline()
     if said != READY:
         reason = said.decode("utf-8", "replace").strip() or "its process ended"
-        raise SubdeckError(f"the demo cannot be started: {reason}", hint="check the space in the temporary directory")
+        raise SubdeckError(f"cannot start the demo: {reason}", hint="check the free space of the temporary directory")
 
 
 def _end(feeder: subprocess.Popen[bytes]) -> None:

@@ -61,7 +61,7 @@ def _patch(git: Git, before: str, after: str, path: str, numbers: Collection[int
     head, *parts = re.split(rb"(?m)^(?=@@ -)", output)
     if unknown := sorted(number for number in numbers if not 1 <= number <= len(parts)):
         had = "no hunks" if not parts else "1 hunk" if len(parts) == 1 else f"{len(parts)} hunks"
-        raise GitError(f"there is no hunk {unknown[0]}: it has {had}", where=path)
+        raise GitError(f"no hunk {unknown[0]}: the file has {had}", where=path)
     if not numbers:
         return b""
     taken: list[bytes] = []
@@ -69,7 +69,7 @@ def _patch(git: Git, before: str, after: str, path: str, numbers: Collection[int
     for number, part in enumerate(parts, 1):
         found = _HUNK.match(part)
         if found is None:
-            raise GitError("its patch cannot be read", where=path)
+            raise GitError("cannot read its patch", where=path)
         old_count, new_count = (1 if count is None else int(count) for count in (found[2], found[4]))
         if number not in numbers:
             shift += new_count - old_count
@@ -84,4 +84,4 @@ def _pathspecs(git: Git, before: str, after: str, path: str) -> list[bytes]:
     for file in changed_files(git, before, after):
         if file.path == path:
             return [name_of(name) for name in (file.path, file.old_path) if name]
-    raise GitError("it was not changed", where=path)
+    raise GitError("the file was not changed", where=path)

@@ -38,5 +38,5 @@ def inside(directory: str) -> str:
     """Return the plain path of a directory in a snapshot. Raises SubdeckError where it is none."""
     parts = directory.rstrip("/").split("/")
     if not all(parts) or any(part in (".", "..") or part.lower() == ".git" for part in parts) or "\n" in directory:
-        raise SubdeckError("that is no directory of a snapshot", where=one_line(directory, 200))
+        raise SubdeckError("not a directory of the snapshot", where=one_line(directory, 200))
     return "/".join(parts)

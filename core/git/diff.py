@@ -68,7 +68,7 @@ def _counted(field: bytes, fields: Iterator[bytes]) -> tuple[bytes, tuple[int, i
 
 def _with_counts(file: ChangedFile, counts: tuple[int, int] | None) -> ChangedFile:
     if counts is None:
-        return replace(file, note="binary, or too large to be compared by lines")
+        return replace(file, note="binary, or too large to compare by lines")
     return replace(file, added=counts[0], removed=counts[1])
 
 

@@ -35,7 +35,7 @@ class Merge(Struct, frozen=True):
 
 def can_merge() -> None:
     """Raise GitMissing where git is missing, or older than 2.38."""
-    check_version(MERGING, "to take over changes")
+    check_version(MERGING, "to apply changes")
 
 
 def merged(git: Git, base: str, ours: str, theirs: str) -> Merge:
@@ -112,9 +112,9 @@ def advance(repository: Repository, commit_id: str, *, patience: float = 120.0) 
     lock = os.path.join(repository.git_dir, "index.lock")
     if os.path.lexists(lock):
         raise GitError(
-            f"its index is locked: {AT_WORK}",
+            f"the index is locked: {AT_WORK}",
             where=repository.root,
-            hint=f"if none is, remove {lock}",
+            hint=f"if no git command is running, remove {lock}",
             code="git.locked",
         )
     git = Git(repository.root, patience=patience)

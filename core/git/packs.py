@@ -148,6 +148,6 @@ def _count(pack: IO[bytes]) -> int:
     pack.seek(0)
     head = pack.read(12)
     if len(head) < 12 or head[:4] != b"PACK":
-        raise GitError("this is no pack")
+        raise GitError("not a pack file")
     count: int = struct.unpack(">I", head[8:12])[0]
     return count

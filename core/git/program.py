@@ -50,7 +50,7 @@ COMING_S = 2.0
 """Seconds that a worktree which another git is just making may keep all others from looking at worktrees."""
 _COMING = re.compile(r"failed to read .*worktrees/[^/]+/commondir")
 """What git says then: it has made the file, and has not written it yet."""
-AT_WORK = "another git command is at work, or was killed"
+AT_WORK = "another git command is running, or was killed"
 _LOCKED = re.compile(
     r"[Uu]nable to create '([^\n]+\.lock)': File exists|could not lock config file ([^\n]+): File exists"
 )
@@ -204,7 +204,7 @@ class Git:
                 )
         except (OSError, ValueError) as error:
             said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise GitError(f"git could not be started: {said}", where=one_line(self.directory)) from error
+            raise GitError(f"cannot start git: {said}", where=one_line(self.directory)) from error
         is_done = False
         try:
             if self._memory:
@@ -212,9 +212,7 @@ class Git:
             said = _heard(process, take, time.monotonic() + self.patience)
             is_done = said is not None
         except ChildProcessError:
-            raise GitError(
-                f"git {_name(arguments)}: how it ended is not known", where=one_line(self.directory)
-            ) from None
+            raise GitError(f"git {_name(arguments)}: its result is unknown", where=one_line(self.directory)) from None
         except TimeoutError:
             name = _name(arguments)
             raise GitTimeout(
@@ -270,10 +268,10 @@ def _version_of(path: str) -> tuple[int, ...]:
     try:
         said = subprocess.run((path, "version"), stdin=subprocess.DEVNULL, capture_output=True, cwd="/", timeout=10)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise GitError(f"git cannot be run: {error}", where=path) from error
+        raise GitError(f"cannot run git: {error}", where=path) from error
     found = re.match(rb"git version (\d+)\.(\d+)(?:\.(\d+))?", said.stdout)
     if not found:
-        raise GitError("git does not tell its version", where=path)
+        raise GitError("cannot read git's version", where=path)
     return tuple(int(number) for number in found.groups() if number)
 
 
@@ -282,7 +280,7 @@ def check_version(needed: tuple[int, ...], what_for: str = "") -> None:
     if (found := version()) < needed:
         needed_words, found_words = ".".join(map(str, needed)), ".".join(map(str, found))
         wanted = f"git {needed_words} or newer is needed{what_for and f' {what_for}'}"
-        raise GitMissing(f"{wanted}, and this is {found_words}", where=program(), hint="install a newer git")
+        raise GitMissing(f"{wanted}, but this is {found_words}", where=program(), hint="install a newer git")
 
 
 def failure(arguments: Sequence[str | bytes], answer: Answer, where: str) -> GitError:
@@ -290,16 +288,16 @@ def failure(arguments: Sequence[str | bytes], answer: Answer, where: str) -> Git
     if locked := _LOCKED.search(answer.said):
         path = os.path.normpath(os.path.join(where, locked[1] or f"{locked[2]}.lock"))
         what = f"{one_line(os.path.basename(path).removesuffix('.lock'))} is locked: {AT_WORK}"
-        hint = f"if none is, remove {one_line(path)}"
+        hint = f"if no git command is running, remove {one_line(path)}"
         return GitError(what, where=one_line(where), hint=hint, code="git.locked", said=answer.said)
     lines = [line for line in map(one_line, answer.said.splitlines()) if line]
     blamed = [line for line in lines if line.startswith(("fatal: ", "error: "))] or lines
     if blamed:
         what = blamed[-1].removeprefix("fatal: ").removeprefix("error: ")
     elif answer.code < 0:
-        what = f"it was ended by signal {-answer.code}"
+        what = f"killed by signal {-answer.code}"
     else:
-        what = f"it ended with code {answer.code}"
+        what = f"exit code {answer.code}"
     return GitError(f"git {_name(arguments)}: {one_line(what, 300)}", where=one_line(where), said=answer.said)
 
 

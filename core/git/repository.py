@@ -30,7 +30,7 @@ _READ_FIRST = (
 )
 """What git reads of a repository whatever it is asked: it would wait for a pipe there that nobody writes to."""
 _LONGEST_POINTER = 16 * 1024
-_MOVED = "git finds its working tree elsewhere, by its own settings or as its .git is none"
+_MOVED = "git finds its working tree elsewhere: check core.worktree and .git"
 _NONE_HERE = "not a git repository (or any "
 
 
@@ -77,7 +77,7 @@ def find(directory: str, *, patience: float = PATIENCE_S) -> Repository | None:
     if place is None:
         return None
     if waits := _waits(place):
-        return Repository(place, trouble=f"git would wait for {one_line(waits)}: it is not a file")
+        return Repository(place, trouble=f"git would block on {one_line(waits)}: it is not a regular file")
     try:
         answer = Git(here, is_own=True, patience=patience).ask(
             *("rev-parse", "--is-bare-repository", "--show-object-format=storage", "--path-format=absolute"),
@@ -196,14 +196,14 @@ def _checked(found: Repository, head: list[str]) -> Repository:
             asked = found.git.ask("symbolic-ref", "--quiet", "HEAD")
             said = f"ref: {os.fsdecode(asked.output).strip()}" if not asked.code else ""
     except (GitError, OSError) as error:
-        return replace(found, trouble=f"its HEAD cannot be read: {error}")
+        return replace(found, trouble=f"cannot read its HEAD: {error}")
     reference = said.removeprefix("ref:").strip() if said.startswith("ref:") else ""
     found = replace(found, branch=reference.removeprefix(_BRANCHES) if reference.startswith(_BRANCHES) else None)
     if len(head) in (1, 2):
-        return replace(found, trouble=f"what is checked out is missing: commit {head[0]}")
+        return replace(found, trouble=f"the checked-out commit is missing: {head[0]}")
     if not head and (not reference or os.path.lexists(os.path.join(found.common_dir, reference))):
         return replace(
-            found, trouble=f"what is checked out cannot be read: {one_line(reference or said, 100) or 'HEAD'}"
+            found, trouble=f"cannot read the checked-out commit: {one_line(reference or said, 100) or 'HEAD'}"
         )
     return found
 
@@ -220,16 +220,16 @@ def _elsewhere(found: Repository) -> str:
         return _MOVED
     if stat.S_ISDIR(status.st_mode):
         if os.path.realpath(dot_git) != os.path.realpath(found.git_dir):
-            return "git finds another repository there than the one that its .git is"
+            return "git finds a different repository there than its .git"
         if found.is_linked:
             return f"its .git shares another repository, {one_line(found.common_dir)}"
     elif not _leads_back(found, dot_git):
-        hint = "if that is right: git config core.worktree with the path of this directory"
-        return f"its .git leads to {one_line(found.git_dir)}, which does not lead back ({hint})"
+        hint = "if that is correct, set git config core.worktree to this directory"
+        return f"its .git points to {one_line(found.git_dir)}, which does not point back ({hint})"
     for name in ("objects", "refs", "worktrees", "logs", os.path.join("refs", "heads")):
         path = os.path.join(found.common_dir, name)
         if os.path.islink(path) and not _is_within(os.path.realpath(path), os.path.realpath(found.common_dir)):
-            return f"the directory {name} of its repository is a link to elsewhere"
+            return f"the directory {name} of its repository is a link to another place"
     return ""
 
 

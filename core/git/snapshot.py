@@ -93,7 +93,7 @@ class Store:
         if self.reading is None or not self.reading.unrun:
             return ""
         names = one_line(", ".join(self.reading.unrun), 80)
-        return f"filters that only the settings of the repository name are not run ({names})"
+        return f"filters from the repository's own settings are not run ({names})"
 
     def _taken(
         self,
@@ -116,7 +116,7 @@ class Store:
                 raise
             except GitError as error:
                 fault = fault or error
-        raise fault or GitError("git can make no index", where=self.directory)
+        raise fault or GitError("git cannot create an index", where=self.directory)
 
     def _told_inside(self, repository: Repository, taken: Snapshot, largest: int, patience: float) -> Iterator[Skipped]:
         """Yield what is skipped, with repositories inside told apart by what they hold, and submodules with changes."""
@@ -130,7 +130,7 @@ class Store:
         for path in _submodules(repository)[:left]:
             state, is_dirty = self._looked_inside(repository, path, largest, patience)
             if is_dirty:
-                yield Skipped(path, f"changes inside of the submodule ({state})")
+                yield Skipped(path, f"changes inside the submodule ({state})")
 
     def _looked_inside(self, repository: Repository, path: str, largest: int, patience: float) -> tuple[str, bool]:
         """Return a word for what a repository inside holds, and whether that is not what it has checked out."""
@@ -139,14 +139,14 @@ class Store:
         name = name_of(path)
         inner = find(os.path.join(repository.root, os.fsdecode(name)))
         if inner is None or inner.trouble:
-            return "it cannot be looked into", inner is not None
+            return "it cannot be read", inner is not None
         key = sha256(name).hexdigest()[:16]
         first = self._first.inside.get(key) if self._first else None
         store = Store(os.path.join(self.directory, "inside", key), reading=first)
         try:
             taken = store.take(inner, largest=largest, patience=patience)
         except (GitError, OSError):
-            return "it cannot be looked into", True
+            return "it cannot be read", True
         if store.reading:
             self._inside[key] = store.reading
         whys = "".join(f"{one.path}\0{one.why}\0{one.size}\0{one.mtime_ns}\0{one.ctime_ns}\0" for one in taken.skipped)
@@ -266,7 +266,7 @@ class Store:
         for name in _READ:
             path = os.path.join(repository.root, name)
             if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
-                raise GitError("git would wait for it: it is no file", where=path)
+                raise GitError("git would block on it: not a regular file", where=path)
         for name in ("objects/info", "refs", "info"):
             files.make_private_directory(os.path.join(self.directory, name))
         reading = self._first or read_settings.read(repository)

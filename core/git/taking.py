@@ -18,7 +18,7 @@ LARGE = 20 * 1024 * 1024
 """Bytes from which on the content of a file is not stored."""
 MOST = 512 * 1024 * 1024
 """Bytes that one snapshot stores at most."""
-NESTED = "a repository of its own"
+NESTED = "a separate repository"
 _NO_NAME = "git takes no file of that name"
 _MOST_SAID = 60_000
 """Characters of complaints of git that are certainly all."""
@@ -103,7 +103,7 @@ class Taking:
         except OSError as error:
             if isinstance(error, NotADirectoryError):
                 return True
-            self._skip(path, f"it cannot be read: {error.strerror}")
+            self._skip(path, f"cannot read it: {error.strerror}")
             return False
         if kind := _KINDS.get(stat.S_IFMT(status.st_mode)):
             self._skip(path, kind, status)
@@ -111,11 +111,11 @@ class Taking:
         if not stat.S_ISREG(status.st_mode):
             return True
         if status.st_size > self._largest:
-            self._skip(path, "too large to be kept", status)
+            self._skip(path, "too large to save", status)
         elif not os.access(full, os.R_OK):
-            self._skip(path, "it may not be read", status)
+            self._skip(path, "no read permission", status)
         elif status.st_size > self._left:
-            self._skip(path, "too much is new to be kept", status)
+            self._skip(path, "too many new files to save", status)
         else:
             self._left -= status.st_size
             return True

@@ -57,15 +57,15 @@ def add(
     """
     files.make_private_directory(os.path.dirname(path))
     if os.path.lexists(path):
-        raise GitError("there is something already", where=path)
+        raise GitError("the path already exists", where=path)
     check_branch(branch)
     git = Git(repository.root or repository.git_dir, settings=(("checkout.workers", "0"),), patience=patience)
     tip = _tip(git, branch)
     if is_new and tip:
-        raise GitError(f"there is a branch {branch} already", where=repository.root)
+        raise GitError(f"the branch {branch} already exists", where=repository.root)
     if not is_new and tip != commit:
-        what = "was moved" if tip else "has gone"
-        raise GitError(f"the branch {branch}, which was made for it, {what}", where=repository.root)
+        what = "was moved" if tip else "no longer exists"
+        raise GitError(f"the branch {branch}, created for it, {what}", where=repository.root)
     command = ("worktree", "add", "--quiet", *(() if checks_out else ("--no-checkout",)))
     try:
         if is_new:
@@ -179,7 +179,7 @@ def _tip(git: Git, branch: str) -> str:
 def check_branch(name: str) -> None:
     """Raise GitError where git would not take a name for a branch."""
     if name.startswith("-") or Git("/", is_own=True).ask("check-ref-format", f"refs/heads/{name}").code:
-        raise GitError("git takes that for no name of a branch", where=name)
+        raise GitError("not a valid branch name", where=name)
 
 
 def fit(words: str) -> str:

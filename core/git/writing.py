@@ -25,7 +25,7 @@ def check_unchanged(git: Git, root: str, expected: str, now: str) -> None:
     """Raise InTheWay where a working tree is not what it was expected to be."""
     if expected != now:
         changed = git.lines("diff-tree", "-r", "-z", "--name-only", "--no-renames", expected, now, "--")
-        raise InTheWay("changed meanwhile", changed, where=root)
+        raise InTheWay("changed by another program", changed, where=root)
 
 
 def check_room(git: Git, root: str, now: str, wanted: str) -> None:
@@ -38,10 +38,10 @@ def check_room(git: Git, root: str, now: str, wanted: str) -> None:
     new = [path for path, letter in letters.items() if letter == b"A"]
     place = os.fsencode(root)
     if blocked := sorted({found for path in new for found in _in_the_way(place, path, going)}):
-        raise InTheWay("in the way, and not known to git", blocked, where=root)
+        raise InTheWay("in the way, and untracked by git", blocked, where=root)
     for directory in {_nearest(os.path.dirname(os.path.join(place, path))) for path in letters}:
         if not os.access(directory, os.W_OK | os.X_OK):
-            raise GitError("the directory may not be written to", where=worded(directory))
+            raise GitError("the directory is not writable", where=worded(directory))
 
 
 def _in_the_way(root: bytes, path: bytes, going: set[bytes]) -> Iterator[bytes]:

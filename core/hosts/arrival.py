@@ -133,19 +133,19 @@ def _meta(start: Start) -> RunMeta:
     try:
         meta = decode(start.meta, RunMeta)
     except UNDECODABLE as error:
-        raise Refused(f"its {paths.META} cannot be read here: {why(error)}") from error
+        raise Refused(f"cannot read its {paths.META} here: {why(error)}") from error
     if meta.schema_version > SCHEMA_VERSION:
-        raise Refused(f"it was {newer_schema(meta.schema_version)}; install that on the host, too")
+        raise Refused(f"the run was launched with {newer_schema(meta.schema_version)}; also install it on the host")
     if meta.run_id != start.run:
-        raise Refused(f"its {paths.META} is that of another run")
+        raise Refused(f"its {paths.META} belongs to another run")
     if meta.runner == RunnerKind.TMUX:
-        raise Refused("a run in a pane of tmux cannot be started on another machine; use the runner hosts")
+        raise Refused("a run in tmux cannot start on another machine; use the runner hosts")
     if meta.session_lock or (meta.agent_session and meta.agent_session.id_file):
-        raise Refused("the conversation of a sticky preset stays on the operator's machine, where its lock is")
+        raise Refused("a sticky preset's conversation stays on your own machine, with its lock")
     if meta.worktree:
-        raise Refused("a worktree is made on the operator's machine; on hosts, code: git keeps work apart")
+        raise Refused("worktrees exist only on your own machine; on hosts, code: git keeps changes separate")
     if meta.by_hand:
-        raise Refused("a conversation is gone on with by hand on the operator's machine only")
+        raise Refused("a run can be opened in the agent only on your own machine")
     return meta
 
 
@@ -154,19 +154,19 @@ def _checked_cwd(meta: RunMeta, start: Start, host: str) -> str:
     cwd, there = meta.cwd, one_line(meta.cwd, 300)
     if not os.path.isabs(cwd) or not os.path.isdir(cwd):
         raise Refused(
-            f"it is to work in {there}, and {host} has no directory {there}; "
-            "share the file system with the host, or set hosts.code to git"
+            f"the run needs {there}, but {host} has no directory {there}; share the file system with "
+            "the host, or set hosts.code to git"
         )
     if not os.access(cwd, os.R_OK | os.X_OK):
-        raise Refused(f"it is to work in {there}, and {host}:{there} cannot be entered; check its rights")
+        raise Refused(f"the run needs {there}, but {host}:{there} cannot be opened; check its permissions")
     if start.head:
         found = repository.find(cwd)
         head = (found and found.head) or ""
         if head != start.head:
             trouble = f" ({one_line(found.trouble, 200)})" if found and found.trouble else ""
             raise Refused(
-                f"{there} is at commit {start.head[:12]}, and {host}:{there} at {head[:12] or 'none'}{trouble}; "
-                "check the same commit out there, share the file system, or set hosts.code to git"
+                f"{there} is at commit {start.head[:12]}, but {host}:{there} is at {head[:12] or 'none'}{trouble}; "
+                "check out the same commit there, share the file system, or set hosts.code to git"
             )
     return cwd
 
@@ -176,7 +176,7 @@ def _settings(project: paths.Project) -> Settings:
     try:
         return load_settings(project)
     except SubdeckError as error:
-        raise Refused(f"the settings of the host cannot be read: {one_line(str(error), 500)}") from error
+        raise Refused(f"cannot read the host's settings: {one_line(str(error), 500)}") from error
 
 
 def _agent(meta: RunMeta, settings: Settings) -> AgentChoice:
@@ -186,9 +186,9 @@ def _agent(meta: RunMeta, settings: Settings) -> AgentChoice:
         choice = choose_agent(name, settings)
     except SubdeckError as error:
         why = "; ".join(filter(None, (one_line(error.what, 250), one_line(error.hint, 250))))
-        raise Refused(f"the agent {one_line(meta.agent, 64)} cannot be used there: {why}") from error
+        raise Refused(f"the agent {one_line(meta.agent, 64)} does not work there: {why}") from error
     if choice.kind != meta.kind:
-        raise Refused(f"the agent {one_line(name, 64)} is a {choice.kind} there, and a {one_line(meta.kind, 64)} here")
+        raise Refused(f"the agent {one_line(name, 64)} is {choice.kind} there, but {one_line(meta.kind, 64)} here")
     return choice
 
 
@@ -198,7 +198,7 @@ def _check_option(start: Start) -> tuple[str, ...]:
     try:
         return ("--check", msgspec.json.encode(decode(start.check, CheckCommand)).decode("utf-8", "replace"))
     except UNDECODABLE as error:
-        raise Refused(f"its check cannot be read: {why(error)}") from error
+        raise Refused(f"cannot read its check: {why(error)}") from error
 
 
 def _furnish(meta: RunMeta, start: Start, run_dir: str, agent_env: Mapping[str, str]) -> None:

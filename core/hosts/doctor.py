@@ -33,7 +33,8 @@ SAME = "install the same version on both machines"
 SOON_S = 30 * 24 * 3600.0
 """From which on it is said that certificates expire."""
 _ANEW = (
-    "remove the old ones on all machines, make others (subdeck hosts keys), copy them to all, and start its parts again"
+    "remove the old certificates on all machines, create new ones (subdeck hosts keys), copy "
+    "them to all machines, and restart the cluster"
 )
 
 
@@ -91,19 +92,19 @@ def _general(found: Survey, settings: Settings, only: str) -> Iterator[Check]:
         yield Check(
             "hosts",
             State.PROBLEM,
-            "there is no host in the cluster",
+            "the cluster has no hosts",
             f"start some: subdeck hosts serve {hosts.scheduler or ''}".rstrip(),
         )
     elif only and not any(only in _names(host) for host in found.hosts):
         known = ", ".join(sorted(_name(host) for host in found.hosts)) or "none"
-        yield Check("hosts", State.PROBLEM, f"no host is called {one_line(only, 64)}", f"there are: {known}")
+        yield Check("hosts", State.PROBLEM, f"unknown host {one_line(only, 64)}", f"known hosts: {known}")
     missing = [name for name in hosts.env if name not in os.environ]
     if missing:
         yield Check(
             "variables",
             State.WARN,
-            f"hosts.env names {', '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not set here",
-            "set it where you start subdeck, or on the hosts, or take it out of hosts.env",
+            f"hosts.env lists {', '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not set here",
+            "set it where you start subdeck, or on the hosts, or remove it from hosts.env",
         )
 
 
@@ -116,9 +117,9 @@ def _tls(address: str, tls: TlsFiles) -> Check:
     except SubdeckError as error:
         return Check("tls", State.PROBLEM, f"{error.where}: {error.what}", error.hint)
     if files is None:
-        return Check("tls", State.OK, f"none, and {address} is of this machine alone")
+        return Check("tls", State.OK, f"none; {address} is only for this machine")
     if os.stat(files.key).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        what = f"others can read {files.key}, and with it run programs on every host"
+        what = f"other users can read {files.key} and use it to run programs on every host"
         return Check("tls", State.PROBLEM, what, f"chmod 600 {files.key}")
     place = os.path.dirname(files.cert)
     return _expiry("tls", expiry(files.ca, files.cert), f"{address} with the certificates in {place}")
@@ -131,7 +132,7 @@ def _expiry(name: str, until: float, well: str) -> Check:
         return Check(name, State.OK, well)
     date = f"{datetime.fromtimestamp(until).astimezone():%Y-%m-%d}"
     if left <= 0:
-        return Check(name, State.PROBLEM, f"the certificates expired on {date}: nobody is let in by them", _ANEW)
+        return Check(name, State.PROBLEM, f"the certificates expired on {date} and are no longer accepted", _ANEW)
     return Check(name, State.WARN, f"the certificates expire on {date}, in {span(left)}", _ANEW)
 
 
@@ -139,13 +140,13 @@ def _mending(fault: str) -> str:
     """Say what to do about why a carrier has no hosts, as far as its words do not say it already."""
     steps = {
         "has no subdeck": "start it with: subdeck hosts serve, which loads what subdeck needs there",
-        "Permission denied": "put your key into ~/.ssh/authorized_keys there: ssh has to work without a password",
-        "certificates are not of one authority": "copy the files of one subdeck hosts keys to all machines",
-        "no answer from": "see whether the scheduler runs: subdeck hosts scheduler ADDRESS starts one",
-        "is not installed there": "pip install subdeck there, where a command by ssh finds it",
-        "is reached through the scheduler": "let it be reached from here (subdeck hosts serve --listen ADDRESS), or set"
-        " hosts.relay_secrets: true",
-        "Could not resolve": "look at the name in hosts.ssh, and at ~/.ssh/config",
+        "Permission denied": "add your key to ~/.ssh/authorized_keys there: ssh must work without a password",
+        "certificates come from different authorities": "copy the files from one subdeck hosts keys to all machines",
+        "no answer from": "check that the scheduler is running: subdeck hosts scheduler ADDRESS starts one",
+        "is not installed there": "pip install subdeck there, on the PATH of ssh commands",
+        "is reachable only through the scheduler": "make it reachable from here (subdeck hosts serve --listen ADDRESS),"
+        " or set hosts.relay_secrets: true",
+        "Could not resolve": "check the name in hosts.ssh, and ~/.ssh/config",
     }
     return next((step for words, step in steps.items() if words in fault), "")
 
@@ -175,7 +176,7 @@ def _of(host: Surveyed, settings: Settings) -> Iterator[Check]:
     yield (
         Check("git", State.OK, said.git)
         if said.git
-        else Check("git", State.PROBLEM, "there is none that can be used", "install git there")
+        else Check("git", State.PROBLEM, "no usable git", "install git there")
     )
     yield _clock(host)
 
@@ -196,7 +197,7 @@ def _versions(host: Surveyed, said: Examined) -> Iterator[Check]:
     if same or host.carrier != "dask":
         yield Check("python", State.OK, python)
     else:
-        what = f"{python} there, {ours} here: what dask carries is of one version of Python"
+        what = f"{python} there, {ours} here: dask requires the same Python version"
         yield Check("python", State.PROBLEM, what, f"start its worker with Python {'.'.join(ours.split('.')[:2])}")
     name, _, number = one_line(facts.carrier, 80).partition(" ")
     if not number:
@@ -224,8 +225,8 @@ def _agents(said: Examined, settings: Settings) -> Iterator[Check]:
             yield Check(name, State.OK, one_line(agent.version, 100) or "found")
             continue
         state = State.PROBLEM if name == usual else State.WARN
-        why = one_line(agent.problem, 300) if agent else "it was not looked for"
-        yield Check(name, state, why, f"install {name} on {said.host}, or name it below agents: in the settings there")
+        why = one_line(agent.problem, 300) if agent else "it was not checked"
+        yield Check(name, state, why, f"install {name} on {said.host}, or add it under agents: in the settings there")
 
 
 def _variables(names: Sequence[str]) -> Iterator[Check]:
@@ -235,7 +236,7 @@ def _variables(names: Sequence[str]) -> Iterator[Check]:
         yield Check(
             "variables",
             State.PROBLEM,
-            f"{', '.join(one_line(name, 100) for name in lacking)}: set neither here nor there",
+            f"{', '.join(one_line(name, 100) for name in lacking)}: not set here or there",
             "set it where you start subdeck, or where its worker is started",
         )
 
@@ -243,6 +244,10 @@ def _variables(names: Sequence[str]) -> Iterator[Check]:
 def _clock(host: Surveyed) -> Check:
     ahead = host.clock_ahead
     if abs(ahead) <= max(CLOCK_S, host.seconds):
-        return Check("clock", State.OK, f"within {max(1, round(max(abs(ahead), host.seconds)))} s of ours")
-    words = f"{abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} ours"
-    return Check("clock", State.WARN, f"{words}: times of its runs are off by that", "synchronize the clocks (NTP)")
+        return Check(
+            "clock", State.OK, f"within {max(1, round(max(abs(ahead), host.seconds)))} s of this machine's clock"
+        )
+    words = f"{abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} this machine's clock"
+    return Check(
+        "clock", State.WARN, f"{words}: times of its runs are wrong by this amount", "synchronize the clocks (NTP)"
+    )

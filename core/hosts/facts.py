@@ -56,7 +56,7 @@ def examined(
     try:
         settings = load_settings(Project(spool))
     except SubdeckError as error:
-        problems.append(f"the settings of the host cannot be read: {error}")
+        problems.append(f"cannot read the host's settings: {error}")
     version, problem = _git()
     problems += filter(None, (problem,))
     names = asked.agents or tuple(dict.fromkeys((*KINDS, *settings.agents)))
@@ -93,22 +93,22 @@ def _spool_problems(spool: str) -> Iterator[str]:
         first, second = files.open_lock(path), files.open_lock(path)
         try:
             if not (files.try_lock(first) and not files.try_lock(second)):
-                yield f"locks do not exclude each other in {spool}: keep the spool on a local disk"
+                yield f"file locks do not work in {spool}: keep the spool on a local disk"
         finally:
             os.close(first)
             os.close(second)
     except OSError as error:
-        yield f"the spool {spool} cannot be used: {error.strerror}"
+        yield f"cannot use the spool {spool}: {error.strerror}"
     finally:
         files.remove(path)
     if not files.is_local(spool):
-        yield f"{spool} is not known to be on a local disk: locks may lie there, and lost runs stay unknown"
+        yield f"{spool} may not be on a local disk: locks may be unreliable there, and lost runs may stay unknown"
     try:
         free = shutil.disk_usage(spool).free // 2**20
     except OSError:
         return
     if free < _LEAST_FREE_MB:
-        yield f"only {free} MB are free on the disk of {spool}"
+        yield f"only {free} MB free on the disk of {spool}"
 
 
 def _git() -> tuple[str, str]:

@@ -177,7 +177,7 @@ class HostAgent:
                     purged = now
                     self._spawn(self._purge())
             except OSError as error:  # the disk may be full; what was not done now is done later
-                log_fault("looking after the spool", error)
+                log_fault("managing the spool", error)
             pause = SWEEP_S if self.has_open_runs else IDLE_SWEEP_S
             await asyncio.sleep(max(pause, (time.monotonic() - now) / SWEEP_SHARE))
 
@@ -240,7 +240,7 @@ class HostAgent:
         if asked.run in spool.known or spool.was_delivered(asked.run):
             return Answer(Said.KNOWN)
         if spool.was_removed(asked.run):
-            why = "it ended there long ago, and was removed, because nobody had fetched it"
+            why = "it finished there long ago and was removed, because its result was not fetched"
             return Answer(Said.REFUSED, why)
         try:
             place = await self._files.prepare(asked.run, asked.code) if asked.code else None
@@ -283,7 +283,7 @@ class HostAgent:
         try:
             request = decode(asked.request, StopRequest)
         except UNDECODABLE as error:
-            return Answer(Said.REFUSED, f"the request to stop cannot be read: {why(error)}")
+            return Answer(Said.REFUSED, f"cannot read the stop request: {why(error)}")
         await self._in_thread(_ask_to_stop, spool.project, asked.run, request)
         return Answer(Said.TOLD)
 
@@ -292,7 +292,7 @@ class HostAgent:
         if asked.run not in spool.known:
             return Answer(Said.UNKNOWN)
         if not spool.has_ended(asked.run):
-            return Answer(Said.REFUSED, "it has not ended")
+            return Answer(Said.REFUSED, "it has not finished")
         await self._in_thread(spool.deliver, asked.run)
         spool.forget(asked.run)
         await self._files.forget(asked.run)
@@ -305,13 +305,13 @@ class HostAgent:
         try:
             entry = decode(asked.entry, Entry)
         except UNDECODABLE as error:
-            return Answer(Said.REFUSED, f"the message cannot be read: {why(error)}")
+            return Answer(Said.REFUSED, f"cannot read the message: {why(error)}")
         if entry.kind == EntryKind.TAKE_OVER:
-            return Answer(Said.REFUSED, "a run on another machine cannot be taken over by hand")
+            return Answer(Said.REFUSED, "a run on another machine cannot be opened in the agent")
         try:
             await self._in_thread(_pass_on, spool.project, asked.run, entry)
         except InboxClosed:
-            return Answer(Said.REFUSED, "it takes no more messages")
+            return Answer(Said.REFUSED, "it accepts no more messages")
         return Answer(Said.TOLD)
 
     async def _hold(self, asked: Hold) -> Answer:
@@ -329,7 +329,7 @@ class HostAgent:
         spool = self._spool(asked.relay)
         if not spool.has_ended(asked.run):
             is_here = spool.has(asked.run)
-            return Fetched(why="it has not ended" if is_here else f"{self.name} does not know it any more")
+            return Fetched(why="it has not finished" if is_here else f"{self.name} no longer knows the run")
         return await self._files.answer_fetch(asked.run, asked.offset)
 
     # --- what is done without being asked ---
@@ -393,7 +393,7 @@ class HostAgent:
     def _take_end(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (fault := task.exception()):
-            log_fault("looking after the runs of a host", fault)
+            log_fault("managing the runs of a host", fault)
 
     async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._quick, partial(work, *arguments))

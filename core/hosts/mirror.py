@@ -191,7 +191,7 @@ def _fitting(result: bytes) -> bytes:
         whole = decode(result, RunResult)
     except UNDECODABLE:
         return result[:_LARGEST_RESULT]
-    note = f"the answer was cut to {_CUT_AT:,} characters on its way"
+    note = f"the answer was truncated to {_CUT_AT:,} characters in transfer"
     cut = replace(
         whole,
         final_text=whole.final_text and whole.final_text[:_CUT_AT],

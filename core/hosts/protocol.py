@@ -323,8 +323,8 @@ def other_version(protocol: int, subdeck: str) -> str:
     if protocol == PROTOCOL:
         return ""
     return (
-        f"subdeck {one_line(subdeck, 40)} there speaks version {protocol} of the messages, this one version {PROTOCOL};"
-        " install the same version on both machines"
+        f"subdeck {one_line(subdeck, 40)} there uses protocol version {protocol}, this one uses "
+        f"version {PROTOCOL}; install the same version on both machines"
     )
 
 

@@ -36,7 +36,7 @@ _GONE = "gone"
 """Has the name of each run that was removed without anybody having fetched it, for ever: it must not start again."""
 _LEASE = "lease"
 _TERMS = "terms.json"
-_STOP_THE_OTHER = "stop that agent, or give this one another directory"
+_STOP_THE_OTHER = "stop that process, or use another directory"
 
 
 class SpoolBusy(SubdeckError):
@@ -73,16 +73,16 @@ class SpoolRoot:
             status = os.stat(self.path)
             if not paths.is_own(status.st_uid) or status.st_mode & 0o022:
                 raise SubdeckError(
-                    "others may write to the spool", where=self.path, hint="use a directory of your own (chmod 700)"
+                    "other users can write to the spool", where=self.path, hint="use your own directory (chmod 700)"
                 )
             self._lock = files.open_lock(os.path.join(self.path, _LOCK))
             if not files.try_lock(self._lock):
-                raise SpoolBusy("another agent has this spool", where=self.path, hint=_STOP_THE_OTHER)
+                raise SpoolBusy("another process uses this spool", where=self.path, hint=_STOP_THE_OTHER)
             self.id = self._read_id()
         except OSError as error:
             self.close()
-            what = f"the spool cannot be used: {error.strerror}"
-            raise SubdeckError(what, where=self.path, hint="check disk space and rights") from error
+            what = f"cannot use the spool: {error.strerror}"
+            raise SubdeckError(what, where=self.path, hint="check disk space and permissions") from error
         except BaseException:
             self.close()
             raise
@@ -105,9 +105,7 @@ class SpoolRoot:
             pass
         found = files.read(path).decode("ascii", "replace").strip()
         if not re.fullmatch(r"[0-9a-f]{32}", found):
-            raise SubdeckError(
-                "the id of the spool is broken", where=path, hint="restore it, or take another directory"
-            )
+            raise SubdeckError("the spool's id is damaged", where=path, hint="restore it, or use another directory")
         return found
 
 

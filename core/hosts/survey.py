@@ -16,7 +16,7 @@ from .protocol import Answer, BadMessage, Examine, Examined, Verb, decode_answer
 
 RELAY = "0" * 12
 """What asks, in the place of a relay's id; it has no runs."""
-NO_EXTRA = 'subdeck is installed without what a cluster needs: pip install "subdeck[hosts]"'
+NO_EXTRA = 'the packages for a cluster are missing: pip install "subdeck[hosts]"'
 SETTLE_S = 0.3
 """After the last host that came, whether or not there are more."""
 LOOK_S = 0.02

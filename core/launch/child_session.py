@@ -247,7 +247,7 @@ def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str, age
             continue
         if result is None and reconcile(project, name, by="launcher") is not Proof.FINISHED:
             raise UsageError(
-                f"run {name[-6:]} is still running with the child session {wanted}",
+                f"run {name[-6:]} is still using the agent session {wanted}",
                 where="session id",
                 hint=f"wait for it (subdeck wait {name[-6:]}), or stop it",
             )
@@ -268,9 +268,9 @@ def _check_keeper(meta: RunMeta, wanted: str, agent: Keeper) -> None:
         raise _of_another(wanted, meta.agent, agent.agent)
     if meta.agent_session and meta.runner == RunnerKind.HOSTS:
         raise UsageError(
-            f"{one_line(meta.agent, 64)} keeps the child session {wanted} on the host of run {meta.short_id}",
+            f"{one_line(meta.agent, 64)} keeps the agent session {wanted} on the host of run {meta.short_id}",
             where="session id",
-            hint="leave the id out to begin a new one",
+            hint="remove the id to begin a new session",
         )
 
 
@@ -297,26 +297,26 @@ def _told_session(run_dir: str) -> str | None:
 
 def _of_another(wanted: str, keeper: str, agent: str) -> UsageError:
     return UsageError(
-        f'the child session "{one_line(wanted, 80)}" is one of the agent {one_line(keeper, 64)}, not of {agent}',
+        f'the agent session "{one_line(wanted, 80)}" belongs to the agent {one_line(keeper, 64)}, not {agent}',
         where="session id",
-        hint="go on with it by that agent, or leave the id out to begin a new one",
+        hint="use that agent, or remove the id to begin a new session",
     )
 
 
 def _unknown(wanted: str, preset: str, cwd: str) -> UsageError:
-    whose = f'the preset "{one_line(preset, 64)}"' if preset else "an ad hoc run"
+    whose = f'the preset "{one_line(preset, 64)}"' if preset else "a one-off run"
     return UsageError(
-        f'there is no child session "{one_line(wanted, 80)}" of {whose} in {one_line(cwd, 200)}',
+        f'no agent session "{one_line(wanted, 80)}" of {whose} in {one_line(cwd, 200)}',
         where="session id",
-        hint="an id goes with the preset and directory of its run; leave it out to begin a new one",
+        hint="a session id belongs to its run's preset and directory; remove it to begin a new session",
     )
 
 
 def _checked(wanted: str, agent: Keeper) -> str:
     is_id = re.fullmatch(_ID, wanted) if agent.naming is Naming.FILE else paths.is_session_id(wanted)
     if not is_id:
-        what = f'"{one_line(wanted, 80)}" is not a child session id'
-        raise UsageError(what, where="session id", hint="copy it whole")
+        what = f'"{one_line(wanted, 80)}" is not an agent session id'
+        raise UsageError(what, where="session id", hint="copy the whole id")
     return wanted
 
 

@@ -127,9 +127,9 @@ def _chosen(call: str | None, preset: Preset | None, settings: Settings) -> _Ref
 
 
 def _missing(preset: Preset | None) -> NoReturn:
-    of_preset = f'the preset "{one_line(preset.name)}" names none' if preset else "there is no preset"
+    of_preset = f'the preset "{one_line(preset.name)}" sets none' if preset else "the run has no preset"
     raise ModelError(
-        f"no model: the call names none, {of_preset}, and default_model is not set",
+        f"no model: the call sets none, {of_preset}, and default_model is not set",
         where=preset.path if preset else "",
         hint='choose one for this run (--model), add "model: provider/id" to the preset,'
         f" or set default_model in {user_settings_file()}",
@@ -142,15 +142,15 @@ def _resolved(reference: _Reference, catalog: Catalog | None, resolvers: Sequenc
     try:
         check_text(reference.text)
         if reference.text == INHERIT:
-            hint = "leave the model out, or name it as provider/id"
-            raise unusable(INHERIT, "is for presets and the setting default_model only", hint)
+            hint = "remove the model, or write it as provider/id"
+            raise unusable(INHERIT, "works only in presets and in the setting default_model", hint)
         probe = ask(reference.text, resolvers)
         if probe.is_answered:
             return _answered(reference, probe)
         if probe.error:
             raise unusable(reference.text, f"cannot be resolved: {probe.error}", _missed(reference, probe))
         if reference.text.startswith("@"):
-            raise unusable(reference.text, "names a role, and no roles are set up here", _role_hint(reference))
+            raise unusable(reference.text, "is a role, but no roles are configured here", _role_hint(reference))
         literal = read_literal(reference.text, catalog)
     except ModelError as error:
         where, hint, brief_hint = reference.where, error.hint, error.brief_hint
@@ -168,8 +168,9 @@ def _answered(reference: _Reference, probe: Probe) -> ResolvedModel:
     if not resolved or resolved.startswith("@") or (level is not None and level not in LEVELS):
         raise unusable(
             reference.text,
-            f'was resolved to "{one_line(resolved, 80)}" with thinking "{one_line(str(level), 20)}": not a model',
-            "a resolver has to set resolved to provider/id, and thinkingLevel to one of " + ", ".join(LEVELS),
+            f'was resolved to "{one_line(resolved, 80)}" with thinking "{one_line(str(level), 20)}", '
+            "which is not a model",
+            "a resolver must set resolved to provider/id, and thinkingLevel to one of " + ", ".join(LEVELS),
         )
     check_text(resolved)
     auth = probe.auth or {}
@@ -182,21 +183,21 @@ def _missed(reference: _Reference, probe: Probe) -> str:
     if reference.text.startswith("@"):
         return _role_hint(reference)
     models = (probe.available and probe.available.models) or ()
-    some = f"known: {', '.join(models[:20])}" if models else "name one as provider/id that the agent has"
+    some = f"known: {', '.join(models[:20])}" if models else "use one of the agent's models, as provider/id"
     return one_line(some, 1000)
 
 
 def _role_hint(reference: _Reference) -> str:
     role = one_line(reference.text[1:], 40) or "fast"
     if reference.preset_source is PresetSource.BUNDLED:
-        other = 'copy the preset with "model: inherit" (b in the app)'
+        other = 'copy the preset with "model: inherit" (press b in the app)'
     elif reference.preset_source is not None:
         other = 'write "model: inherit" in the preset'
     else:
-        other = "name a model as provider/id"
+        other = "write the model as provider/id"
     return (
-        f'set "{role}" below roles in {user_settings_file()} or in {agent_dir()}/{PROVIDERS},'
-        f" as {role}: inherit (the parent's model, else the agent's default) or as a model; or {other}"
+        f'set "{role}" under roles in {user_settings_file()} or in {agent_dir()}/{PROVIDERS}, '
+        f"either to inherit ({role}: inherit) or to a model; or {other}"
     )
 
 
@@ -206,7 +207,7 @@ def _finished(model: ResolvedModel, preset: Preset | None, own_model: str, level
     given = wanted and offered_level(wanted, levels)
     notices = model.notices
     if wanted != given:
-        notices = (*notices, f'thinking "{wanted}" is more than this agent knows: it gets "{given}"')
+        notices = (*notices, f'thinking "{wanted}" is above this agent\'s highest level: using "{given}"')
     resolved = own_model or model.resolved
     return ResolvedModel(model.requested, resolved, model.source, given, notices, inherits=model.inherits)
 

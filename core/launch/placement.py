@@ -16,8 +16,11 @@ from ..presets.catalog import Preset
 from ..run.model import RunnerKind, RunRequest
 from ..text.plain import one_line
 
-NONE_HERE = "the offline reader was chosen by what is installed here; name the agent (--agent pi) if hosts have one"
-LOCAL = "leave the runner out, or choose process"
+NONE_HERE = (
+    "the offline reader was chosen because no agent is installed here; set the agent "
+    "(--agent pi) if your hosts have one"
+)
+LOCAL = "remove the runner, or use process"
 
 
 class Placement(Struct, frozen=True):
@@ -40,13 +43,13 @@ def placement(request: RunRequest, preset: Preset | None, runner: RunnerKind, se
     _refuse_without_hosts(settings.hosts)
     if preset and preset.sticky:
         raise UsageError(
-            "the preset is sticky: its conversation is a file of this machine, which one run at a time uses",
+            "the preset is sticky: its conversation is a file on this machine, used by one run at a time",
             where="runner",
             hint=f'{LOCAL}, or remove "sticky"',
         )
     if request.by_hand:
         raise UsageError(
-            "nobody can go on by hand with a run on another machine: the agent's program needs this terminal",
+            "a run on another machine cannot be opened in the agent: the agent's UI needs this terminal",
             where="runner",
             hint=LOCAL,
         )
@@ -59,21 +62,23 @@ def _here(request: RunRequest, preset: Preset | None, runner: RunnerKind) -> Pla
     """
     asked = [name for name in ("host", "needs") if getattr(request, name)]
     if asked:
+        verb = "requires" if len(asked) == 1 else "require"
         raise UsageError(
-            f"{' and '.join(asked)} {'goes' if len(asked) == 1 else 'go'} with the runner hosts, and this is {runner}",
+            f'{" and ".join(asked)} {verb} "runner: hosts" (runner is {runner})',
             where=asked[0],
-            hint=f"choose the runner hosts (--runner hosts), or leave {'it' if len(asked) == 1 else 'them'} out",
+            hint=f"use --runner hosts, or remove {'it' if len(asked) == 1 else 'them'}",
         )
     written = [name for name in ("host", "requires") if preset and getattr(preset, name)]
     if not written or preset is None:
         return Placement()
     if request.runner is None:
+        verb = "requires" if len(written) == 1 else "require"
         raise UsageError(
-            f"{' and '.join(written)} of the preset go with the runner hosts, and this is {runner}",
+            f'the preset sets {" and ".join(written)}, which {verb} "runner: hosts" (runner is {runner})',
             where=preset.path,
             hint='add "runner: hosts" to the preset, or choose another runner in the call',
         )
-    return Placement(warnings=(f"{' and '.join(written)} of the preset has no effect with the runner {runner}",))
+    return Placement(warnings=(f"{' and '.join(written)} in the preset has no effect with the runner {runner}",))
 
 
 def _refuse_without_hosts(settings: HostsSettings) -> None:
@@ -82,15 +87,16 @@ def _refuse_without_hosts(settings: HostsSettings) -> None:
 
     if not hosts_in_force(settings).is_set:
         raise RunnerUnavailable(
-            "there are no hosts to run on",
+            "no hosts are set up",
             code="hosts.none",
             where="runner hosts",
-            hint="subdeck hosts try 3 makes some on this machine; others are set in "
-            f"{paths.user_settings_file()}, as hosts: {{ssh: [me@h1]}} or hosts: {{scheduler: tls://head:8786}}",
+            hint="subdeck hosts try 3 starts three on this machine; add others to "
+            f"{paths.user_settings_file()}, as hosts: {{ssh: [me@h1]}} or hosts: {{scheduler: "
+            "tls://head:8786}",
         )
     if settings.sparse and settings.code != "git":
         raise UsageError(
-            "hosts.sparse names what of the files is sent, and none are sent with hosts.code: path",
+            "hosts.sparse selects files to send, but hosts.code: path sends none",
             where="settings hosts.sparse",
             hint="set hosts.code: git, or remove hosts.sparse",
         )
@@ -99,9 +105,9 @@ def _refuse_without_hosts(settings: HostsSettings) -> None:
 def refuse_worktree() -> None:
     """Raise UsageError for a run on a host that is to work in a worktree: that is a directory of this machine."""
     raise UsageError(
-        "worktrees are on this machine, and the run is to be on a host",
+        "worktrees are on this machine, but the run is on a host",
         where="worktree",
-        hint="launch it without one; with hosts.code: git in the settings each run on a host has files of its own",
+        hint="launch it without a worktree; with hosts.code: git, each run on a host has its own files",
     )
 
 
@@ -111,8 +117,8 @@ def refuse_conversation(naming: Naming, agent: str) -> None:
     """
     if naming is not Naming.FILE:
         raise UsageError(
-            f"{one_line(agent, 64)} keeps its conversations on the machine where they began, so none can go on on a"
-            " host",
+            f"{one_line(agent, 64)} keeps a conversation on the machine where it began, so it cannot "
+            "continue on a host",
             where="session id",
-            hint=f"{LOCAL}, or leave the id out to begin a new one",
+            hint=f"{LOCAL}, or remove the id to begin a new session",
         )

@@ -80,8 +80,8 @@ _PARTS = (
 
 
 DEMO_REFUSAL = UsageError(
-    "this is a demo: its runs are made up, and nothing can be launched",
-    hint="quit it, then start subdeck in your project",
+    "this is a demo with simulated runs: nothing can be launched",
+    hint="quit the demo, then start subdeck in your project",
 )
 
 
@@ -229,18 +229,20 @@ class Plan:
         """Return the task with `{previous}` filled in, as valid UTF-8."""
         task = self._request.task.encode("utf-8", "replace").decode()
         if not task.strip():
-            raise UsageError("the task is empty", where="task", hint="say what the child should do", code="task.empty")
+            raise UsageError(
+                "the task is empty", where="task", hint="describe what the agent should do", code="task.empty"
+            )
         if self._request.previous is None or PREVIOUS not in task:
             return task
         source = self._request.previous
         check_own(self._workspace.project, source)
         result = read_result(self._workspace.project.run_dir(source))
         if result is None or not result.final_text:
-            state = "has not ended yet" if result is None else "ended without an answer"
+            state = "has not finished yet" if result is None else "ended without an answer"
             raise UsageError(
-                f"run {source[-6:]} {state}, so nothing can stand for {PREVIOUS}",
+                f"run {source[-6:]} {state}, so {PREVIOUS} has no value",
                 where="previous",
-                hint="choose a run that has an answer, or write the task without it",
+                hint="choose a run with an answer, or write the task without it",
             )
         return task.replace(PREVIOUS, result.final_text)
 
@@ -253,10 +255,10 @@ class Plan:
         if not os.path.isdir(cwd):
             self._refuse_gone(cwd)
             state = "is not a directory" if os.path.lexists(cwd) else "does not exist"
-            hint = "choose a directory that exists"
+            hint = "choose an existing directory"
             raise UsageError(f"{one_line(cwd)} {state}", where="cwd", hint=hint, code="directory.not_found")
         if not os.access(cwd, os.R_OK | os.X_OK):
-            raise UsageError(f"{one_line(cwd)} cannot be entered", where="cwd", hint="check its rights")
+            raise UsageError(f"{one_line(cwd)} cannot be opened", where="cwd", hint="check its permissions")
         return cwd
 
     def _refuse_gone(self, cwd: str) -> None:
@@ -290,7 +292,7 @@ class Plan:
                 refuse_worktree()
             if preset and preset.sticky:
                 raise UsageError(
-                    "the preset is sticky: its conversation goes with one directory, and each worktree is another",
+                    "the preset is sticky: its conversation belongs to one directory, and each worktree is a new one",
                     where="worktree",
                     hint='launch it without a worktree, or remove "sticky"',
                 )
@@ -300,7 +302,7 @@ class Plan:
         except UsageError as error:
             if asked:
                 raise
-            return None, (f"no worktree, although the settings want one: {error.what}",)
+            return None, (f"running without the worktree that your settings ask for: {error.what}",)
 
     def _directory(self, run_id: str) -> str:
         """Return where the child works."""
@@ -374,7 +376,7 @@ class Plan:
         )
         if is_served or not model.inherits or agent.own_model:
             return model
-        notice = f"the parent's model, {parent}, cannot be had from {agent.name}, which takes its own default"
+        notice = f"{agent.name} does not have the parent's model {parent}, so it uses its own default"
         return replace(model, notices=(*model.notices, notice))
 
     def _model_of_parent(self) -> str | None:
@@ -438,9 +440,9 @@ class Plan:
             return own_session(self._workspace.project, wanted=wanted, preset=name, cwd=self.cwd, agent=self.keeper)
         if wanted is not None:
             raise UsageError(
-                f'the preset "{one_line(name)}" keeps no child session that could be continued',
+                f'the preset "{one_line(name)}" saves no agent session to continue',
                 where="session id",
-                hint='remove "session: none" from the preset, or leave the id out',
+                hint='remove "session: none" from the preset, or remove the id',
             )
         return None
 
@@ -480,12 +482,12 @@ class Plan:
             return None
         if argv := checks.get(name):
             return CheckCommand(argv, self._settings.check_timeout)
-        known = f"there are {', '.join(checks)}" if checks else "there are none yet"
+        known = f"known: {', '.join(checks)}" if checks else "there are none yet"
         hint = f"{near} {known}" if (near := nearest(name, checks)) and len(checks) > 1 else known
         raise UsageError(
-            f'no check is called "{one_line(name, 60)}"',
+            f'unknown check "{one_line(name, 60)}"',
             where="check",
-            hint=f"{hint}; they are set in {paths.user_settings_file()}, as checks: {{tests: [make, test]}}",
+            hint=f"{hint}; set checks in {paths.user_settings_file()}, as checks: {{tests: [make, test]}}",
             brief_hint=known,
             code="check.not_found",
         )
@@ -516,11 +518,11 @@ class Plan:
         named = one_line(model, 100) or "its default model"
         quoted = f'"{one_line(model, 100) or "*"}"'
         raise UsageError(
-            f"a budget needs to know what {named} costs, and {agent.name} tells no price",
+            f"a budget requires the price of {named}, and {agent.name} reports none",
             where="budget",
-            hint=f"set its price in {paths.user_settings_file()}, as prices: "
-            f"{{{quoted}: {{input: 1, output: 5}}}}, or limit max_tokens, too",
-            brief_hint="set its price in the settings, or limit max_tokens, too",
+            hint=f"set its price in {paths.user_settings_file()}, as prices: {{{quoted}: {{input: 1, output: "
+            "5}}, or also limit max_tokens",
+            brief_hint="set its price in the settings, or also limit max_tokens",
         )
 
     @cached_property

@@ -187,9 +187,12 @@ def _refuse_second(name: str, text: str, directory: str, others: Sequence[Tier],
     file = stem_of(name) + SUFFIX
     beside = next((other.path for other in others if _is_same(os.path.dirname(other.path), directory)), None)
     if beside is not None:
-        what = f'the name "{one_line(name)}" is taken by {one_line(os.path.basename(beside), 80)} beside it'
+        what = (
+            f'the name "{one_line(name)}" is already used by {one_line(os.path.basename(beside), 80)} '
+            "in the same directory"
+        )
     elif is_new and file in files.names(directory):
-        what = f"there is a file {one_line(file, 80)} already, which this name would get"
+        what = f"the file {one_line(file, 80)} already exists, which this name would use"
     else:
         return
     raise ContentError(what, line=name_line(text), hint="choose another name")
@@ -199,7 +202,7 @@ def _hiding(directory: str, others: Sequence[Tier], workspace: Workspace) -> Ite
     places = preset_places(workspace)
     rank = next((rank for rank, place in enumerate(places) if _is_same(place.directory, directory)), len(places))
     for other in others:
-        yield f"{'hides' if other.rank > rank else 'hidden by'} the {other.source} one of this name"
+        yield f"{'hides' if other.rank > rank else 'hidden by'} the {other.source} preset of this name"
 
 
 def _is_same(one: str, other: str) -> bool:

@@ -37,7 +37,7 @@ OLD_GROUP_S = 3600.0
 _PROJECT = "project"
 """The name of the slots that all runs of the project share; those of a group are called by its id."""
 
-_REMOVE_IT = "remove it if you did not make it"
+_REMOVE_IT = "remove it if you did not create it"
 _IGNORED = b"/.gitignore\n/active/\n/runs/\n/sessions/\n/trash/\n"
 
 
@@ -160,8 +160,8 @@ def _note_files(project: paths.Project, meta: RunMeta, run_dir: str) -> None:
     try:
         files.write_new(os.path.join(run_dir, paths.CODE), taken)
     except OSError as error:
-        what = f"what it takes to a host cannot be noted: {error.strerror}"
-        raise LaunchError(what, where=run_dir, hint="check disk space and rights") from error
+        what = f"cannot save the files for the host: {error.strerror}"
+        raise LaunchError(what, where=run_dir, hint="check disk space and permissions") from error
 
 
 def _take_back_files(project: paths.Project, planned: Sequence[PlannedRun]) -> None:
@@ -179,8 +179,8 @@ def _announce(meta: RunMeta, on_created: Callable[[RunMeta], None]) -> None:
     try:
         on_created(meta)
     except OSError as error:
-        what = f"the session that would be told of its end cannot be written: {error.strerror}"
-        hint = _REMOVE_IT if isinstance(error, RefusedError) else "check disk space and rights"
+        what = f"cannot write the session to notify: {error.strerror}"
+        hint = _REMOVE_IT if isinstance(error, RefusedError) else "check disk space and permissions"
         raise LaunchError(what, where=str(error.filename or meta.run_id), hint=hint) from error
 
 
@@ -226,8 +226,8 @@ def _keep_session(run: PlannedRun, run_dir: str) -> None:
 
 
 def _unwritable_session(meta: RunMeta, error: OSError) -> LaunchError:
-    what = f"the child session cannot be written: {error.strerror}"
-    return LaunchError(what, where=meta.session_path or "", hint="check disk space and rights")
+    what = f"cannot write the agent session: {error.strerror}"
+    return LaunchError(what, where=meta.session_path or "", hint="check disk space and permissions")
 
 
 def _start(

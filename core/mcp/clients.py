@@ -116,7 +116,7 @@ class Client(Struct, frozen=True):
         words = [found.get("command"), *(cast("list[object]", args) if isinstance(args, list) else ())]
         if words[-1:] != ["mcp"] or not any("subdeck" in str(word) for word in words):
             raise self._refusal(
-                f"there is an entry {NAME} that does not start subdeck", "rename or remove it, then try again"
+                f"the entry {NAME} exists but does not start subdeck", "rename or remove it, then try again"
             )
 
     def _read(self) -> tuple[str, Fields | None]:
@@ -136,13 +136,13 @@ class Client(Struct, frozen=True):
         with open(descriptor, "rb") as file:
             raw = file.read()
         if not status.st_mode & stat.S_IWUSR:
-            raise self._refusal("the file may not be written", "make it writable, then try again")
+            raise self._refusal("the file is not writable", "make it writable, then try again")
         try:
             text = raw.decode()
             return text, self._entry(text)
         except UNDECODABLE as error:
-            said = why(error) if self.is_json else f"it is not valid TOML ({error})"
-            raise self._refusal(said, "mend the file, then try again") from error
+            said = why(error) if self.is_json else f"invalid TOML ({error})"
+            raise self._refusal(said, "fix the file, then try again") from error
 
     def _entry(self, text: str) -> Fields | None:
         """Find our entry. Raises UsageError, one of UNDECODABLE."""
@@ -150,12 +150,12 @@ class Client(Struct, frozen=True):
         for number, key in enumerate(self.keys):
             if not isinstance(place, dict):
                 where = ".".join(self.keys[:number]) or "the whole"
-                raise self._refusal(f"{where} is not an object", "mend the file, then try again")
+                raise self._refusal(f"{where} is not an object", "fix the file, then try again")
             place = cast("Fields", place).get(key)
             if place is None:
                 return None
         if not isinstance(place, dict):
-            raise self._refusal(f"{'.'.join(self.keys)} is not an object", "mend the file, then try again")
+            raise self._refusal(f"{'.'.join(self.keys)} is not an object", "fix the file, then try again")
         return cast("Fields", place)
 
     def _document(self, text: str) -> object:
@@ -174,11 +174,11 @@ class Client(Struct, frozen=True):
         except UNDECODABLE:
             is_right = False
         if not is_right:
-            what = f"the entry {NAME} is written in a form that is not edited here"
+            what = f"cannot edit the entry {NAME} in its present form"
             raise self._refusal(what, "change or remove it by hand")
         path = self.path if self.of_project else os.path.realpath(self.path)
         if content(path) != before.encode():
-            raise self._refusal("the file was changed at the same moment", "try again")
+            raise self._refusal("the file was changed by another program", "try again")
         if not after.strip() and entry is None:
             os.unlink(path)
             return

@@ -194,8 +194,9 @@ def _prompt_text(catalog: PresetCatalog, name: str, arguments: Mapping[str, str]
         # It splits what was typed at blanks, hands over one word for each argument, and drops the others. Its model is
         # shown the whole line as well.
         text = (
-            f"{call} the task that I typed after the command: the whole line that stands above in command-args, word "
-            f"for word, of which only the first was handed over here ({task}). Then tell me what it found or did."
+            f"{call} the task that I typed after the command: the whole line above in command-args, "
+            f"word for word. Only its first word was passed here ({task}). Then tell me what it found "
+            "or did."
         )
     else:
         text = f"{call} this task, then tell me what it found or did:\n\n{task}"

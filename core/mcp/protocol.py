@@ -45,10 +45,12 @@ CLAUDE_CODE = "claude-code"
 
 SERVER = {"name": "subdeck", "version": __version__}
 
-INSTRUCTIONS = """\
-subdeck runs coding subagents from presets. Call subagent to delegate and wait, background_agent to delegate and \
-continue, background_agent_status to look at those runs, background_agent_send to steer one. The person sees every \
-run in their deck and may stop it."""
+INSTRUCTIONS = (
+    "subdeck runs coding subagents from presets. Call subagent to delegate and wait, "
+    "background_agent to delegate and continue, background_agent_status to check those runs, "
+    "background_agent_send to send one a message. The user sees every run in subdeck and can "
+    "stop it."
+)
 
 _ABOUT: Fields = {
     "capabilities": {"tools": {"listChanged": True}, "prompts": {"listChanged": True}},
@@ -105,7 +107,7 @@ class Message(Struct, frozen=True):
         try:
             return fit(self.params, kind)
         except UNDECODABLE as error:
-            raise ProtocolError(INVALID_PARAMS, f"the parameters of {self.method} do not fit: {why(error)}") from error
+            raise ProtocolError(INVALID_PARAMS, f"invalid parameters for {self.method}: {why(error)}") from error
 
     def check_envelope(self) -> None:
         """Raise ProtocolError where the version that it names is not served, or something is missing beside it."""
@@ -174,11 +176,11 @@ def message(frame: object) -> Message | None:
         return None
     method, params = fields.get("method"), fields.get("params")
     if not isinstance(method, str):
-        raise Malformed(INVALID_REQUEST, "the method is no string", known_id)
+        raise Malformed(INVALID_REQUEST, "the method is not a string", known_id)
     if "id" in fields and known_id is None:
-        raise Malformed(INVALID_REQUEST, "the id is neither a string nor an integer of 64 bits")
+        raise Malformed(INVALID_REQUEST, "the id is not a string or a 64-bit integer")
     if params is not None and not isinstance(params, dict):
-        raise Malformed(INVALID_PARAMS, "the parameters are no JSON object", known_id)
+        raise Malformed(INVALID_PARAMS, "the parameters are not a JSON object", known_id)
     return Message(known_id, method, cast("Fields", params or {}))
 
 

@@ -163,7 +163,7 @@ def _cut(result: Fields, limit: int, write_whole: WriteWhole) -> Fields:
 
 def _beginning(text: str, limit: int, path: str) -> str:
     """Cut a text so that with the path of the whole it takes so many bytes."""
-    end = f"\n[… cut here, of {len(text)} characters; the whole answer is in {path}]"
+    end = f"\n[… truncated from {len(text)} characters; the whole answer is in {path}]"
     most = limit - _size(end)
     head = text[: max(0, most)]
     while head and _size(head) > most:

@@ -225,11 +225,11 @@ class Server:
                 self._listen(call, asked.of(ListenParams).notifications)
             case "tools/list" | "prompts/list" | "prompts/get" | "tools/call":
                 if not asked.is_enveloped and self._version is None:
-                    hint = "begin with initialize, or name the version of the protocol in _meta"
-                    raise ProtocolError(INVALID_PARAMS, f"there was no handshake: {hint}")
+                    hint = "begin with initialize, or set the protocol version in _meta"
+                    raise ProtocolError(INVALID_PARAMS, f"no handshake: {hint}")
                 self._calls.start(call, lambda call: self._work(asked, call))
             case _:
-                raise ProtocolError(METHOD_NOT_FOUND, f"there is no method {one_line(asked.method, 80)}")
+                raise ProtocolError(METHOD_NOT_FOUND, f"unknown method {one_line(asked.method, 80)}")
         return None
 
     def _cancel(self, asked: Message) -> None:
@@ -270,7 +270,7 @@ class Server:
                     raise ProtocolError(INVALID_PARAMS, str(error)) from error
             case _:
                 if asked.of(ListParams).cursor:
-                    raise ProtocolError(INVALID_PARAMS, "there is no such page: the list has only one")
+                    raise ProtocolError(INVALID_PARAMS, "unknown page: the list has only one")
                 name = asked.method.partition("/")[0]
                 try:
                     content = self._lists().tools() if name == "tools" else self._lists().prompts()
@@ -290,7 +290,7 @@ class Server:
 
         params = asked.of(CallParams)
         if params.name not in NAMES or is_child():
-            raise ProtocolError(INVALID_PARAMS, f"no tool is called {one_line(params.name, 80)}")
+            raise ProtocolError(INVALID_PARAMS, f"unknown tool {one_line(params.name, 80)}")
 
         def write_whole(run_id: str, answer: str) -> str:
             return self._engine().write_answer(run_id, answer)

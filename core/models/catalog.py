@@ -175,7 +175,7 @@ class Catalog:
         listings = tuple(self.listings())
         whole = tuple(listing for listing in listings if listing.complete and self.is_complete)
         names = (listing.source for listing in whole or listings if listing.own and listing.source)
-        return " and ".join(dict.fromkeys(names)) or "the lists of models known here"
+        return " and ".join(dict.fromkeys(names)) or "the known lists of models"
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -238,7 +238,7 @@ def unusable(ref: str, why: str, hint: str, brief_hint: str | None = None, code:
 def check_text(ref: str) -> None:
     """Raise ModelError for what cannot be handed to a program as a model."""
     if plain(ref) != ref or "\n" in ref:
-        raise unusable(ref, "has a control character or a line break in it", _AS_LITERAL)
+        raise unusable(ref, "contains a control character or a line break", _AS_LITERAL)
     if ref.startswith("-"):
         raise unusable(ref, 'begins with "-", which an agent reads as an option', _AS_LITERAL)
     provider, slash, model_id = ref.partition("/")
@@ -254,7 +254,7 @@ def _known(ref: str, thinking: str | None, catalog: Catalog) -> Literal | None:
     if not first:
         return None
     some = ", ".join(others[:3]) + (" …" if len(others) > 3 else "")
-    return Literal(first, thinking, (f"{ref} is {first} here; it could be {some} too",) if others else ())
+    return Literal(first, thinking, (f"{ref} means {first} here; it could also be {some}",) if others else ())
 
 
 def _unknown(ref: str, thinking: str | None, catalog: Catalog) -> Literal:
@@ -271,7 +271,7 @@ def _unknown(ref: str, thinking: str | None, catalog: Catalog) -> Literal:
         some = f"known: {known}" if known and (is_bare or not near) else ""
         way_out = f"if the agent has it, add it to models in {user_settings_file()}" if not is_bare else ""
         hint = _joined(catalog, near, some or ("" if near else _AS_LITERAL), way_out)
-        why = f"is not available: it is not in {catalog.source}{no_key}"
+        why = f"is not available: not in {catalog.source}{no_key}"
         raise unusable(ref, why, hint, brief, code="model.not_found")
     resolved = unlisted.ref if unlisted else ref
     if not catalog.has_own_list:

@@ -95,7 +95,7 @@ def installed_resolvers() -> tuple[Resolver, ...]:
         try:
             found.append(entry.load())
         except Exception as fault:
-            found.append(_broken(one_line(f"the resolver {entry.name} cannot be loaded: {fault}", 400)))
+            found.append(_broken(one_line(f"cannot load the resolver {entry.name}: {fault}", 400)))
     return tuple(found)
 
 
@@ -159,7 +159,7 @@ def _target(ref: str, roles: Mapping[str, str]) -> str:
         names = [f"@{name}" for name in sorted(roles)]
         near = nearest(ref, names, cutoff=0.6)
         raise ModelError(
-            one_line("; ".join(filter(None, ("the role is unknown", near, f"known: {', '.join(names[:20])}"))), 600)
+            one_line("; ".join(filter(None, ("unknown role", near, f"known: {', '.join(names[:20])}"))), 600)
         )
     target = roles[ref[1:]].strip()
     if target == ref:
@@ -170,7 +170,7 @@ def _target(ref: str, roles: Mapping[str, str]) -> str:
         why = "to nothing"
     else:
         return target
-    raise ModelError(f"the role points {why}; let it name a model as provider/id")
+    raise ModelError(f"the role points {why}; set it to a model as provider/id")
 
 
 def provider_roles() -> dict[str, str]:
@@ -190,5 +190,5 @@ def provider_roles() -> dict[str, str]:
     named = {name.removeprefix("@"): model for name, model in cast("dict[str, object]", roles).items()}
     for name, model in named.items():
         if not isinstance(model, str):
-            raise ModelError(f'the role "{one_line(name, 60)}" is not a text like provider/id', where=path)
+            raise ModelError(f'the role "{one_line(name, 60)}" is not a text such as provider/id', where=path)
     return cast("dict[str, str]", named)

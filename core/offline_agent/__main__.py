@@ -101,9 +101,9 @@ def _parse_flags() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -P -E -m subdeck.core.offline_agent",
         usage="%(prog)s --mode json [options] <prompt.md\n       %(prog)s --mode rpc [options]",
-        description="Reads the working directory for the task on stdin, without a model, a key or the network. "
-        f"A task of the form {HOW} changes that file. "
-        "Flags of pi that mean nothing without a model are accepted and have no effect.",
+        description="Searches the working directory for the task on stdin, without a model, a key or the "
+        f"network. A task of the form {HOW} edits that file. pi flags that make no sense without "
+        "a model are accepted and ignored.",
         epilog="SUBDECK_OFFLINE_PACE: seconds between two pieces of text (default 0.01; 0 for none, at most 60)",
         allow_abbrev=False,
     )
@@ -113,7 +113,10 @@ def _parse_flags() -> argparse.Namespace:
     add("--no-session", action="store_true", help="keep no session, as without --session")
     add("--tools", help=f"comma-separated allowlist of {', '.join(TOOL_NAMES)}; other names are ignored")
     add("--no-tools", action="store_true", help="no tools: nothing is read or changed")
-    says = f"{FINALIZE_EXTENSION} makes it hand its answer over, {ASK_EXTENSION} ask leave for its tools"
+    says = (
+        f"{FINALIZE_EXTENSION} makes it return a structured result, {ASK_EXTENSION} makes it ask "
+        "for permission to use its tools"
+    )
     add("-e", dest="extensions", metavar="PATH", action="append", default=[], help=says)
     for flag in ("--model", "--thinking", "--system-prompt", "--append-system-prompt"):
         add(flag, help=argparse.SUPPRESS)

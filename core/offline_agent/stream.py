@@ -144,7 +144,7 @@ class Conversation:
         """Say the answer, or give it to the tool that hands over a result; `fault`: why the task was not done."""
         verdict = {"status": "ERROR", "error": fault} if fault else {"status": "SUCCESS"}
         calls = [Call(FINALIZE_TOOL, {**verdict, "result": text})] if hands_over else []
-        self.turn("" if hands_over else text, calls, lambda _: Outcome("The result is handed over."))
+        self.turn("" if hands_over else text, calls, lambda _: Outcome("The result was received."))
 
     def end(self, *, aborted: bool = False) -> None:
         if aborted:

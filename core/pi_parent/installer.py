@@ -93,8 +93,8 @@ class Installation(Struct, frozen=True):
         """
         state = self.extension.state
         if state in (State.EDITED, State.FOREIGN):
-            why = "it was edited" if state is State.EDITED else "it is not from subdeck"
-            what = f"there is a file where the extension belongs, and {why}"
+            why = "it was edited" if state is State.EDITED else "subdeck did not create it"
+            what = f"cannot install the extension: a file is in its place, and {why}"
             raise UsageError(what, where=self.extension.path, hint="move it out of the way, then try again")
         self.extension.put()
         return tuple(prompt.path for prompt in self.prompts if not prompt.put())

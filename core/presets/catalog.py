@@ -36,12 +36,12 @@ class PresetCatalog(Struct, frozen=True):
                     f'the preset "{one_line(name, 80)}" cannot be used: {problem.message}', where=problem.where
                 )
         if BUNDLED not in self.places and name + SUFFIX in os.listdir(BUNDLED):
-            what = f'the preset "{name}" comes with subdeck, and is off'
+            what = f'the preset "{name}" comes with subdeck and is turned off'
             raise PresetError(what, hint="set bundled_presets: true", code="preset.not_found")
-        near = nearest(name, [preset.name for preset in self.presets]) if self.presets else "there are none yet;"
-        looked = f"looked for {self.patterns} in {', '.join(self.places)}"
+        near = nearest(name, [preset.name for preset in self.presets]) if self.presets else "no presets yet;"
+        looked = f"searched for {self.patterns} in {', '.join(self.places)}"
         raise PresetError(
-            f'no preset is called "{one_line(name, 80)}"',
+            f'unknown preset "{one_line(name, 80)}"',
             hint=f"{near} {looked}" if near else looked,
             code="preset.not_found",
         )
@@ -59,7 +59,7 @@ def discover(workspace: Workspace) -> PresetCatalog:
                 problems.append(found)
             elif found.name not in presets:
                 if broken := broken_nearer.get(found.name):
-                    warning = f"a nearer preset of this name is broken: {broken.where}"
+                    warning = f"a preset of this name with higher precedence is invalid: {broken.where}"
                     found = structs.replace(found, warnings=(*found.warnings, warning))
                 presets[found.name] = found
     by_name = tuple(presets[name] for name in sorted(presets))
@@ -76,7 +76,7 @@ def _read_place(place: Place) -> Iterator[Preset | PresetProblem]:
     except FileNotFoundError:
         return
     except OSError as error:
-        fault = ContentError(f"the directory cannot be read: {error.strerror}")
+        fault = ContentError(f"cannot read the directory: {error.strerror}")
         yield problem_of(place.directory, place.source, "", fault)
         return
     first_with: dict[str, str] = {}
@@ -85,7 +85,7 @@ def _read_place(place: Place) -> Iterator[Preset | PresetProblem]:
         if isinstance(found, Preset) and first_with.setdefault(found.name, path) != path:
             other = os.path.relpath(first_with[found.name], os.path.dirname(path))
             fault = ContentError(
-                f'the name "{found.name}" is taken by {other} of the same directory', hint="rename one"
+                f'the name "{found.name}" is already used by {other} in the same directory', hint="rename one of them"
             )
             yield problem_of(path, place.source, found.name, fault)
         elif found is not None:
@@ -101,7 +101,7 @@ def parsed_in(place: Place, text: str, path: str) -> Preset:
     """Read a text as a file of a place. Raises ContentError."""
     preset = _parsed(place, text, path)
     if preset is None:
-        raise ContentError("it is not an agent file: it has no frontmatter", line=1, hint='begin it with "---"')
+        raise ContentError("not an agent file: it has no frontmatter", line=1, hint='begin the file with "---"')
     return preset
 
 

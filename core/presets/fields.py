@@ -55,71 +55,85 @@ DENYING = "denied_tools"
 _SAME = 'The same as "tools".'
 
 FIELDS: dict[str, PresetField] = {
-    "name": PresetField(Words, "What the preset is called."),
-    "description": PresetField(Words, "One sentence: what it is for and when to choose it."),
+    "name": PresetField(Words, "Name of the preset."),
+    "description": PresetField(Words, "One sentence: what the preset is for and when to choose it."),
     "model": PresetField(
         Words,
-        'provider/id, provider/id:thinking, a bare id, a role in quotes ("@fast"), or inherit: the parent\'s, else the'
-        " agent's own default. A call may override it.",
+        'provider/id, provider/id:thinking, a bare id, a role in quotes ("@fast"), or inherit '
+        "(the parent's model, or the agent's default without a parent). A call can override it.",
     ),
-    "thinking": PresetField(Literal[LEVELS], "How hard the model thinks; a suffix of the model overrides it."),
+    "thinking": PresetField(
+        Literal[LEVELS], "How hard the model thinks. A suffix of the model, such as :high, overrides it."
+    ),
     "tools": PresetField(
         TOOLS,
-        "The only tools of the child, built-in and of extensions; [] for none. Without it: the agent's own set.",
+        "The only tools that the agent may use, built in or from extensions; [] for none. "
+        "Default: the agent's own set.",
     ),
     "approved_tools": PresetField(TOOLS, _SAME),
     "allowed_tools": PresetField(TOOLS, _SAME),
     "denied_tools": PresetField(
-        TOOLS, "All the active tools of the parent, or else all that the agent offers, but these. Not with tools."
+        TOOLS,
+        "Tools that the agent may not use. It gets all other active tools of its parent, or all "
+        "that the agent provides. Cannot be combined with tools.",
     ),
     "permissions": PresetField(
         PERMISSIONS,
-        "Rules for what the child does without asking (allow), has to ask for (ask) and may not do (deny), as"
-        " bash(git *), edit(src/**) or read; beside those of the settings.",
+        "Rules for what the agent may do without asking (allow), must ask for (ask) and must not "
+        "do (deny), such as bash(git *), edit(src/**) or read. They add to the rules in the "
+        "settings.",
     ),
-    "interactive": PresetField(Switch, "Whether the child takes messages and asks while it runs, where its agent can."),
+    "interactive": PresetField(
+        Switch,
+        "Accept messages and ask questions while running, if the agent can. false: "
+        "non-interactive. No messages in, no questions out.",
+    ),
     "reply_timeout": PresetField(
-        Duration, "How long what it asks waits for a reply before it is denied; instead of the settings' time."
+        Duration,
+        "How long a permission request or question waits for a reply before it is denied. Overrides the setting.",
     ),
     "idle_timeout": PresetField(
-        Duration, "How long it waits after an interrupt for what is said next; instead of the settings' time."
+        Duration,
+        "How long an interrupted agent waits for your message. After that its run ends. Overrides the setting.",
     ),
-    "prompt": PresetField(Verbatim, "The system prompt; used instead of the text below the frontmatter."),
-    "prompt_mode": PresetField(PromptMode, "Whether the prompt follows the agent's own or replaces it."),
+    "prompt": PresetField(Verbatim, "System prompt, used instead of the text below the frontmatter."),
+    "prompt_mode": PresetField(PromptMode, "Append the prompt to the agent's own system prompt, or replace it."),
     "context_files": PresetField(
-        Switch, "Whether the agent reads AGENTS.md and the like. Without it: yes, but not when the prompt replaces."
+        Switch,
+        "Whether the agent reads AGENTS.md and similar files. Default: true, or false with prompt_mode: replace.",
     ),
     "project_resources": PresetField(
-        Switch, "false: the agent loads nothing that the project brings along for it, but context files."
+        Switch,
+        "false: the agent loads none of the project's extensions, servers, skills or settings, only context files.",
     ),
     "inherit_context": PresetField(
-        Switch, "Whether a parent's conversation is put before the task. Without it: as the settings say."
+        Switch, "Pass the parent's conversation to the agent before the task. Overrides the setting."
     ),
     "structured_result": PresetField(
-        Switch, "Whether the child has to hand in its result through the tool subagent_finalize."
+        Switch, "Require a structured result, returned through the tool subagent_finalize."
     ),
-    "max_attempts": PresetField(Count, "How often at most the result is asked for, with structured_result."),
-    "sticky": PresetField(
-        Switch, "Whether one child session is continued from run to run, for this preset and directory."
-    ),
-    "session": PresetField(Literal["none"], "none: the child's session is never on disk and cannot be continued."),
+    "max_attempts": PresetField(Count, "Maximum number of attempts to get a structured result."),
+    "sticky": PresetField(Switch, "Continue the same agent session in every run of this preset and directory."),
+    "session": PresetField(Literal["none"], "none: the agent's session is never saved and cannot be continued."),
     "check": PresetField(
-        Name, "Which of the checks of your settings is run in the run's directory when its child has ended."
+        Name, "Name of a check from your settings, run in the run's directory after the agent finishes."
     ),
-    "agent": PresetField(AgentName, f"auto, {', '.join(KINDS)}, or an agent of your settings."),
-    "runner": PresetField(RunnerKind, "How the child is run."),
-    "host": PresetField(HostName, "With runner hosts: the only host that it may run on."),
-    "requires": PresetField(Needs, "With runner hosts: what its host has to have, as {gpu: 1}; each by a label."),
+    "agent": PresetField(AgentName, f"auto, {', '.join(KINDS)}, or an agent from your settings."),
+    "runner": PresetField(
+        RunnerKind, "How to run the agent: process (detached), tmux (in a tmux window) or hosts (on another machine)."
+    ),
+    "host": PresetField(HostName, "With runner: hosts, the only host to run on."),
+    "requires": PresetField(Needs, "With runner: hosts, the resources that its host must have, such as {gpu: 1}."),
     "worktree": PresetField(
         Begins,
-        "Whether it works in a git worktree of its own: true or files (of the files as they are, with what is not"
-        " committed), head (of the commit that is checked out) or false.",
+        "Work in a separate git worktree: true or files (from your current files, uncommitted "
+        "changes included), head (from the last commit) or false.",
     ),
-    "timeout": PresetField(Duration, "Ends the run after this time: seconds, or 90s, 10m, 2h."),
-    "max_turns": PresetField(Count, "Ends the run after this many turns of the model."),
-    "budget": PresetField(Dollars, "Ends the run when it has spent this many dollars."),
-    "max_tokens": PresetField(Count, "Ends the run when it has used this many tokens, those of the cache too."),
-    "stall": PresetField(Duration, "Ends the run when the child is silent that long while no tool runs."),
+    "timeout": PresetField(Duration, "Stop the run after this time: seconds, or 90s, 10m, 2h."),
+    "max_turns": PresetField(Count, "Stop the run after this many model turns."),
+    "budget": PresetField(Dollars, "Stop the run after it has spent this many dollars."),
+    "max_tokens": PresetField(Count, "Stop the run after it has used this many tokens, cache tokens included."),
+    "stall": PresetField(Duration, "Stop the run if the agent is idle for this long while no tool is running."),
 }
 
 

@@ -48,9 +48,9 @@ def _listed(key: str, node: Node) -> tuple[str, ...]:
     except UsageError as error:
         raise ContentError(f"{key}: {error.what}", line=node.line, hint=error.hint) from error
     if not names:
-        meant = "no tool is denied" if key == DENYING else "no tools"
-        hint = f'write "{key}: []" for "{meant}", or remove the line'
-        raise ContentError(f"{key} is blank", line=node.line, hint=hint)
+        meant = "deny no tools" if key == DENYING else "allow no tools"
+        hint = f'write "{key}: []" to {meant}, or remove the line'
+        raise ContentError(f"{key} is empty", line=node.line, hint=hint)
     return names
 
 
@@ -162,7 +162,7 @@ def read_preset(
     except FileNotFoundError:
         return None
     except UnicodeEncodeError:
-        return problem_of(path, source, name, ContentError("the name of the file is not UTF-8", hint="rename it"))
+        return problem_of(path, source, name, ContentError("the file name is not UTF-8", hint="rename it"))
     except ContentError as error:
         return problem_of(path, source, name, error)
     try:
@@ -185,8 +185,8 @@ def parse_preset(text: str, path: str, source: PresetSource) -> Preset:
     markdown = split_markdown(text)
     lenient = source is PresetSource.DIR
     if markdown.fields is None and not lenient:
-        hint = 'begin the file with "---", name: and description:, and "---" again'
-        raise ContentError("it has no frontmatter", line=1, hint=hint)
+        hint = 'begin the file with "---", name: and description:, then "---" again'
+        raise ContentError("the file has no frontmatter", line=1, hint=hint)
     fields, written = renamed.with_new_names(markdown.fields or Fields({}, 1), renamed.PRESETS)
     values = _values(fields, written)
     stem = os.path.basename(path).removesuffix(SUFFIX)
@@ -224,7 +224,9 @@ def _refuse_unkept(preset: Preset, fields: Fields) -> None:
     for key, wanted in (("sticky", preset.sticky), ("structured_result", preset.structured_result)):
         if wanted and not preset.keeps_session:
             line = max(fields.pairs["session"].line, fields.pairs[key].line)
-            raise ContentError(f'"session: none" cannot go with {key}', line=line, hint="remove one of the two lines")
+            raise ContentError(
+                f'"session: none" and {key} cannot be combined', line=line, hint="remove one of the two lines"
+            )
 
 
 def check_name(name: str, line: int | None = None) -> None:
@@ -232,9 +234,9 @@ def check_name(name: str, line: int | None = None) -> None:
     if len(name) > NAME_LIMIT:
         what = f"the name is longer than {NAME_LIMIT} characters"
     elif "/" in name or "\\" in name or name in (".", ".."):
-        what = f'the name "{one_line(name)}" has a path separator in it'
+        what = f'the name "{one_line(name)}" contains a path separator'
     elif not name.isprintable() or name != name.strip():
-        what = f'the name "{one_line(name)}" has a line break, a blank end or an invisible character'
+        what = f'the name "{one_line(name)}" has a line break, whitespace at an end or an invisible character'
     else:
         return
     raise ContentError(what, line=line, hint="choose another name")
@@ -244,13 +246,13 @@ def _unknown(fields: Fields) -> Iterator[str]:
     for key in fields.pairs:
         if key not in FIELDS:
             near = nearest(key, FIELDS)
-            ignored = f'the key "{one_line(key, 40)}" is unknown and is ignored'
+            ignored = f'unknown key "{one_line(key, 40)}" is ignored'
             yield f"{ignored}; {near}" if near else ignored
 
 
 def _ineffective(preset: Preset, prompt: str, body: str) -> Iterator[str]:
     if prompt and body:
-        yield 'the text below the frontmatter is not used, because "prompt" is set'
+        yield 'the text below the frontmatter is ignored because "prompt" is set'
     if preset.prompt_mode == PromptMode.REPLACE and not preset.prompt.strip():
         yield '"prompt_mode: replace" has no effect: there is no prompt'
     if preset.max_attempts is not None and not preset.structured_result:

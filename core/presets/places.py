@@ -130,18 +130,20 @@ def form_and_agent(entry: PresetDir, settings: Settings) -> tuple[str, str]:
     form = entry.form or (kind if kind in FORMS else entry.agent)
     known = ", ".join(FORMS)
     if form not in FORMS:
-        what = f'there are no agent files in the form of "{form}"'
-        raise ContentError(what, hint=f"name its form: {known}; or the directory alone, for presets of ours")
+        what = f'unknown agent file format "{form}"'
+        raise ContentError(
+            what, hint=f"set its form: {known}; or write only the path for a directory of subdeck presets"
+        )
     if form in KINDS:
         if entry.agent and kind != form:
-            what = f'the agent "{entry.agent}" does not run the agent files of {form}'
-            raise ContentError(what, hint=f"name {form}, or an agent of your settings with kind: {form}")
+            what = f'the agent "{entry.agent}" cannot run agent files of {form}'
+            raise ContentError(what, hint=f"use {form}, or an agent from your settings with kind: {form}")
         return form, entry.agent or form
     if entry.agent in settings.agents or entry.agent in KINDS:
         return form, entry.agent
     if entry.agent not in ("", form):
-        what = f'no agent is called "{entry.agent}"'
-        raise ContentError(what, hint="set it up below agents in your settings, or leave it out")
+        what = f'unknown agent "{entry.agent}"'
+        raise ContentError(what, hint="add it under agents in your settings, or remove it")
     return form, form if form in settings.agents else ""
 
 

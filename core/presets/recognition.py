@@ -34,5 +34,5 @@ def recognised_form(path: str, text: str) -> str:
         marked = [form for form in of_suffix if fields is not None and form_of(form).marks(fields)]
         if len(marked) == 1:
             return marked[0]
-    hint = f"say it with --from: {', '.join(FORMS)}"
-    raise PresetError("it does not tell for which program it was written", where=path, hint=hint)
+    hint = f"add --from: {', '.join(FORMS)}"
+    raise PresetError("cannot tell which program the file was written for", where=path, hint=hint)

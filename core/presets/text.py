@@ -46,7 +46,7 @@ def frontmatter_span(text: str) -> tuple[int, int] | None:
     closing = _FENCE.search(text, opening.end())
     if closing is None:
         hint = 'close the frontmatter with a line "---" above the prompt'
-        raise ContentError("the frontmatter never ends", line=1, hint=hint)
+        raise ContentError("the frontmatter has no end", line=1, hint=hint)
     return min(opening.end() + 1, closing.start()), closing.start()
 
 
@@ -70,7 +70,9 @@ class FileChanged(PresetError):
     """The file is not what it was when it was read."""
 
     def __init__(self, path: str, content: bytes) -> None:
-        what = "the file was deleted meanwhile" if content == GONE else "the file was changed meanwhile"
+        what = (
+            "the file was deleted by another program" if content == GONE else "the file was changed by another program"
+        )
         super().__init__(what, where=path, hint="nothing was written")
         self.content = content
         """As it is now."""
@@ -97,8 +99,8 @@ def read_preset_text(path: str) -> PresetText:
     try:
         return text_of(read_content(path))
     except FileNotFoundError:
-        hint = "it may have been renamed or deleted; a file whose name is not UTF-8 has to be renamed in a shell"
-        raise PresetError("there is no such file", where=path, hint=hint) from None
+        hint = "it may have been renamed or deleted; rename a file whose name is not UTF-8 in a shell"
+        raise PresetError("the file does not exist", where=path, hint=hint) from None
     except ContentError as error:
         raise PresetError(error.what, where=error.within(path), hint=error.hint) from error
 
@@ -134,5 +136,5 @@ def write_preset_text(path: str, content: bytes, *, before: bytes) -> None:
         files.make_private_directory(os.path.dirname(file))
         files.write_whole(file, content, durable=True)
     except OSError as error:
-        hint = "check disk space and the rights of the directory; nothing was changed"
-        raise PresetError(f"the preset cannot be written: {error.strerror}", where=path, hint=hint) from error
+        hint = "check disk space and the directory's permissions; nothing was changed"
+        raise PresetError(f"cannot write the preset: {error.strerror}", where=path, hint=hint) from error

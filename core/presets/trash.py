@@ -41,9 +41,11 @@ class DeletedPreset(Struct, frozen=True):
 def delete_preset(path: str, source: PresetSource, project: Project) -> DeletedPreset:
     """Move a preset's file to the trash. Raises PresetError for what is not such a file or cannot be moved."""
     if source is PresetSource.BUNDLED:
-        raise PresetError("it comes with subdeck and cannot be deleted", where=path, hint="set bundled_presets: false")
+        raise PresetError(
+            "the preset comes with subdeck and cannot be deleted", where=path, hint="set bundled_presets: false"
+        )
     if not path.endswith((SUFFIX, *FORMS.values())) or (os.path.isdir(path) and not os.path.islink(path)):
-        raise PresetError("it is not the file of a preset", where=path, hint="look at it in a shell")
+        raise PresetError("not a preset file", where=path, hint="check it in a shell")
     trash = project.trash if source is PresetSource.DIR else os.path.join(os.path.dirname(path), "trash")
     _purge_old(trash)
     place = os.path.join(trash, _PREFIX + new_run_id())
@@ -60,8 +62,8 @@ def delete_preset(path: str, source: PresetSource, project: Project) -> DeletedP
     except FileNotFoundError:
         raise PresetError("the file no longer exists", where=path) from None
     except OSError as error:
-        hint = "check the rights of its directory; nothing was changed"
-        raise PresetError(f"the preset cannot be deleted: {error.strerror}", where=path, hint=hint) from error
+        hint = "check the permissions of its directory; nothing was changed"
+        raise PresetError(f"cannot delete the preset: {error.strerror}", where=path, hint=hint) from error
     return DeletedPreset(path, kept)
 
 
@@ -72,11 +74,11 @@ def restore_preset(deleted: DeletedPreset) -> None:
         files.make_private_directory(os.path.dirname(deleted.path))
         _put_back(deleted)
     except FileExistsError:
-        raise PresetError("there is another file of this name now", where=deleted.path, hint=hint) from None
+        raise PresetError("another file has this name now", where=deleted.path, hint=hint) from None
     except FileNotFoundError:
-        raise PresetError("it is not in the trash any more", where=deleted.kept) from None
+        raise PresetError("it is no longer in the trash", where=deleted.kept) from None
     except OSError as error:
-        raise PresetError(f"it cannot be put back: {error.strerror}", where=deleted.path, hint=hint) from error
+        raise PresetError(f"cannot restore it: {error.strerror}", where=deleted.path, hint=hint) from error
     files.remove_tree(os.path.dirname(deleted.kept))
 
 

@@ -53,7 +53,7 @@ def save_preset(
     """
     name, description, model = name.strip(), description.strip(), (model or "").strip()
     if not description:
-        raise PresetError("a preset needs a description", hint="say in one sentence what it is for")
+        raise PresetError("a preset needs a description", hint="describe its purpose in one sentence")
     checked = None if tools is None else checked_tools(tools)
     preset = Preset(
         name=name,
@@ -94,9 +94,9 @@ def place_preset(directory: str, name: str, stem: str, text: str) -> str:
         _refuse_second(directory, name)
         files.write_new(path, text.encode(), durable=True)
     except FileExistsError:
-        raise PresetError("the file is there already", where=path, hint="choose another name") from None
+        raise PresetError("the file already exists", where=path, hint="choose another name") from None
     except OSError as error:
-        raise PresetError(f"the preset cannot be written: {error.strerror}", where=path) from error
+        raise PresetError(f"cannot write the preset: {error.strerror}", where=path) from error
     return path
 
 
@@ -149,13 +149,13 @@ def _checked_text(preset: Preset) -> str:
         content = text.encode()
         came_back = parse_preset(text, preset.path, preset.source)
     except UnicodeEncodeError as error:
-        raise PresetError(f"the preset cannot be written: {error}") from error
+        raise PresetError(f"cannot write the preset: {error}") from error
     except ContentError as error:
-        raise PresetError(f"the preset cannot be written: {error.what}", hint=error.hint) from error
+        raise PresetError(f"cannot write the preset: {error.what}", hint=error.hint) from error
     if len(content) > SIZE_LIMIT:
-        raise PresetError("the preset is too large: at most 1 MB is read")
+        raise PresetError("the preset is too large (limit 1 MB)")
     if "\0" in text or came_back != preset:
-        raise PresetError("the preset cannot be written: a text in it has a control character")
+        raise PresetError("cannot write the preset: a value contains a control character")
     return text
 
 
@@ -169,7 +169,7 @@ def _refuse_second(directory: str, name: str) -> None:
     for path in sorted(preset_files(directory)):
         other = read_preset(path, PresetSource.DIR)
         if isinstance(other, Preset) and other.name == name:
-            raise PresetError(f'there is a preset "{one_line(name)}" already', where=path, hint="choose another name")
+            raise PresetError(f'the preset "{one_line(name)}" already exists', where=path, hint="choose another name")
 
 
 def _renamed(text: str, preset: Preset, name: str) -> str:
@@ -190,7 +190,7 @@ def _renamed(text: str, preset: Preset, name: str) -> str:
         if _reads_as(changed, wanted):
             return changed
     raise PresetError(
-        f'the name "{one_line(preset.name)}" is written so that it cannot be replaced',
+        f'cannot replace the name "{one_line(preset.name)}" in its present form',
         where=preset.path,
         hint="change it in the editor",
     )
@@ -251,9 +251,9 @@ def copy_bundled(preset: Preset, directory: str, settings: Settings, model: str 
     model = model.strip()
     if not model and needs_model(preset, settings):
         raise ModelError(
-            f'the model "{preset.model}" of {preset.name} is a role that is not set',
+            f'{preset.name} uses the model "{preset.model}", a role that is not set',
             where=preset.path,
-            hint=f"name a model for the copy, or set {(preset.model or '')[1:]} below roles in the settings",
+            hint=f"choose a model for the copy, or set {(preset.model or '')[1:]} under roles in the settings",
         )
     text = read_text(preset.path)
     if model:
@@ -277,8 +277,8 @@ def duplicate(preset: Preset, name: str, directory: str) -> str:
         return place_copy(preset, name, directory)
     now = read_preset(preset.path, preset.source)
     if not isinstance(now, Preset):
-        why = "its file is gone" if now is None else f"its file is broken now: {now.message}"
-        raise PresetError(f"it cannot be copied: {why}", where=preset.path)
+        why = "its file no longer exists" if now is None else f"its file is invalid now: {now.message}"
+        raise PresetError(f"cannot copy the preset: {why}", where=preset.path)
     own = read_preset_text(preset.path)
     text = own.bytes_of(_renamed(own.text, now, name.strip())).decode()
     return place_preset(directory, name.strip(), stem_of(name.strip()), text)

@@ -93,17 +93,17 @@ def ago(seconds: float) -> str:
 
 
 def _foreign(run: RunSnapshot, evidence: Evidence) -> list[str]:
-    stands = f"{run.status} by its own account" if run.newer_schema is None else newer_schema(run.newer_schema)
-    return ["foreign", evidence.foreign, stands, f"subdeck adopt {run.meta.short_id} takes it over"]
+    stands = f"{run.status} according to its files" if run.newer_schema is None else newer_schema(run.newer_schema)
+    return ["foreign", evidence.foreign, stands, f"subdeck adopt {run.meta.short_id} trusts it"]
 
 
 def _elsewhere(run: RunSnapshot, evidence: Evidence, now: datetime) -> list[str]:
     if run.unwritable:
-        return [f"{run.status} when last seen", f"{run.unwritable}: its end cannot be written", _age(run, now)]
+        return [f"{run.status} when last seen", f"{run.unwritable}: its result cannot be written", _age(run, now)]
     if where := whereabouts(run):
         return ["unknown", where, f"{run.status} when last seen", _age(run, now), _requested(evidence.stop)]
     where = f"another machine ({one_line(evidence.elsewhere, 60)})" if evidence.elsewhere else "another machine"
-    return [f"{run.status} when last seen", f"{where} holds it: its processes are not seen here", _age(run, now)]
+    return [f"{run.status} when last seen", f"{where} holds it: its processes are not visible here", _age(run, now)]
 
 
 def _parts(run: RunSnapshot, evidence: Evidence, now: datetime) -> list[str]:
@@ -114,7 +114,7 @@ def _parts(run: RunSnapshot, evidence: Evidence, now: datetime) -> list[str]:
             waits = waits or _queue(queued)
             return [f"queued {took}", waits, _processes(evidence), _requested(evidence.stop)]
         case Running() as running:
-            tries = f" (try {running.attempt})" if running.attempt > 1 else ""
+            tries = f" (attempt {running.attempt})" if running.attempt > 1 else ""
             checking = checking_words(running.checking, now) if running.checking else ""
             doing = checking or _talking(run, running, now) or _waiting(running, evidence)
             parts = [f"running {took}{tries}", whereabouts(run), _processes(evidence), _age(run, now)]
@@ -131,7 +131,7 @@ def _ended(end: Ended, took: str, result: RunResult | None) -> list[str]:
         if result.signal:
             parts.append(f"by {one_line(result.signal, 20)}")
         if result.attempts > 1:
-            parts.append(f"{result.attempts} tries")
+            parts.append(f"{result.attempts} attempts")
         parts.append(undelivered_words(len(result.undelivered)))
         parts.append(f"check {one_line(check_words(result.check), MESSAGE)}" if result.check else "")
     parts.append(still_running(end.not_ended))
@@ -157,13 +157,13 @@ def _queue(queued: Queued) -> str:
         return QUEUE_HELD[0].lower() + QUEUE_HELD[1:]
     match queued.waits_for:
         case WaitsFor.SESSION:
-            return "waits for its child session, which another run is using"
+            return "waiting for its agent session, which another run is using"
         case WaitsFor.WORKTREE:
-            return "its worktree is being made"
+            return "preparing its worktree"
         case WaitsFor.HOST:
-            return "waits for a host"
+            return "waiting for a host"
         case WaitsFor.SLOT:
-            return f"waits for a slot, {f'{queued.ahead} ahead' if queued.ahead else 'next in line'}"
+            return f"waiting for a slot, {f'{queued.ahead} ahead' if queued.ahead else 'next in line'}"
         case _:
             return "has not started yet"
 
@@ -171,9 +171,9 @@ def _queue(queued: Queued) -> str:
 def _processes(evidence: Evidence) -> str:
     wrapper, child = evidence.wrapper, evidence.child
     if wrapper is not None and not wrapper.alive:
-        return f"its wrapper, pid {wrapper.pid}, is gone: it is about to be reported as lost"
+        return f"its wrapper, pid {wrapper.pid}, has exited: the run is about to be reported as lost"
     if child is not None:
-        return f"pid {child.pid} {'alive' if child.alive else 'gone, its end is being written'}"
+        return f"pid {child.pid} {'alive' if child.alive else 'exited, its result is being written'}"
     return f"wrapper pid {wrapper.pid} alive" if wrapper is not None else ""
 
 
@@ -196,8 +196,8 @@ def _talking(run: RunSnapshot, running: Running, now: datetime) -> str:
     if run.is_waiting:
         since = moment(run.requests[0].ts)
         took = f" for {ago((now - since).total_seconds())}" if since else ""
-        return f"waits{took} for an answer: {asked(run, MESSAGE)}"
-    return "interrupted: waits for what is said next" if running.interrupted else ""
+        return f"needs input{took}: {asked(run, MESSAGE)}"
+    return "interrupted: waiting for your message" if running.interrupted else ""
 
 
 def _unsent(count: int) -> str:
@@ -208,7 +208,7 @@ def _waiting(running: Running, evidence: Evidence) -> str:
     first, *others = evidence.calls or ("",)
     if first:
         return f"waiting for {first}" + (f" and {len(others)} more" if others else "")
-    doing = "writing" if running.sentence else evidence.retry or "no tool runs: waiting for the model"
+    doing = "writing" if running.sentence else evidence.retry or "no tool is running: waiting for the model"
     return doing if evidence.silence is None else f"{SILENT} {clock(evidence.silence)}: {doing}"
 
 

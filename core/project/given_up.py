@@ -24,25 +24,27 @@ from .ownership import check_own, ring
 
 def refused(run: RunSnapshot) -> SubdeckError | None:
     """Say why a run cannot be given up; None where it can."""
-    name, stop = f"run {run.meta.short_id}", f"subdeck stop {run.meta.short_id} ends it"
+    name, stop = f"run {run.meta.short_id}", f"subdeck stop {run.meta.short_id} stops it"
     if run.has_ended:
-        return RunBusy(f"{name} has ended ({run.reason}): there is nothing to give up", where=run.run_id)
+        return RunBusy(f"{name} has already ended ({run.reason})", where=run.run_id)
     if not run.is_remote:
-        return SubdeckError(f"{name} is on no host: only what is out of reach is given up", where=run.run_id, hint=stop)
+        return SubdeckError(
+            f"{name} is not on a host: only runs on unreachable hosts can be abandoned", where=run.run_id, hint=stop
+        )
     if run.is_left_alone or run.unwritable:
-        return SubdeckError(f"{name} cannot be given up here: {run.unwritable or OUT_OF_REACH}", where=run.run_id)
+        return SubdeckError(f"{name} cannot be abandoned here: {run.unwritable or OUT_OF_REACH}", where=run.run_id)
     if not run.elsewhere and run.place is not None and not run.place.is_waiting:
-        return RunBusy(f"{name} is in reach, on {run.host}", where=run.run_id, hint=stop, brief_hint="stop it")
+        return RunBusy(f"{name} is reachable, on {run.host}", where=run.run_id, hint=stop, brief_hint="stop it")
     return None
 
 
 def not_heard(run: RunSnapshot) -> RunBusy:
     """Say why a run cannot be deleted whose host is out of reach."""
     return RunBusy(
-        f"run {run.meta.short_id} may still be at work on {run.host or 'its host'}, which is out of reach",
+        f"run {run.meta.short_id} may still be running on {run.host or 'its host'}, which is unreachable",
         where=run.run_id,
-        hint=f"subdeck hosts give-up {run.meta.short_id} ends it here",
-        brief_hint="give it up first",
+        hint=f"subdeck hosts give-up {run.meta.short_id} abandons it",
+        brief_hint="abandon it first",
     )
 
 
@@ -60,12 +62,12 @@ def give_up(project: paths.Project, run: RunSnapshot) -> None:
         is_placed = bool(permit.spool or not permit.at)
         reason = RunReason.LOST if is_placed else RunReason.STOPPED
         where = whereabouts(replace(run, elsewhere=True, stop_waits=False))
-        message = f"given up; {where}, may still run" if is_placed else "given up before it was placed"
+        message = f"abandoned; {where}, may still be running" if is_placed else "abandoned before it was sent to a host"
         if not artifacts.write_result(run_dir, _result(run, run_dir, reason, message)):
-            raise RunBusy(f"run {run.meta.short_id} has just ended", where=run.run_id)
+            raise RunBusy(f"run {run.meta.short_id} has just finished", where=run.run_id)
     except OSError as error:
-        what = f"run {run.meta.short_id} could not be given up: {error.strerror}"
-        raise SubdeckError(what, where=run_dir, hint="check disk space and rights") from error
+        what = f"cannot abandon run {run.meta.short_id}: {error.strerror}"
+        raise SubdeckError(what, where=run_dir, hint="check disk space and permissions") from error
     files.remove(os.path.join(project.active, run.run_id))
     files.remove(os.path.join(run_dir, paths.ENVIRONMENT))
     ring(project)

@@ -187,9 +187,9 @@ def _is_of_earlier_boot(facts: RunnerFacts | None, run_dir: str) -> bool:
 def _what_went(facts: RunnerFacts) -> str:
     """Say what the processes of a run have gone with that was not of this boot and pid namespace."""
     if facts.boot_id == processes.boot_id():
-        return "the container that it ran in has gone"
+        return "its container no longer exists"
     is_known = facts.host == processes.host() and facts.machine_id == processes.machine_id()
-    return "this machine was restarted while it ran" if is_known else "the machine that it ran on has gone"
+    return "this machine was restarted during the run" if is_known else "its machine no longer exists"
 
 
 def is_here(facts: RunnerFacts) -> bool:
@@ -212,12 +212,12 @@ def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: st
             hint="stop it with the subdeck that launched it",
         )
     if run.unwritable:
-        raise SubdeckError(f"the request to stop could not be written: {run.unwritable}", where=run.run_id)
+        raise SubdeckError(f"cannot write the stop request: {run.unwritable}", where=run.run_id)
     if run.elsewhere and not run.is_remote:
         raise SubdeckError(
-            f"run {run.meta.short_id} is held by another machine, boot or pid namespace",
+            f"run {run.meta.short_id} belongs to another machine, boot or pid namespace",
             where=run.run_id,
-            hint="stop it where it was started; subdeck rm takes it away here",
+            hint="stop it where it was started; subdeck rm removes it here",
         )
     run_dir = project.run_dir(run.run_id)
     earlier = artifacts.read_stop(run_dir)
@@ -226,7 +226,7 @@ def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: st
         try:
             artifacts.write_stop(run_dir, request)
         except OSError as error:
-            raise SubdeckError(f"the request to stop could not be written: {error.strerror}", where=run_dir) from error
+            raise SubdeckError(f"cannot write the stop request: {error.strerror}", where=run_dir) from error
     if run.is_remote:
         see_to_relay(project)
         return

@@ -30,19 +30,19 @@ def why_foreign(run_dir: str) -> str:
         with opened(run_dir) as directory:
             owner = directory.status(".").st_uid
     except OSError as error:
-        return f"its directory cannot be used: {error.strerror}"
+        return f"cannot use its directory: {error.strerror}"
     if not paths.is_own(owner):
         return f"it belongs to another user (uid {owner})"
     if fault := artifacts.fault_of(run_dir, paths.META):
         return fault
     if not mark.is_mark_there(artifacts.read_record(run_dir, paths.META)):
-        return "it has no mark: an earlier subdeck made it, somebody else's, or none"
+        return "it has no signature: an earlier subdeck or another program created it"
     try:
         if mark.read_key() is None:
-            return f"there is no key that its mark could be checked with ({paths.key_file()})"
+            return f"no key to check its signature ({paths.key_file()})"
     except SubdeckError as error:
         return error.what
-    return "its mark is not yours, or it was changed or copied since"
+    return "its signature is not yours, or the run was changed or copied"
 
 
 def check_own(project: paths.Project, run_id: str) -> None:
@@ -50,9 +50,9 @@ def check_own(project: paths.Project, run_id: str) -> None:
     run_dir = project.run_dir(run_id)
     if not is_own(run_dir) and files.exists(run_dir):
         raise SubdeckError(
-            f"run {run_id[-6:]} is foreign: {why_foreign(run_dir)}",
+            f"run {run_id[-6:]} is not trusted: {why_foreign(run_dir)}",
             where=run_id,
-            hint=f"subdeck adopt {run_id[-6:]} takes it over, if you trust it; subdeck rm moves it to the trash",
+            hint=f"if you trust it, run subdeck adopt {run_id[-6:]}; subdeck rm moves it to the trash",
             code="run.untrusted",
         )
 
@@ -89,7 +89,7 @@ def adopt(project: paths.Project, run_id: str) -> None:
         artifacts.seal_results(run_dir)  # first: a record of ours whose result is not signed would have no end
         artifacts.rewrite_meta(run_dir, meta)
     except OSError as error:
-        raise SubdeckError(f"its record could not be written: {error.strerror}", where=run_dir) from error
+        raise SubdeckError(f"cannot write its record: {error.strerror}", where=run_dir) from error
     ring(project)
 
 
@@ -97,7 +97,7 @@ def _adoptable(run_dir: str, run_id: str) -> RunMeta:
     """Return the record of a run whose directory and files are this user's own and no links. Raises SubdeckError."""
 
     def refuse(what: str, hint: str = "subdeck rm moves it to the trash") -> SubdeckError:
-        return SubdeckError(f"run {run_id[-6:]} cannot be adopted: {what}", where=run_dir, hint=hint)
+        return SubdeckError(f"run {run_id[-6:]} cannot be trusted: {what}", where=run_dir, hint=hint)
 
     try:
         with opened(run_dir) as directory:
@@ -110,14 +110,14 @@ def _adoptable(run_dir: str, run_id: str) -> RunMeta:
                 if not paths.is_own(status.st_uid):
                     raise refuse(f"{name} belongs to another user (uid {status.st_uid})")
                 if status.st_nlink > 1 and not is_inbox:
-                    raise refuse(f"{name} has a second name elsewhere (a hard link)")
+                    raise refuse(f"{name} has another name (a hard link)")
     except OSError as error:
         raise refuse(error.strerror or str(error)) from error
     meta = artifacts.read_meta(run_dir)
     if meta is None:
         raise refuse(artifacts.fault_of(run_dir, paths.META))
     if meta.is_newer:
-        raise refuse("a newer subdeck wrote it", "adopt it with that version")
+        raise refuse("a newer subdeck created it", "use that version to trust it")
     return meta
 
 

@@ -21,7 +21,7 @@ def move(project: paths.Project, registry: Registry, run_id: str, step: int) -> 
     line = dict(waiting).get(run_id)
     if not line:
         if line is not None and read_state(project.slots).held:
-            what = f"run {run_id[-6:]} cannot be moved: it starts as soon as the queue is released"
+            what = f"run {run_id[-6:]} cannot be moved: it starts as soon as the queue is resumed"
             raise SubdeckError(what, where=run_id, hint="subdeck queue --release")
         raise SubdeckError(f"run {run_id[-6:]} is not waiting in the queue", where=run_id)
     write_order(project.slots, moved(waiting, run_id, step))

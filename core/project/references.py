@@ -26,7 +26,7 @@ def found(word: str, names: Sequence[str], trash: Callable[[], Sequence[str]] | 
         raise UnknownRun(f'no run matches "{shown}"', where="run", hint="subdeck status --all lists all runs")
     some = ", ".join(name[-6:] for name in candidates[:5])
     what = f'{len(candidates)} runs match "{shown}"'
-    raise UnknownRun(what, where="run", hint=f"be more exact: {some} …", code="run.ambiguous")
+    raise UnknownRun(what, where="run", hint=f"use a longer id: {some} …", code="run.ambiguous")
 
 
 def _matching(word: str, names: Iterable[str]) -> list[str]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 MESSAGE_LENGTH = 300
 """Characters of the one line that says how a run ended."""
-_OUT_OF_REACH = "out of reach"
+_OUT_OF_REACH = "unreachable"
 """The key of a tally for runs on hosts that nothing was heard of lately; they are counted by their status, too."""
 
 
@@ -220,7 +220,7 @@ class Registry:
             if proof is Proof.FINISHED:
                 result = artifacts.read_result(run_dir, certain=True)
         except OSError as error:  # it may pass, and is looked at again then
-            proof, unreadable = Proof.UNKNOWN, f"it cannot be read: {error.strerror}"
+            proof, unreadable = Proof.UNKNOWN, f"cannot read it: {error.strerror}"
         if proof is Proof.FINISHED and result is None and not os.path.isdir(run_dir):
             self._changed |= self.forget_missing(self._snapshots.keys() - {run_id})
             return

@@ -117,7 +117,7 @@ class Remains:
         try:
             book.settle()
         except OSError as error:
-            log_fault("saying what a lost run has spent", error)
+            log_fault("recording the spending of a lost run", error)
 
     def _late(self, inbox: Inbox) -> tuple[Undelivered, ...]:
         """Let nothing more into the inbox, and say of what was sent and never reached the child that it is late."""
@@ -161,8 +161,8 @@ class Remains:
     def _result(self, by: str, not_ended: tuple[str, ...], *, is_certain: bool) -> RunResult:
         """Put together what is known of a run whose wrapper said nothing at its end."""
         fold, meta = self.fold, self._meta
-        ended = "was ended" if is_certain else "was ended as far as it could be found"
-        reason, message = self._reason(by, "could not all be ended" if not_ended else ended)
+        ended = "were ended" if is_certain else "were ended, where found"
+        reason, message = self._reason(by, "could not be ended completely" if not_ended else ended)
         finalized = self._finalized() if meta and meta.finalize else None
         handed_over = finalized.result if finalized else None
         return RunResult(
@@ -225,31 +225,31 @@ class Remains:
             return self._ended.reason, self._said_message(self._ended.reason)
         if self._stop:
             reason, message = stopped(self._stop)
-            return reason, f"{message}; its wrapper died on the way"
+            return reason, f"{message}; its wrapper died before that was complete"
         if self._meta is None:
-            return RunReason.LOST, f"{artifacts.fault_of(self._run_dir, paths.META)}, and nobody holds the run"
+            return RunReason.LOST, f"{artifacts.fault_of(self._run_dir, paths.META)}, and no process holds the run"
         if self._is_fault_unsaid:  # nor of a child that it may have started
-            return RunReason.LOST, "its wrapper failed with an error of which its disk took no word"
+            return RunReason.LOST, "the wrapper failed, and the error could not be written to disk"
         if self._fault:
             reason = RunReason.LOST if fold.child else RunReason.START_FAILED
             return reason, f"its wrapper failed with {self._fault}"
         if self._went:
             return RunReason.LOST, self._went
         if self._runner is None and files.exists(self._path(paths.RUNNER)):
-            return RunReason.LOST, f"{artifacts.fault_of(self._run_dir, paths.RUNNER)}, and nobody holds the run"
+            return RunReason.LOST, f"{artifacts.fault_of(self._run_dir, paths.RUNNER)}, and no process holds the run"
         if self._runner is None and not fold.last_seq:
             return self._never_came(by)
         error = f" (last model error: {one_line(fold.error, 200)})" if fold.error else ""
-        return RunReason.LOST, f"its wrapper died unexpectedly; what it left running {became}{error}"
+        return RunReason.LOST, f"its wrapper died unexpectedly; its remaining processes {became}{error}"
 
     def _never_came(self, by: str) -> tuple[RunReason, str]:
         """Tell why there is no sign of a wrapper."""
         if crash := _last_line(self._path(paths.STDERR)):
             return RunReason.START_FAILED, f"its wrapper could not start: {crash}"
         if by == "launcher" or files.exists(self._path(paths.TAKEN)):
-            return RunReason.LOST, "its wrapper died before it could say anything"
+            return RunReason.LOST, "its wrapper died before it wrote anything"
         if files.exists(self._path(paths.STARTING)):
-            return RunReason.LOST, "it was lost while its wrapper was being started"
+            return RunReason.LOST, "lost while its wrapper was starting"
         return RunReason.LOST, "its launcher died or failed before the wrapper was started"
 
     def _said_message(self, reason: RunReason) -> str | None:
@@ -261,7 +261,7 @@ class Remains:
         if reason is RunReason.MODEL_ERROR:
             error = self.fold.error
         said = plain(error or "").strip() or REASONS[reason]
-        return f"{said}; its wrapper died after it had written this end"
+        return f"{said}; its wrapper died after writing this result"
 
 
 def _events(path: str) -> Iterator[Event]:

@@ -111,7 +111,7 @@ def steady(begin: Callable[[], Iterator[Update]], stop: Stop) -> Iterator[Update
             if failures > len(DELAYS_S):
                 raise FollowingFailed(
                     f"the runs can no longer be followed: {reason(error)}",
-                    hint="they continue; subdeck status shows them. SUBDECK_LOG=FILE keeps details",
+                    hint="they continue; subdeck status shows them. Set SUBDECK_LOG=FILE to log details",
                 ) from error
         while time.monotonic() < failed_at + delay:
             if stop.is_set():

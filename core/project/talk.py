@@ -56,21 +56,21 @@ def interrupt(project: paths.Project, run: RunSnapshot, by: str) -> Sent:
         raise SubdeckError(
             f"run {run.meta.short_id} has not started yet",
             where=run.run_id,
-            hint=f"a message goes into its prompt; subdeck stop {run.meta.short_id} ends it",
-            brief_hint="a message goes into its prompt",
+            hint=f"a message is added to its prompt; subdeck stop {run.meta.short_id} stops it",
+            brief_hint="a message is added to its prompt",
         )
     if isinstance(run.state, Running) and (run.state.taken_over or run.state.handed_back):
         raise SubdeckError(
-            f"run {run.meta.short_id} has no turn that could be interrupted: a person took it over",
+            f"run {run.meta.short_id} cannot be interrupted: it is open in the agent",
             where=run.run_id,
-            hint="leave the agent's program to hand it back" if run.is_taken_over else "say how it goes on",
+            hint="exit the agent to return the run" if run.is_taken_over else "choose how it continues",
         )
     if run.is_interrupted:
         raise SubdeckError(
-            f"run {run.meta.short_id} is interrupted already",
+            f"run {run.meta.short_id} is already interrupted",
             where=run.run_id,
-            hint=f"subdeck send {run.meta.short_id} TEXT lets it go on",
-            brief_hint="a message lets it go on",
+            hint=f"subdeck send {run.meta.short_id} TEXT continues it",
+            brief_hint="send a message to continue it",
         )
     return _put(project, run, EntryKind.INTERRUPT, by=by)
 
@@ -93,11 +93,9 @@ def reply(
     request = open_request(run, request_id)
     current = request_hash(run.run_id, request)
     if read not in ("", current):
-        what = (
-            f"{request.id} of run {run.meta.short_id} has another hash than {one_line(read, 40)}: it is another request"
-        )
+        what = f"{request.id} of run {run.meta.short_id} is a different request: its hash is not {one_line(read, 40)}"
         hint = f"nothing was sent; subdeck requests {run.meta.short_id} shows it"
-        raise UsageError(what, where=run.run_id, hint=hint, brief_hint="read it again", code="request.changed")
+        raise UsageError(what, where=run.run_id, hint=hint, brief_hint="read the request again", code="request.changed")
     text = _fitting(run, request, verdict, _writable(text))
     return _put(project, run, EntryKind.REPLY, text=text, request=request.id, verdict=verdict, by=by, read=current)
 
@@ -107,14 +105,14 @@ def open_request(run: RunSnapshot, request_id: str = "") -> Request:
     requests = run.requests
     known = ", ".join(request.id for request in requests)
     if not requests:
-        raise UnknownRequest(f"run {run.meta.short_id} asks nothing", where=run.run_id)
+        raise UnknownRequest(f"run {run.meta.short_id} has no pending request", where=run.run_id)
     if not request_id and len(requests) > 1:
-        what = f"run {run.meta.short_id} asks {len(requests)} things"
-        raise UnknownRequest(what, where=run.run_id, hint=f"say which one: {known}")
+        what = f"run {run.meta.short_id} has {len(requests)} pending requests"
+        raise UnknownRequest(what, where=run.run_id, hint=f"choose one: {known}")
     for request in requests:
         if request_id in ("", request.id):
             return request
-    what = f"{one_line(request_id, 40)} is not open in run {run.meta.short_id}"
+    what = f"{one_line(request_id, 40)} is not pending in run {run.meta.short_id}"
     raise UnknownRequest(what, where=run.run_id, hint=f"open: {known}")
 
 
@@ -137,12 +135,12 @@ def _fitting(run: RunSnapshot, request: Request, verdict: Verdict, text: str) ->
     try:
         if verdict is Verdict.DENY:
             if text:
-                _check_text(text, "the word")
+                _check_text(text, "the reason")
             return text
         if request.kind is RequestKind.PERMISSION:
             return _leave(request, verdict)
         if verdict is not Verdict.REPLY:
-            raise _Misfit("it asks for an answer, not for leave", "give the answer as a text, or deny")
+            raise _Misfit("it is a question, not a permission request", "answer with a text, or deny")
         _check_text(text, "the reply")
         return _answer(request, text)
     except _Misfit as misfit:
@@ -151,11 +149,11 @@ def _fitting(run: RunSnapshot, request: Request, verdict: Verdict, text: str) ->
 
 def _leave(request: Request, verdict: Verdict) -> str:
     if verdict is Verdict.ALLOW_RUN and not request.run_rule:
-        raise _Misfit("this cannot be allowed for the whole run", "allow it once, or deny it")
+        raise _Misfit("this request cannot be allowed for the whole run", "allow it once, or deny it")
     if request.missing and verdict is not Verdict.REPLY:
         raise _Misfit(missing_words(request), "deny it, with a reason")
     if verdict is Verdict.REPLY:
-        raise _Misfit("it asks for leave, not for a text", "say allow or deny; a word can go with deny")
+        raise _Misfit("it is a permission request, not a question", "answer with allow or deny; deny can have a reason")
     return ""
 
 
@@ -167,16 +165,16 @@ def _answer(request: Request, text: str) -> str:
         if request.kind is not RequestKind.CHOICE:
             return text  # they are suggestions
         offered = ", ".join(f"{number} {one_line(choice, 60)}" for number, choice in enumerate(request.choices, 1))
-        raise _Misfit(f'"{one_line(text, 60)}" is not among the choices', f"choose: {offered}")
+        raise _Misfit(f'"{one_line(text, 60)}" is not one of the choices', f"choose: {offered}")
     if request.kind is RequestKind.FORM and request.fields:
         values = filled_in(text, request.fields)
         names = ", ".join(one_line(field.name, 60) for field in request.fields)
         if not values:
-            hint = f"give a JSON object, or lines as NAME: VALUE; the fields: {names}"
-            raise _Misfit("it asks for the fields of a form", hint)
+            hint = f"use a JSON object, or lines of NAME: VALUE; fields: {names}"
+            raise _Misfit("it is a form", hint)
         if missing := [field.name for field in request.fields if field.required and not values.get(field.name)]:
             lacking = ", ".join(one_line(name, 60) for name in missing)
-            raise _Misfit(f"the form lacks {lacking}", "give all that are required")
+            raise _Misfit(f"the form lacks {lacking}", "fill in all required fields")
         return msgspec.json.encode(values).decode("utf-8", "replace")
     return text
 
@@ -188,9 +186,9 @@ def _writable(text: str) -> str:
 
 def _check_text(text: str, what: str) -> None:
     if not text.strip():
-        raise UsageError(f"{what} is empty", where="text", hint="say something")
+        raise UsageError(f"{what} is empty", where="text", hint="write a message")
     if len(text.encode("utf-8", "replace")) > LONGEST_TEXT:
-        hint = "put it into a file, and say which"
+        hint = "put it into a file and send the path"
         raise UsageError(f"{what} is longer than {LONGEST_TEXT // 1024} KB", where="text", hint=hint)
 
 
@@ -205,27 +203,27 @@ def refused(run: RunSnapshot) -> SubdeckError | None:
     """Say why nothing can be said to a run that is this user's; None where something can."""
     name, where = f"run {run.meta.short_id}", run.run_id
     if run.newer_schema:
-        hint = "speak to it with the subdeck that launched it"
+        hint = "use the subdeck that launched it"
         return SubdeckError(f"{name} was {newer_schema(run.newer_schema)}", where=where, hint=hint)
     if run.has_ended:
         return RunBusy(
-            f"{name} has ended ({run.reason}): it takes no more messages",
+            f"{name} has finished ({run.reason}) and accepts no messages",
             where=where,
             hint=_goes_on(run),
-            brief_hint="go on with its conversation" if run.child_session_id else "",
+            brief_hint="continue its conversation" if run.child_session_id else "",
             code="run.finished",
         )
     if run.unwritable:
-        return SubdeckError(f"what is said to {name} could not be written: {run.unwritable}", where=where)
+        return SubdeckError(f"cannot write the message to {name}: {run.unwritable}", where=where)
     if run.elsewhere and not run.is_remote:
-        hint = "speak to it where it was started"
-        return SubdeckError(f"{name} is held by another machine, boot or pid namespace", where=where, hint=hint)
+        hint = "send messages where it was started"
+        return SubdeckError(f"{name} belongs to another machine, boot or pid namespace", where=where, hint=hint)
     if run.meta.talk is None:
-        hint = "let it end, or stop it; then go on with its conversation"
-        return SubdeckError(f"{name} was started by an earlier subdeck, and takes no messages", where=where, hint=hint)
+        hint = "wait until it finishes, or stop it; then continue its conversation"
+        return SubdeckError(f"{name} was started by an earlier subdeck and accepts no messages", where=where, hint=hint)
     if not run.can_talk:
-        hint = "let it end, or stop it; then go on with its conversation"
-        what = f"{name} is one-way: its child takes no messages while it runs"
+        hint = "wait until it finishes, or stop it; then continue its conversation"
+        what = f"{name} is non-interactive: its agent accepts no messages while it runs"
         return SubdeckError(what, where=where, hint=hint, code="run.not_interactive")
     return None
 
@@ -236,16 +234,16 @@ def not_by_hand(run: RunSnapshot) -> SubdeckError | None:
     if run.newer_schema or (run.unwritable and not run.has_ended):
         return refused(run)
     kind = RunBusy if run.is_taken_over else SubdeckError
-    return kind(f"{name} cannot be taken over: {why}", where=run.run_id) if why else None
+    return kind(f"cannot open {name} in the agent: {why}", where=run.run_id) if why else None
 
 
 def _goes_on(run: RunSnapshot) -> str:
     """Say how the conversation of a run that has ended goes on."""
     if not run.child_session_id:
-        return "it kept no conversation to go on with"
+        return "it has no saved conversation to continue"
     preset = one_line(run.meta.preset, 80)
     whom = (f'"{preset}"' if " " in preset else preset) or "--no-preset"
-    return f"subdeck run {whom} TASK --session-id {one_line(run.child_session_id, 200)} goes on with its conversation"
+    return f"subdeck run {whom} TASK --session-id {one_line(run.child_session_id, 200)} continues its conversation"
 
 
 def _put(
@@ -265,13 +263,13 @@ def _put(
         entry = put(run_dir, kind, by=by, text=text, request=request, verdict=verdict, read=read)
     except InboxClosed:
         raise RunBusy(
-            f"run {run.meta.short_id} has just ended: that was too late",
+            f"too late: run {run.meta.short_id} has just finished",
             where=run.run_id,
             hint=_goes_on(run),
             code="run.finished",
         ) from None
     except OSError as error:
-        what = f"it could not be left for run {run.meta.short_id}: {error.strerror}"
+        what = f"cannot write it for run {run.meta.short_id}: {error.strerror}"
         raise SubdeckError(what, where=run_dir) from error
     if run.is_remote:
         see_to_relay(project)

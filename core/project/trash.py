@@ -55,7 +55,7 @@ def delete(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
         except FileNotFoundError:
             continue  # somebody else took it away
         except OSError as error:
-            raise SubdeckError(f"the run could not be deleted: {error.strerror}", where=run_dir) from error
+            raise SubdeckError(f"cannot delete the run: {error.strerror}", where=run_dir) from error
         finally:
             if lock is not None:
                 os.close(lock)

@@ -59,7 +59,7 @@ class TmuxPlace(Struct, frozen=True):
     def __post_init__(self) -> None:
         for name in (self.socket, self.session, self.window, self.pane):
             if len(name) > _LONGEST_TMUX_NAME or not _TMUX_NAME.issuperset(name):
-                raise ValueError("it is no name that subdeck gives in tmux")
+                raise ValueError("not a tmux name that subdeck uses")
 
 
 class RunnerFacts(Struct, frozen=True, rename="camel"):
@@ -257,11 +257,11 @@ def fault_of(run_dir: str, name: str) -> str:
     except FileNotFoundError:
         return f"{name} is missing"
     except OSError as error:
-        return f"{name} cannot be read: {error.strerror}"
+        return f"cannot read {name}: {error.strerror}"
     except UNDECODABLE as error:
-        return f"{name} is broken: {why(error)}"
+        return f"{name} is damaged: {why(error)}"
     if isinstance(record, RunResult) and not _is_end(record):
-        return f"{name} is broken: no run ends like that"
+        return f"{name} is damaged: impossible status and reason"
     return ""
 
 
@@ -294,7 +294,7 @@ def unreadable_result(run_dir: str, problem: str = "", schema_version: int = SCH
         reason=RunReason.LOST,
         written_by="",
         schema_version=schema_version,
-        error_message=problem or f"it is not known how the run ended: {fault_of(run_dir, paths.RESULT)}",
+        error_message=problem or f"the run's result is unknown: {fault_of(run_dir, paths.RESULT)}",
     )
 
 
@@ -438,12 +438,12 @@ def create_run(runs: str, meta: RunMeta, prompt: str) -> int:
     except OSError as error:
         files.remove_tree(hidden)
         raise LaunchError(
-            f"the run directory cannot be written: {error.strerror}", where=hidden, hint="check disk space and rights"
+            f"cannot write the run directory: {error.strerror}", where=hidden, hint="check disk space and permissions"
         ) from error
     except UnicodeError as error:
         files.remove_tree(hidden)
         raise LaunchError(
-            "a path of the run has a name that is not UTF-8", where=ascii(meta.cwd), hint="rename that directory"
+            "a path of the run is not UTF-8", where=ascii(meta.cwd), hint="rename that directory"
         ) from error
     except BaseException:  # an interruption
         files.remove_tree(hidden)
@@ -488,7 +488,7 @@ def _shortened(result: RunResult, keep: int | None) -> RunResult:
     text = result.final_text
     if keep is None or text is None or len(text) <= keep:
         return result
-    note = f"result.json: the answer was cut to {keep} of {len(text)} characters, the disk is full"
+    note = f"result.json: the answer was truncated to {keep} of {len(text)} characters, because the disk is full"
     return msgspec.structs.replace(
         result, final_text=text[:keep] or None, artifact_errors=(*result.artifact_errors, note)
     )

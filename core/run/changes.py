@@ -199,7 +199,7 @@ class WorktreePlan(Struct, frozen=True, rename="camel", omit_defaults=True):
         if self.host:
             return f"{self.branch}, that of run {self.host[-6:]}"
         count = f", {self.uncommitted:,} uncommitted" if self.uncommitted else ""
-        begins = f"the commit {self.commit[:8]}" if self.from_head else f"the files as they were{count}"
+        begins = f"the commit {self.commit[:8]}" if self.from_head else f"your files at launch{count}"
         return f"{self.branch}, from {begins}"
 
 

@@ -77,7 +77,7 @@ def _check(run: RunSnapshot, now: datetime) -> str:
 def _changes(changes: Changes | None, run: RunSnapshot) -> str:
     if changes is not None:
         return changes.words
-    return NOTHING if run.started_at is None else "not known"
+    return NOTHING if run.started_at is None else "unknown"
 
 
 def files(side: Side) -> list[tuple[str, str]]:

@@ -57,7 +57,7 @@ class CostSheet(Struct, frozen=True, rename="camel"):
     by_agent: tuple[CostLine, ...]
 
 
-NOT_COUNTED = "Deleted and foreign runs are not counted."
+NOT_COUNTED = "Deleted and untrusted runs are not counted."
 NO_MODEL = "no model"
 _NAMES: tuple[Callable[[RunSnapshot], str], ...] = (
     lambda run: run.meta.title,
@@ -93,7 +93,7 @@ def sections(sheet: CostSheet) -> list[tuple[str, list[tuple[str, ...]]]]:
 def remarks(sheet: CostSheet) -> str:
     """Say what the figures leave out."""
     unpriced = sheet.total[Period.ALL].unpriced
-    unknown = f" {UNKNOWN} and {AND_MORE}: the agent gave no price for some tokens, {tokens(unpriced)} in all."
+    unknown = f" {UNKNOWN} and {AND_MORE}: the agent reported no price for some tokens, {tokens(unpriced)} in total."
     return NOT_COUNTED + unknown * bool(unpriced)
 
 

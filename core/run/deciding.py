@@ -19,7 +19,7 @@ MOST_NAMES = 10_000
 """Paths, choices, or fields that are kept."""
 HASH = 32
 """Digits of the hash of a request: too many to find two requests with the same one."""
-UNSEEN = "characters that cannot be seen are shown as <U+…>: no rule allows it"
+UNSEEN = "invisible characters are shown as <U+…>: no rule can allow this"
 
 _UNHASHED = frozenset({"seq", "ts", "usual", "display"})
 """Fields that are not decided on."""
@@ -107,4 +107,4 @@ def warnings(request: Request) -> Iterator[str]:
 
 
 def missing_words(request: Request) -> str:
-    return f"{request.missing:,} characters are missing here: it can only be denied"
+    return f"{request.missing:,} characters are missing: you can only deny this"

@@ -34,31 +34,31 @@ ELSEWHERE_GLYPH = "?"
 OUT_OF_REACH = "unknown"
 """The word for a run on a host that nothing was heard of lately."""
 
-SILENT = "silent"
+SILENT = "idle"
 SILENT_GLYPH = "◐"
 """For a run that has written nothing for longer than is its way."""
 
-WAITS, WAITS_GLYPH = "waiting", "?"
+WAITS, WAITS_GLYPH = "needs input", "?"
 """For a run whose child waits for a person's reply."""
 INTERRUPTED, INTERRUPTED_GLYPH = "interrupted", "◔"
 """For a run whose turn was ended, and that waits for what is said next."""
 
-TAKEN_OVER, TAKEN_OVER_GLYPH = "taken over", "◑"
+TAKEN_OVER, TAKEN_OVER_GLYPH = "in agent UI", "◑"
 """For a run that a person goes on with in the agent's own program."""
 
-QUEUE_HELD = "The queue is held: subdeck queue --release resumes it"
+QUEUE_HELD = "The queue is paused: subdeck queue --release resumes it"
 """For a run that does not start because the operator holds the queue."""
 
 WAITING = {
     WaitsFor.SLOT: "Waiting for a free slot",
-    WaitsFor.SESSION: "Waiting for the child session",
+    WaitsFor.SESSION: "Waiting for the agent session",
     WaitsFor.WORKTREE: "Preparing the worktree",
     WaitsFor.HOST: "Waiting for a host",
     WaitsFor.HOLD: QUEUE_HELD,
 }
 """What a queued run does, by what it waits for."""
 
-BROKEN_OFF = "[the text breaks off here]"
+BROKEN_OFF = "[incomplete: the run ended here]"
 """Stands below what was being written when its run was ended."""
 
 HOST_NAME, HOST_WHY = 64, 200
@@ -70,7 +70,7 @@ UNKNOWN, AND_MORE = "?", "+"
 """Stands for a cost that is not known, and behind one that is not all."""
 NEWER = "newer"
 """The word for a run that a newer subdeck wrote: its status is not known here."""
-FOREIGN = "foreign"
+FOREIGN = "untrusted"
 """The word for a run that this user's subdeck did not make: its status is what its files say."""
 
 
@@ -111,13 +111,13 @@ def whereabouts(run: RunSnapshot) -> str:
     if run.is_out_of_reach:
         host, place = _host(run), run.place
         why = one_line(place.why, HOST_WHY) if place and place.state is PlaceState.OUT_OF_REACH else ""
-        return f"stops when {host} is back" if run.stop_waits else why or f"{host} not heard {_since(run)}"
+        return f"stops when {host} is back" if run.stop_waits else why or f"{host} not seen {_since(run)}"
     if isinstance(run.state, Queued) and run.state.waits_for is WaitsFor.HOST:
         ahead = f" ({run.state.ahead} ahead)" if run.state.ahead else ""
         if run.state.held:
-            return f"queue held{ahead}"
+            return f"queue paused{ahead}"
         wanted = one_line(run.meta.host, HOST_NAME) or "a host"
-        return (one_line(run.place.why, HOST_WHY) if run.place else "") or f"waits for {wanted}{ahead}"
+        return (one_line(run.place.why, HOST_WHY) if run.place else "") or f"waiting for {wanted}{ahead}"
     if run.end and run.end.late:
         return f"finished later on {_host(run)}: {run.end.late}"
     if isinstance(run.state, Queued) and run.place and run.place.why:
@@ -135,7 +135,7 @@ def _since(run: RunSnapshot) -> str:
     known = (place.heard_at or place.since if place else "", run.last_event_at or "")
     heard = [at for at in map(moment, known) if at]
     if not heard:
-        return "of lately"
+        return "recently"
     here = max(heard).astimezone()
     return (
         f"since {here:%H:%M}" if here.date() == datetime.now().astimezone().date() else f"since {here:%Y-%m-%d %H:%M}"
@@ -161,9 +161,9 @@ def _doing(run: RunSnapshot, limit: int) -> str:
     if run.newer_schema:
         return newer_schema(run.newer_schema)
     if run.unwritable:
-        return f"{run.unwritable}: only what was written is known"
+        return f"{run.unwritable}: only its written files are known"
     if run.elsewhere:
-        return whereabouts(run) or "held by another machine: only its files are seen here"
+        return whereabouts(run) or "held by another machine: only its files are visible here"
     match run.state:
         case Ended(late=RunStatus()) as end:
             return one_line(f"{whereabouts(run)} · {_how_it_ended(end, limit)}", limit)
@@ -188,7 +188,7 @@ def _queued(run: RunSnapshot, queued: Queued) -> str:
         case Queued(waits_for=WaitsFor.WORKTREE):
             return "preparing the worktree"
         case Queued(held=True, ahead=ahead):
-            return f"queue held, {f'{ahead} ahead' if ahead else 'next'}"
+            return f"queue paused, {f'{ahead} ahead' if ahead else 'next'}"
         case Queued(ahead=0):
             return "queued, next"
         case Queued(ahead=ahead):
@@ -200,10 +200,10 @@ def _special(run: RunSnapshot, running: Running, limit: int) -> str:
     if run.is_waiting:
         return asked(run, limit)
     if running.taken_over:
-        return "taken over, until the agent's program is left"
+        return "open in the agent; exit the agent to return it"
     if running.checking:
         return checking_words(running.checking)
-    return "waits for what is said next" if running.interrupted else ""
+    return "waiting for your message" if running.interrupted else ""
 
 
 def asked(run: RunSnapshot, limit: int = 400) -> str:
@@ -439,7 +439,7 @@ def known_cost(amount: str, unpriced: int) -> str:
 def cost_words(usage: Usage) -> str:
     """`$0.0312`, `at least $0.0312`, `unknown: the agent gave no price`; empty where nothing was charged."""
     if usage.cost <= 0:
-        return "unknown: the agent gave no price" if usage.unpriced else ""
+        return "unknown: the agent reported no price" if usage.unpriced else ""
     return f"at least ${usage.cost:.4f}" if usage.unpriced else f"${usage.cost:.4f}"
 
 
@@ -497,7 +497,7 @@ def discarded_words(count: int, size: int) -> str:
     if not count:
         return ""
     what = "1 discarded worktree" if count == 1 else f"{count} discarded worktrees"
-    return f"{what}, {size_text(size)}, {'is' if count == 1 else 'are'} kept for undo until a day has passed"
+    return f"{what}, {size_text(size)}, {'is' if count == 1 else 'are'} kept for undo for a day"
 
 
 def background_counts(counts: Counts) -> str:
@@ -507,7 +507,7 @@ def background_counts(counts: Counts) -> str:
 
 def _out_of_reach(counts: Counts) -> str:
     """` · 3 out of reach`; empty for none."""
-    return f" · {counts.out_of_reach} out of reach" if counts.out_of_reach else ""
+    return f" · {counts.out_of_reach} unreachable" if counts.out_of_reach else ""
 
 
 def counted(counts: Counts, silent: int = 0) -> str:

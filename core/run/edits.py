@@ -20,7 +20,7 @@ edits all old lines are shown, then all new ones."""
 
 GAP = "⋯"
 """Stands for unchanged lines that are left out."""
-EVERYWHERE = "(replaced wherever it stands)"
+EVERYWHERE = "(replaced everywhere)"
 EMPTY = "(empty)"
 SAME = "(no difference)"
 

@@ -96,7 +96,7 @@ def pass_on(run_dir: str, entry: Entry) -> bool:
     Raises as `put` does, and ValueError for an entry without an id like ours.
     """
     if not re.fullmatch(_ENTRY_ID, entry.id):
-        raise ValueError("its id is none of an entry")
+        raise ValueError("its id is not the id of an entry")
     passed = os.path.join(run_dir, _PASSED)
     if entry.id in files.content(passed).decode("ascii", "replace").split():
         return False

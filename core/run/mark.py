@@ -110,7 +110,7 @@ def make_key() -> bytes:
             raise _unmakable(error.strerror or str(error)) from error
         key = read_key()
     if key is None:
-        raise _unusable("it was removed as soon as it had been made", "try again")
+        raise _unusable("it was removed right after its creation", "try again")
     return key
 
 
@@ -122,7 +122,7 @@ def check_key() -> None:
     while not os.path.lexists(nearest):
         nearest = os.path.dirname(nearest)
     if not os.access(nearest, os.W_OK | os.X_OK):
-        raise _unmakable(f"{nearest} cannot be written")
+        raise _unmakable(f"{nearest} is not writable")
 
 
 def read_key() -> bytes | None:
@@ -134,21 +134,25 @@ def read_key() -> bytes | None:
         return None
     except OSError as error:
         raise _unusable(
-            error.strerror or str(error), "check its rights and those of the directories above it"
+            error.strerror or str(error), "check its permissions and those of its parent directories"
         ) from error
     try:
         if not paths.is_own(status.st_uid):
-            raise _unusable("it belongs to another user", "run subdeck as that user, or with a HOME of your own")
+            raise _unusable("it belongs to another user", "run subdeck as that user, or with your own HOME")
         if stat.S_IMODE(status.st_mode) & 0o077:
-            what = f"others can use it too (mode {stat.S_IMODE(status.st_mode):04o})"
-            raise _unusable(what, f"if nobody has read it: chmod 600 {path}; else remove it and adopt your runs again")
+            what = f"other users can access it (mode {stat.S_IMODE(status.st_mode):04o})"
+            raise _unusable(
+                what,
+                f"if no other user has read it: chmod 600 {path}; otherwise remove it and trust your runs "
+                "again (subdeck adopt)",
+            )
         key = os.read(descriptor, KEY_BYTES + 1)
     except OSError as error:
         raise _unusable(error.strerror or str(error), "check the disk") from error
     finally:
         os.close(descriptor)
     if len(key) != KEY_BYTES:
-        raise _unusable(f"it does not have {KEY_BYTES} bytes", "remove it, and adopt your runs again")
+        raise _unusable(f"it is not {KEY_BYTES} bytes long", "remove it, and trust your runs again (subdeck adopt)")
     return key
 
 
@@ -186,12 +190,12 @@ def _signature(keyed: blake2b, run_id: str, head: bytes | memoryview) -> bytes:
 
 def _unmakable(why: str) -> SubdeckError:
     return SubdeckError(
-        f"the key that marks your runs cannot be made: {why}",
+        f"cannot create the key that signs your runs: {why}",
         where=paths.key_file(),
-        hint="set HOME to a directory that you can write to; without the key no run can be told from one that came "
-        "with a checkout, so none is started",
+        hint="set HOME to a writable directory; without the key, subdeck cannot tell your runs from "
+        "runs that came with a checkout, so it starts none",
     )
 
 
 def _unusable(what: str, hint: str) -> SubdeckError:
-    return SubdeckError(f"the key that marks your runs cannot be used: {what}", where=paths.key_file(), hint=hint)
+    return SubdeckError(f"cannot use the key that signs your runs: {what}", where=paths.key_file(), hint=hint)

@@ -104,7 +104,7 @@ def _facts(run: RunSnapshot, result: RunResult | None) -> Iterator[tuple[str, st
     usage = result.usage if result else run.usage
     end = run.end
     yield "run", meta.run_id
-    yield "preset", f"{meta.preset} ({meta.preset_source})" if meta.preset else "none, ad hoc"
+    yield "preset", f"{meta.preset} ({meta.preset_source})" if meta.preset else "none (one-off)"
     yield "model", (result and result.resolved_model) or meta.resolved_model
     yield "agent", f"{meta.agent}, runner {meta.runner}"
     yield "where", meta.cwd
@@ -138,7 +138,7 @@ def _said(event: Event, formatter: ProgressFormatter) -> str:
             shown = fenced(diff, "diff") if diff else fenced(arguments_text(event))
             return f"{_line(event, formatter)}\n\n{shown}"
         case ToolResult():
-            cut = "\n[the run kept no more of it]" if event.truncated else ""
+            cut = "\n[the rest was not saved]" if event.truncated else ""
             return f"{_line(event, formatter)}\n\n{fenced((plain(event.content).strip() or '(no output)') + cut)}"
         case Message() if event.text:
             state = _line(replace(event, text=""), formatter)

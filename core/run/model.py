@@ -326,8 +326,8 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     def why_not_by_hand(self) -> str:
         """Why no person can go on with its conversation in the agent's own program; empty where one can."""
         if self.kind not in INTERACTIVE:
-            return f"the agent {one_line(self.agent, 64)} has no program of its own for people"
-        return "" if self.keeps_session else "it keeps no conversation"
+            return f"the agent {one_line(self.agent, 64)} does not have its own UI"
+        return "" if self.keeps_session else "it saves no conversation"
 
     @property
     def is_newer(self) -> bool:
@@ -428,6 +428,8 @@ def effective_limits(preset: Limits, settings: Limits) -> tuple[Limits, tuple[st
     for name, cap in structs.asdict(settings).items():
         limit = getattr(preset, name)
         if limit is not None and cap is not None and limit > cap:
-            warnings.append(f"{name} {limit:g} of the preset is above the {cap:g} of the settings, which applies")
+            warnings.append(
+                f"{name} {limit:g} of the preset is above the {cap:g} of the settings, so the setting applies"
+            )
         values[name] = min((value for value in (limit, cap) if value is not None), default=None)
     return Limits(**values), tuple(warnings)  # pyright: ignore[reportArgumentType] - counts come from counts

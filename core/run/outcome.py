@@ -45,21 +45,21 @@ def fault_of(payload: Mapping[str, Any]) -> str:
     result, error, status = _text(payload, "result"), _text(payload, "error"), payload.get("status")
     match status:
         case "SUCCESS" if result is None:
-            return "SUCCESS needs a non-empty result"
+            return "SUCCESS requires a non-empty result"
         case "SUCCESS":
-            return "" if error is None else "SUCCESS carries no error"
+            return "" if error is None else "SUCCESS cannot have an error"
         case "ERROR":
-            return "ERROR needs a non-empty error" if error is None else ""
+            return "ERROR requires a non-empty error" if error is None else ""
         case str():
-            return f'the status is "{one_line(status, 40)}", neither SUCCESS nor ERROR'
+            return f'the status is "{one_line(status, 40)}", expected SUCCESS or ERROR'
         case _:
-            return "the status is neither SUCCESS nor ERROR"
+            return "the status must be SUCCESS or ERROR"
 
 
 def handed_over(facts: StreamFacts) -> Finalized:
     """Return what the child handed over. Raises InvalidPayload; it says what a refused call was."""
     if facts.finalized is None and facts.refused:
-        raise InvalidPayload(f"the call of {FINALIZE_TOOL} was refused: {facts.refused}")
+        raise InvalidPayload(f"the call to {FINALIZE_TOOL} was refused: {facts.refused}")
     return read_payload(facts.finalized)
 
 
@@ -71,8 +71,9 @@ def _text(payload: Mapping[str, Any], name: str) -> str | None:
 def feedback(fault: str) -> str:
     """Return what the same child session is asked next."""
     return (
-        f"Your last turn did not hand over a result: {fault}. Do not repeat the work. Call {FINALIZE_TOOL} now, "
-        "alone in its message: SUCCESS with your whole answer as result, or ERROR with the reason as error."
+        f"Your last turn did not return a result: {fault}. Do not repeat the work. Call "
+        f"{FINALIZE_TOOL} now, alone in its message: SUCCESS with your whole answer as result, or "
+        "ERROR with the reason as error."
     )
 
 
@@ -156,9 +157,9 @@ class Failure(Struct, frozen=True):
         cause = error.strerror or str(error)
         about_program = error.filename in (None, program)
         if about_program and error.errno in (errno.ENOENT, errno.EACCES, errno.ENOTDIR):
-            return cls(RunReason.AGENT_MISSING, f"the agent program {program} cannot be executed: {cause}")
+            return cls(RunReason.AGENT_MISSING, f"cannot execute the agent program {program}: {cause}")
         where = "" if about_program else f" ({error.filename})"
-        return cls(RunReason.START_FAILED, f"the agent program {program} could not be started: {cause}{where}")
+        return cls(RunReason.START_FAILED, f"cannot start the agent program {program}: {cause}{where}")
 
 
 class Outcome(Struct, frozen=True):
@@ -176,7 +177,7 @@ class Outcome(Struct, frozen=True):
 REASONS: dict[RunReason, str] = {
     RunReason.DONE: "the agent finished its answer",
     RunReason.TRUNCATED: "the answer stops at the model's length limit",
-    RunReason.FINALIZED: "the agent handed over its result",
+    RunReason.FINALIZED: "the agent returned its structured result",
     RunReason.UNVERIFIED: "the agent ended its turn, but its program cannot report errors: check the answer",
     RunReason.DENIED: "the agent ended its turn after a request was denied or not answered",
     RunReason.MODEL_ERROR: "the model answered with an error",
@@ -184,19 +185,19 @@ REASONS: dict[RunReason, str] = {
     RunReason.AGENT_EXIT: "the agent exited before it had finished",
     RunReason.AGENT_MISSING: "the agent's program was not found",
     RunReason.START_FAILED: "the agent could not be started",
-    RunReason.FINALIZE_ERROR: "the agent handed over an error",
-    RunReason.FINALIZE_MISSING: "the agent handed over no result",
+    RunReason.FINALIZE_ERROR: "the agent returned an error",
+    RunReason.FINALIZE_MISSING: "the agent returned no structured result",
     RunReason.LOST: "its wrapper died unexpectedly",
-    RunReason.STOPPED: "it was stopped",
-    RunReason.KILLED: "it was killed",
-    RunReason.CANCELLED: "the caller that was waiting for it gave up",
+    RunReason.STOPPED: "the run was stopped",
+    RunReason.KILLED: "the run was killed",
+    RunReason.CANCELLED: "the caller stopped waiting for it",
     RunReason.SIGNAL: "its wrapper got a signal",
-    RunReason.TIMEOUT: "it ran longer than its time limit",
-    RunReason.MAX_TURNS: "it reached its turn limit",
-    RunReason.STALLED: "it was silent longer than its stall limit",
-    RunReason.INTERRUPTED: "its agent was interrupted",
-    RunReason.BUDGET: "it reached its budget",
-    RunReason.LEASE: "its lease was over",
+    RunReason.TIMEOUT: "the run exceeded its time limit",
+    RunReason.MAX_TURNS: "the run reached its turn limit",
+    RunReason.STALLED: "the agent was idle longer than the stall limit",
+    RunReason.INTERRUPTED: "the agent was interrupted",
+    RunReason.BUDGET: "the run reached its budget",
+    RunReason.LEASE: "the run lost contact and its lease expired",
 }
 """How a run ended, in words for a person."""
 
@@ -271,7 +272,7 @@ def _handed_over(facts: StreamFacts) -> tuple[RunReason, str | None]:
     try:
         finalized = handed_over(facts)
     except InvalidPayload as problem:
-        return RunReason.FINALIZE_MISSING, f"the agent handed over no result: {problem}"
+        return RunReason.FINALIZE_MISSING, f"the agent returned no structured result: {problem}"
     if finalized.error is not None:
         return RunReason.FINALIZE_ERROR, plain(finalized.error)
     return RunReason.FINALIZED, None
@@ -296,7 +297,7 @@ def _unfinished(facts: StreamFacts, exit_: ChildExit | None, stderr: str) -> tup
         return RunReason.MODEL_ERROR, _model_error(facts)
     if facts.silent and exit_.code:
         return RunReason.START_FAILED, _with("the agent could not be started", _why_not(facts, last_words(stderr)))
-    how = f"was ended by {exit_.signal}" if exit_.signal else f"exited with code {exit_.code}"
+    how = f"was killed by {exit_.signal}" if exit_.signal else f"exited with code {exit_.code}"
     message = _with(f"the agent {how} before it finished", last_words(stderr))
     if facts.error_message is not None:
         message += f" (last model error: {one_line(facts.error_message, 200)})"
@@ -305,7 +306,7 @@ def _unfinished(facts: StreamFacts, exit_: ChildExit | None, stderr: str) -> tup
 
 def _model_error(facts: StreamFacts) -> str:
     text = plain(facts.error_message or "").strip()
-    return text[:4000] or "the model ended with an error and gave no message"
+    return text[:4000] or "the model ended with an error without a message"
 
 
 def _with(sentence: str, detail: str | None) -> str:

@@ -62,23 +62,29 @@ def parse_rule(text: str) -> Rule:
     found = _RULE.fullmatch(text)
     if found is None or len(text) > LONGEST_RULE or is_hiding_name(text):
         raise _wrong(
-            text, "is no rule", "write a tool, and what it is called with: bash(git *), edit(src/**), mcp__github__*"
+            text,
+            "is not a valid rule",
+            "write a tool with an optional pattern: bash(git *), edit(src/**), mcp__github__*",
         )
     tool, pattern = found[1], found[2]
     if tool.lower() in ("bash", *EDITING, *READING) and tool != tool.lower():
-        raise _wrong(text, f"names no tool: it is called {tool.lower()} here, whatever the agent calls it", "")
+        raise _wrong(text, f"uses an unknown tool name: use {tool.lower()}, for every agent", "")
     if pattern is None:
         return Rule(text, tool)
     pattern = pattern.strip()
     if not pattern:
-        raise _wrong(text, "has nothing between its brackets", f"write {tool} for every call of it")
+        raise _wrong(text, "has empty brackets", f"write {tool} to match every call")
     if tool == "bash":
         _check_command(text, pattern)
     elif tool in (*EDITING, *READING):
         if ".." in pattern.split("/"):
-            raise _wrong(text, 'has ".." in its path', "write the path as it is from the directory of the run")
+            raise _wrong(text, 'contains ".." in its path', "write the path relative to the run's directory")
     else:
-        raise _wrong(text, f"has a pattern, which {tool} cannot have", f"write {tool}; bash and files take patterns")
+        raise _wrong(
+            text,
+            f"has a pattern, which {tool} does not support",
+            f"write {tool}; only bash and file tools take patterns",
+        )
     return Rule(text, tool, pattern)
 
 
@@ -265,14 +271,14 @@ def _check_command(text: str, pattern: str) -> None:
         return
     words = plain_words(pattern)
     if words is None:
-        what = "has more in its brackets than the words of one command"
+        what = "has more than one command in its brackets"
         raise _wrong(text, what, "write bash(git *), or bash(=…) for exactly this text")
     first = words[0] if words else ""
     if "=" in first or first in RESERVED or not first.replace(ACTIVE_STAR, "*").isprintable():
-        what = "begins with what no command begins with"
-        raise _wrong(text, what, "write the name of a program, or its whole path, without variables before it")
+        what = "begins with text that cannot begin a command"
+        raise _wrong(text, what, "write a program name or its full path, without variables before it")
     if any(word.endswith(f":{ACTIVE_STAR}") for word in words):
-        raise _wrong(text, "ends with :*", "write a blank before the *, as in bash(git *)")
+        raise _wrong(text, "ends with :*", "write a space before the *, as in bash(git *)")
 
 
 def _is_command(pattern: str, command: str) -> bool:

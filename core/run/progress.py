@@ -63,7 +63,7 @@ _WORDINGS: dict[str, _Wording] = {
     "edit": _Wording(("path", "file_path"), "Editing {}", "Finished editing {}", "Edit failed: {}"),
     "write": _Wording(("path", "file_path"), "Writing {}", "Finished writing {}", "Write failed: {}"),
     "bash": _Wording(("command",), "{}", "Command finished", "Command failed: {}", COMMAND_LIMIT),
-    FINALIZE_TOOL: _Wording(("result", "error"), "{}", "Result handed over", "Result not taken"),
+    FINALIZE_TOOL: _Wording(("result", "error"), "{}", "Result returned", "Result rejected"),
 }
 
 _NO_ARGUMENTS = "(no arguments)"
@@ -117,7 +117,7 @@ class ProgressFormatter:
             case RunQueued():
                 return WAITING.get(event.waits_for, "Waiting")
             case TakenOver() | HandedBack():
-                what = "Taken over" if isinstance(event, TakenOver) else "Handed back"
+                what = "Opened in the agent" if isinstance(event, TakenOver) else "Returned from the agent"
                 return one_line(f"{what}{_by(event.by)}", LINE_LIMIT)
             case Check():
                 return _check(event)

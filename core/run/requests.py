@@ -23,7 +23,7 @@ TITLE = 80
 BY_RULE, BY_TIMEOUT, BY_AGENT = "rule", "timeout", "agent"
 """Who decided where nobody did: a rule of the run's permissions, the time, or the agent that took its request back."""
 
-FINISH_HERE, GO_ON = "finish here", "go on"
+FINISH_HERE, GO_ON = "finish here", "continue"
 """What can be chosen once a person who had taken a run over has handed it back."""
 
 _VERDICTS = {
@@ -31,7 +31,7 @@ _VERDICTS = {
     Verdict.ALLOW_RUN: "Allowed in this run",
     Verdict.DENY: "Denied",
     Verdict.REPLY: "Replied",
-    Verdict.WITHDRAWN: "Taken back",
+    Verdict.WITHDRAWN: "Withdrawn",
 }
 _STATES = {
     MessageState.ACCEPTED: "queued",
@@ -39,7 +39,7 @@ _STATES = {
     MessageState.REFUSED: "refused",
     MessageState.LATE: "too late",
 }
-WORDS = (*_VERDICTS.values(), *_STATES.values(), "by the rule agent Interrupted waits for what is said next in")
+WORDS = (*_VERDICTS.values(), *_STATES.values(), "by the rule agent Interrupted Waiting for your message matched in")
 """All that is said here in words of ours."""
 
 
@@ -130,7 +130,7 @@ def request_text(request: Request, cwd: str = "") -> str:
 
 
 def _lines(request: Request, cwd: str) -> Iterator[str]:
-    yield visible_line(request.title) or "asks"
+    yield visible_line(request.title) or "has a question"
     for warning in warnings(request):
         yield f"  ! {warning}"
     if request.command:
@@ -148,7 +148,7 @@ def _lines(request: Request, cwd: str) -> Iterator[str]:
     for field in request.fields:
         yield f"  {_field(field)}"
     if request.rule:
-        yield f"  by the rule {one_line(request.rule)}"
+        yield f"  matched rule {one_line(request.rule)}"
 
 
 def _indented(text: str) -> Iterator[str]:
@@ -197,4 +197,4 @@ def _by(decision: Decision) -> str:
 
 def interrupted_line(event: Interrupted) -> str:
     by = f" by {one_line(event.by, 60)}" if event.by else ""
-    return f"Interrupted{by}: waits for what is said next"
+    return f"Interrupted{by}. Waiting for your message"

@@ -31,7 +31,7 @@ def restore(run_dir: str) -> list[str]:
     except FileNotFoundError:
         pass  # all runs of the project are gone
     except OSError as error:
-        said.append(f"the run's records could not be restored: {error.strerror}")
+        said.append(f"cannot restore the run's records: {error.strerror}")
     for sentence in said:
         own_copy.say(run_dir, sentence)
     return said
@@ -69,8 +69,8 @@ def moved_aside(directory: Directory, name: str) -> str:
     try:
         aside = proven.set_aside(directory, name)
     except FileNotFoundError:
-        return f"{name} was removed while the run was at work"
-    return f"{name} was changed or replaced while the run was at work; what stood there is {aside}"
+        return f"{name} was removed during the run"
+    return f"{name} was changed or replaced during the run; the replaced content is {aside}"
 
 
 def _restore_directory(run_dir: str) -> list[str]:
@@ -81,7 +81,7 @@ def _restore_directory(run_dir: str) -> list[str]:
         if runs.has(name):
             if stat.S_ISDIR(runs.status(name).st_mode):
                 return []
-            said = [f"the run's directory was replaced; what stood there is {proven.set_aside(runs, name)}"]
+            said = [f"the run's directory was replaced; the replaced content is {proven.set_aside(runs, name)}"]
         runs.make(name)
         return said or ["the run's directory was removed"]
 

@@ -204,18 +204,18 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
         if why := self.meta.why_not_by_hand:
             return why
         if self.has_ended:
-            return "" if self.child_session_id else "it kept no conversation"
+            return "" if self.child_session_id else "it has no saved conversation"
         if self.is_remote:
-            return "it is on another machine; it can be taken over when it has ended"
+            return "it is on another machine; it can be opened in the agent after it has finished"
         if self.elsewhere:
             return "another machine holds it"
         if self.meta.talk is None:
-            return "an earlier subdeck started it; it can be taken over when it has ended"
+            return "an earlier subdeck started it; it can be opened in the agent after it has finished"
         if isinstance(self.state, Queued):
             return "it has not started yet"
         if self.checking:
-            return "its child has ended, and its check is at work; it can be taken over when that has ended"
-        return "somebody has taken it over already" if self.is_taken_over else ""
+            return "its check is running; it can be opened in the agent after that"
+        return "it is already open in the agent" if self.is_taken_over else ""
 
     @property
     def can_talk(self) -> bool:

@@ -68,7 +68,7 @@ def checked_tools(names: Iterable[str]) -> tuple[str, ...]:
             raise UsageError(
                 f'"{one_line(name, 40)}" is not the name of a tool',
                 where="tools",
-                hint="write names like read, grep, find, ls, with commas between them",
+                hint="use names such as read, grep, find, ls, separated by commas",
             )
     return stripped
 
@@ -111,9 +111,9 @@ def without(tools: Tools, denied: Sequence[str], offer: Offer) -> Tools:
         left = tuple(name for name in tools.resolved if name not in denied)
         if tools.resolved and not left:
             raise UsageError(
-                f"permissions deny every tool of the list {', '.join(tools.resolved)}",
+                f"permissions deny every tool in the list {', '.join(tools.resolved)}",
                 where="permissions",
-                hint="take the rules out, or write tools: [] for no tools",
+                hint="remove the rules, or write tools: [] for no tools",
             )
         return replace(tools, resolved=left)
     if not denied or not offer.excludes:
@@ -138,19 +138,19 @@ def _allowed(allow: Sequence[str], offer: Offer, parent: Sequence[str] | None) -
     warnings: list[str] = []
     for name in allow:
         if name in DELEGATION_TOOLS:
-            warnings.append(f"{name} {_LEFT_OUT}: a child does not delegate")
+            warnings.append(f"{name} {_LEFT_OUT}: a subagent cannot delegate")
         elif parent is not None and name not in parent:
             warnings.append(_near(f"{name} {_LEFT_OUT}: the parent does not have it", name, parent))
         elif offer.known is not None and name not in offer.known and offer.closed:
-            warnings.append(_near(f"{name} {_LEFT_OUT}: the agent does not offer it", name, offer.known))
+            warnings.append(_near(f"{name} {_LEFT_OUT}: the agent does not have it", name, offer.known))
         else:
             resolved.append(name)
             # A parent that has the tool got it from where the child gets it.
             if offer.known is not None and name not in offer.known and parent is None:
-                warnings.append(_near(f"{name} is not built in: an extension has to provide it", name, offer.known))
+                warnings.append(_near(f"{name} is not built in: an extension must provide it", name, offer.known))
     if allow and not resolved:
         raise UsageError(
-            f"no tool is left of the list {', '.join(allow)}",
+            f"no usable tools in the list {', '.join(allow)}",
             where="tools",
             hint=f"{_offered(offer, parent)}; write an empty list for no tools",
         )
@@ -168,7 +168,7 @@ def _denied(deny: Sequence[str], offer: Offer, parent: Sequence[str] | None) -> 
     )
     if not resolved:
         raise UsageError(
-            f"no tool is left without {', '.join(deny)}" if deny else "no tool is left to hand on",
+            f"no tools left without {', '.join(deny)}" if deny else "no tools left to pass on",
             where="denied_tools",
             hint=f"{_offered(offer, parent)}; write tools: [] for no tools",
         )
@@ -190,7 +190,7 @@ def _denied_in_vain(deny: Sequence[str], base: Sequence[str], offer: Offer) -> I
     known = {*base, *(offer.known or ()), *DELEGATION_TOOLS}
     for name in deny:
         if name not in known:
-            yield _near(f"{name} is denied, but it is not offered anyway", name, known)
+            yield _near(f"{name} is denied, but the agent does not have it anyway", name, known)
 
 
 def _near(text: str, name: str, known: Iterable[str]) -> str:
@@ -209,5 +209,5 @@ def _similar(name: str, known: Iterable[str]) -> str:
 def _offered(offer: Offer, parent: Sequence[str] | None) -> str:
     if parent is not None:
         own = [name for name in parent if name not in DELEGATION_TOOLS]
-        return f"the parent has {', '.join(own)}" if own else "the parent has no tools to hand on"
-    return f"{offer.agent} offers {', '.join(offer.known)}" if offer.known else f"name a tool that {offer.agent} offers"
+        return f"the parent has {', '.join(own)}" if own else "the parent has no tools to pass on"
+    return f"{offer.agent} has {', '.join(offer.known)}" if offer.known else f"use a tool that {offer.agent} has"

@@ -67,8 +67,8 @@ def start(
     try:
         content = msgspec.json.encode(luggage)
     except UNDECODABLE as error:
-        what = "a variable that is to travel to a host is not UTF-8 text"
-        raise LaunchError(what, where="hosts.env", hint="unset it, or take it out of the list") from error
+        what = "a variable to pass to hosts is not UTF-8 text"
+        raise LaunchError(what, where="hosts.env", hint="unset it, or remove it from the list") from error
     files.write_new(os.path.join(run_dir, paths.ENVIRONMENT), content)
     # It names no machine: whoever finds nobody vouching for the run does not know, and never calls it lost.
     facts = RunnerFacts(RunnerKind.HOSTS, host="", boot_id="", pid_namespace="", pid=1)

@@ -63,7 +63,7 @@ def usable_runner(name: str) -> RunnerKind:
     runner = RunnerKind(name)
     if not runner.is_known:
         hint = nearest(name, RunnerKind) or f"known: {', '.join(RunnerKind)}"
-        raise RunnerUnavailable(f'no runner is called "{one_line(name, 40)}"', where="runner", hint=hint)
+        raise RunnerUnavailable(f'unknown runner "{one_line(name, 40)}"', where="runner", hint=hint)
     if runner is RunnerKind.TMUX and processes.find_program("tmux") is None:
         raise RunnerUnavailable(
             "tmux is not installed",
@@ -132,7 +132,7 @@ def _start_process(call: WrapperCall) -> HasGone:
                 start_new_session=True,
             )
     except OSError as error:
-        raise LaunchError(f"the wrapper could not be started: {error.strerror}", where=call.argv[0]) from error
+        raise LaunchError(f"cannot start the wrapper: {error.strerror}", where=call.argv[0]) from error
     return lambda: process.poll() is not None
 
 

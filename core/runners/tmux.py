@@ -85,7 +85,7 @@ def open_window(socket: str, session: str, window: str, run_id: str, argv: Seque
     in_session = ("new-window", "-d", "-t", f"={session}:", *rest, *stay)
     # Small: a window that grows for its client brings text back, one that shrinks puts it out of sight.
     with_session = ("new-session", "-d", "-s", session, "-x", "80", "-y", "24", *rest, *stay)
-    complaint = "it gave no reason"
+    complaint = "no reason given"
     for command in (in_session, with_session, in_session):
         answer = _tmux(socket, command)
         if answer.returncode == 0 and answer.stdout:
@@ -93,7 +93,7 @@ def open_window(socket: str, session: str, window: str, run_id: str, argv: Seque
         if pid := _pid_in(socket, session, window):
             return pid  # the client died once the server had done what it was asked for
         complaint = " ".join(answer.stderr) or complaint
-    raise LaunchError(f"tmux could not open a window: {complaint}", where=f"tmux -L {socket}")
+    raise LaunchError(f"tmux cannot open a window: {complaint}", where=f"tmux -L {socket}")
 
 
 def _pid_in(socket: str, session: str, window: str) -> int | None:
@@ -135,7 +135,7 @@ def attach_command(
     pane = find_pane(place, run_id, pid)
     if pane is None:
         raise SubdeckError(
-            "the tmux pane of this run is gone",
+            "the run's tmux pane no longer exists",
             where=f"tmux -L {place.socket}",
             hint="subdeck logs shows its transcript",
         )
@@ -174,7 +174,7 @@ def _ask(server: libtmux.Server, command: Sequence[str]) -> tmux_cmd:
 
 
 def _cannot_run(socket: str, error: Exception) -> SubdeckError:
-    return SubdeckError(f"tmux could not be run: {error}", where=f"tmux -L {socket}")
+    return SubdeckError(f"cannot run tmux: {error}", where=f"tmux -L {socket}")
 
 
 def _clean(name: str) -> str:

@@ -36,9 +36,9 @@ class Pattern:
         self.is_regex = regex
         self.ignores_case = ignore_case
         if not self.text:
-            raise UsageError("there is nothing to search for", where="PATTERN", hint="give at least one character")
+            raise UsageError("the pattern is empty", where="PATTERN", hint="give at least one character")
         if "\n" in self.text:
-            raise UsageError("a pattern is one line", where="PATTERN", hint="search for one of its lines")
+            raise UsageError("the pattern has more than one line", where="PATTERN", hint="search for one of its lines")
         self.needles = () if regex else tuple(_needles(self.text, ignore_case))
         """Bytes of which a line of JSON that holds the text has one; none where no such bytes are known."""
         self._expression = _compiled(self.text if regex else re.escape(self.text), self._flags())
@@ -95,7 +95,7 @@ def _compiled(expression: str, flags: re.RegexFlag) -> re.Pattern[str]:
         except (re.error, OverflowError, RecursionError) as error:
             shown = one_line(expression, 60)
             what = f"{shown} is not a regular expression: {error}"
-            raise UsageError(what, where="PATTERN", hint="without --regex it is searched for as it stands") from error
+            raise UsageError(what, where="PATTERN", hint="search for it literally without --regex") from error
 
 
 def _needles(text: str, ignore_case: bool) -> Iterable[bytes]:

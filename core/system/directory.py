@@ -340,7 +340,7 @@ def _open_home(root: str, make: bool) -> int:
     real_root, real = os.path.realpath(root or "/"), os.path.realpath(home)
     if os.path.commonpath((real_root, real)) != real_root:
         link = pi if os.path.islink(pi) and not _is_inside(real_root, os.path.realpath(pi)) else home
-        what = f"{link[len(root) + 1 :]} is a symbolic link that leads out of the project; subdeck follows none"
+        what = f"{link[len(root) + 1 :]} is a symbolic link out of the project; subdeck does not follow such links"
         raise RefusedError(errno.ELOOP, what, link)
     path, descriptor = real_root, os.open(real_root, _STEP & ~os.O_NOFOLLOW)
     for name in os.path.relpath(real, real_root).split("/"):
@@ -363,7 +363,7 @@ def _next(descriptor: int, name: str, path: str, make: bool) -> int:
 
 def _step(descriptor: int | None, name: str, path: str, make: bool = False, mode: int = 0o700) -> int:
     if name == "..":
-        raise RefusedError(errno.EINVAL, "its path has .. in it", path)
+        raise RefusedError(errno.EINVAL, "its path contains ..", path)
     try:
         try:
             return os.open(name, _STEP, dir_fd=descriptor)
@@ -410,7 +410,7 @@ def _refused(path: str, mode: int, wanted: str = "regular file") -> RefusedError
     _, mark, below = f"{path}/".rpartition(_GUARDED)
     shown = (below or HOME).rstrip("/") if mark else ".pi" if wanted == "directory" else "it"
     if stat.S_ISLNK(mode):
-        return RefusedError(errno.ELOOP, f"{shown} is a symbolic link; subdeck opens none", path)
+        return RefusedError(errno.ELOOP, f"{shown} is a symbolic link; subdeck does not open links here", path)
     if stat.S_ISDIR(mode):
         return RefusedError(errno.EISDIR, f"{shown} is a directory, not a file", path)
     kind = next((word for is_kind, word in _KINDS if is_kind(mode)), "a device")

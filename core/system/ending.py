@@ -105,7 +105,7 @@ def _left() -> list[int]:
         return processes.descendants(os.getpid())
     except OSError as error:
         raise UnseenError(
-            error.errno, f"cannot inspect the processes that the run left: {error.strerror}", "/proc"
+            error.errno, f"cannot inspect the run's remaining processes: {error.strerror}", "/proc"
         ) from error
 
 

@@ -112,7 +112,7 @@ def unwritable(directory: str) -> str:
     if os.access(directory, os.W_OK) or not os.access(directory, os.F_OK):
         return ""
     is_readonly = os.statvfs(directory).f_flag & os.ST_RDONLY
-    return "its file system is read-only" if is_readonly else "its directory may not be written to"
+    return "its file system is read-only" if is_readonly else "its directory is not writable"
 
 
 _LOCAL = frozenset({

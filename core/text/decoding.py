@@ -57,14 +57,14 @@ def why(error: Exception) -> str:
     """Say in a clause for a person what is wrong with what could not be decoded: `it is not UTF-8 text`."""
     said = str(error)
     if isinstance(error, UnicodeError):
-        return "it is not UTF-8 text"
+        return "not UTF-8 text"
     if isinstance(error, RecursionError):
-        return "it is nested too deeply"
+        return "nested too deeply"
     if "truncated" in said:
-        return "it is not valid JSON (it is empty or cut off)"
+        return "invalid JSON (empty or truncated)"
     what, _, where = said.partition(" - at `$")
     if not isinstance(error, msgspec.ValidationError):
-        return one_line(f"it is not valid JSON ({_lowered(what)})", WHY_LENGTH)
+        return one_line(f"invalid JSON ({_lowered(what)})", WHY_LENGTH)
     field = where.strip("`.").replace("`", "")
     return one_line(f"{field}: {_lowered(what)}" if field else _lowered(what), WHY_LENGTH)
 

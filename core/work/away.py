@@ -127,11 +127,11 @@ def take(project: paths.Project, metas: Iterable[RunMeta], sparse: Sequence[str]
         for repository, lines in references.values():
             repository.git.run("update-ref", "--stdin", input="".join(lines).encode())
     except GitError as error:
-        what = f"the files cannot be sent to a host: {error.what}"
+        what = f"cannot send the files to a host: {error.what}"
         raise LaunchError(what, where=error.where, hint=error.hint) from error
     except OSError as error:
-        what = f"the files for a host cannot be kept: {error.strerror or error}"
-        raise LaunchError(what, where=str(error.filename or ""), hint="check disk space and rights") from error
+        what = f"cannot save the files for a host: {error.strerror or error}"
+        raise LaunchError(what, where=str(error.filename or ""), hint="check disk space and permissions") from error
     return begun
 
 
@@ -140,23 +140,23 @@ def usable(directory: str) -> Repository:
     repository, where = find(directory), one_line(directory, 200)
     if repository is None:
         raise LaunchError(
-            "its files cannot be sent to a host: it is in no git repository",
+            "cannot send its files to a host: not a git repository",
             where=where,
             hint=_PATH,
             code="git.not_a_repository",
         )
     if repository.trouble:
         raise LaunchError(
-            f"its files cannot be sent to a host: {repository.trouble}",
+            f"cannot send its files to a host: {repository.trouble}",
             where=where,
             hint=_PATH,
             code="git.not_a_repository",
         )
     if repository.head is None:
-        what = "its files cannot be sent to a host: its repository has no commit yet"
+        what = "cannot send its files to a host: its repository has no commit yet"
         raise LaunchError(what, where=where, hint=_WITHOUT_HEAD)
     if any(map(_says_partial, repository.git.configured())):
-        what = "its files cannot be sent to a host: its repository is a partial clone, which has not all of them"
+        what = "cannot send its files to a host: its repository is an incomplete partial clone"
         raise LaunchError(what, where=where, hint=_PATH, code="git.not_a_repository")
     return repository
 
@@ -177,7 +177,7 @@ def _taken(project: paths.Project, repository: Repository) -> _Taken:
     if snapshot.tree == repository.tree:
         base = head
     else:
-        message = "The files as they were\n\nTaken by subdeck for runs on other machines that were launched then."
+        message = "Snapshot of the files\n\nTaken by subdeck at the launch of runs on other machines."
         base = commit(git, snapshot.tree, [head], message)
     _remember(works, repository, carrier)
     told = [
@@ -197,7 +197,7 @@ def _odd(repository: Repository) -> list[str]:
     if b"filter=" in files.content(os.path.join(repository.root, ".gitattributes")):
         names = {e.key.split(".")[1] for e in repository.git.configured() if e.key.startswith("filter.")}
         filters = f" ({one_line(', '.join(sorted(names)), 80)})" if names else ""
-        told.append(f"files that go through filters{filters} are on the host as git keeps them")
+        told.append(f"filtered files{filters} are on the host as git stores them")
     return told
 
 
@@ -258,7 +258,7 @@ def sweep(project: paths.Project) -> None:
             repository.git.run("update-ref", "--stdin", input="".join(lines).encode())
             files.remove(path)
         except (GitError, OSError) as error:
-            log_fault("letting go old snapshots", error)
+            log_fault("deleting old snapshots", error)
 
 
 def _sent_file(works: str, common_dir: str) -> str:
@@ -283,6 +283,6 @@ def let_go(project: paths.Project, run_id: str) -> None:
         if repository is not None and not repository.trouble and repository.common_dir == away.common_dir:
             repository.git.run("update-ref", "-d", f"{OWN_REFS}/{run_id}")
     except (SubdeckError, OSError) as error:
-        log_fault("letting go what a run on a host began with", error)
+        log_fault("deleting the snapshot of a run on a host", error)
         return
     files.remove(os.path.join(directory, FILE))

@@ -52,13 +52,13 @@ def bring_back(project: paths.Project, meta: RunMeta, host: str, pack: IO[bytes]
     away = _away(project, meta)
     repository = usable(away.root)
     if repository.common_dir != away.common_dir:
-        raise SubdeckError("another repository is there now than at its launch", where=one_line(away.root))
+        raise SubdeckError("a different repository is there now", where=one_line(away.root))
     directory = paths.work_dir(project, meta.run_id)
     intake = Intake(repository.git_dir, repository.objects, os.path.join(directory, "apart"), directory=repository.root)
     try:
         intake.read(pack, MOST)
         if not has_commit(intake.git, commit_id, result_content(tree, away.carrier)):
-            raise SubdeckError("what the host has sent is not what it says that it is", where=host)
+            raise SubdeckError("the received files do not match the host's report", where=host)
         settled = Git(repository.root, settings=(("core.fsync", "all"),), patience=intake.git.patience)
         intake.keep(pack, settled)
     finally:
@@ -72,7 +72,7 @@ def _away(project: paths.Project, meta: RunMeta) -> Away:
     """Return what a run began with; of one that is back already what is noted of that. Raises SubdeckError."""
     away = read_away(paths.work_dir(project, meta.run_id))
     if away is None:
-        raise SubdeckError("what it began with is not known any more", where=meta.run_id)
+        raise SubdeckError("its starting files are no longer known", where=meta.run_id)
     return away
 
 
@@ -86,7 +86,7 @@ def _branch(repository: Repository, away: Away, tree: str, message: str) -> str:
             return name
         if _is_of(repository, found.commit, tree, away.base):
             return name
-    raise GitError(f"there is a branch {away.branch} already", where=repository.root)
+    raise GitError(f"the branch {away.branch} already exists", where=repository.root)
 
 
 def _is_of(repository: Repository, commit_id: str, tree: str, base: str) -> bool:

@@ -39,8 +39,8 @@ def planned(directory: str, begins: WorktreeFrom) -> WorktreePlan:
     """
     repository = _repository(directory)
     if begins is WorktreeFrom.HEAD and repository.head is None:
-        hint = 'commit something, or begin with the files as they are ("worktree: files")'
-        raise UsageError("there is no commit yet that a worktree could begin with", where=WHERE, hint=hint)
+        hint = 'commit something, or use your current files ("worktree: files")'
+        raise UsageError("cannot create a worktree: the repository has no commit yet", where=WHERE, hint=hint)
     return WorktreePlan(
         "",
         repository.root,
@@ -56,16 +56,18 @@ def _repository(directory: str) -> Repository:
     except SubdeckError as error:
         raise UsageError(error.what, where=WHERE, hint=error.hint, code=error.code) from error
     if repository is None:
-        what = f"{one_line(directory, 200)} is in no git repository, so there can be no worktree of it"
+        what = f"cannot create a worktree in {one_line(directory, 200)}: not a git repository"
         raise UsageError(
-            what, where=WHERE, hint="launch it without a worktree, or git init", code="git.not_a_repository"
+            what, where=WHERE, hint="launch it without a worktree, or run git init", code="git.not_a_repository"
         )
     if repository.trouble:
-        what = f"there can be no worktree of {one_line(directory, 200)}: {repository.trouble}"
+        what = f"cannot create a worktree of {one_line(directory, 200)}: {repository.trouble}"
         raise UsageError(what, where=WHERE, hint=_WITHOUT)
     state = paths.state_file("work")
     if f"{os.path.realpath(state)}/".startswith(f"{repository.root}/.git/"):
-        raise UsageError("worktrees would lie in the repository itself", where=state, hint="set XDG_STATE_HOME")
+        raise UsageError(
+            "cannot create a worktree: it would be inside the repository", where=state, hint="set XDG_STATE_HOME"
+        )
     return repository
 
 
@@ -91,9 +93,9 @@ def host_of(project: paths.Project, directory: str) -> WorktreePlan | None:
         return None
     if record.removed_at or not os.path.isdir(directory):
         raise UsageError(
-            f"the worktree of run {run_id[-6:]} is gone",
+            f"the worktree of run {run_id[-6:]} no longer exists",
             where="cwd",
-            hint=f"subdeck run … --cwd {one_line(shell_word(record.root))} starts over there",
+            hint=f"start a new run there with subdeck run … --cwd {one_line(shell_word(record.root))}",
         )
     return WorktreePlan(record.branch, record.root, record.base, prefix=prefix, host=run_id)
 
@@ -146,10 +148,10 @@ def begin(project: paths.Project, metas: Iterable[RunMeta], settings: Settings) 
         for repository, commits in branches.values():
             in_git.create_branches(repository, commits)
     except GitError as error:
-        raise LaunchError(f"there can be no worktree: {error.what}", where=error.where, hint=error.hint) from error
+        raise LaunchError(f"cannot create a worktree: {error.what}", where=error.where, hint=error.hint) from error
     except OSError as error:
-        what = f"the worktree cannot be prepared: {error.strerror or error}"
-        raise LaunchError(what, where=str(error.filename or ""), hint="check disk space and rights") from error
+        what = f"cannot prepare the worktree: {error.strerror or error}"
+        raise LaunchError(what, where=str(error.filename or ""), hint="check disk space and permissions") from error
     return begun
 
 
@@ -175,7 +177,7 @@ def _taken(project: paths.Project, plan: WorktreePlan) -> _Base:
         count, parents = len(changed), [head]
     else:
         count, parents = len(repository.git.lines("ls-tree", "-r", "-z", "--name-only", snapshot.tree)), []
-    message = "The files as they were\n\nTaken by subdeck for the worktrees of runs that were launched then."
+    message = "Snapshot of the files\n\nTaken by subdeck at the launch of runs in worktrees."
     return _Base(repository, commit(repository.git, snapshot.tree, parents, message), count, told)
 
 
@@ -227,7 +229,7 @@ def _begin_in(project: paths.Project, meta: RunMeta, plan: WorktreePlan) -> None
     """Write down that a run goes on in the worktree of another one."""
     host = read_record(paths.work_dir(project, plan.host))
     if host is None or host.removed_at:
-        raise LaunchError(f"the worktree of run {plan.host[-6:]} is gone", where=meta.cwd)
+        raise LaunchError(f"the worktree of run {plan.host[-6:]} no longer exists", where=meta.cwd)
     record = replace(
         host, run_id=meta.run_id, host=plan.host, prefix=plan.prefix, made_at=meta.created_at, taken=None, taken_tree=""
     )

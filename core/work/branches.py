@@ -73,13 +73,13 @@ def plan_commit(project: paths.Project, run: RunSnapshot) -> CommitPlan:
     """Say what committing on the branch of a run would do. Raises SubdeckError where it cannot be done, and OSError."""
     directory, record, made = _worktree(project, run)
     if record.away:
-        what = f"all that {words_of(run)} has left is committed on its branch {one_line(record.branch, 80)}"
+        what = f"all changes of {words_of(run)} are committed on its branch {one_line(record.branch, 80)}"
         raise SubdeckError(what, where=record.root)
     check_identity(made)
     tip = branch_tip(made, record.branch)
     changed = made.git.lines("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
     if not changed:
-        raise SubdeckError(f"nothing is uncommitted in the worktree of {words_of(run)}", where=made.root)
+        raise SubdeckError(f"the worktree of {words_of(run)} has no uncommitted changes", where=made.root)
     return CommitPlan(
         run_id=run.run_id,
         run=words_of(run),
@@ -96,22 +96,24 @@ def _worktree(project: paths.Project, run: RunSnapshot) -> tuple[str, WorkRecord
     check_operator(project, run.run_id)
     directory, record = host_of(project, run.run_id)
     if record is None:
-        raise SubdeckError(f"{words_of(run)} has no worktree of its own", where=run.run_id, hint="commit with git")
+        raise SubdeckError(f"{words_of(run)} has no worktree", where=run.run_id, hint="commit with git")
     if not run.has_ended:
-        raise SubdeckError(f"{words_of(run)} is still running", where=run.run_id, hint="wait for its end, or stop it")
+        raise SubdeckError(
+            f"{words_of(run)} is still running", where=run.run_id, hint="wait until it finishes, or stop it"
+        )
     if record.away:
         if not record.branch:
             raise SubdeckError(f"{words_of(run)} changed nothing", where=run.run_id)
         return directory, record, usable(record.root)
     tree = tree_of(directory)
     if not os.path.isdir(tree):
-        raise SubdeckError("its worktree is gone", where=tree, hint="subdeck worktrees says how it stands")
+        raise SubdeckError("its worktree no longer exists", where=tree, hint="subdeck worktrees shows its state")
     made = usable(tree)
     if made.common_dir != record.common_dir:
         raise SubdeckError("its worktree belongs to another repository", where=tree)
     if made.branch != record.branch:
         now = one_line(made.branch, 80) if made.branch else "no branch"
-        what = f"{now} is checked out in its worktree, not {one_line(record.branch, 80)}"
+        what = f"its worktree has {now} checked out, not {one_line(record.branch, 80)}"
         raise SubdeckError(what, where=tree, hint=one_line(shell_words(["git", "-C", tree, "switch", record.branch])))
     return directory, record, made
 
@@ -121,7 +123,7 @@ def commit_work(project: paths.Project, plan: CommitPlan, message: str = "") -> 
     tree = tree_of(plan.directory)
     made = usable(tree)
     if branch_tip(made, plan.branch) != plan.tip or made.branch != plan.branch:
-        raise SubdeckError("its branch has moved meanwhile", where=tree, hint="look again what it would do")
+        raise SubdeckError("its branch has moved", where=tree, hint="check again what would be done")
     seen = store_beside(plan.directory, SEEN)
     snapshot = seen.take(made, into_repository=True)
     new = commit(made.git, snapshot.tree, [plan.tip], message.strip() or plan.message)
@@ -132,7 +134,7 @@ def commit_work(project: paths.Project, plan: CommitPlan, message: str = "") -> 
     except GitError as error:
         if branch_tip(made, plan.branch) == plan.tip:
             acts.drop(project, act.id)
-        raise SubdeckError(f"git does not do it: {one_line(error.what, 400)}", where=tree, hint=error.hint) from error
+        raise SubdeckError(f"git refused: {one_line(error.what, 400)}", where=tree, hint=error.hint) from error
     tidy(plan.directory)
     return acts.finish(project, act)
 
@@ -153,15 +155,15 @@ def take_back_commit(act: Act) -> str:
     tip = branch_tip(made, done.branch)
     if tip == done.tip:
         made.git.run("reset", "--quiet")
-        return f"nothing of {act.title} was left"
+        return f"{act.title} left no changes"
     if tip != done.commit or made.branch != done.branch:
         raise SubdeckError(
-            f"{act.title} cannot be taken back: its branch {one_line(done.branch, 80)} has moved on",
+            f"cannot undo {act.title}: its branch {one_line(done.branch, 80)} has new commits",
             where=made.root,
-            hint=f"git revert {done.commit[:12]} in a shell does it by another commit",
+            hint=f"run git revert {done.commit[:12]} in a shell to undo it with a new commit",
         )
     move(made, done.branch, done.commit, done.tip)
-    return f"took back {act.title}: its work is uncommitted again"
+    return f"undid {act.title}: its changes are uncommitted again"
 
 
 def keep(project: paths.Project, run: RunSnapshot, name: str = "") -> Act:
@@ -172,29 +174,27 @@ def keep(project: paths.Project, run: RunSnapshot, name: str = "") -> Act:
     directory, record, made = _worktree(project, run)
     name = name or record.branch.removeprefix(OURS)
     if name.startswith(OURS):
-        what = f"branches that begin with {OURS} go with their worktrees"
+        what = f"branches that begin with {OURS} are deleted with their worktrees"
         raise SubdeckError(what, where=one_line(name, 80), hint="choose another name")
     check_branch(name)
     if not record.away and made.git.lines("status", "--porcelain", "-z"):
         raise SubdeckError(
             f"the worktree of {words_of(run)} has uncommitted changes",
             where=made.root,
-            hint=f"subdeck diff {run.meta.short_id} shows them; commit them there with git, or by C in the app",
+            hint=f"subdeck diff {run.meta.short_id} shows them; commit them there with git, or press C in the app",
         )
     tip = branch_tip(made, record.branch)
     if not tip:
-        raise SubdeckError(f"its branch {one_line(record.branch, 80)} is gone", where=record.root)
+        raise SubdeckError(f"its branch {one_line(record.branch, 80)} no longer exists", where=record.root)
     if branch_tip(made, name):
-        raise SubdeckError(f"there is a branch {one_line(name, 80)} already", where=record.root)
+        raise SubdeckError(f"the branch {one_line(name, 80)} already exists", where=record.root)
     data = Kept(record.root, name, tip, TakenBefore.of(directory, record))
     act = acts.record(project, ActKind.KEEP, words_of(run), msgspec.to_builtins(data), begun=True)
     try:
         made.git.run("update-ref", "-m", "subdeck", f"refs/heads/{name}", tip, "")
     except GitError as error:
         acts.drop(project, act.id)
-        raise SubdeckError(
-            f"git does not do it: {one_line(error.what, 400)}", where=record.root, hint=error.hint
-        ) from error
+        raise SubdeckError(f"git refused: {one_line(error.what, 400)}", where=record.root, hint=error.hint) from error
     tree = os.fsdecode(made.git.run("rev-parse", f"{tip}^{{tree}}")).strip()
     mark_taken(directory, record, Taken.KEPT, tree)
     return acts.finish(project, act)
@@ -207,14 +207,14 @@ def take_back_kept(act: Act) -> str:
     found = next((one for one in branches(target, kept.name.rpartition("/")[0]) if one.name == kept.name), None)
     tip = found.commit if found else branch_tip(target, kept.name)
     if tip and tip != kept.commit:
-        what = f"{act.title} cannot be taken back: the branch {one_line(kept.name, 80)} has moved on"
+        what = f"cannot undo {act.title}: the branch {one_line(kept.name, 80)} has new commits"
         raise SubdeckError(what, where=target.root, hint="git branch -D in a shell deletes it")
     for one in listed(target):
         if tip and one.branch == kept.name:
-            what = f"{act.title} cannot be taken back: the branch is checked out in {worded(os.fsencode(one.path))}"
+            what = f"cannot undo {act.title}: the branch is checked out in {worded(os.fsencode(one.path))}"
             raise SubdeckError(what, where=target.root, hint="switch to another branch there first")
     if tip:
         target.git.run("update-ref", "-d", f"refs/heads/{kept.name}", tip)
     if read_record(kept.before.directory) is not None:
         kept.before.restore()
-    return f"took back {act.title}: the branch {one_line(kept.name, 80)} is gone"
+    return f"undid {act.title}: the branch {one_line(kept.name, 80)} is removed"

@@ -34,8 +34,8 @@ SHARE = 10
 PATIENCE_S = 10.0
 """Seconds to wait for another viewer of a run that has ended."""
 LOOK_AGAIN_S = 0.02
-SINCE_LOST = "its wrapper died: these are its files as they are now"
-BY_TOOLS = "its wrapper died before it was recorded: this is what its tools wrote"
+SINCE_LOST = "its wrapper died: its current files are shown"
+BY_TOOLS = "its wrapper died before the changes were recorded: only changes by its tools are shown"
 
 
 class _Look(Struct):
@@ -216,7 +216,7 @@ def _alone(place: str, patience: float) -> Generator[None]:
     try:
         while not files.try_lock(turn):
             if time.monotonic() >= deadline:
-                raise BlockingIOError("another viewer is at it")
+                raise BlockingIOError("another viewer is already computing it")
             time.sleep(LOOK_AGAIN_S)
         yield
     finally:

@@ -39,11 +39,11 @@ class ChoicePlan(Struct, frozen=True, kw_only=True):
             return "\n".join(filter(None, (_sentence(self.refusal), _sentence(self.advice))))
         lines = self.applied.words.split("\n")[:-1] if self.applied else []
         if self.discarded:
-            lines.append("Discards the work of:")
+            lines.append("Discards the changes of:")
             lines += [f"  {plan.run}: {plan.standing}" for plan in self.discarded]
         lines += map(_sentence, self.notes)
-        staged = "The files are left unstaged; index and branch stay as they are. " if self.applied else ""
-        return "\n".join((*lines, f"{staged}Undo takes all of it back for a day."))
+        staged = "The changes stay unstaged; index and branch are untouched. " if self.applied else ""
+        return "\n".join((*lines, f"{staged}Undo can revert all of it for a day."))
 
 
 def _sentence(clause: str) -> str:
@@ -56,7 +56,7 @@ def plan_choice(project: paths.Project, run: RunSnapshot, others: Iterable[RunSn
     """
     words = words_of(run)
     if not run.has_ended:
-        return ChoicePlan(run=words, refusal=f"{words} is still running", advice="wait for its end, or stop it")
+        return ChoicePlan(run=words, refusal=f"{words} is still running", advice="wait until it finishes, or stop it")
     notes: list[str] = []
     applied = None
     try:
@@ -77,11 +77,11 @@ def plan_choice(project: paths.Project, run: RunSnapshot, others: Iterable[RunSn
             plan = plan_discard(project, other)
         except SubdeckError as error:
             notes.append(
-                f"nothing is discarded of {words_of(other)}: {error.what.removeprefix(words_of(other)).strip()}"
+                f"nothing of {words_of(other)} is discarded: {error.what.removeprefix(words_of(other)).strip()}"
             )
             continue
         if plan.directory == directory:
-            notes.append(f"nothing is discarded of {words_of(other)}: {words} worked in the same worktree")
+            notes.append(f"nothing of {words_of(other)} is discarded: {words} used the same worktree")
         else:
             discarded.setdefault(plan.directory, plan)
     if not applied and not discarded:

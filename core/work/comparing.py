@@ -47,9 +47,9 @@ def difference(project: paths.Project, run: RunSnapshot, other: RunSnapshot) -> 
     """
     for one in (run, other):
         if one.is_left_alone:
-            raise SubdeckError(f"{words_of(one)} is not compared: your subdeck did not make it", where=one.run_id)
+            raise SubdeckError(f"{words_of(one)} is not compared: the run is not trusted", where=one.run_id)
     if run.run_id == other.run_id:
-        raise UsageError("there is no difference between a run and itself", where=run.run_id)
+        raise UsageError("cannot compare a run with itself", where=run.run_id)
     target = usable(root_of(project, run))
     directory = os.path.join(paths.works_dir(project), f".compared-{os.getpid()}-{os.urandom(3).hex()}")
     store = Store(directory)
@@ -60,12 +60,12 @@ def difference(project: paths.Project, run: RunSnapshot, other: RunSnapshot) -> 
         notes = [f"{source.words} is still running" for source in sources if source.is_running]
         notes += [f"{source.words}: {note}" for source in sources for note in source.notes]
         if _tree(git, first.before) != _tree(git, second.before):
-            notes.append("they began with different files, which are part of the difference")
+            notes.append("they started from different files, which are part of the difference")
         named = changed_files(git, first.after, second.after)
         patch = io.BytesIO()
         kept = write_patch(git, first.after, second.after, patch, MOST_PATCH)
         if not kept.is_whole:
-            notes.append("the patch is longer than is shown")
+            notes.append("the patch is too long to show in full")
         for source in sources:
             tidy(source.directory)
         return Difference(

@@ -72,7 +72,7 @@ class Copying:
             self._trouble(name, error.strerror or str(error))
 
     def _trouble(self, name: str, why: str) -> None:
-        self._copied.troubles.append(f"{one_line(name, 120)} was not brought along: {why}")
+        self._copied.troubles.append(f"{one_line(name, 120)} was not copied or linked: {why}")
 
     def _target(self, name: str) -> str | None:
         """Return where it goes; None where it is there already, or something leads out of the worktree."""
@@ -82,7 +82,7 @@ class Copying:
             return None
         os.makedirs(above, exist_ok=True)
         if os.path.realpath(above) != above:
-            self._trouble(name, "a link leads out of the worktree there")
+            self._trouble(name, "its path is a link out of the worktree")
             return None
         return target
 
@@ -90,7 +90,9 @@ class Copying:
         os.symlink(os.path.join(self._root, name), target)
         if Git(self._tree).lines("ls-files", "--others", "--exclude-standard", "-z", "--", name):
             os.unlink(target)  # it would count as a change, and be taken over as one
-            self._trouble(name, 'it is ignored as a directory only: without the "/" at its end it could be linked')
+            self._trouble(
+                name, 'it is ignored only as a directory: remove the "/" at the end of its ignore rule to link it'
+            )
             return
         self._copied.linked.append(name)
 
@@ -98,10 +100,10 @@ class Copying:
         source = os.path.join(self._root, name)
         status = os.lstat(source)
         if stat.S_ISLNK(status.st_mode) and not self._stays_inside(source):
-            self._trouble(name, "it is a link to elsewhere (worktree_link brings links along)")
+            self._trouble(name, "it is a link out of the project (use worktree_link for links)")
             return
         if not (stat.S_ISLNK(status.st_mode) or stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-            self._trouble(name, "it is no file")
+            self._trouble(name, "not a regular file")
             return
         self._copied.names.append(name)
         self._entry(source, target, status)

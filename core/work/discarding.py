@@ -54,9 +54,9 @@ def plan_discard(project: paths.Project, run: RunSnapshot) -> DiscardPlan:
     directory, record = host_of(project, run.run_id)
     if record is None:
         raise SubdeckError(
-            f"{words_of(run)} has no worktree of its own: its changes are in your files",
+            f"{words_of(run)} has no worktree: its changes are in your files",
             where=run.run_id,
-            hint=f"subdeck apply {run.meta.short_id} --reverse takes them out",
+            hint=f"remove them with subdeck apply {run.meta.short_id} --reverse",
         )
     if not run.has_ended:
         raise SubdeckError(f"{words_of(run)} is still running", where=run.run_id, hint="stop it first")
@@ -64,22 +64,23 @@ def plan_discard(project: paths.Project, run: RunSnapshot) -> DiscardPlan:
     if record.away and not record.branch:
         raise SubdeckError(f"{words_of(run)} changed nothing", where=run.run_id)
     if worktree is None:
-        raise SubdeckError(f"the worktree of {words_of(run)} is gone already", where=run.run_id)
+        raise SubdeckError(f"the worktree of {words_of(run)} no longer exists", where=run.run_id)
     standing = worktree.standing
     branch = one_line(record.branch, 80)
-    there = f"what {words_of(run)} did on {one_line(record.away, 64)},"
+    there = f"the changes of {words_of(run)} on {one_line(record.away, 64)},"
     tree = there if record.away else f"the worktree of {words_of(run)} and"
     words = [f"Removes {tree} its branch {branch}: {standing.words}."]
     if not standing.is_safe:
-        words.append("That work is nowhere else.")
+        words.append("These changes exist nowhere else.")
     if standing.trouble:
         words.append(f"{standing.trouble[:1].upper()}{standing.trouble[1:]}.")
     if worktree.run_id != run.run_id:
-        words.append(f"It was made for run {worktree.run_id[-6:]}, whose work goes, too.")
-    words.append("Undo brings all of it back for a day.")
+        words.append(f"It was created for run {worktree.run_id[-6:]}, whose changes are also discarded.")
+    words.append("Undo can restore all of it for a day.")
     return DiscardPlan(
         run_id=run.run_id, run=words_of(run), branch=record.branch, words="\n".join(words), directory=directory,
-        tip=standing.tip, standing=standing.words if standing.is_safe else f"{standing.words}, nowhere else",
+        tip=standing.tip,
+        standing=standing.words if standing.is_safe else f"{standing.words}, which exists nowhere else",
     )  # fmt: skip
 
 
@@ -89,9 +90,9 @@ def discard(project: paths.Project, plan: DiscardPlan) -> Act:
     record = read_record(plan.directory)
     worktree = describe(plan.directory, record) if record else None
     if record is None or worktree is None:
-        raise SubdeckError(f"the worktree of {plan.run} is gone already", where=plan.directory)
+        raise SubdeckError(f"the worktree of {plan.run} no longer exists", where=plan.directory)
     if worktree.standing.tip != plan.tip:
-        raise SubdeckError("its branch has moved meanwhile", where=plan.directory, hint="look again")
+        raise SubdeckError("its branch has moved", where=plan.directory, hint="check again")
     data = Discarded(plan.directory, record, plan.tip)
     act = acts.record(project, ActKind.DISCARD, plan.run, msgspec.to_builtins(data), begun=True)
     place = acts.place(project, act.id)
@@ -128,17 +129,17 @@ def take_back_discarded(project: paths.Project, act: Act) -> str:
     data = fit(act.data, Discarded)
     _bring_back(project, data, acts.place(project, act.id))
     what = "the branch" if data.record.away else "the worktree and the branch"
-    return f"brought back {what} {one_line(data.record.branch, 80)}"
+    return f"restored {what} {one_line(data.record.branch, 80)}"
 
 
 def _bring_back(project: paths.Project, data: Discarded, place: str) -> None:
     record, tree = data.record, tree_of(data.directory)
     kept = tree_of(place)
     if os.path.lexists(kept) and os.path.lexists(tree):
-        raise SubdeckError("there is something in its place already", where=tree, hint="move it away first")
+        raise SubdeckError("something else is already in its place", where=tree, hint="move it away first")
     if not os.path.isdir(record.common_dir):
         hint = f"its files are in {one_line(kept)}"
-        raise SubdeckError(f"its repository is not at {one_line(record.common_dir)} any more", where=kept, hint=hint)
+        raise SubdeckError(f"its repository is no longer at {one_line(record.common_dir)}", where=kept, hint=hint)
     git = Git(record.common_dir)
     try:
         if packed := files.content(os.path.join(place, PACK)):
@@ -147,7 +148,7 @@ def _bring_back(project: paths.Project, data: Discarded, place: str) -> None:
         if data.tip and git.ask("rev-parse", "--verify", "--quiet", name).code:
             git.run("update-ref", "-m", "subdeck", name, data.tip, "")
     except GitError as error:
-        what = f"git cannot bring it back: {one_line(error.what, 300)}"
+        what = f"git cannot restore it: {one_line(error.what, 300)}"
         raise SubdeckError(what, where=kept, hint=error.hint) from error
     write_record(data.directory, structs.replace(record, removed_at=""))
     if os.path.lexists(kept):

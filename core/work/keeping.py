@@ -197,7 +197,7 @@ def sweep(project: paths.Project) -> None:
         acts.tidy(project)
         presence.sweep()
     except OSError as error:
-        log_fault("while tidying the user's state", error)
+        log_fault("while cleaning up the user's state", error)
 
 
 def _is_old(directory: str) -> bool:
@@ -291,10 +291,10 @@ def _remembered(project: paths.Project, run_ids: tuple[str, ...]) -> Generator[l
                 else:
                     acts.drop(project, act.id)
             except OSError as error:  # as it began it can be taken back, too
-                log_fault("while remembering what was deleted", error)
+                log_fault("while recording the deletion", error)
     if fault is not None and moved:
-        what = f"{runs_word(len(moved))} deleted, but subdeck undo cannot bring that back: {reason(fault)}"
-        raise NotNoted(what, where=acts.file_of(project), hint=f"subdeck rm --undo {moved[0][-6:]} does")
+        what = f"{runs_word(len(moved))} deleted, but subdeck undo cannot restore it: {reason(fault)}"
+        raise NotNoted(what, where=acts.file_of(project), hint=f"use subdeck rm --undo {moved[0][-6:]}")
 
 
 def _record(project: paths.Project, kind: ActKind, words: str, data: dict[str, object]) -> None:
@@ -302,4 +302,4 @@ def _record(project: paths.Project, kind: ActKind, words: str, data: dict[str, o
     try:
         acts.record(project, kind, words, data)
     except OSError as error:
-        log_fault("while remembering what was deleted", error)
+        log_fault("while recording the deletion", error)

@@ -30,7 +30,7 @@ FILE = "making.json"
 MAKING_S = 900.0
 """Seconds that all but the setup command may take."""
 SETUP_S = 600.0
-MESSAGE = "The files as they were when the setup command had run\n\nTaken by subdeck for the worktree of a run."
+MESSAGE = "Snapshot of the files after the setup command\n\nTaken by subdeck for the worktree of a run."
 MOST_SAID = 1_000
 """Characters of what a setup command wrote that stand in the message of its failure."""
 
@@ -73,7 +73,7 @@ def make(directory: str, log: str) -> Made:
     """
     record, making = read_record(directory), read_making(directory)
     if record is None:
-        return Made(f"what its worktree begins with is not known: {directory} has no record of it")
+        return Made(f"the worktree's starting files are unknown: {directory} has no record of them")
     try:
         notes = _made(directory, record, making)
         if making.setup:
@@ -82,7 +82,7 @@ def make(directory: str, log: str) -> Made:
     except SubdeckError as error:
         return Made(str(error))
     except OSError as error:
-        return Made(f"its worktree could not be made: {error.strerror or error}: {one_line(str(error.filename or ''))}")
+        return Made(f"cannot create its worktree: {error.strerror or error}: {one_line(str(error.filename or ''))}")
     return Made(notes=tuple(filter(None, notes)))
 
 
@@ -91,10 +91,10 @@ def _made(directory: str, record: WorkRecord, making: Making) -> list[str]:
     tree = tree_of(directory)
     repository = find(record.root)
     if repository is None or repository.trouble:
-        why = repository.trouble if repository else "it is no git repository any more"
-        raise SubdeckError(f"there can be no worktree of it: {why}", where=record.root)
+        why = repository.trouble if repository else "it is no longer a git repository"
+        raise SubdeckError(f"cannot create a worktree of it: {why}", where=record.root)
     if os.path.realpath(repository.common_dir) != os.path.realpath(record.common_dir):
-        raise SubdeckError("another repository is there now than at the launch", where=record.root)
+        raise SubdeckError("a different repository is there now", where=record.root)
     locks = paths.state_file("work", ".locks")
     files.make_private_directory(locks)
     lock = files.open_lock(os.path.join(locks, paths.project_key(record.common_dir)))
@@ -107,7 +107,7 @@ def _made(directory: str, record: WorkRecord, making: Making) -> list[str]:
     place = _place(tree, record)
     os.makedirs(place, exist_ok=True)
     if os.path.realpath(place) != _place(os.path.realpath(tree), record):
-        raise SubdeckError("a link leads out of the worktree to where the run would work", where=place)
+        raise SubdeckError("the run's directory is a link out of the worktree", where=place)
     notes = [f"its worktree is ready: {record.branch}, {time.monotonic() - began:.1f} s"]
     if making.copy or making.link:
         notes += _along(record.root, tree, making)
@@ -137,7 +137,7 @@ def _words(copied: Copied, seconds: float) -> list[str]:
         said.append(f"copied {listed}{more}: {count}, {size_text(copied.size)}{how}, {seconds:.1f} s")
     if copied.linked:
         listed = ", ".join(one_line(name, 60) for name in copied.linked[:5])
-        said.append(f"linked {listed}: what is written there is written in the project")
+        said.append(f"linked {listed}: writes there change the project's own files")
     return said
 
 
@@ -161,7 +161,7 @@ def _set_up(place: str, record: WorkRecord, making: Making, log: str) -> str:
             )
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
-            raise SubdeckError(f"the setup command could not be started: {why}", where=command) from error
+            raise SubdeckError(f"cannot start the setup command: {why}", where=command) from error
         try:
             code = process.wait(making.setup_timeout)
         except subprocess.TimeoutExpired:
@@ -172,9 +172,9 @@ def _set_up(place: str, record: WorkRecord, making: Making, log: str) -> str:
     finally:
         os.close(descriptor)
     if code:
-        how = f"ended with code {code}" if code > 0 else f"was ended by signal {-code}"
+        how = f"exited with code {code}" if code > 0 else f"was killed by signal {-code}"
         raise SubdeckError(f"the setup command {how}{_said(log)}", where=command)
-    return f"the setup command has run: {command}, {time.monotonic() - began:.1f} s"
+    return f"the setup command finished: {command}, {time.monotonic() - began:.1f} s"
 
 
 def _begin_after_setup(directory: str, record: WorkRecord) -> str:
@@ -183,7 +183,7 @@ def _begin_after_setup(directory: str, record: WorkRecord) -> str:
     try:
         repository = find(tree_of(directory))
         if repository is None or repository.trouble or repository.branch != record.branch:
-            return "what the setup command has changed counts as the run's"
+            return "changes by the setup command count as the run's own"
         tree = Store(store).take(repository, into_repository=True).tree
         changed = repository.git.lines("diff-tree", "-r", "-z", "--name-only", "--no-renames", record.base, tree)
         if not changed:
@@ -192,11 +192,11 @@ def _begin_after_setup(directory: str, record: WorkRecord) -> str:
         write_record(directory, structs.replace(record, base=base))
         repository.git.run("reset", "-q", "--mixed", base)
     except GitError as error:
-        return f"what the setup command has changed counts as the run's: {one_line(error.what, 200)}"
+        return f"changes by the setup command count as the run's own: {one_line(error.what, 200)}"
     finally:
         files.remove_tree(store)
     count = "1 file" if len(changed) == 1 else f"{len(changed):,} files"
-    return f"the setup command has changed {count}: the run begins with them"
+    return f"the setup command changed {count}: the run starts with them"
 
 
 def _end_of(descriptor: int) -> str:
@@ -223,7 +223,7 @@ def take_back(project: paths.Project, run_ids: Iterable[str]) -> None:
             if record is not None and not record.host:
                 _forget(record, tree_of(directory))
         except (SubdeckError, OSError) as error:
-            log_fault("taking back a worktree", error)
+            log_fault("removing a worktree", error)
             continue  # its record says what is left
         files.remove_tree(directory)
 
@@ -232,10 +232,10 @@ def _forget(record: WorkRecord, tree: str) -> None:
     """Remove a worktree and its branch, as far as they are there. Raises SubdeckError and OSError."""
     repository = find(record.root)
     if repository is None or repository.trouble:
-        raise SubdeckError("its repository cannot be used", where=record.root)
+        raise SubdeckError("cannot use its repository", where=record.root)
     if any(os.path.realpath(one.path) == os.path.realpath(tree) for one in in_git.listed(repository)):
         in_git.remove(repository, tree)
     files.remove_tree(tree)
     if os.path.lexists(tree):
-        raise SubdeckError("the worktree cannot be removed", where=tree)
+        raise SubdeckError("cannot remove the worktree", where=tree)
     in_git.delete_branch(repository, record.branch, record.base)

@@ -27,7 +27,7 @@ def mend(project: paths.Project, worktree: Worktree) -> Worktree:
         _known(worktree)
     except (GitError, OSError) as error:
         why = error.what if isinstance(error, GitError) else error.strerror or str(error)
-        raise SubdeckError(f"it cannot be repaired: {one_line(why, 200)}", where=worktree.path) from error
+        raise SubdeckError(f"cannot repair it: {one_line(why, 200)}", where=worktree.path) from error
     return describe(worktree.directory, worktree.record) or worktree
 
 
@@ -38,9 +38,9 @@ def _moved(project: paths.Project, worktree: Worktree) -> Worktree:
         return worktree
     if state_of(project, record.run_id) is RunState.LOST:
         raise SubdeckError(
-            f"the repository of {record.run_id[-6:]} is not at {one_line(record.common_dir)} any more",
+            f"the repository of {record.run_id[-6:]} is no longer at {one_line(record.common_dir)}",
             where=worktree.path,
-            hint="run this in the project to which it was moved",
+            hint="run this in the project that it was moved to",
         )
     meta = artifacts.read_meta(project.run_dir(record.run_id))
     own = Git(project.root).run("rev-parse", "--path-format=absolute", "--git-common-dir", "--show-toplevel")
@@ -48,9 +48,11 @@ def _moved(project: paths.Project, worktree: Worktree) -> Worktree:
     at = paths.work_dir(project, record.run_id)
     moved = structs.replace(record, project=project.root, root=root, common_dir=os.path.realpath(common_dir))
     if not Git(common_dir).ask("cat-file", "-e", f"{record.base}^{{commit}}").code == 0 or meta is None:
-        raise SubdeckError("this is another repository", where=project.root, hint="look for the one it was made in")
+        raise SubdeckError(
+            "this is a different repository", where=project.root, hint="find the repository that it was created in"
+        )
     if os.path.lexists(at):
-        raise SubdeckError("there is already something in its place", where=at, hint="look at it in a shell")
+        raise SubdeckError("something else is already in its place", where=at, hint="check it in a shell")
     files.make_private_directory(os.path.dirname(at))
     write_record(worktree.directory, moved)
     files.rename(worktree.directory, at)

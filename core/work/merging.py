@@ -106,7 +106,9 @@ def plan_merge(project: paths.Project, run: RunSnapshot, *, pick: bool = False) 
             advice="commit them with git",
         )
     if not run.has_ended:
-        return structs.replace(plan, refusal=f"{plan.run} is still running", advice="wait for its end, or stop it")
+        return structs.replace(
+            plan, refusal=f"{plan.run} is still running", advice="wait until it finishes, or stop it"
+        )
     try:
         check_ready(target)
     except SubdeckError as error:
@@ -120,13 +122,13 @@ def plan_merge(project: paths.Project, run: RunSnapshot, *, pick: bool = False) 
     merge = merged(git, source.before, plan.head, source.after)
     plan = structs.replace(plan, after=source.after, notes=(*source.notes, *remarks(target)))
     if merge.conflicts:
-        return _conflicting(plan, merge.conflicts, f"it does not go together with {one_line(plan.branch, 80)}")
+        return _conflicting(plan, merge.conflicts, f"it conflicts with {one_line(plan.branch, 80)}")
     changed = changed_files(git, plan.head, merge.tree)
     if not changed:
-        return structs.replace(plan, refusal=f"all of it is in {one_line(plan.branch, 80)} already")
+        return structs.replace(plan, refusal=f"{one_line(plan.branch, 80)} already contains all of it")
     plan = structs.replace(plan, files=changed, tree=merge.tree)
     if refusal := _in_the_way(git, target, plan, now):
-        advice = "commit it, or move it away, first; subdeck apply merges with what is not committed"
+        advice = "commit or move your changes first; subdeck apply merges with uncommitted changes"
         return structs.replace(plan, refusal=refusal, advice=advice)
     return plan if pick else _with_second(git, plan, source, record)
 
@@ -139,7 +141,7 @@ def _in_the_way(git: Git, target: Repository, plan: MergePlan, now: str) -> str:
     if both := sorted(own & touched):
         listed = ", ".join(one_line(os.fsdecode(path), 200) for path in both[:NAMED])
         more = f" and {len(both) - NAMED} more" if len(both) > NAMED else ""
-        return f"you have changes there that are not committed: {listed}{more}"
+        return f"you have uncommitted changes in the same files: {listed}{more}"
     try:
         check_room(git, target.root, now, plan.tree)
     except GitError as error:
@@ -156,8 +158,8 @@ def _with_second(git: Git, plan: MergePlan, source: Source, record: WorkRecord) 
     began = record.head or plan.head
     alone = merged(git, record.base, began, source.after)
     if alone.conflicts:
-        plan = _conflicting(plan, alone.conflicts, "it builds on work of yours that is not committed")
-        return structs.replace(plan, advice="commit that first; subdeck apply takes it over without a commit")
+        plan = _conflicting(plan, alone.conflicts, "it builds on your uncommitted changes")
+        return structs.replace(plan, advice="commit your changes first; subdeck apply works without a commit")
     return structs.replace(plan, second=alone.tree, second_parent=began)
 
 
@@ -172,7 +174,7 @@ def _conflicting(plan: MergePlan, conflicts: tuple[Conflict, ...], why: str) -> 
         plan,
         conflicts=conflicts,
         refusal=f"{why}: {listed}{more}",
-        advice="nothing was done; git merge in a shell lets you settle it by hand",
+        advice="nothing was done; use git merge in a shell to resolve it by hand",
     )
 
 
@@ -180,10 +182,12 @@ def merge(project: paths.Project, plan: MergePlan, message: str = "") -> Act:
     """Do what a plan says; return the act, which can be taken back. Raises SubdeckError and OSError."""
     check_operator(project, plan.run_id)
     if plan.refusal or not plan.tree:
-        raise SubdeckError(plan.refusal or "there is nothing to merge", where=plan.root, hint=plan.advice)
+        raise SubdeckError(plan.refusal or "nothing to merge", where=plan.root, hint=plan.advice)
     target = usable(plan.root)
     if (target.head, target.branch) != (plan.head, plan.branch):
-        raise SubdeckError("something else is checked out now", where=plan.root, hint="look again what it would do")
+        raise SubdeckError(
+            "a different commit is checked out now", where=plan.root, hint="check again what would be done"
+        )
     check_ready(target)
     store = Store(os.path.join(plan.directory, MERGED))
     words = message.strip() or plan.message
@@ -205,7 +209,7 @@ def merge(project: paths.Project, plan: MergePlan, message: str = "") -> Act:
         if usable(plan.root).head == plan.head and is_untouched(store, target, now):
             acts.drop(project, act.id)
             what = f"nothing was merged: {one_line(error.what, 400)}"
-            raise SubdeckError(what, where=plan.root, hint=error.hint or "look again") from error
+            raise SubdeckError(what, where=plan.root, hint=error.hint or "check again") from error
         raise half_done("merged", error, plan.root) from error
     if record is not None:
         taken = Taken.PICKED if plan.kind is ActKind.PICK else Taken.MERGED

@@ -27,7 +27,9 @@ def check_ready(repository: Repository) -> None:
     where = repository.root
     check_free(repository)
     if repository.head is None:
-        raise SubdeckError("there is no commit yet", where=where, hint="make one; subdeck apply needs none")
+        raise SubdeckError(
+            "the repository has no commit yet", where=where, hint="make a commit; subdeck apply works without one"
+        )
     if repository.branch is None:
         raise SubdeckError("no branch is checked out", where=where, hint="git switch BRANCH first")
     branch = os.path.join(repository.common_dir, "refs", "heads", repository.branch)
@@ -38,7 +40,7 @@ def check_ready(repository: Repository) -> None:
 
 def _check_unlocked(repository: Repository, name: str, lock: str) -> None:
     if os.path.lexists(lock):
-        hint = f"if none is, remove {one_line(lock)}"
+        hint = f"if no git command is running, remove {one_line(lock)}"
         raise SubdeckError(f"its {name} is locked: {AT_WORK}", where=repository.root, hint=hint)
 
 
@@ -56,7 +58,7 @@ def check_identity(repository: Repository) -> None:
     for variable in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
         if repository.git.ask("-c", "user.useConfigOnly=true", "var", variable).code:
             raise SubdeckError(
-                "git does not know who you are",
+                "git has no user name and email",
                 where=repository.root,
                 hint="git config --global user.name NAME, and user.email ADDRESS",
             )
@@ -73,5 +75,5 @@ def remarks(repository: Repository) -> tuple[str, ...]:
         said.append(f"its hooks are not run ({', '.join(found)})")
     signs = value_of([one for one in entries if one.scope != "command"], "commit.gpgsign")
     if signs.lower() in ("true", "1", "yes", "on"):
-        said.append("the commit is not signed: git commit --amend -S --no-edit signs it")
+        said.append("the commit is not signed; sign it with git commit --amend -S --no-edit")
     return tuple(said)

@@ -30,7 +30,7 @@ MOST_SETTINGS = 50
 """That are named."""
 LIVE = "live"
 """Where viewers keep what they need of git while a run goes on, beside what was recorded."""
-FOREIGN = "git takes nothing here for a repository"
+FOREIGN = "not a git repository"
 
 
 def project_of(run_dir: str) -> paths.Project:
@@ -111,7 +111,7 @@ def finish(meta: RunMeta, run_dir: str, root: str) -> Changes:
     try:
         recorded = read_recorded(directory)
         if recorded is None:
-            return Changes(note="what the directory was before is not known")
+            return Changes(note="the directory's earlier state is unknown")
         descriptor = files.open_private(os.path.join(run_dir, paths.CHANGES_PATCH), os.O_RDWR | os.O_TRUNC)
         with open(descriptor, "w+b") as patch:
             changes, snapshot = compare(recorded, store_of(directory), patch=patch)
@@ -163,7 +163,7 @@ def compare(
     from ..git.diff import changed_files, write_patch
 
     if os.path.islink(recorded.root):
-        raise SubdeckError("a link is in the place of its working tree")
+        raise SubdeckError("its working tree was replaced by a link")
     repository = repository_of(recorded.root)
     first = index_of(os.path.dirname(store))
     taken = _store(store, recorded, first if os.path.exists(first) or not lent else os.path.join(lent, "index"))
@@ -181,7 +181,7 @@ def compare(
         try:
             ignored = newly_ignored(git, recorded.root, recorded.before, snapshot.tree, since)
         except (SubdeckError, OSError) as error:
-            unknown = f"it is not known what new ignore rules hide: {error}"
+            unknown = f"files hidden by new ignore rules are unknown: {error}"
     settings = _changed_settings(recorded)
     note = "; ".join(filter(None, (snapshot.note, unknown)))
     changes = replace(summed(named, snapshot.tree), note=note, settings=settings, ignored=ignored)

@@ -46,7 +46,7 @@ def reverse(project: paths.Project, store: Store, target: Repository, act: Act, 
         now, base = _as_far(store, target, git, act.undo.now, wanted, base=act.undo.now)
     elif act.begun:
         if not _knows(git, before, after):
-            return f"{act.title} had not begun to write"
+            return f"{act.title} had not written anything yet"
         wanted = before
         now, base = _as_far(store, target, git, before, after, base=after)
     else:
@@ -54,12 +54,12 @@ def reverse(project: paths.Project, store: Store, target: Repository, act: Act, 
     merge = merged(git, base, now, wanted)
     if merge.conflicts:
         raise SubdeckError(
-            f"{act.title} cannot be taken back: changed since, on the same lines: {_listed(merge.conflicts)}",
+            f"cannot undo {act.title}: you changed the same lines since: {_listed(merge.conflicts)}",
             where=target.root,
-            hint="put that back or aside first; nothing was written",
+            hint="revert or move these changes first; nothing was written",
         )
     if merge.tree == now:
-        return f"took back {act.title}" if act.undo else f"nothing of {act.title} was left"
+        return f"undid {act.title}" if act.undo else f"{act.title} left no changes"
     note_undo(project, act, Undo(now, merge.tree))
     try:
         store.write(target, now, merge.tree)
@@ -67,13 +67,13 @@ def reverse(project: paths.Project, store: Store, target: Repository, act: Act, 
         note_undo(project, act, act.undo)
         raise
     except GitError as error:
-        what = f"{act.title} was not fully taken back: {one_line(error.what, 400)}"
+        what = f"{act.title} was not fully undone: {one_line(error.what, 400)}"
         raise SubdeckError(what, where=target.root, hint=_then_undo(error)) from error
-    return f"took back {act.title}"
+    return f"undid {act.title}"
 
 
 def _then_undo(error: GitError) -> str:
-    return "; ".join(filter(None, (error.hint, "subdeck undo finishes it")))
+    return "; ".join(filter(None, (error.hint, "run subdeck undo to finish it")))
 
 
 def _listed(conflicts: tuple[Conflict, ...]) -> str:
@@ -166,9 +166,9 @@ def take_back_merged(project: paths.Project, act: Act) -> str:
         target.git.ask("update-index", "-q", "--refresh")
         if not is_back:
             target.git.run("update-ref", "-m", "subdeck: undo", f"refs/heads/{done.branch}", done.head, done.commit)
-            said = f"took back {act.title}: {branch} is at {done.head[:12]} again"
+            said = f"undid {act.title}: {branch} is at {done.head[:12]} again"
     except GitError as error:
-        what = f"{act.title} was not fully taken back: {one_line(error.what, 300)}"
+        what = f"{act.title} was not fully undone: {one_line(error.what, 300)}"
         raise SubdeckError(what, where=done.root, hint=_then_undo(error)) from error
     if done.before is not None:
         done.before.restore()
@@ -179,13 +179,13 @@ def _check_branch(target: Repository, act: Act, done: Merged) -> None:
     branch = one_line(done.branch, 80)
     if target.branch != done.branch:
         hint = f"git switch {branch} first"
-        raise SubdeckError(f"{act.title} cannot be taken back: {branch} is not checked out", where=done.root, hint=hint)
+        raise SubdeckError(f"cannot undo {act.title}: {branch} is not checked out", where=done.root, hint=hint)
     if target.head != done.commit:
         again = f"git revert {'-m 1 ' if act.kind is ActKind.MERGE else ''}{done.commit[:12]}"
         raise SubdeckError(
-            f"{act.title} cannot be taken back: {branch} has moved on",
+            f"cannot undo {act.title}: {branch} has new commits",
             where=done.root,
-            hint=f"{again} in a shell takes it out by another commit",
+            hint=f"run {again} in a shell to undo it with a new commit",
         )
 
 
@@ -204,5 +204,5 @@ def _check_uncommitted(store: Store, target: Repository, act: Act, done: Merged)
     if changed:
         listed = ", ".join(one_line(os.fsdecode(path), 200) for path in sorted(changed)[:NAMED])
         more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
-        what = f"{act.title} cannot be taken back: you have uncommitted changes in {listed}{more}"
+        what = f"cannot undo {act.title}: you have uncommitted changes in {listed}{more}"
         raise SubdeckError(what, where=done.root, hint="commit or stash them first")

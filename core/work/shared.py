@@ -33,7 +33,7 @@ def shared_now(recorded: Recorded) -> str:
     except OSError:
         return ""
     found = [one.words for one in known if one.is_there or one.run_id not in recorded.earlier]
-    return f"also at work there: {_listed(found)}" if found else ""
+    return f"other runs there: {_listed(found)}" if found else ""
 
 
 def _moved(recorded: Recorded, written: Written) -> str:

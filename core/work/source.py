@@ -54,8 +54,8 @@ def words_of(run: RunSnapshot) -> str:
 def check_operator(project: paths.Project, run_id: str) -> None:
     """Raise SubdeckError where this process may not act on a run's work: a child agent's, or that of a foreign run."""
     if paths.is_child():
-        what = "a child agent does not take over what runs changed"
-        raise SubdeckError(what, where=run_id, hint="leave that to the operator")
+        what = "an agent cannot apply the changes of runs"
+        raise SubdeckError(what, where=run_id, hint="leave that to the user")
     check_own(project, run_id)
 
 
@@ -86,9 +86,9 @@ def usable(root: str) -> Repository:
     repository = find(root)
     if repository is None:
         raise SubdeckError(
-            "there is no repository any more",
+            "the repository no longer exists",
             where=one_line(root),
-            hint="was it moved or removed?",
+            hint="check whether it was moved or removed",
             code="git.not_a_repository",
         )
     if repository.trouble:
@@ -114,17 +114,19 @@ def root_of(project: paths.Project, run: RunSnapshot) -> str:
         return recorded.root
     if _patch_of(project, run) and (repository := find(project.root)) is not None:
         return repository.root
-    raise SubdeckError(_unknown(run), where=run.run_id, hint=f"subdeck diff {run.meta.short_id} shows what is known")
+    raise SubdeckError(
+        _unknown(run), where=run.run_id, hint=f"subdeck diff {run.meta.short_id} shows the known changes"
+    )
 
 
 def _unknown(run: RunSnapshot) -> str:
     changes = run.changes
     if changes is not None and changes.source is ChangesSource.TOOLS:
-        return f"{words_of(run)} worked outside git: what it wrote is already in its directory"
+        return f"{words_of(run)} worked outside git: its changes are already in its directory"
     if run.started_at is None:
         return f"{words_of(run)} has not started"
     why = f": {one_line(changes.note, 200)}" if changes and changes.note else ""
-    return f"what {words_of(run)} changed was not recorded{why}"
+    return f"the changes of {words_of(run)} were not recorded{why}"
 
 
 def _of_worktree(run: RunSnapshot, directory: str, record: WorkRecord, store: Store, target: Repository) -> Source:
@@ -134,7 +136,7 @@ def _of_worktree(run: RunSnapshot, directory: str, record: WorkRecord, store: St
     if has_worktree(directory):
         made = usable(tree)
         if made.common_dir != record.common_dir:
-            hint = f"subdeck worktrees says how it stands; look at {one_line(tree)}/.git"
+            hint = f"subdeck worktrees shows its state; check {one_line(tree)}/.git"
             raise SubdeckError("its worktree belongs to another repository", where=one_line(tree), hint=hint)
         seen = store_beside(directory, SEEN)
         snapshot = seen.take(made)
@@ -144,7 +146,7 @@ def _of_worktree(run: RunSnapshot, directory: str, record: WorkRecord, store: St
     elif tip:
         after = tip
         if not record.away:
-            notes.append("its worktree is gone: this is what is committed on its branch")
+            notes.append("its worktree no longer exists: only the commits on its branch are included")
     elif record.away and not record.branch:
         after = record.base
     else:
@@ -179,26 +181,26 @@ def _as_recorded_from(
 ) -> Source:
     recorded = read_recorded(directory)
     if recorded is None:
-        raise SubdeckError(_unknown(run), where=run.run_id, hint="subdeck diff shows what is known")
+        raise SubdeckError(_unknown(run), where=run.run_id, hint="subdeck diff shows the known changes")
     if recorded.common_dir != target.common_dir:
         raise SubdeckError(
             f"{words_of(run)} worked in another repository: {one_line(recorded.root)}",
             where=one_line(target.root),
-            hint=f"there: subdeck diff {run.meta.short_id} | git apply",
+            hint=f"run this there: subdeck diff {run.meta.short_id} | git apply",
         )
     kept = Store(store_of(directory))
     after = recorded.after
     notes: list[str] = []
     if not after:
         if record is not None:
-            raise SubdeckError("neither its worktree nor its branch is there any more", where=run.run_id)
+            raise SubdeckError("its worktree and its branch no longer exist", where=run.run_id)
         # It goes on, or was lost: its directory is what others may have changed meanwhile, too.
         taken = store_beside(directory, SEEN)
         origin = usable(recorded.root)
         after = taken.take(origin).tree
         bring(taken, origin, store, target, (after,))
         if run.has_ended:
-            notes.append("it was lost: whatever changed in its directory since it began counts as its work")
+            notes.append("the run was lost: all changes in its directory since its start count as its own")
     known = [tree for tree in (recorded.before, recorded.after) if tree]
     if os.path.isdir(kept.objects):
         bring(kept, usable(recorded.root), store, target, known)
@@ -238,8 +240,8 @@ def _of_patch(run: RunSnapshot, directory: str, store: Store, target: Repository
             scratch.run("apply", "--cached", "--whitespace=nowarn", input=patch)
             after = os.fsdecode(scratch.run("write-tree")).strip()
         except GitError as error:
-            what = f"only the patch of {words} is left, and this repository lacks files that it begins with"
-            hint = f"where they are: subdeck diff {run.meta.short_id} | git apply --reject"
+            what = f"only the patch of {words} is left, and this repository lacks its starting files"
+            hint = f"run this in a repository that has them: subdeck diff {run.meta.short_id} | git apply --reject"
             raise SubdeckError(what, where=one_line(target.root), hint=hint) from error
         finally:
             files.remove(began)
@@ -251,18 +253,18 @@ def _of_patch(run: RunSnapshot, directory: str, store: Store, target: Repository
         before=before,
         after=after,
         files=changed_files(store.git(target), before, after),
-        notes=("what was recorded of it is gone: this is its patch", *_others(run)),
+        notes=("the recorded changes no longer exist: using its patch", *_others(run)),
     )
 
 
 def _others(run: RunSnapshot) -> list[str]:
     shared = run.changes.shared if run.changes else ""
-    return [f"others were at work in that directory: {one_line(shared, 200)}"] if shared else []
+    return [f"other runs changed files in that directory: {one_line(shared, 200)}"] if shared else []
 
 
 def _left_out(skipped: tuple[Skipped, ...]) -> list[str]:
     """Name the files of a worktree that cannot be taken over, as no tree has them."""
-    return [f"{one_line(one.path, 200)} is left out: {one_line(one.why, 120)}" for one in skipped[:5]]
+    return [f"{one_line(one.path, 200)} is not included: {one_line(one.why, 120)}" for one in skipped[:5]]
 
 
 def bring(

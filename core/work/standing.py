@@ -25,7 +25,7 @@ SHOWN = 80
 LOOKED = "looked"
 """Where what is not committed is kept for comparing it."""
 _DOT_GIT = "gitdir: "
-HALF_MADE = "it was not made to its end"
+HALF_MADE = "its creation was interrupted"
 _BEING_MADE = b"initializing"
 """Why git has locked a worktree that it makes: until all files are there, and for good where it is killed."""
 
@@ -67,11 +67,11 @@ def look(directory: str, record: WorkRecord) -> Standing:
         return _look(directory, record)
     except (GitError, OSError) as error:
         why = error.what if isinstance(error, GitError) else error.strerror or str(error)
-        return _unknown(f"git cannot look at it: {one_line(why, 200)}", f"look at {one_line(tree_of(directory))}")
+        return _unknown(f"git cannot read it: {one_line(why, 200)}", f"check {one_line(tree_of(directory))}")
 
 
 def _unknown(trouble: str, advice: str, **found: str) -> Standing:
-    return Standing(Stand.UNKNOWN, "not known", trouble, advice, **found)
+    return Standing(Stand.UNKNOWN, "unknown", trouble, advice, **found)
 
 
 def _look(directory: str, record: WorkRecord) -> Standing:
@@ -79,11 +79,11 @@ def _look(directory: str, record: WorkRecord) -> Standing:
     has_tree = os.path.lexists(tree) and (not os.path.isdir(tree) or bool(files.names(tree)))
     if not os.path.isdir(record.common_dir):
         if not has_tree:
-            return Standing(Stand.GONE, "its repository is gone, and so is the worktree")
+            return Standing(Stand.GONE, "its repository and its worktree no longer exist")
         place = one_line(record.common_dir)
         return _unknown(
-            f"its repository is not at {place} any more: it was moved or removed",
-            f"from where it is now: git worktree repair {one_line(shell_word(tree))}, where the files are",
+            f"its repository is no longer at {place}: it was moved or removed",
+            f"run this in the moved repository: git worktree repair {one_line(shell_word(tree))}",
         )
     repository = repository_of(record)
     git, at = repository.git, branch(repository, record.branch)
@@ -94,15 +94,15 @@ def _look(directory: str, record: WorkRecord) -> Standing:
     if not admin:
         return _unknown(
             "git has forgotten it (git worktree prune)",
-            f"subdeck worktrees --repair {record.run_id[-6:]} makes it known again; the files are in {one_line(tree)}",
+            f"repair it with subdeck worktrees --repair {record.run_id[-6:]}; the files are in {one_line(tree)}",
             tip=tip,
         )
     if tip == record.base and files.content(os.path.join(admin, "locked")).strip() == _BEING_MADE:
         return Standing(Stand.UNCHANGED, HALF_MADE, tip=tip, admin=admin)
     if not leads_to(tree, admin):
         return _unknown(
-            "its .git was changed and leads elsewhere",
-            f"look at {one_line(tree)}/.git; it should say {_DOT_GIT}{one_line(admin)}",
+            "its .git was changed and points to another place",
+            f"check {one_line(tree)}/.git; it should contain {_DOT_GIT}{one_line(admin)}",
             tip=tip,
             admin=admin,
         )
@@ -110,7 +110,7 @@ def _look(directory: str, record: WorkRecord) -> Standing:
     trouble, advice = _oddity(record, tree, tip, elsewhere, checked_out, admin)
     stand, words = _compared(git, directory, record, head, tip, is_dirty=is_dirty)
     if checked_out != record.branch and tip and not _is_within(git, tip, head, record):
-        stand, words = Stand.UNMERGED, f"{name} has commits of its own"
+        stand, words = Stand.UNMERGED, f"{name} has its own commits"
     return Standing(stand, words, trouble, advice, tip, admin)
 
 
@@ -139,7 +139,7 @@ def leads_to(tree: str, admin: str) -> bool:
 def _without_tree(git: Git, record: WorkRecord, tip: str, elsewhere: str, admin: str) -> Standing:
     """Say how it stands where there is no worktree, or none any more."""
     if not tip:
-        return Standing(Stand.GONE, "there is neither worktree nor branch", admin=admin)
+        return Standing(Stand.GONE, "the worktree and the branch do not exist", admin=admin)
     trouble, advice = "", ""
     if elsewhere and os.path.isdir(elsewhere):
         trouble, advice = _checked_out(record, elsewhere)
@@ -150,7 +150,7 @@ def _without_tree(git: Git, record: WorkRecord, tip: str, elsewhere: str, admin:
 def _checked_out(record: WorkRecord, place: str) -> tuple[str, str]:
     return (
         f"its branch {one_line(record.branch, SHOWN)} is checked out in {one_line(place)}",
-        "it stays for as long as it is",
+        "it stays while the branch is checked out there",
     )
 
 
@@ -173,14 +173,14 @@ def _oddity(record: WorkRecord, tree: str, tip: str, elsewhere: str, checked_out
     name = one_line(record.branch, SHOWN)
     lock = os.path.join(admin, "index.lock")
     if os.path.lexists(lock):
-        trouble = "its index is locked: a git command is at work there, or was killed"
-        return trouble, f"if none is, remove {one_line(lock)}"
+        trouble = "its index is locked: a git command is running there, or was killed"
+        return trouble, f"if no git command is running, remove {one_line(lock)}"
     if os.path.lexists(os.path.join(admin, "locked")):
-        return "somebody has locked it", f"git worktree unlock {one_line(shell_word(tree))}"
+        return "it is locked", f"git worktree unlock {one_line(shell_word(tree))}"
     if not tip and checked_out not in ("", "(detached)"):
         return f"its branch {name} was renamed, or deleted; {one_line(checked_out, SHOWN)} is checked out there", ""
     if not tip:
-        return f"its branch {name} was deleted", f"git branch NAME in {one_line(tree)} makes another one"
+        return f"its branch {name} was deleted", f"create a new one with git branch NAME in {one_line(tree)}"
     if elsewhere and os.path.realpath(elsewhere) != os.path.realpath(tree):
         return _checked_out(record, elsewhere)
     if checked_out != record.branch:
@@ -199,11 +199,11 @@ def _compared(
 
     repository = find(tree_of(directory))
     if repository is None:
-        raise OSError("it is no worktree any more")
+        raise OSError("it is no longer a worktree")
     store = store_beside(directory, LOOKED)
     taken = store.take(repository)
     if taken.skipped or taken.note:
-        return Stand.UNMERGED, "some of it is too large, or cannot be read"
+        return Stand.UNMERGED, "some files are too large or cannot be read"
     git = store.git(repository)
     if tip == record.base and not os.path.exists(os.path.join(repository.git_dir, "index")):
         shown = git.run("diff-tree", "-r", "--name-status", "--no-renames", record.base, taken.tree)

@@ -35,7 +35,7 @@ MERGED = "merged"
 """Where the trees of a plan are made, below the directory of a run's work."""
 NAMED = 8
 """Files that a sentence names."""
-ALL_THERE = "all of it is there already"
+ALL_THERE = "all changes are already there"
 
 
 class ApplyPlan(Struct, frozen=True, kw_only=True):
@@ -76,14 +76,14 @@ class ApplyPlan(Struct, frozen=True, kw_only=True):
         where = one_line(self.root, 200)
         if self.refusal:
             return "\n".join(filter(None, (sentence(self.refusal), begun(self.advice))))
-        verb = "Takes the changes of {} out of {}: {}" if self.is_reversed else "Writes the changes of {} into {}: {}"
+        verb = "Removes the changes of {} from {}: {}" if self.is_reversed else "Writes the changes of {} into {}: {}"
         lines = [verb.format(self.run, where, self.changes.words), *map(file_line, self.files[:NAMED])]
         if len(self.files) > NAMED:
             lines.append(f"  and {len(self.files) - NAMED} more")
         if self.is_running:
-            lines.append("It is still running: this is what it has changed up to now.")
+            lines.append("It is still running: these are its changes so far.")
         lines += map(sentence, self.notes)
-        lines.append("The files are left unstaged; index and branch stay as they are.")
+        lines.append("The changes stay unstaged; index and branch are untouched.")
         return "\n".join(lines)
 
 
@@ -145,9 +145,11 @@ def plan_apply(
     if not source.files:
         return structs.replace(plan, refusal=f"{plan.run} changed nothing")
     if source.is_running and reverse:
-        return structs.replace(plan, refusal=f"{plan.run} is still running", advice="wait for its end, or stop it")
+        return structs.replace(
+            plan, refusal=f"{plan.run} is still running", advice="wait until it finishes, or stop it"
+        )
     if tree and tree != source.after and hunks:
-        return structs.replace(plan, refusal="its files have changed since they were shown", advice="look again")
+        return structs.replace(plan, refusal="its files have changed since you reviewed them", advice="check again")
     wanted, left, refusal = _chosen_files(source, only, hunks)
     if refusal:
         return structs.replace(plan, refusal=refusal, advice="subdeck diff --name-only names its files")
@@ -169,12 +171,12 @@ def plan_apply(
     changed = changed_files(git, now.tree, merge.tree) if merge.tree != now.tree else ()
     plan = structs.replace(plan, files=changed, wanted=merge.tree)
     if not changed:
-        refusal = "nothing of it is there any more" if reverse else ALL_THERE
+        refusal = "none of its changes are there" if reverse else ALL_THERE
         return structs.replace(plan, refusal=refusal)
     try:
         check_room(git, target.root, now.tree, merge.tree)
     except GitError as error:
-        return structs.replace(plan, refusal=f"{one_line(error.what, 400)}", advice="move that away first")
+        return structs.replace(plan, refusal=f"{one_line(error.what, 400)}", advice="move it away first")
     return plan
 
 
@@ -192,7 +194,7 @@ def _chosen_files(
             return [], [], f"{source.words} has not changed {one_line(name, 200)}"
         found |= {file.path: file for file in ([by_name[name]] if name in by_name else below)}
     submodules = [file for file in found.values() if file.status is FileStatus.SUBMODULE]
-    left = [f"the submodule {one_line(file.path, 200)} is left as it is" for file in submodules]
+    left = [f"the submodule {one_line(file.path, 200)} is not changed" for file in submodules]
     return [file for file in found.values() if file not in submodules], left, ""
 
 
@@ -200,11 +202,11 @@ def _conflict_words(conflicts: tuple[Conflict, ...], *, reverse: bool) -> dict[s
     count = len(conflicts)
     more = f", and {count - NAMED} more" if count > NAMED else ""
     listed = ", ".join(f"{one_line(one.path, 200)} ({one_line(one.why, 120)})" for one in conflicts[:NAMED])
-    what = "1 file was changed here, too" if count == 1 else f"{count} files were changed here, too"
+    what = "your own changes conflict in 1 file" if count == 1 else f"your own changes conflict in {count} files"
     advice = "nothing was written; choose other files, " + (
-        "or edit it by hand" if reverse else "or put your own changes aside, or merge the branch with git"
+        "or edit it by hand" if reverse else "or move your own changes, or merge the branch with git"
     )
-    return {"refusal": f"{what}, in ways that do not go together: {listed}{more}", "advice": advice}
+    return {"refusal": f"{what}: {listed}{more}", "advice": advice}
 
 
 def is_untouched(store: Store, target: Repository, before: str) -> bool:
@@ -220,7 +222,7 @@ def half_done(verb: str, error: GitError, root: str) -> SubdeckError:
     return SubdeckError(
         f"the changes were not fully {verb}: {one_line(error.what, 400)}",
         where=root,
-        hint="; ".join(filter(None, (error.hint, "subdeck undo puts back the files that were written"))),
+        hint="; ".join(filter(None, (error.hint, "subdeck undo restores the written files"))),
     )
 
 
@@ -230,7 +232,7 @@ def apply(project: paths.Project, plan: ApplyPlan) -> Act:
     """
     check_operator(project, plan.run_id)
     if plan.refusal or not plan.wanted:
-        raise SubdeckError(plan.refusal or "there is nothing to apply", where=plan.root, hint=plan.advice)
+        raise SubdeckError(plan.refusal or "nothing to apply", where=plan.root, hint=plan.advice)
     target = usable(plan.root)
     store = Store(os.path.join(plan.directory, MERGED))
     record = read_record(plan.directory)
@@ -246,7 +248,7 @@ def apply(project: paths.Project, plan: ApplyPlan) -> Act:
         if isinstance(error, InTheWay) or is_untouched(store, target, plan.now):
             acts.drop(project, act.id)
             raise SubdeckError(
-                f"nothing was applied: {one_line(error.what, 400)}", where=plan.root, hint=error.hint or "look again"
+                f"nothing was applied: {one_line(error.what, 400)}", where=plan.root, hint=error.hint or "check again"
             ) from error
         raise half_done("applied", error, plan.root) from error
     if record is not None and plan.is_whole:

@@ -46,15 +46,15 @@ def take_back(project: paths.Project, act: Act) -> TakenBack:
     while act.part_of and (before := last(project)) and before.part_of == act.part_of:
         _take_back_one(project, before)
         count += 1
-    return back if count == 1 else TakenBack(f"took back {act.part_of}")
+    return back if count == 1 else TakenBack(f"undid {act.part_of}")
 
 
 def _take_back_one(project: paths.Project, act: Act) -> TakenBack:
     try:
         return _take_back(project, act)
     except UNDECODABLE as error:
-        what = f"{act.title} cannot be taken back: what was noted for it is damaged, or of another version of subdeck"
-        hint = f'remove the line with "{act.id}" from that file to go on with what was done before it'
+        what = f"cannot undo {act.title}: its record is damaged, or from another version of subdeck"
+        hint = f'remove the line with "{act.id}" from that file to undo the action before it'
         raise SubdeckError(what, where=file_of(project), hint=hint) from error
 
 
@@ -85,7 +85,7 @@ def _take_back(project: paths.Project, act: Act) -> TakenBack:
 
             back = TakenBack(take_back_discarded(project, act))
         case _:
-            raise SubdeckError(f"this subdeck cannot take back {act.title}", hint="the one that did it can")
+            raise SubdeckError(f"this version of subdeck cannot undo {act.title}", hint="use the version that did it")
     drop(project, act.id)
     return back
 
@@ -115,9 +115,9 @@ def _restore_runs(project: paths.Project, act: Act) -> TakenBack:
     ]
     if len(back) + len(never_went) < len(run_ids):
         drop(project, act.id)
-        came = f"{len(back)} of {len(run_ids)} came back" if back else "nothing came back"
-        raise RunBusy(came, hint="what is missing is gone from the trash for good")
-    return TakenBack(f"brought back {act.words}", run_ids=back)
+        came = f"{len(back)} of {len(run_ids)} restored" if back else "nothing was restored"
+        raise RunBusy(came, hint="the missing runs were deleted permanently")
+    return TakenBack(f"restored {act.words}", run_ids=back)
 
 
 def _restore_preset(act: Act) -> TakenBack:
@@ -125,4 +125,4 @@ def _restore_preset(act: Act) -> TakenBack:
 
     kept = fit(act.data, _Preset)
     restore_preset(DeletedPreset(kept.path, kept.kept))
-    return TakenBack(f"brought back {act.words}", path=kept.path)
+    return TakenBack(f"restored {act.words}", path=kept.path)

@@ -127,9 +127,9 @@ def remove(worktree: Worktree) -> None:
     except (GitError, OSError) as error:
         why = error.what if isinstance(error, GitError) else error.strerror or str(error)
         raise SubdeckError(
-            f"the worktree of {record.run_id[-6:]} could not be removed: {one_line(why, 200)}",
+            f"cannot remove the worktree of {record.run_id[-6:]}: {one_line(why, 200)}",
             where=worktree.path,
-            hint="subdeck worktrees says what is left",
+            hint="subdeck worktrees shows what remains",
         ) from error
     finally:
         if lock is not None:
@@ -163,7 +163,7 @@ def _locked(directory: str, record: WorkRecord) -> int | None:
         return lock
     os.close(lock)
     raise SubdeckError(
-        f"a run works in the worktree of {record.run_id[-6:]}", where=tree_of(directory), hint="stop it first"
+        f"a run is using the worktree of {record.run_id[-6:]}", where=tree_of(directory), hint="stop it first"
     )
 
 

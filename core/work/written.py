@@ -102,7 +102,7 @@ class Written:
             added=sum(file.added or 0 for file in named),
             removed=sum(file.removed or 0 for file in named),
             source=ChangesSource.TOOLS,
-            note=note or ("what its commands wrote is not known outside git" if self.has_commands else ""),
+            note=note or ("changes by its commands are unknown outside git" if self.has_commands else ""),
             named=named[:MOST_FILES],
         )
 

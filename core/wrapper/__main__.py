@@ -230,7 +230,7 @@ def _take_environment(run_dir: str) -> None:
         return
     files.remove(path)
     if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-        _complain(f"{path} is not used: another user could have written it\n")
+        _complain(f"{path} is ignored: another user could have written it\n")
         return
     kept = {name: os.environ[name] for name in ("TERM", "TMUX", "TMUX_PANE") if name in os.environ}
     os.environ.clear()

@@ -58,9 +58,9 @@ def check(
         became = "failed" if result.status is RunStatus.FAILED else "was ended"
         return CheckResult(meta.check, note=f"{NOT_RUN}: the run {became}")
     if not order:
-        return CheckResult(meta.check, note=f"{NOT_RUN}: its launcher did not say what it is")
+        return CheckResult(meta.check, note=f"{NOT_RUN}: its launcher did not pass the command")
     if records.are_gone or artifacts.read_stop(run_dir):
-        return CheckResult(meta.check, note=f"{NOT_RUN}: the run was to be stopped")
+        return CheckResult(meta.check, note=f"{NOT_RUN}: the run was being stopped")
     try:
         command = decode(order, CheckCommand)
         records.event(Check(name=meta.check, state=CheckState.STARTED))
@@ -68,8 +68,8 @@ def check(
     except UnseenError:
         raise
     except Exception as error:  # of ours, too
-        log_fault("checking what a run left", error)
-        ended = CheckResult(meta.check, note=f"it could not be run: {one_line(str(error), 200)}")
+        log_fault("checking a run's result", error)
+        ended = CheckResult(meta.check, note=f"cannot run it: {one_line(str(error), 200)}")
     records.event(
         Check(
             name=ended.name,
@@ -116,7 +116,7 @@ class _Check:
             self._log.close()
             named = one_line(str(getattr(error, "filename", "") or self._command.argv[0]), 200)
             why = getattr(error, "strerror", None) or error
-            return CheckResult(self._meta.check, note=f"it could not be started: {named}: {why}")
+            return CheckResult(self._meta.check, note=f"cannot start it: {named}: {why}")
         try:
             returncode = self._serve(child, began)
         finally:
@@ -132,7 +132,7 @@ class _Check:
         if self._note or returncode is None:
             return replace(ended, note=self._note or "it could not be ended")
         exit_ = ChildExit.of(returncode)
-        return replace(ended, exit_code=exit_.code, note=f"it was ended by {exit_.signal}" if exit_.signal else "")
+        return replace(ended, exit_code=exit_.code, note=f"it was killed by {exit_.signal}" if exit_.signal else "")
 
     def _start(self) -> Child:
         """Start it where the child worked, in a session of its own. Raises OSError and ValueError."""
@@ -194,15 +194,15 @@ class _Check:
         """Do what a request says, or a signal that came without one; a run that was deleted needs no check."""
         request = artifacts.read_stop(self._run_dir)
         if request and request.force:
-            self._note = "the run was killed while it ran"
+            self._note = "the run was killed while the check was running"
             self._escalation.force(time.monotonic())
         elif request or self._records.are_gone:
-            self._stop("the run was stopped while it ran")
+            self._stop("the run was stopped while the check was running")
         elif self._signals.is_lease_over:
-            self._stop("the lease of the run was over while it ran")
+            self._stop("the run's lease expired while the check was running")
         elif len(self._signals.caught) > self._caught:
             name = signal.Signals(self._signals.caught[-1]).name
-            self._stop(f"the wrapper got {name} while it ran")
+            self._stop(f"the wrapper got {name} while the check was running")
 
     def _stop(self, note: str) -> None:
         if not self._note:

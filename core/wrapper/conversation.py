@@ -123,7 +123,7 @@ class Conversation:
                 case EntryKind.TAKE_OVER:
                     self._take_over(entry)
                 case _:
-                    self.refuse(entry, "this subdeck does not know what it is")
+                    self.refuse(entry, "this version of subdeck does not know the command")
 
     def take(self, event: Event) -> None:
         """Take an event of the child's stream into the records, with what it means here."""
@@ -160,7 +160,7 @@ class Conversation:
         if (timeout := self._meta.answer_timeout) is not None:
             for number, (_, _, made) in tuple(self._open.items()):
                 if now >= made + timeout:
-                    self._decide(number, Verdict.DENY, by=BY_TIMEOUT, text=f"nobody replied within {timeout:g} s")
+                    self._decide(number, Verdict.DENY, by=BY_TIMEOUT, text=f"no reply within {timeout:g} s")
         self._idle_since = (self._idle_since or now) if stream.is_waiting else None
         idle_timeout = self._meta.idle_timeout
         if self._idle_since is not None and idle_timeout is not None and now >= self._idle_since + idle_timeout:
@@ -188,9 +188,9 @@ class Conversation:
         if stream is None or entry.id in self._told:
             return
         if not stream.talks:
-            self._settle(entry, MessageState.REFUSED, "its child takes no messages while it runs")
+            self._settle(entry, MessageState.REFUSED, "the agent accepts no messages while it runs")
         elif stream.is_stdin_done:
-            self._settle(entry, MessageState.LATE, "its child had finished")
+            self._settle(entry, MessageState.LATE, "the agent had already finished")
         else:
             self._told.add(entry.id)
             self._idle_since = None
@@ -199,11 +199,11 @@ class Conversation:
     def _interrupt_turn(self, entry: Entry) -> None:
         stream = self._stream
         if stream is None or not stream.talks:
-            self.refuse(entry, "its child cannot be interrupted, only stopped")
+            self.refuse(entry, "the agent cannot be interrupted, only stopped")
         elif stream.is_stdin_done:
-            self._settle(entry, MessageState.LATE, "its child had finished")
+            self._settle(entry, MessageState.LATE, "the agent had already finished")
         elif stream.is_waiting or self._interrupt:
-            self.refuse(entry, "it is interrupted already")
+            self.refuse(entry, "the run is already interrupted")
         else:
             self._interrupt = entry
             stream.interrupt(stays=True)
@@ -222,16 +222,16 @@ class Conversation:
         if why := self._meta.why_not_by_hand:
             self.refuse(entry, why)
         elif self._wish:
-            self.refuse(entry, "somebody else is about to take it over")
+            self.refuse(entry, "another user is opening it in the agent")
         else:
             self._wish = entry
 
     def _reply(self, entry: Entry) -> None:
         number = entry.request or next(iter(self._open), "")
         if entry.verdict is None or not entry.verdict.is_known or entry.verdict is Verdict.WITHDRAWN:
-            self.refuse(entry, "it says neither allow nor deny, and gives no reply")
+            self.refuse(entry, "the answer has no allow, deny or reply")
         elif number not in self._open:
-            self.refuse(entry, f"{number} is not open any more" if number else "nothing is asked")
+            self.refuse(entry, f"{number} is no longer pending" if number else "no request is pending")
         elif fault := self._fault(self._open[number][0], entry):
             self.refuse(entry, fault)
         else:
@@ -296,7 +296,7 @@ class Conversation:
         self._open[number] = (held, request.id, time.monotonic())
         self._records.event(held)
         if len(self._open) > MOST_OPEN or self._requests > MOST_REQUESTS:
-            self._decide(number, Verdict.DENY, by=BY_WRAPPER, text="it asks too much")
+            self._decide(number, Verdict.DENY, by=BY_WRAPPER, text="the request is too large")
 
     def _take_back(self, own_id: str, text: str = "") -> None:
         """Withdraw what the agent asked by this id of its own."""
@@ -308,7 +308,7 @@ class Conversation:
         """Say why a reply does not fit what is asked; empty where it does."""
         is_allowed = entry.verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN)
         if entry.hash != request_hash(self._meta.run_id, request) and (entry.hash or is_allowed):
-            return f"{request.id} is another request than the one that was answered: their hashes differ"
+            return f"{request.id} is not the request that was answered: the hashes differ"
         return _misfit(request, entry.verdict)
 
     def _rules(self) -> Policy:
@@ -362,7 +362,7 @@ class Conversation:
 
 
 def _denied_by(rule: str) -> str:
-    return f"the rule {rule} of this run's permissions denies it"
+    return f"denied by the rule {rule} of this run's permissions"
 
 
 def _misfit(request: Request, verdict: Verdict | None) -> str:
@@ -370,8 +370,8 @@ def _misfit(request: Request, verdict: Verdict | None) -> str:
         return missing_words(request)
     if request.kind is RequestKind.PERMISSION:
         if verdict is Verdict.ALLOW_RUN and not request.run_rule:
-            return "no rule says what it would allow in the whole run: say allow or deny"
-        return "it asks for leave: say allow or deny" if verdict is Verdict.REPLY else ""
+            return "the request cannot be allowed for the whole run: use allow or deny"
+        return "it is a permission request: use allow or deny" if verdict is Verdict.REPLY else ""
     if verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN):
-        return "it asks for an answer: give one, or deny"
+        return "it is a question: answer it, or deny"
     return ""

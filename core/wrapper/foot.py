@@ -31,9 +31,9 @@ _ERASE, _PASTE_ON, _PASTE_OFF = b"\r\x1b[K", b"\x1b[?2004h", b"\x1b[?2004l"
 _PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 _BELL = b"\a"
 _MARK = "› "
-_LEAVE = "? y allow, n deny, e deny with a word "
-_LEAVE_RUN = "? y allow, Y allow in this run, n deny, e deny with a word "
-_DENIED = "deny, because › "
+_LEAVE = "? y allow, n deny, e deny with a reason "
+_LEAVE_RUN = "? y allow, Y allow in this run, n deny, e deny with a reason "
+_DENIED = "reason for denying › "
 _REPLY = "reply › "
 _NEW_LINE = "⏎"
 _VERDICTS = {"y": Verdict.ALLOW, "Y": Verdict.ALLOW_RUN, "n": Verdict.DENY}
@@ -168,7 +168,7 @@ class Foot:
         is_denying, self._is_denying = self._is_denying, False
         if (is_denying or text) and request is not self._answered:
             self._answered = request
-            self._refuse("what is asked has changed", text)
+            self._refuse("the request has changed", text)
         elif is_denying and request is not None:
             self._put(EntryKind.REPLY, request=request, verdict=Verdict.DENY, text=text)
         elif text and request is not None and request.kind is not RequestKind.PERMISSION:
@@ -184,7 +184,7 @@ class Foot:
         try:
             put(self._run_dir, kind, by=BY, text=text, request=asked, verdict=verdict, read=read)
         except InboxClosed:
-            self._refuse("the run takes nothing more", text)
+            self._refuse("the run accepts no more input", text)
         except (OSError, SubdeckError) as error:
             self._refuse(getattr(error, "strerror", None) or str(error), text)
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .records import Records
     from .spending import Spending
 
-GO_ON_WORDS = "Go on."
+GO_ON_WORDS = "Continue."
 """What the child is told where nobody says more."""
 ARRIVAL_S = 10.0
 """How long a run that is begun for a person waits for one before it asks how it goes on."""
@@ -124,7 +124,7 @@ class Hand:
         if facts.finished and facts.stop_reason != "aborted":
             facts = replace(facts, ended=None)
         else:
-            why = "it was taken over, and ended there without a whole answer"
+            why = "the run was opened in the agent and ended there without a complete answer"
             facts = replace(facts, finished=False, ended=RunReason.INTERRUPTED, error_message=why)
         return decide(facts, stop=self._stop, signal=self._signal, finalize=self._start.meta.finalize)
 
@@ -167,7 +167,7 @@ class Hand:
     def _invitation(self, wanted: str) -> bytes:
         """Return how its program is started. Raises SubdeckError where there is none, or nothing that it could open."""
         if self._program is None:
-            raise SubdeckError(f"{self._start.meta.agent} has no program of its own for people")
+            raise SubdeckError(f"{self._start.meta.agent} does not have its own UI")
         command = self._program.command(self._start)
         path = self._program.conversation(self._start)
         self._seen = (path, _size(path)) if path else None
@@ -211,11 +211,11 @@ class Hand:
         before = self._seen[1] if self._seen and self._seen[0] == path else 0
         try:
             if _size(path) < before:
-                raise OSError("its file was written anew")
+                raise OSError("its file was rewritten")
             said = program.read(LineTail(path, before).lines(), self._by)
         except Exception as error:
-            log_fault("reading what was said by hand", error)
-            text = f"what was said meanwhile could not be read: {one_line(str(error), 200)}"
+            log_fault("reading the interactive conversation", error)
+            text = f"cannot read the interactive conversation: {one_line(str(error), 200)}"
             self._records.event(Notice(level=NoticeLevel.WARNING, text=text))
             return
         used = Usage(tool_uses=said.facts.usage.tool_uses)
@@ -241,8 +241,8 @@ class Hand:
             Request(
                 id=_ASKED,
                 kind=RequestKind.CHOICE,
-                title="was handed back",
-                text="Finish here, or let it go on? A message to the run lets it go on with that.",
+                title="was returned",
+                text="Finish here, or continue? A message to the run also continues it.",
                 choices=(FINISH_HERE, GO_ON),
             )
         )
@@ -296,7 +296,7 @@ class Hand:
                 left = LeftOvers(os.path.basename(self._run_dir), self._run_dir, None, None)
                 self.not_ended = left.end()
             except OSError as error:
-                log_fault("ending what a person had started", error)
+                log_fault("ending the processes of an interactive session", error)
         self._take_back()
 
 

@@ -49,7 +49,7 @@ class RunHold:
             self._locks.append(lock)
             if files.try_lock(lock, shared=True):
                 if self._copy >= 0:
-                    own_copy.say(self._run_dir, f"{paths.LOCK} was removed or replaced while the run was at work")
+                    own_copy.say(self._run_dir, f"{paths.LOCK} was removed or replaced during the run")
                 self._file = _identity(os.fstat(lock))
                 self._note_lock(lock)
         except OSError:
@@ -74,8 +74,8 @@ class RunHold:
         except OSError as error:
             where = own_copy.directory_of(self._run_dir)
             self.trouble = (
-                f"the second copy of this run's records cannot be written to {where}: {error.strerror}; "
-                "its agent could take the run out of your hands by writing to the run's directory"
+                f"cannot write the second copy of this run's records to {where}: {error.strerror}; its "
+                "agent could gain control of the run by writing to the run's directory"
             )
 
     def _note_lock(self, lock: int) -> None:

@@ -62,9 +62,11 @@ class Lease:
     def _words(self) -> str:
         present = now()
         if self._agent and present - self._agent_heard > self._agent:
-            return f"there was no agent on its host for {_period(self._agent)}, so nobody could have stopped it"
+            return (
+                f"no subdeck process ran on its host for {_period(self._agent)}, so the run could not have been stopped"
+            )
         if self._operator and present - self._operator_heard > self._operator:
-            return f"nobody asked its host for it for {_period(self._operator)}"
+            return f"its host had no contact with you for {_period(self._operator)}"
         return ""
 
 

@@ -68,7 +68,7 @@ class Recorder:
         try:
             self._presence = presence.announce(meta.run_id, root, words)
         except OSError as error:
-            log_fault("saying which working tree a run is in", error)
+            log_fault("recording a run's working tree", error)
 
         def baseline() -> bytes:
             from ..work.recording import begin
@@ -77,7 +77,7 @@ class Recorder:
 
         self._job = self._started(baseline, BASELINE_S)
         if self._job is None:
-            self._baseline = Baseline(root=root, note=f"{NOT_RECORDED}: no process could be started for it")
+            self._baseline = Baseline(root=root, note=f"{NOT_RECORDED}: cannot start a process for it")
 
     def advance(self, now: float) -> bool:
         """Take what is known of the baseline by now; return whether it has just been settled."""
@@ -87,7 +87,7 @@ class Recorder:
         self._job = None
         self._baseline = _decoded(job.end(), Baseline)
         if self._baseline is None:
-            late = "it took too long" if now >= job.deadline else "git was ended before it was done"
+            late = "it took too long" if now >= job.deadline else "git was ended before it finished"
             self._baseline = Baseline(root=self._root or "", note=f"{NOT_RECORDED}: {late}")
         return True
 
@@ -113,7 +113,7 @@ class Recorder:
         if root is None and not used_tools:
             return Changes(source=ChangesSource.TOOLS)
         if root is not None and (self._baseline is None or not self._baseline.tree):
-            note = (self._baseline and self._baseline.note) or "what the directory was before is not known"
+            note = (self._baseline and self._baseline.note) or "the directory's earlier state is unknown"
         meta, run_dir = self._meta, self._run_dir
 
         def changes() -> bytes:
@@ -127,14 +127,14 @@ class Recorder:
 
         job = self._started(changes, FINISH_S)
         if job is None:
-            return Changes(note=f"{NOT_RECORDED}: no process could be started for it")
+            return Changes(note=f"{NOT_RECORDED}: cannot start a process for it")
         is_killed = False
         while not job.read() and (now := time.monotonic()) < job.deadline:
             if not is_killed and (stop := artifacts.read_stop(run_dir)) and stop.force:
                 is_killed = True
                 job.deadline = min(job.deadline, now + KILLED_S)
             wait(job.descriptor, min(job.deadline, now + LOOK_S))
-        why = "it took too long" if time.monotonic() >= job.deadline else "git was ended before it was done"
+        why = "it took too long" if time.monotonic() >= job.deadline else "git was ended before it finished"
         why = "the run was killed" if is_killed else why
         return _decoded(job.end(), Changes) or Changes(note=f"{NOT_RECORDED}: {why}")
 
@@ -151,7 +151,7 @@ class Recorder:
         try:
             return Job(work, patience, niceness=NICENESS)
         except OSError as error:
-            log_fault("recording what a run changes", error)
+            log_fault("recording a run's changes", error)
             return None
 
 

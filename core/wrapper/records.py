@@ -58,7 +58,7 @@ _VITAL = RunStarted | Message | Request | Decision | Interrupted | TakenOver | H
 """Events that no cap leaves out."""
 _KEPT = _VITAL | SessionTold | Baseline | UsageReported | Notice
 """Events that are written again where something else has spoiled the file."""
-_CUT = f"{paths.EVENTS} has reached its cap: what follows is left out, but for the last text and the end"
+_CUT = f"{paths.EVENTS} has reached its size limit: only the last text and the result follow"
 
 
 class ActivityFile:

@@ -65,7 +65,7 @@ def replay(
     conclude(run_dir, records, result_of(meta, stream.facts, outcome, started=(started_at, duration_ms)))
     result = artifacts.read_result(run_dir)
     if result is None:
-        raise UsageError("the result could not be written", where=run_dir, hint="check disk space and rights")
+        raise UsageError("cannot write the result", where=run_dir, hint="check disk space and permissions")
     return result
 
 
@@ -92,7 +92,7 @@ def _chunks(path: str) -> Iterator[bytes]:
                 while chunk := file.read(CHUNK):
                     yield chunk
     except (OSError, EOFError, zlib.error) as error:
-        why = getattr(error, "strerror", None) or "it is not a complete gzip file"
+        why = getattr(error, "strerror", None) or "not a complete gzip file"
         raise UsageError(
-            f"the recording cannot be read: {why}", where=one_line(path), hint="name a file that exists"
+            f"cannot read the recording: {why}", where=one_line(path), hint="use an existing file"
         ) from error

@@ -49,7 +49,7 @@ class RunnerFile:
         boot_id, pid = processes.boot_id(), os.getpid()
         started = processes.start_time(pid)
         if not boot_id or started is None:
-            raise OSError(errno.ENODATA, "what the kernel knows of this boot and this process cannot be read", "/proc")
+            raise OSError(errno.ENODATA, "cannot read boot and process information from the kernel", "/proc")
         pane = ""
         if self._tmux:
             values = (*self._tmux, os.environ.get("TMUX_PANE", ""))

@@ -73,7 +73,7 @@ class Spending:
         try:
             self._book.write(is_over=is_over)
         except OSError as error:
-            self._records.note_trouble("the ledger of what was spent", error)
+            self._records.note_trouble("the spending ledger", error)
 
 
 def added(before: Usage, used: Usage) -> Usage:

@@ -26,7 +26,7 @@ from .recorder import Recorder, working_tree
 from .records import Records, header, pane
 from .spending import Spending, added
 
-_CHANGED = f"{paths.META} was changed since the run was launched"
+_CHANGED = f"{paths.META} has changed since the launch"
 
 
 def supervise(
@@ -115,7 +115,7 @@ def _run(
     not_ended: tuple[str, ...] = ()
     began, began_at = time.monotonic(), paths.now_iso()
     if meta.by_hand:
-        records.event(Notice(level=NoticeLevel.INFO, text="a person goes on with the conversation"))
+        records.event(Notice(level=NoticeLevel.INFO, text="the conversation continues in the agent's UI"))
     else:
         conversation.put_into_prompt()
     while True:
@@ -176,7 +176,7 @@ def _changes(recorder: Recorder, records: Records, result: RunResult) -> Changes
             records.event(baseline)
         return recorder.finish(used_tools=bool(result.usage.tool_uses))
     except Exception as error:  # whatever it is, the run has ended as it has
-        log_fault("recording what a run changed", error)
+        log_fault("recording a run's changes", error)
         return Changes(note=f"{NOT_RECORDED}: {one_line(str(error), 200)}")
 
 
@@ -221,7 +221,7 @@ def _report_before_start(meta: RunMeta, records: Records) -> None:
     for warning in meta.all_warnings:
         records.event(Notice(level=NoticeLevel.WARNING, text=warning))
     if inherited := meta.inherited:
-        text = f"handed over from the parent: {inherited.words}"
+        text = f"passed on from the parent: {inherited.words}"
         records.event(Notice(level=NoticeLevel.INFO, text=text))
 
 
@@ -230,7 +230,7 @@ def _ask_again(meta: RunMeta, run_dir: str, records: Records, number: int, facts
     _, problem = _payload(facts)
     if not _write_prompt(run_dir, records, number, feedback(problem)):
         return False
-    reason = f"no result was handed over: {problem}"
+    reason = f"no structured result: {problem}"
     records.event(Retry(attempt=number, max_attempts=meta.max_attempts, delay_ms=0, reason=reason))
     return True
 

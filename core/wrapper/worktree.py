@@ -49,16 +49,16 @@ class Worktree:
 
         record = read_record(paths.work_dir(self._project, self._meta.run_id))
         if record is None:
-            return _failed("nothing is known of its worktree any more")
+            return _failed("its worktree is no longer known")
         try:
             self._lock = files.open_lock(os.path.join(self._directory, LOCK))
             files.lock(self._lock, shared=True)
         except OSError as error:
-            log_fault("holding the worktree", error)
+            log_fault("locking the worktree", error)
         if record.host:
             if not os.path.isdir(tree_of(self._directory)):
-                return _failed(f"the worktree of run {record.host[-6:]} is gone")
-            text = f"it goes on in the worktree of run {record.host[-6:]}: {record.branch}"
+                return _failed(f"the worktree of run {record.host[-6:]} no longer exists")
+            text = f"continuing in the worktree of run {record.host[-6:]}: {record.branch}"
             self._records.event(Notice(level=NoticeLevel.INFO, text=text))
             return None
         if self._is_stopped():
@@ -89,7 +89,7 @@ class Worktree:
         try:
             made = decode(said, Made)
         except UNDECODABLE:
-            return "its worktree was not made: it took too long, or what made it was ended", ()
+            return "cannot create its worktree: it took too long or was ended", ()
         return made.fault, made.notes
 
     def _take_back(self) -> None:
@@ -109,7 +109,7 @@ class Worktree:
         try:
             job = Job(work, patience)
         except OSError as error:
-            log_fault("making the worktree", error)
+            log_fault("creating the worktree", error)
             return b""
         while not job.read() and time.monotonic() < job.deadline and not is_over():
             wait(job.descriptor, min(job.deadline, time.monotonic() + LOOK_S))

@@ -155,7 +155,7 @@ Act = Callable[[Scene], object]
 
 def undo(scene: Scene) -> object:
     act = scene.engine.last_act()
-    assert act is not None, "there is nothing to undo"
+    assert act is not None, "nothing to undo"
     return scene.engine.take_back(act)
 
 
@@ -280,7 +280,7 @@ def check(trial: Trial, scene: Scene, error: SubdeckError | OSError | None, tips
         assert trial.before == now, f"it says: {said}"
     assert reflog(scene)[: len(tips)] == tips
     if not trial.is_undo and noted is None:
-        assert now in (trial.before, trial.after), f"there is nothing to undo; it says: {said}"
+        assert now in (trial.before, trial.after), f"nothing to undo; it says: {said}"
     if trial.is_undo:
         if noted is not None:
             finish(undo, scene)

@@ -194,7 +194,7 @@ def test_a_model_that_is_not_offered(acp: Acp) -> None:
     ended = acp.run(model="nobody/nothing")
     result = result_of(acp.engine, ended)
     assert ("failed", "start_failed") == (ended.status, ended.reason)
-    assert 'has no model "nobody/nothing"; it offers ' in (result.error_message or "")
+    assert 'has no model "nobody/nothing"; it has ' in (result.error_message or "")
 
 
 @pytest.mark.parametrize("tools", ["tools: [read, grep]", "denied_tools: [edit, write]"])
@@ -230,8 +230,8 @@ def test_a_result_is_handed_over(acp: Acp) -> None:
     assert [FINALIZE_TOOL] * 2 == [event.tool_name for event in events if isinstance(event, ToolCall)]
     refused, taken = (event for event in events if isinstance(event, ToolResult))
     assert (True, False) == (refused.is_error, taken.is_error)
-    assert "Refused: SUCCESS needs a non-empty result" in refused.content
-    assert "The result was handed over." == taken.content
+    assert "Refused: SUCCESS requires a non-empty result" in refused.content
+    assert "The result was received." == taken.content
     assert not any(isinstance(event, Notice) and "denied" in event.text for event in events)
 
 

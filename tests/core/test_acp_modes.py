@@ -106,7 +106,7 @@ def test_an_agent_without_such_a_mode_is_refused(project_dir: Path, home: Path) 
     assert [] == agent.asked
     with pytest.raises(UsageError) as caught:
         agent.run()
-    what = "tools: other has only default, yolo, and this needs a mode called read-only or plan"
+    what = "tools: other has only default, yolo, but this requires a mode called read-only or plan"
     assert what == caught.value.what
     assert ([], ["initialize ", "session/new "]) == (agent.runs, agent.asked)
     for words in (["presets"], ["presets", "scout"], ["doctor"]):

@@ -94,7 +94,7 @@ def test_a_session_goes_on() -> None:
     more.
     """
     assert "s0" == opened([ABOUT], [{"result": None}], resume="s0").session["sessionId"]
-    with pytest.raises(Refused, match="cannot go on with an earlier session"):
+    with pytest.raises(Refused, match="cannot continue an earlier session"):
         opened([{"result": {}}], resume="s0")
 
 
@@ -153,7 +153,7 @@ def test_a_model_is_chosen_in_the_older_form(written: list[bytes]) -> None:
     chosen("model", "google/gemini-2.5-pro", {"sessionId": "s1", "models": models}, {"result": {}})
     told = json.loads(next(line for line in b"".join(written).splitlines() if b"set_model" in line))
     assert {"sessionId": "s1", "modelId": "gemini-2.5-pro"} == told["sent"]["params"]
-    with pytest.raises(OptionError, match=re.escape('"other"; it offers auto, gemini-2.5-pro')):
+    with pytest.raises(OptionError, match=re.escape('"other"; it has auto, gemini-2.5-pro')):
         chosen("model", "other", {"sessionId": "s1", "models": models})
 
 
@@ -166,8 +166,8 @@ def test_the_first_mode_that_there_is(written: list[bytes]) -> None:
 @pytest.mark.parametrize(
     ("category", "session", "why"),
     [
-        ("model", {"configOptions": [MODELS]}, 'has no model "other"; it offers p/small, large'),
-        ("mode", {"modes": MODES}, 'has no mode "other"; it offers read-only, auto'),
+        ("model", {"configOptions": [MODELS]}, 'has no model "other"; it has p/small, large'),
+        ("mode", {"modes": MODES}, 'has no mode "other"; it has read-only, auto'),
         ("thought_level", {"configOptions": [MODELS]}, "lets nobody choose its thinking level"),
         ("model", {"configOptions": "none", "modes": []}, "lets nobody choose its model"),
     ],

@@ -48,7 +48,7 @@ EXPECTED: dict[str, tuple[str, str, int, int, int, int]] = {
     "copilot/empty": ("empty_answer", "the agent finished without writing any text", 300, 0, 0, 0),
     "copilot/late-400": ("model_error", "400 scripted 400: the context is too long", 40, 20, 60, 0),
     "copilot/late-drop": ("model_error", "Failed to get response from the AI model; retried 5 times (t", 40, 20, 60, 0),
-    "copilot/late-empty": ("model_error", "the model gave an empty answer", 340, 20, 60, 0),
+    "copilot/late-empty": ("model_error", "the model's answer is empty", 340, 20, 60, 0),
     "copilot/late-length": ("truncated", "A cut off answA cut off answA cut off answ", 160, 80, 240, 0),
     "copilot/length": ("truncated", "A cut off answer and moreer and more", 120, 60, 180, 0),
     "copilot/length-once": ("unverified", "A cut off answer and more.", 80, 40, 120, 0),
@@ -65,7 +65,7 @@ EXPECTED: dict[str, tuple[str, str, int, int, int, int]] = {
     "gemini/bash-allowed": ("unverified", "It is made.", 200, 40, 0, 0),
     "gemini/bash-refused": ("unverified", "I may not.", 200, 40, 0, 0),
     "gemini/cancel": ("unverified", "Third prompt.", 200, 40, 0, 1),
-    "gemini/drop": ("model_error", "Gemini CLI ended its turn and reported no finished answer of", 0, 0, 0, 1),
+    "gemini/drop": ("model_error", "Gemini CLI ended its turn without a finished answer from its", 0, 0, 0, 1),
     "gemini/drop-once": ("unverified", "Half of a The whole answer.", 100, 20, 0, 0),
     "gemini/empty": ("empty_answer", "the agent finished without writing any text", 100, 20, 0, 0),
     "gemini/late-400": ("model_error", "scripted 400", 0, 0, 0, 1),
@@ -242,15 +242,15 @@ def settled(command: Sequence[str], **wanted: Any) -> str:
 def test_a_limit_that_nothing_can_enforce(name: str) -> None:
     """Of call or preset it is refused, of the settings a warning; where each request tells its usage it holds."""
     for command in (["copilot"], ["gemini"], ["opencode"], ["goose"]):
-        with pytest.raises(UsageError, match=f"{name}: other reports what it used only when a turn has ended"):
+        with pytest.raises(UsageError, match=f"{name}: other reports its usage only after each turn"):
             settled(command, spends=(name,))
-        assert f"{name} of the settings: other reports" in settled(command, caps=(name,))
+        assert f"{name} from the settings: other reports" in settled(command, caps=(name,))
     assert "" == settled(["qwen"], spends=(name,), caps=(name,))
 
 
 def test_a_result_that_cannot_be_handed_over() -> None:
     """Copilot offers no server of its client to its model."""
-    with pytest.raises(UsageError, match="structured_result: other does not offer our tool"):
+    with pytest.raises(UsageError, match="structured_result: other does not pass the tool"):
         settled(["copilot"], finalize=True)
     settled(["gemini"], finalize=True)
 
@@ -310,7 +310,7 @@ def test_an_unverified_run_on_the_command_line(played: Played) -> None:
     played.plays("copilot/text")
     done = subdeck("run", "scout", "Look.", cwd=played.project)
     assert (0, "Hello there.") == (done.code, done.out.strip())
-    assert "Copilot reports errors of its model as text" in done.err
+    assert "Copilot reports model errors as text" in done.err
     strict = subdeck("run", "scout", "Look.", "--strict", "--json", cwd=played.project)
     assert (1, "completed", "unverified") == (strict.code, strict.document["status"], strict.document["reason"])
     run_id = strict.document["runId"]
@@ -327,7 +327,7 @@ def test_a_request_that_nobody_answers(played: Played, case: str) -> None:
     run = played.run(case)
     result = result_of(Engine.open(str(played.project)), run)
     assert ("failed", "denied") == (result.status, result.reason)
-    assert "nobody replied within 1 s" in (result.error_message or "")
+    assert "no reply within 1 s" in (result.error_message or "")
     assert "echo hi > made.txt" in (result.error_message or "")
 
 
@@ -348,7 +348,7 @@ def test_what_was_said_is_told_to_a_new_session(played: Played) -> None:
     result = result_of(engine, again)
     assert ("completed", "Second answer.") == (result.status, result.final_text)
     warnings = [event.text for event in events_of(engine, again) if isinstance(event, Notice)]
-    assert any("Gemini CLI loses loaded sessions" in text for text in warnings)
+    assert any("Gemini CLI cannot keep loaded sessions" in text for text in warnings)
     assert "User: Look.\n\nYou: Hello there." == (run_dir(engine, again) / "earlier.md").read_text()
     third = played.run("gemini/reopened", child_session=result.child_session_id, is_program=True)
     said = (run_dir(engine, third) / "earlier.md").read_text()

@@ -45,7 +45,7 @@ def update(fields: dict[str, Any]) -> bytes:
 
 CUT = "Internal error: API Error: Claude's response exceeded the 64000 output token maximum."
 EMPTY = "the agent finished without writing any text"
-CANCELLED = "its agent was interrupted"
+CANCELLED = "the agent was interrupted"
 EXPECTED: dict[str, tuple[str, str, str]] = {
     "claude/api-400": ("failed", "model_error", "Internal error: API Error: 400 scripted status 400"),
     "claude/bash-allowed": ("completed", "done", "It says hello."),

@@ -82,7 +82,7 @@ def test_deleted_runs_come_back(project: Project) -> None:
     act = acts.record(project, ActKind.DELETE_RUNS, "2 runs", {"runIds": run_ids})
     assert act.id == (last_act(project) or act).id and act.is_deletion
     back = take_back(project, act)
-    assert ("brought back 2 runs", run_ids) == (back.said, back.run_ids)
+    assert ("restored 2 runs", run_ids) == (back.said, back.run_ids)
     assert [] == acts.read(project)
 
 
@@ -94,7 +94,7 @@ def test_what_left_the_trash_is_passed_over(project: Project) -> None:
     trash.purge(project, run_ids[1:])
     found = last_act(project)
     assert found is not None and older.id == found.id
-    with pytest.raises(RunBusy, match="1 of 2 came back"):
+    with pytest.raises(RunBusy, match="1 of 2 restored"):
         take_back(project, found)
     assert last_act(project) is None
 
@@ -117,7 +117,7 @@ def test_what_only_a_newer_one_can_take_back(project: Project) -> None:
     acts.record(project, ActKind("transplant"), "scout 4ae0bd", {})
     act = last_act(project)
     assert act is not None
-    with pytest.raises(SubdeckError, match="cannot take back transplant scout 4ae0bd"):
+    with pytest.raises(SubdeckError, match="cannot undo transplant scout 4ae0bd"):
         take_back(project, act)
     assert act == last_act(project)
 
@@ -127,7 +127,7 @@ def test_what_only_a_newer_one_can_take_back(project: Project) -> None:
 def test_an_act_whose_data_are_damaged(project: Project, kind: ActKind, data: dict[str, Any]) -> None:
     """It says what cannot be taken back and where that stands; nothing is done, and the act is still there."""
     act = acts.record(project, kind, "reviewer 4ae0bd", data)
-    with pytest.raises(SubdeckError, match="reviewer 4ae0bd cannot be taken back") as caught:
+    with pytest.raises(SubdeckError, match="reviewer 4ae0bd: its record") as caught:
         take_back(project, act)
     assert caught.value.where == acts.file_of(project) and act.id in caught.value.hint
     assert act == last_act(project)
@@ -205,7 +205,7 @@ def test_a_failing_disk_below_the_stack(project_dir: Path) -> None:
     argv = (sys.executable, "-c", code, "rm", meta.run_id)
     done = subprocess.run(argv, cwd=project_dir, capture_output=True, text=True, timeout=60)
     assert 1 == done.returncode
-    assert "cannot bring that back" in done.stderr and "undo.jsonl: Input/output error" in done.stderr
+    assert "cannot restore it" in done.stderr and "undo.jsonl: Input/output error" in done.stderr
     assert [meta.run_id] == engine.deleted()
 
 

@@ -41,16 +41,16 @@ def test_a_group_runs_no_more_at_a_time() -> None:
     waiting = asking(4, group="g", max_parallel=2)
     rulings = admit(waiting, [Placed("p", "", "g")], [room("h1", 9)])
     assert ["r0"] == wished(rulings)
-    assert ("its group runs 2 at a time", False) == (rulings["r2"].why, rulings["r2"].passed_over)
+    assert ("limit of 2 parallel runs in its group reached", False) == (rulings["r2"].why, rulings["r2"].passed_over)
 
 
 def test_the_caps_of_project_and_hosts_hold() -> None:
     """`max_running` of the project, and that of the hosts."""
     rooms, placed = [room("h1", 9)], [Placed("p", "test h1")]
     rulings = admit(asking(4, max_running=2), placed, rooms)
-    assert (["r0"], "the project runs 2 at a time") == (wished(rulings), rulings["r1"].why)
+    assert (["r0"], "limit of 2 parallel runs in the project reached") == (wished(rulings), rulings["r1"].why)
     rulings = admit(asking(4), placed, rooms, max_running=3)
-    assert (["r0", "r1"], "hosts run 3 at a time") == (wished(rulings), rulings["r2"].why)
+    assert (["r0", "r1"], "limit of 3 parallel runs on hosts reached") == (wished(rulings), rulings["r2"].why)
 
 
 def test_a_held_queue_starts_nothing() -> None:
@@ -65,7 +65,7 @@ def test_a_run_goes_to_the_host_that_it_names() -> None:
     rulings = admit(waiting, [Placed("p", "test h1")], [room("h1", 1), room("h2", 1)], {"h1": "", "h7": ""})
     assert "test h2" == rulings["r2"].key
     assert ("", "h7 does not answer") == (rulings["r0"].why, rulings["r1"].why)
-    assert "no host is called nope (hosts: h1, h2, h7)" == rulings["r3"].why
+    assert "unknown host nope (hosts: h1, h2, h7)" == rulings["r3"].why
     assert "it is odd" == admit([Asking("r", host="h7")], [], [room("h1", 1)], {"h7": "it is odd"})["r"].why
 
 

@@ -78,7 +78,7 @@ def wanted(**fields: object) -> Wanted:
     ("fields", "where", "what"),
     [
         ({"model": "openai/gpt-5"}, "model", "the agent claude has no models of openai"),
-        ({"model": "openai/gpt-5", "where": "/a/b.md"}, "/a/b.md", "only those of anthropic"),
+        ({"model": "openai/gpt-5", "where": "/a/b.md"}, "/a/b.md", "only from anthropic"),
         ({"tools": Tools(policy=ToolPolicy.ALLOW, resolved=("codemode",))}, "tools", "no tool like codemode"),
     ],
 )
@@ -97,12 +97,12 @@ def test_what_claude_code_refuses(programs: Path, fields: dict[str, object], whe
     [
         ({}, []),
         ({"thinking": "off"}, []),
-        ({"thinking": "high"}, ['thinking "high" is advice']),
-        ({"thinking": "minimal"}, ['it gets "low"', "is advice"]),
-        ({"context_files": False}, ["leaves out your own settings"]),
-        ({"has_prompt": True, "prompt_mode": PromptMode.REPLACE}, ["prompt_mode: replace: Claude Code leaves out"]),
+        ({"thinking": "high"}, ['thinking "high" is a hint']),
+        ({"thinking": "minimal"}, ['using "low"', "is a hint"]),
+        ({"context_files": False}, ["also ignores your own settings"]),
+        ({"has_prompt": True, "prompt_mode": PromptMode.REPLACE}, ["prompt_mode: replace: Claude Code also ignores"]),
         ({"has_prompt": True, "prompt_mode": PromptMode.REPLACE, "context_files": True}, []),
-        ({"project_resources": False}, ["leaves out the project's CLAUDE.md"]),
+        ({"project_resources": False}, ["also ignores the project's CLAUDE.md"]),
         ({"tools": Tools(policy=ToolPolicy.ALLOW, resolved=("read", "ls"))}, ["find and ls are one tool"]),
     ],
 )
@@ -200,5 +200,5 @@ def test_who_named_a_program_is_not_told_to_install_another(programs: Path, comm
         with pytest.raises(AgentUnavailable) as caught:
             choose_agent(name, settings)
         hints.append(caught.value.hint)
-    assert "name its program in agents.mine.command" == hints[0]
+    assert "set its program in agents.mine.command" == hints[0]
     assert "npm install" in hints[1] and "agents.other-pi.command" in hints[1]

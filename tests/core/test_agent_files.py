@@ -102,9 +102,9 @@ def test_a_directory_may_say_whose_files_it_has(project: Project, home: Path) ->
     [
         ("[{path: ../elsewhere, agent: claude}]", "is outside the project"),
         ("[{path: link, agent: claude}]", "is outside the project"),
-        ("[{agent: claude}]", "preset_dirs: a list of directories"),
+        ("[{agent: claude}]", "preset_dirs: expected a list of directories"),
         ("[{path: .claude/agents, agnet: claude}]", '"preset_dirs.agnet" is not a setting'),
-        ("[{path: .claude/agents, agent: /bin/sh}]", "the name of an agent was expected"),
+        ("[{path: .claude/agents, agent: /bin/sh}]", "expected the name of an agent"),
     ],
 )
 def test_what_a_project_may_not_write(project: Project, written: str, what: str) -> None:
@@ -131,7 +131,7 @@ def test_files_are_presets_of_their_agent(project: Project, agents: Path) -> Non
     assert ("claude", "claude", ("read", "grep")) == (reviewer.form, reviewer.agent, reviewer.tools)
     assert "Look closely." == reviewer.prompt
     (warning,) = reviewer.warnings
-    assert warning.startswith("permissionMode is not passed on: ")
+    assert warning.startswith("permissionMode is ignored: ")
 
 
 def test_an_agent_of_the_settings_runs_the_files_of_its_kind(project: Project, agents: Path) -> None:
@@ -145,9 +145,9 @@ def test_an_agent_of_the_settings_runs_the_files_of_its_kind(project: Project, a
 @pytest.mark.parametrize(
     ("agent", "form", "message"),
     [
-        ("pi", "", 'there are no agent files in the form of "pi"; name its form: claude'),
-        ("nobody", "", 'there are no agent files in the form of "nobody"'),
-        ("pi", "claude", 'the agent "pi" does not run the agent files of claude; name claude, or an agent'),
+        ("pi", "", 'unknown agent file format "pi"; set its form: claude'),
+        ("nobody", "", 'unknown agent file format "nobody"'),
+        ("pi", "claude", 'the agent "pi" cannot run agent files of claude; use claude, or an agent'),
     ],
 )
 def test_a_directory_that_nobody_can_read(project: Project, agents: Path, agent: str, form: str, message: str) -> None:
@@ -183,7 +183,7 @@ def test_directories_below_are_looked_into(project: Project, agents: Path) -> No
 
     assert ["reviewer", "second"] == [preset.name for preset in presets.presets]
     (problem,) = presets.problems
-    assert 'the name "reviewer" is taken by ../reviewer.md' in problem.message
+    assert 'the name "reviewer" is already used by ../reviewer.md' in problem.message
 
 
 def test_a_checkout_with_very_many_directories(project: Project, agents: Path) -> None:
@@ -217,11 +217,11 @@ def test_what_the_command_line_says(project: Project, agents: Path) -> None:
     root = Path(project.root)
 
     listed = subdeck("presets", cwd=root).out
-    assert "! reviewer: permissionMode is not passed on" in listed
+    assert "! reviewer: permissionMode is ignored" in listed
     assert f"✗ {agents}/broken.md:4: isolation: " in listed
     shown = subdeck("presets", "reviewer", cwd=root).out
     assert "Form:        an agent file of claude\n" in shown
-    assert "! permissionMode is not passed on" in shown
+    assert "! permissionMode is ignored" in shown
     (document,) = subdeck("presets", "reviewer", "--json", cwd=root).document["presets"]
     assert ("claude", ["read", "grep"]) == (document["form"], document["tools"])
     doctor = subdeck("doctor", cwd=root).out
@@ -254,7 +254,7 @@ def test_an_edited_file_is_judged_in_its_own_form(project: Project, agents: Path
     assert right.preset is not None and ("read", "grep") == right.preset.tools
     assert wrong.fault is not None and 4 == wrong.fault.line
     notes = check_preset(b"no agent\n", here, str(agents), PresetSource.DIR, path)
-    assert notes.fault is not None and "it is not an agent file" in notes.fault.what
+    assert notes.fault is not None and "not an agent file" in notes.fault.what
 
 
 def test_a_copy_is_a_preset_of_ours(project: Project, agents: Path) -> None:
@@ -331,7 +331,7 @@ def test_the_parents_model_where_it_can_be_had(
     plan = Plan(RunRequest(task="-", preset="reviewer", parent_model=parent), here, lambda: discover(here))
 
     assert resolved == plan.model.resolved
-    assert is_said == any("cannot be had from claude" in notice for notice in plan.model.notices)
+    assert is_said == any("claude does not have the parent's model" in notice for notice in plan.model.notices)
     assert () == plan.problems
 
 

@@ -43,16 +43,16 @@ def test_a_failed_run() -> None:
 
 def test_partial_findings() -> None:
     """What a failed or ended run had found is told apart from its error."""
-    said = answer(RunReason.TIMEOUT, final_text="Half of it.", error_message="it ran longer than its time limit")
+    said = answer(RunReason.TIMEOUT, final_text="Half of it.", error_message="the run exceeded its time limit")
 
-    body = "aborted: timeout: it ran longer than its time limit\n\nPartial findings:\n\nHalf of it."
+    body = "aborted: timeout: the run exceeded its time limit\n\nPartial findings:\n\nHalf of it."
     assert ("**Status:** ERROR", body) == (said.partition("  \n")[0], said.partition("---\n\n")[2])
 
 
 def test_what_breaks_off() -> None:
     """What was being written when a run was ended is said to break off, for the model and as a field."""
     said = answer(RunReason.TIMEOUT, final_text="Half of it.", error_message="it took too long", partial=True)
-    assert said.endswith("(the text breaks off: the run ended while it was being written):\n\nHalf of it.")
+    assert said.endswith("(incomplete: the run ended while the agent was writing them):\n\nHalf of it.")
     result = make_result(RUN, RunReason.TIMEOUT, partial=True)
     assert end_fields(finished_snapshot(make_meta(RUN), result), result)["partial"] is True
     assert "partial" not in end_fields(finished_snapshot(make_meta(RUN), make_result(RUN)), make_result(RUN))
@@ -62,7 +62,7 @@ def test_a_truncated_answer_is_no_success() -> None:
     """An answer that stops at the model's length limit reaches a parent as what it is."""
     said = answer(RunReason.TRUNCATED, final_text="The first half")
     assert said.startswith("**Status:** TRUNCATED  \n")
-    assert said.endswith("The answer stops at the model's length limit; this is its beginning:\n\nThe first half")
+    assert said.endswith("The answer was cut off at the model's length limit; this is its beginning:\n\nThe first half")
 
 
 def test_a_failure_without_a_message() -> None:
@@ -95,6 +95,6 @@ def test_changes_of_nobody_are_not_a_line() -> None:
     """If nothing was changed, the header has no line about it, also if another run shared the directory; what is
     unknown is said there as a whole sentence.
     """
-    assert "Changes" not in answer(changes=Changes(shared="also at work there: scout 4ae0bd"))
+    assert "Changes" not in answer(changes=Changes(shared="other runs there: scout 4ae0bd"))
     note = "not recorded: the disk is full"
-    assert f"**Changes:** {note}\n" in answer(changes=Changes(shared="also at work there: scout 4ae0bd", note=note))
+    assert f"**Changes:** {note}\n" in answer(changes=Changes(shared="other runs there: scout 4ae0bd", note=note))

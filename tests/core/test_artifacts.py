@@ -104,7 +104,7 @@ def test_the_reserve_is_given_back(tmp_path: Path) -> None:
 def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
     """A launch into a place that is no directory says where, and leaves nothing."""
     (tmp_path / "runs").touch()
-    with pytest.raises(LaunchError, match="cannot be written: File exists"):
+    with pytest.raises(LaunchError, match="cannot write the run directory: File exists"):
         artifacts.create_run(str(tmp_path / "runs"), make_meta(), "task")
     assert ["runs"] == os.listdir(tmp_path)
 

@@ -81,7 +81,7 @@ def test_a_record_of_a_finished_run(engine: Engine, good: str, name: str, what: 
     Path(engine.project.run_dir(bad), name).write_bytes(BROKEN[what])
     run = seen(engine, bad)
     assert {good, bad} == {other.run_id for other in engine.snapshots()}
-    assert f"{name} is broken: " in f"{run.meta.task} {describe.doing(run)}"
+    assert f"{name} is damaged: " in f"{run.meta.task} {describe.doing(run)}"
     assert look_at(engine, run)
     assert (bad,) == engine.delete([bad])
 
@@ -108,7 +108,7 @@ def test_a_meta_without_a_result(engine: Engine, good: str, what: str) -> None:
     Path(engine.project.run_dir(meta.run_id), paths.META).write_bytes(BROKEN[what])
     run = seen(engine, meta.run_id)
     assert not run.has_ended
-    assert "meta.json is broken: " in run.meta.task
+    assert "meta.json is damaged: " in run.meta.task
     assert look_at(engine, run)
     assert {good, meta.run_id} == {other.run_id for other in engine.snapshots()}
     assert (meta.run_id,) == engine.delete([meta.run_id])
@@ -128,7 +128,7 @@ def test_a_record_of_a_living_run(engine: Engine, good: str, live: str, name: st
         assert [] == [other for other in run.warnings if "record in active/" not in other]
         assert (what != "empty") is bool(run.warnings) is describe.doing(run).startswith("its record")
     elif name in (paths.RUNNER, paths.STOP):
-        assert f"{name} is broken: " in why
+        assert f"{name} is damaged: " in why
     assert (live,) == engine.stop([live])
 
 
@@ -173,5 +173,5 @@ def test_a_pid_that_is_a_group_is_never_signalled(engine: Engine, live: str) -> 
         f'"pidNamespace":"{processes.pid_namespace()}","pid":0}}'
     )
     Path(engine.project.run_dir(live), paths.RUNNER).write_text(facts)
-    assert "runner.json is broken: pid: " in look_at(engine, seen(engine, live))
+    assert "runner.json is damaged: pid: " in look_at(engine, seen(engine, live))
     assert (live,) == engine.stop([live])

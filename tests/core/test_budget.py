@@ -39,7 +39,7 @@ def test_an_overstepped_budget_ends_a_run(project_dir: Path, limits: dict, figur
     run = run_to_end(engine, "ask-for-more a", "ask-for-more b", "ask-for-more c", "hang")
     result = result_of(engine, run)
     assert ("aborted", "budget", "c") == (result.status, result.reason, result.final_text)
-    assert f"it reached its budget: {figures}" == result.error_message == end_of(run).message
+    assert f"the run reached its budget: {figures}" == result.error_message == end_of(run).message
 
 
 def test_who_has_finished_has_not_overstepped(project_dir: Path) -> None:

@@ -38,9 +38,9 @@ def test_off_by_default(project: Project) -> None:
 def test_an_error_knows_what_is_off(project: Project) -> None:
     """Whoever asks for a bundled preset that is off learns how to turn it on; other names are just unknown."""
     presets = discover(Workspace(project, project.root, Settings()))
-    with pytest.raises(PresetError, match='the preset "Explore" comes with subdeck, and is off') as caught:
+    with pytest.raises(PresetError, match='the preset "Explore" comes with subdeck and is turned off') as caught:
         presets.get("Explore")
-    with pytest.raises(PresetError, match="no preset is called"):
+    with pytest.raises(PresetError, match="unknown preset"):
         presets.get("../bundled/Explore")
 
     assert "set bundled_presets: true" == caught.value.hint
@@ -58,9 +58,9 @@ def test_an_unset_role_names_both_ways_out(project: Project) -> None:
     """Explore without its role is an error that names the role and the copy; with `fast: inherit` it starts."""
     request = RunRequest(task="look", preset="Explore")
     (error,) = _problems(request, project, ON)
-    assert 'the model "@fast" names a role, and no roles are set up here' == error.what
-    assert "as fast: inherit (the parent's model, else the agent's default)" in error.hint
-    assert 'copy the preset with "model: inherit" (b in the app)' in error.hint
+    assert 'the model "@fast" is a role, but no roles are configured here' == error.what
+    assert "either to inherit (fast: inherit) or to a model" in error.hint
+    assert 'copy the preset with "model: inherit" (press b in the app)' in error.hint
     assert () == _problems(request, project, Settings(bundled_presets=True, roles={"fast": "inherit"}))
 
 
@@ -92,7 +92,7 @@ def test_what_explore_is() -> None:
     assert ("@fast", False, "append", ()) == (
         preset.model, preset.inherit_context, preset.prompt_mode, preset.warnings,
     )  # fmt: skip
-    for part in ("## Answer", "## Evidence", "## Notes", "2000 tokens", "Never\npaste whole files"):
+    for part in ("## Answer", "## Evidence", "## Notes", "2000 tokens", "Never paste whole\nfiles"):
         assert part in preset.prompt
 
 
@@ -131,17 +131,17 @@ def test_a_copy_with_a_model(tmp_path: Path, model: str) -> None:
 
 def test_a_copy_without_a_model(tmp_path: Path) -> None:
     """Without the role and without a model nothing is written, and the error says what to do."""
-    with pytest.raises(ModelError, match='the model "@fast" of Explore is a role that is not set') as caught:
+    with pytest.raises(ModelError, match='Explore uses the model "@fast", a role that is not set') as caught:
         copy_bundled(explore(), str(tmp_path), Settings(), "  ")
 
-    assert "name a model for the copy, or set fast below roles in the settings" == caught.value.hint
+    assert "choose a model for the copy, or set fast under roles in the settings" == caught.value.hint
     assert [] == list(tmp_path.iterdir())
 
 
 def test_a_copy_replaces_nothing(tmp_path: Path) -> None:
     """A file or preset of that name stays."""
     (tmp_path / "other.md").write_text("---\nname: Explore\ndescription: mine\n---\n")
-    with pytest.raises(PresetError, match='there is a preset "Explore" already'):
+    with pytest.raises(PresetError, match='the preset "Explore" already exists'):
         copy_bundled(explore(), str(tmp_path), Settings(), "a/b")
     (tmp_path / "other.md").rename(tmp_path / "Explore.md")
     with pytest.raises(PresetError):

@@ -287,7 +287,7 @@ def test_a_list_that_cannot_be_kept(programs: Programs, project_dir: Path, home:
     config.write_text(json.dumps({"agent": "codex", "agents": programs.config("codex")}))
     (tmp_path / "file").touch()
     done = subdeck("models", "--refresh", "--json", cwd=project_dir, XDG_CACHE_HOME=str(tmp_path / "file"))
-    assert (2, "the list of models cannot be kept") == (done.code, done.error["what"])
+    assert (2, "cannot save the list of models") == (done.code, done.error["what"])
     assert 0 == subdeck("models", cwd=project_dir, XDG_CACHE_HOME=str(tmp_path / "file")).code
 
 

@@ -75,7 +75,7 @@ def checking(engine: Engine, run: RunSnapshot) -> RunSnapshot:
     [
         ("cat made.txt; pwd >&2; echo last", 0, "tests ✓ passed after 0:00"),
         ("echo on; echo off >&2; echo bad; exit 3", 3, "tests ✗ exit code 3 after 0:00"),
-        ("kill -SEGV $$", None, "tests ✗ it was ended by SIGSEGV after 0:00"),
+        ("kill -SEGV $$", None, "tests ✗ the run was killed by SIGSEGV after 0:00"),
     ],
 )
 def test_a_check_after_the_child(project_dir: Path, script: str, code: int | None, words: str) -> None:
@@ -112,7 +112,7 @@ def test_which_check_is_run(project_dir: Path) -> None:
 def test_an_unknown_check_is_refused(project_dir: Path) -> None:
     """Nothing is started; it is said which checks there are, and where they are set."""
     engine = open_engine(project_dir, checks={"tests": ["make"], "types": ["tsc"]})
-    with pytest.raises(UsageError, match='no check is called "test"') as refused:
+    with pytest.raises(UsageError, match='unknown check "test"') as refused:
         start(engine, "answer ok", check="test")
     assert "there are tests, types; they are set in" in refused.value.hint
     assert paths.user_settings_file() in refused.value.hint
@@ -151,7 +151,7 @@ def test_a_check_that_cannot_be_started(project_dir: Path) -> None:
     engine = open_engine(project_dir, checks={"tests": ["/missing/program"]})
     run = run_to_end(engine, "answer ok", check="tests")
     check = checked(engine, run)
-    assert "it could not be started: /missing/program: No such file or directory" == check.note
+    assert "cannot start it: /missing/program: No such file or directory" == check.note
     assert ("completed", True) == (run.status, check.failed)
 
 
@@ -260,7 +260,7 @@ def test_words_of_a_passed_one() -> None:
 def test_exit_codes() -> None:
     """A check that did not pass has its own, below those of runs that failed or were ended."""
     passed, failed = (make_snapshot(check=CheckResult("tests", code)) for code in (0, 1))
-    unchecked = make_snapshot(check=CheckResult("tests", note="not run: the run was to be stopped"))
+    unchecked = make_snapshot(check=CheckResult("tests", note="not run: the run was being stopped"))
     stopped = make_snapshot(status="aborted")
     codes = [worst(runs) for runs in ((passed, unchecked), (passed, failed), (failed, stopped))]
     assert [0, 4, 3] == codes

@@ -106,7 +106,7 @@ def test_an_ad_hoc_conversation_goes_on(engine: Engine) -> None:
 
     assert [FIRST, SECOND] == prompts_in(kept(second))
     said = refused(engine, ask(SECOND, child_session=first.meta.child_session_id))
-    assert f'there is no child session "{first.meta.child_session_id}" of the preset "scout" in ' in said
+    assert f'unknown child session "{first.meta.child_session_id}" of the preset "scout" in ' in said
 
 
 def test_the_command_line_goes_on(engine: Engine, project_dir: Path) -> None:
@@ -125,7 +125,7 @@ def test_the_command_line_refuses_an_unknown_id(engine: Engine, project_dir: Pat
     done = subdeck("run", "scout", FIRST, "--json", "--session-id", "0000-none", cwd=project_dir)
 
     assert (2, "session id") == (done.code, done.error["where"])
-    assert 'there is no child session "0000-none" of the preset "scout" in ' in done.error["what"]
+    assert 'unknown child session "0000-none" of the preset "scout" in ' in done.error["what"]
     assert not (project_dir / ".pi" / "subagents" / "runs").exists()
 
 
@@ -187,7 +187,7 @@ def test_a_session_whose_runs_are_gone(engine: Engine) -> None:
     """With its runs a session is deleted, and comes back with them."""
     first = run(engine, FIRST)
     engine.delete([first.run_id])
-    assert "there is no child session" in refused(engine, ask(SECOND, child_session=first.meta.child_session_id))
+    assert "no agent session" in refused(engine, ask(SECOND, child_session=first.meta.child_session_id))
     engine.restore([first.run_id])
 
     assert "done" == run(engine, SECOND, child_session=first.meta.child_session_id).reason
@@ -209,7 +209,7 @@ def test_no_session_has_no_id(engine: Engine, project_dir: Path) -> None:
     write_preset(project_dir, "session: none")
     said = refused(engine, ask(SECOND, child_session=first.meta.child_session_id))
 
-    assert 'the preset "scout" keeps no child session that could be continued' in said
+    assert 'the preset "scout" saves no agent session to continue' in said
 
 
 def test_sessions_are_private(engine: Engine) -> None:
@@ -235,7 +235,7 @@ def test_a_launch_that_cannot_keep_its_session(engine: Engine, project_dir: Path
     write_preset(project_dir, "sticky: true")
     (home / ".pi").mkdir(exist_ok=True)
     (home / ".pi" / "subagent-sessions").write_text("a file where a directory should be")
-    with pytest.raises(LaunchError, match="the child session cannot be written") as caught:
+    with pytest.raises(LaunchError, match="the child session is not writable") as caught:
         engine.launch([ask(FIRST)], background=True)
 
     assert str(home / ".pi" / "subagent-sessions") in caught.value.where

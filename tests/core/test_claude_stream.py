@@ -116,7 +116,7 @@ def test_what_happened_is_told() -> None:
     (first, second) = (event for event in recorded("api-529-recovers")[1] if isinstance(event, Retry))
     assert (1, 2, "529 overloaded", 1096) == (first.attempt, second.attempt, first.reason, second.delay_ms)
     (notice,) = (event for event in recorded("permission-denied")[1] if isinstance(event, Notice))
-    assert notice.text.startswith("a call of write was denied: Permission to use Write has been denied")
+    assert notice.text.startswith("a call to write was denied: Permission to use Write has been denied")
     assert "IMPORTANT" not in notice.text
     (failed,) = (event for event in recorded("bash-fail")[1] if isinstance(event, ToolResult))
     assert ("bash", True, 3) == (failed.tool_name, failed.is_error, failed.exit_code)

@@ -290,7 +290,7 @@ def test_what_a_server_asks(
     asked = {"subtype": "elicitation", "mcp_server_name": "shop", "message": "How many?", **wish}
     (request,) = fed(stream, line(type="control_request", request_id="r1", request=asked))
     assert isinstance(request, Request)
-    assert (kind, "the server shop asks") == (request.kind, request.title)
+    assert (kind, "the server shop has a question") == (request.kind, request.title)
     assert "How many?" in request.text and wish.get("url", "") in request.text
     stream.reply("r1", verdict, word)
     (response,) = said(stream)
@@ -366,7 +366,7 @@ def test_without_its_rules_there_is_no_run(ruled: TalkingStream) -> None:
     assert [] == said(ruled)
     end = decide(ruled.facts)
     assert is_over(ruled) and RunReason.START_FAILED == end.reason
-    assert "held to the rules of this run" in (end.message or "")
+    assert "enforce the rules of this run" in (end.message or "")
 
 
 def test_stopped_before_it_began(ruled: TalkingStream) -> None:

@@ -79,7 +79,7 @@ def test_what_went_comes_back(engine: Engine, project_dir: Path) -> None:
     assert 0 == subdeck("rm", "--undo", old.short_id, cwd=project_dir).code
     assert 2 == len(run_dirs(project_dir))
     done = subdeck("clean", "--yes", "--purge", cwd=project_dir)
-    assert "1 run removed for good" in done.out
+    assert "1 run deleted permanently" in done.out
     assert 2 == subdeck("rm", "--undo", old.short_id, cwd=project_dir).code
 
 

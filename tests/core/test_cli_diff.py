@@ -80,7 +80,7 @@ def test_while_it_goes_on(repository: Path) -> None:
     other = start(engine, "hang")
     started(engine, other)
     said = subdeck("diff", run.run_id, "--stat", cwd=repository)
-    assert f"shared directory: also at work there: ad hoc {other.meta.short_id}" in said.err
+    assert f"shared directory: other runs there: ad hoc {other.meta.short_id}" in said.err
     engine.stop([run.run_id, other.run_id], force=True)
     engine.wait([run.run_id, other.run_id], timeout=20)
 
@@ -94,7 +94,7 @@ def test_outside_git(project_dir: Path) -> None:
     assert ["M  a.py  +1 −1", "M  b.py"] == [line.rstrip() for line in said.out.splitlines()[:2]]
     other = run_to_end(engine, "bash touch c.py", "answer Done.")
     said = subdeck("diff", other.run_id, cwd=project_dir)
-    assert (1, "what its commands wrote is not known outside git\n") == (said.code, said.err)
+    assert (1, "changes by its commands are unknown outside git\n") == (said.code, said.err)
 
 
 def in_worktree(repository: Path, *script: str) -> tuple[Engine, RunSnapshot, Path]:

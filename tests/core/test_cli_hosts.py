@@ -57,24 +57,24 @@ def test_every_command_explains_itself(project_dir: Path, name: str) -> None:
 def test_a_typing_error_names_the_near_ones(project_dir: Path) -> None:
     """Of the commands of this table."""
     error = subdeck("hosts", "serv", "--json", cwd=project_dir).error
-    assert ('no command is called "serv"', "did you mean serve?") == (error["what"], error["hint"])
+    assert ('unknown command "serv"', "did you mean serve?") == (error["what"], error["hint"])
     assert "subdeck hosts --help" in subdeck("hosts", "zzz", cwd=project_dir).err
 
 
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        (["serve"], "which scheduler?"),
-        (["scheduler"], "which scheduler?"),
-        (["serve", "head:8786"], "head:8786 is no address of a scheduler"),
+        (["serve"], "no scheduler address given"),
+        (["scheduler"], "no scheduler address given"),
+        (["serve", "head:8786"], "head:8786 is not a valid scheduler address"),
         (["serve", "tcp://head:8786"], "tcp://head:8786 is not encrypted"),
         (["scheduler", "tcp://0.0.0.0:8786"], "tcp://0.0.0.0:8786 is not encrypted"),
         (["scheduler", "tls://0.0.0.0:8786"], "No such file"),
         (["serve", "tls://head:8786", "--keys", "nowhere"], "nowhere/ca.pem: No such file"),
         (["serve", "tcp://localhost:1", "--label", "subdeck=4"], "subdeck=4 is no label"),
         (["serve", "tcp://localhost:1", "--label", "gpu"], "gpu is no label"),
-        (["serve", "tcp://localhost:1", "--name", "-x"], "-x is no name of a host"),
-        (["serve", "tcp://localhost:1", "--listen=-x"], "-x is no address"),
+        (["serve", "tcp://localhost:1", "--name", "-x"], "-x is not a valid host name"),
+        (["serve", "tcp://localhost:1", "--listen=-x"], "-x is not a valid address"),
         (["serve", "tcp://localhost:1", "--slots", "0"], "--slots"),
         (["try", "0"], "COUNT"),
     ],
@@ -148,7 +148,7 @@ async def test_a_host_is_served(project_dir: Path, tmp_path: Path) -> None:
         with serving("serve", address, *options, cwd=project_dir) as second:
             assert second.stderr is not None
             lines = (line.decode() for line in second.stderr)
-            assert next(line for line in lines if "another agent has this spool" in line)
+            assert next(line for line in lines if "another process uses this spool" in line)
             assert "ended (exit code 1); starting it again" in next(lines) + next(lines)
 
 
@@ -211,7 +211,7 @@ def test_nohup_is_heard(project_dir: Path) -> None:
             if ignored:
                 (scheduler,) = processes.descendants(server.pid)
                 os.kill(scheduler, signal.SIGKILL)
-                assert b"the scheduler ended (signal 9); starting it again" in server.stderr.readline()
+                assert b"the scheduler exited (signal 9); starting it again" in server.stderr.readline()
                 server.terminate()
             assert 0 == server.wait(20)
         finally:

@@ -80,7 +80,7 @@ def test_nothing_is_wrong() -> None:
     [
         (replace(WELL, facts=replace(FACTS, subdeck="9.9")), "subdeck", State.PROBLEM, "9.9 there"),
         (replace(WELL, facts=replace(FACTS, carrier="distributed 1.0")), "distributed", State.PROBLEM, "1.0 there"),
-        (replace(WELL, agents=()), "mine", State.PROBLEM, "it was not looked for"),
+        (replace(WELL, agents=()), "mine", State.PROBLEM, "it was not checked"),
         (replace(WELL, agents=(AgentVersion("mine", problem="no such"),)), "mine", State.PROBLEM, "no such"),
         (replace(WELL, missing_variables=("SOME_KEY",)), "variables", State.PROBLEM, "SOME_KEY: set neither here"),
         (replace(WELL, problems=("locks do not exclude each other",)), "spool", State.PROBLEM, "locks do not"),
@@ -156,7 +156,7 @@ def test_named_host() -> None:
     found = Survey((surveyed(), far))
     asked = {"h1": "h1", "me@h1": "h1", "h2": "h2", "tls://h2:1": "h2"}
     assert asked == {only: diagnose(found, SETTINGS, only)[1].host for only in asked}
-    assert "no host is called h9" in general(found, only="h9")["hosts"].detail
+    assert "unknown host h9" in general(found, only="h9")["hosts"].detail
 
 
 def test_keys_that_others_can_read(tmp_path: Path) -> None:
@@ -305,7 +305,7 @@ def test_hosts_that_ssh_reaches(world: Path, home: Path, project_dir: Path) -> N
         everything = subdeck("hosts", "doctor", "--json", cwd=project_dir)
     assert "answer       by ssh after" in one.out
     assert "✓ ok       puppet" in one.out
-    assert "✗ problem  variables    NOWHERE_SET: set neither here nor there" in one.out
+    assert "✗ problem  variables    NOWHERE_SET: not set here or there" in one.out
     general, host = everything.document["hosts"]
     (fault,) = (check for check in general["checks"] if check["name"] == "reach")
     assert (1, False, processes.host()) == (everything.code, everything.document["ok"], host["host"])
@@ -316,6 +316,6 @@ def test_a_missing_agent_is_told_without_the_advice_for_this_machine(home: Path,
     """What mends it is said by the doctor, who knows on which machine; of a program the path is told."""
     write_settings(command=("/nosuch/agent",))
     found = examined(Examine(agents=("puppet", "mine")), host="h1", spool=str(tmp_path), facts=FACTS)
-    assert ["/nosuch/agent: there is no such program", 'no agent is called "mine"'] == [
+    assert ["/nosuch/agent: the program does not exist", 'unknown agent "mine"'] == [
         agent.problem for agent in found.agents
     ]

@@ -49,7 +49,7 @@ async def test_a_stop_says_when_it_arrives(project_dir: Path, tmp_path: Path) ->
     async with relaying(project_dir, tmp_path, 1) as there:
         run_id = await placed(there, "hang")
         done = await called(there, "stop", run_id)
-        expected = f"{run_id[-6:]} will be stopped: the request reaches h1 when that is back\n"
+        expected = f"{run_id[-6:]} will be stopped when h1 is back\n"
         assert (0, expected, "") == done
         there.carrier.cut = set()
         assert RunReason.STOPPED is (await there.end(run_id)).reason

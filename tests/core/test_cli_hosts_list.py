@@ -80,8 +80,8 @@ def test_as_the_relay_knows_them(engine: Engine, project_dir: Path) -> None:
     first, second, _, counted, fault = done.out.splitlines()
     for words in ("h1", "● in reach", "3/4 slots", "2 runs", "load 1.5/8", "2.0 GB, gpu 2", "distributed 2026.8.0"):
         assert words in first
-    assert ("? out of reach" in second, "1 run" in second) == (True, True)
-    assert counted == "1 of 2 hosts in reach, 3 of 4 slots used"
+    assert ("? unreachable" in second, "1 run" in second) == (True, True)
+    assert counted == "1 of 2 hosts online, 3 of 4 slots used"
     assert fault == "! ssh: h3: Permission denied (publickey)"
     assert (True, ["h1", "h2"], [2.0]) == (
         document["relay"],

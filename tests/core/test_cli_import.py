@@ -100,7 +100,7 @@ def test_a_name_and_all_projects(project: Path, home: Path) -> None:
     path = home / ".pi" / "agent" / "subagents" / "second-look.md"
     assert (0, f"Written to {path}\n") == (done.code, done.out)
     assert "second look" == imported(path).name
-    assert "! permissionMode is not passed on: " in done.err
+    assert "! permissionMode is ignored: " in done.err
 
 
 def test_nothing_is_replaced(project: Path) -> None:
@@ -112,7 +112,7 @@ def test_nothing_is_replaced(project: Path) -> None:
     done = subdeck("import", ".claude/agents/r.md", cwd=project)
 
     assert (2, "", before) == (done.code, done.out, path.read_text())
-    assert 'there is a preset "reviewer" already' in done.err
+    assert 'the preset "reviewer" already exists' in done.err
     assert ["reviewer.md"] == sorted(name for name in os.listdir(path.parent) if name.endswith(".md"))
 
 
@@ -133,7 +133,7 @@ def test_the_form_elsewhere(project_dir: Path, name: str, text: str, form: str |
     done = subdeck("import", name, "--json", cwd=project_dir)
 
     if form is None:
-        assert (2, "it does not tell for which program it was written") == (done.code, done.error["what"])
+        assert (2, "cannot tell which program the file was written for") == (done.code, done.error["what"])
         assert "--from" in done.error["hint"]
     else:
         assert (0, form) == (done.code, done.document["form"])
@@ -157,14 +157,14 @@ def test_an_agent_of_the_settings(project: Path, home: Path) -> None:
     wrong = subdeck("import", ".claude/agents/r.md", "--agent", "mine", "--json", cwd=project)
 
     assert ("work", "mine") == (imported(work.document["path"]).agent, imported(mine.document["path"]).agent)
-    assert (2, 'the agent "mine" does not run the agent files of claude') == (wrong.code, wrong.error["what"])
+    assert (2, 'the agent "mine" cannot run agent files of claude') == (wrong.code, wrong.error["what"])
 
 
 @pytest.mark.parametrize(
     ("text", "what", "line"),
     [
         (CLAUDE.replace("model: sonnet", "disallowedTools: Bash(rm *)"), '"Bash(rm *)" is about', ":5"),
-        ("notes\n", "it is not an agent file", ""),
+        ("notes\n", "not an agent file", ""),
     ],
 )
 def test_what_cannot_be_kept_to_is_not_written(project_dir: Path, text: str, what: str, line: str) -> None:
@@ -190,6 +190,6 @@ def test_what_is_no_file(project_dir: Path) -> None:
     os.mkfifo(project_dir / "fifo.md")
     (project_dir / "dir.md").mkdir()
 
-    assert "there is no such file" == subdeck("import", "nope.md", "--json", cwd=project_dir).error["what"]
+    assert "the file does not exist" == subdeck("import", "nope.md", "--json", cwd=project_dir).error["what"]
     for name in ("fifo.md", "dir.md"):
         assert 2 == subdeck("import", name, cwd=project_dir).code

@@ -62,10 +62,10 @@ def test_a_preset_as_resolved(project_dir: Path, pi: Path) -> None:
         "Thinking:    low",
         "Tools:       read, edit, write, subagent_finalize (all but bash, Edit)",
         "Prompt:      replaces the agent's own",
-        "Structured:  yes, asked for 3 times at most",
+        "Structured:  yes, at most 3 attempts",
         "Limits:      timeout 10:00",
-        '! the key "mdl" is unknown and is ignored; did you mean model?',
-        "! Edit is denied, but it is not offered anyway; did you mean edit?",
+        '! unknown key "mdl" is ignored; did you mean model?',
+        "! Edit is denied, but the agent does not have it anyway; did you mean edit?",
     ):
         assert f"{line}\n" in done.out
     (whole,) = subdeck("presets", "scout", "--json", cwd=project_dir).document["presets"]
@@ -80,7 +80,7 @@ def test_a_preset_that_cannot_be_launched(project_dir: Path, pi: Path) -> None:
 
     assert 0 == done.code
     assert "✗ " in done.out
-    assert 'the model "@nobody" cannot be resolved: the role is unknown' in done.out
+    assert 'the model "@nobody" cannot be resolved: unknown role' in done.out
 
 
 def test_models_are_asked_for_once_a_day(project_dir: Path, pi: Path) -> None:

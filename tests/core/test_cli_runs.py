@@ -357,7 +357,7 @@ def test_rm_deletes_and_undoes(project: Path) -> None:
 
 def test_a_deleted_run_is_found_again(project: Path) -> None:
     """Who names it is told that it was deleted; who wants one back and names none is told which there are."""
-    assert "nothing is in the trash" in subdeck("rm", "--undo", cwd=project).err
+    assert "the trash is empty" in subdeck("rm", "--undo", cwd=project).err
     run_id = finished(project)
     subdeck("rm", run_id, cwd=project)
     gone = subdeck("status", run_id[-6:], "--json", cwd=project)

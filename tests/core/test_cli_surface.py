@@ -103,7 +103,7 @@ def test_unknown_command_names_the_near_ones(project_dir: Path) -> None:
     """A typing error costs one look."""
     done = subdeck("statsu", cwd=project_dir)
     assert (2, "") == (done.code, done.out)
-    assert 'no command is called "statsu"' in done.err
+    assert 'unknown command "statsu"' in done.err
     assert "did you mean status" in done.err
     assert "subdeck -C" in subdeck("..", cwd=project_dir).err
 
@@ -113,14 +113,14 @@ def test_help_is_a_command_too(project_dir: Path) -> None:
     for words in ((), ("run",), ("pi", "install")):
         done = subdeck("help", *words, cwd=project_dir)
         assert (0, subdeck(*words, "--help", cwd=project_dir).out) == (done.code, done.out)
-    assert 'no command is called "statsu"' in subdeck("help", "statsu", cwd=project_dir).err
+    assert 'unknown command "statsu"' in subdeck("help", "statsu", cwd=project_dir).err
 
 
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
         (["statsu"], "did you mean status?"),
-        (["zzz"], "subdeck --help lists them"),
+        (["zzz"], "subdeck --help lists all commands"),
         (["status", "--al"], "did you mean --all?"),
         (["run", "a", "b", "--copies", "3"], 'a task that begins with "-" goes after "--"'),
     ],
@@ -169,7 +169,7 @@ def test_usage_errors_say_what_was_expected(project_dir: Path, words: list[str],
     done = subdeck(words[0], "--json", *words[1:], cwd=project_dir)
     assert (2, "", where) == (done.code, done.out, done.error["where"])
     assert what in done.error["what"]
-    assert f"{command} --help shows what it takes" == done.error["hint"]
+    assert f"{command} --help shows its usage" == done.error["hint"]
 
 
 def test_help_names_every_exit_code(project_dir: Path) -> None:
@@ -245,7 +245,7 @@ def test_presets_that_cannot_start_are_marked(project_dir: Path, home: Path) -> 
     rows, reasons = done.out.splitlines()[:3], done.out.splitlines()[3:]
     assert ["✗  boxed", "✗  quick", "   scout"] == [row[:8] for row in rows]
     assert reasons[0].startswith("✗ boxed cannot start: the preset is sticky")
-    what = 'the model "@fast" names a role, and no roles are set up here'
+    what = 'the model "@fast" is a role, but no roles are configured here'
     assert reasons[1].startswith(f"✗ quick cannot start: {what}; set")
     assert "fast: inherit" in reasons[1]
     listed = subdeck("presets", "--json", cwd=project_dir).document["presets"]

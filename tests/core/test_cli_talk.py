@@ -64,7 +64,7 @@ def test_who_cannot_be_told_is_named(project: Project, project_dir: Path) -> Non
     with listening(project) as run, listening(project, talk=False) as deaf:
         done = subdeck("send", run.short_id, deaf.short_id, ended.short_id, "go", cwd=project_dir)
         assert (1, f"{run.short_id} sent\n") == (done.code, done.out)
-        assert f"{deaf.short_id} not sent: run {deaf.short_id} is one-way" in done.err
+        assert f"{deaf.short_id} not sent: run {deaf.short_id} is non-interactive" in done.err
         document = subdeck("send", deaf.short_id, ended.short_id, "go", "--json", cwd=project_dir)
         assert (2, []) == (document.code, document.document["sent"])
         assert [deaf.run_id, ended.run_id] == [row["runId"] for row in document.document["refused"]]
@@ -95,7 +95,7 @@ def test_interrupt_ends_the_turn(project: Project, project_dir: Path) -> None:
 
 def test_requests_show_exactly_what_is_asked(project: Project, project_dir: Path) -> None:
     """A line for each of all runs; for a named run the whole of it, and the command that answers."""
-    assert "Nothing is asked.\n" == subdeck("requests", cwd=project_dir).out
+    assert "No pending requests.\n" == subdeck("requests", cwd=project_dir).out
     command = "rm -rf build &&\n  make \x1b[31mall"
     with listening(project, permission(command=command, ts=EARLIER)) as run, listening(project, choice()) as other:
         listed = subdeck("requests", cwd=project_dir).out.splitlines()
@@ -119,9 +119,11 @@ def test_status_says_who_waits(project: Project, project_dir: Path) -> None:
     """In the list, the counts, the line that says why, and the document."""
     with listening(project, permission()) as run:
         done = subdeck("status", run.short_id, cwd=project_dir).out
-        assert done.startswith(f"? waiting  {run.short_id}  ad hoc  answer ok  wants to run a command: rm -rf build")
+        assert done.startswith(
+            f"? needs input  {run.short_id}  ad hoc  answer ok  wants to run a command: rm -rf build"
+        )
         assert "for an answer: wants to run a command: rm -rf build" in done
-        assert "1 run: 1 running (1 waiting)" in done
+        assert "1 run: 1 running (1 needs input)" in done
         document = subdeck("status", "--json", cwd=project_dir).document
         assert 1 == document["counts"]["waiting"]
         (row,) = document["runs"]
@@ -156,10 +158,10 @@ def test_a_reply_says_whether_it_counted(project: Project, project_dir: Path) ->
         assert f"{run.short_id} q7 answered\n" == done.out
         assert "asks nothing" in subdeck("reply", run.short_id, "allow", cwd=project_dir).err
         run.write(permission(8))
-        late = [Message(id="", state=MessageState.REFUSED, reason="q8 is not open any more")]
+        late = [Message(id="", state=MessageState.REFUSED, reason="q8 is no longer pending")]
         with answering(run, lambda entry: [Message(id=entry.id, state=late[0].state, reason=late[0].reason)]):
             done = subdeck("reply", run.short_id, "q8", "deny", cwd=project_dir)
-        assert (1, f"{run.short_id} refused: q8 is not open any more\n") == (done.code, done.out)
+        assert (1, f"{run.short_id} refused: q8 is no longer pending\n") == (done.code, done.out)
 
 
 @pytest.mark.parametrize(
@@ -167,9 +169,9 @@ def test_a_reply_says_whether_it_counted(project: Project, project_dir: Path) ->
     [
         (("allow",), "RUN or the reply is missing"),
         (("RUN", "q1", "yes", "please"), "put the reply in quotes"),
-        (("RUN", "yes"), "asks for leave"),
-        (("RUN", "deny", "--run"), "--run goes with allow"),
-        (("RUN", "allow", "--word", "x"), "--word goes with deny"),
+        (("RUN", "yes"), "is a permission request"),
+        (("RUN", "deny", "--run"), "--run requires allow"),
+        (("RUN", "allow", "--word", "x"), "--word requires deny"),
         (("RUN", "q9", "allow"), "q9 is not open"),
     ],
 )
@@ -191,7 +193,7 @@ def test_who_waits_for_a_run_is_told_what_it_asks(project: Project, project_dir:
         try:
             assert waiter.stderr
             line, hint = waiter.stderr.readline().decode(), waiter.stderr.readline().decode()
-            assert f"{run.short_id} waits for an answer: wants to run a command: rm -rf build\n" == line
+            assert f"{run.short_id} needs input: wants to run a command: rm -rf build\n" == line
             assert f"  subdeck reply {run.short_id} --request q1 --hash " in hint
         finally:
             waiter.terminate()

@@ -75,7 +75,7 @@ def test_a_message_of_a_sender_that_was_killed_is_delivered_once(
 def test_interrupt_then_say_what_to_do(engine: Engine, project_dir: Path, run: RunSnapshot) -> None:
     """The turn ends, what it asked is taken back, and it goes on with the next message."""
     assert (0, f"{run.meta.short_id} interrupted\n") == subdeck("interrupt", "--wait", run.run_id, cwd=project_dir)[:2]
-    assert "Nothing is asked.\n" == subdeck("requests", cwd=project_dir).out
+    assert "No pending requests.\n" == subdeck("requests", cwd=project_dir).out
     waiter = start("wait", run.run_id, cwd=project_dir)
     assert waiter.stderr
     assert b"is interrupted and waits" in waiter.stderr.readline()

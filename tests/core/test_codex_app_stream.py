@@ -173,7 +173,7 @@ def test_a_result_is_handed_over_by_a_tool_of_ours(talking: AppStream) -> None:
     fed(talking, ended("completed"))
     assert {"status": "SUCCESS", "result": "42"} == talking.facts.finalized
     assert ("completed", "finalized") == tuple(map(str, (decide(talking.facts, finalize=True).status, "finalized")))
-    assert "neither SUCCESS nor ERROR" in talking.facts.refused
+    assert "expected SUCCESS or ERROR" in talking.facts.refused
 
 
 # --- the turn ---
@@ -300,11 +300,11 @@ def test_a_retry_is_told_with_its_reason() -> None:
         ({"message": '{"error": {"message": "too many things"}}', "codexErrorInfo": "other"}, "too many things"),
         (
             {"message": "Quota exceeded", "codexErrorInfo": "usageLimitExceeded"},
-            "Quota exceeded (the usage limit of the account is reached)",
+            "Quota exceeded (the account's usage limit is reached)",
         ),
         (
             {"message": "401 Unauthorized", "codexErrorInfo": {"httpConnectionFailed": {"httpStatusCode": 401}}},
-            "401 Unauthorized (the provider refused the login: codex login, or the API key, HTTP 401)",
+            "401 Unauthorized (the provider refused the login: run codex login, or check the API key, HTTP 401)",
         ),
         (
             {"message": "529", "codexErrorInfo": {"httpConnectionFailed": {"httpStatusCode": 529}}},
@@ -316,7 +316,7 @@ def test_a_retry_is_told_with_its_reason() -> None:
         ),
         (
             {"message": "429", "codexErrorInfo": {"responseTooManyFailedAttempts": {"httpStatusCode": 429}}},
-            "429 (the rate limit of the account is reached, HTTP 429)",
+            "429 (the account's rate limit is reached, HTTP 429)",
         ),
         (
             {"message": "413", "codexErrorInfo": {"httpConnectionFailed": {"httpStatusCode": 413}}},
@@ -327,7 +327,7 @@ def test_a_retry_is_told_with_its_reason() -> None:
             "no route (the provider could not be reached)",
         ),
         ({"message": "", "codexErrorInfo": "contextWindowExceeded"}, "the conversation is longer than"),
-        ({}, "the model ended with an error and gave no message"),
+        ({}, "the model ended with an error without a message"),
         ({"message": "x", "codexErrorInfo": {"newKind": None}}, "x"),
     ],
 )

@@ -97,25 +97,25 @@ def test_what_is_left_out_is_said(field: str) -> None:
     preset = read(field)
     (warning,) = preset.warnings
 
-    assert field.partition(" ")[0] in warning and "is not passed on" in warning
+    assert field.partition(" ")[0] in warning and "is ignored" in warning
     assert (None, None) == (preset.tools, preset.denied_tools)
 
 
 @pytest.mark.parametrize(
     ("field", "what"),
     [
-        ('model_provider = "local"', "which provider is asked"),
-        ('profile = "careful"', "which profile holds"),
-        ('default_permissions = ":read-only"', "permissions of its own"),
-        ("shell_environment_policy = {inherit = 'none'}", "which variables"),
-        ('approval_policy = "untrusted"', "nobody is there to be asked"),
-        ("approval_policy = {granular = {rules = true}}", "nobody is there to be asked"),
-        ("features = {shell_tool = false}", "shell_tool = false cannot be kept to"),
-        ("tools = {view_image = false}", "view_image = false cannot be kept to"),
+        ('model_provider = "local"', "determine the provider"),
+        ('profile = "careful"', "determine the profile"),
+        ('default_permissions = ":read-only"', "only sandbox_mode"),
+        ("shell_environment_policy = {inherit = 'none'}", "determine the variables"),
+        ('approval_policy = "untrusted"', "not supported here"),
+        ("approval_policy = {granular = {rules = true}}", "not supported here"),
+        ("features = {shell_tool = false}", "shell_tool = false cannot be enforced"),
+        ("tools = {view_image = false}", "view_image = false cannot be enforced"),
         ('sandbox_mode = "workspace-write"\nsandbox_workspace_write = {exclude_slash_tmp = true}', "exclude_slash_tmp"),
-        ('model = "a\\u0000b"', "a text has a NUL character in it"),
-        ("sandbox_mode = 3\nx = ", "it is not valid TOML"),
-        ("x = " + "[" * 5000 + "]" * 5000, "it is nested too deeply"),
+        ('model = "a\\u0000b"', "a value contains a NUL character"),
+        ("sandbox_mode = 3\nx = ", "invalid TOML"),
+        ("x = " + "[" * 5000 + "]" * 5000, "the file is nested too deeply"),
     ],
 )
 def test_what_restricts_is_kept_to_or_refused(field: str, what: str) -> None:

@@ -107,7 +107,7 @@ def test_commands_that_no_list_names_are_told_of(codex: agent.CodexAgent, allow:
 
 
 def test_a_model_of_another_provider_is_refused(codex: agent.CodexAgent) -> None:
-    with pytest.raises(UsageError, match='no model of the provider "anthropic"'):
+    with pytest.raises(UsageError, match='no models from the provider "anthropic"'):
         codex.settle(choice(), Wanted(model="anthropic/sonnet"))
     assert () == codex.settle(choice(), Wanted(model="openai/gpt"))
     assert () == codex.settle(choice(), Wanted(model="gpt"))
@@ -117,7 +117,7 @@ def test_a_model_of_another_provider_is_refused(codex: agent.CodexAgent) -> None
 def test_what_only_the_app_server_can_do(old_codex: agent.CodexAgent) -> None:
     """Without it a run says what is less, and what is missing altogether is refused by its field."""
     (notice,) = old_codex.settle(choice(), Wanted())
-    assert "shows no text before a message is complete" in notice
+    assert "shows no text until a message is complete" in notice
     for field, wanted in (("structured_result", Wanted(finalize=True)), ("max_turns", Wanted(max_turns=3))):
         with pytest.raises(UsageError) as refused:
             old_codex.settle(choice(), wanted)
@@ -262,7 +262,7 @@ def test_a_program_is_asked_once_for_its_protocol(tmp_path: Path, world: Path) -
     """The answer is kept until the program is another one."""
     command = program(tmp_path, "echo unknown subcommand >&2", "exit 2")
     problems = [protocol.app_server_problem(command) for _ in range(3)]
-    assert ["it has no app-server that says what it takes: unknown subcommand"] * 3 == problems
+    assert ["its app-server does not describe its protocol: unknown subcommand"] * 3 == problems
     assert "asked\n" == (tmp_path / "asked").read_text()
     assert not protocol.may_talk(command)
     program(tmp_path, "exit 0")

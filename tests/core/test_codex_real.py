@@ -139,7 +139,7 @@ def test_a_result_is_handed_over(codex: RealCodex) -> None:
         ended.attempts,
     )
     (retry,) = of(Retry, codex, run)
-    assert "neither SUCCESS nor ERROR" in retry.reason
+    assert "expected SUCCESS or ERROR" in retry.reason
     assert FINALIZE_TOOL in offered(codex.requests[0])
     assert FINALIZE_TOOL in offered(codex.requests[2]), "a resumed conversation has the tool, too"
 

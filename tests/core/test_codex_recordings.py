@@ -26,7 +26,7 @@ EXPECTED: dict[str, tuple[str, str, str]] = {
     "api-429-final": ("failed", "model_error", TOO_MANY),
     "app-ask-accept": ("completed", "done", "Done."),
     # The recorder interrupted it; of a run of ours the stop request would say so.
-    "app-interrupt": ("aborted", "interrupted", "its agent was interrupted"),
+    "app-interrupt": ("aborted", "interrupted", "the agent was interrupted"),
     "app-steer": ("completed", "done", "Counted, and bananas."),
     "app-text": ("completed", "done", "The shop needs one variable."),
     "apply-patch": ("completed", "done", "Patched."),
@@ -37,7 +37,7 @@ EXPECTED: dict[str, tuple[str, str, str]] = {
     "resume-1": ("completed", "done", "The word is kiwi."),
     "resume-2": ("completed", "done", "You told me kiwi."),
     "sigint-in-exec": ("failed", "agent_exit", "the agent exited with code 1 before it finished"),
-    "sigterm-in-exec": ("failed", "agent_exit", "the agent was ended by SIGTERM before it finished"),
+    "sigterm-in-exec": ("failed", "agent_exit", "the agent was killed by SIGTERM before it finished"),
     "text-reasoning": ("completed", "done", "The shop needs one variable, SHOP_TOKEN."),
 }
 

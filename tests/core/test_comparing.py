@@ -113,7 +113,7 @@ def test_difference_of_runs_in_the_directory_itself(project_dir: Path) -> None:
     second = run_to_end(engine, "save b.txt 2\\n", "answer two")
     found = engine.work.difference(first, second)
     assert ["b.txt"] == [file.path for file in found.changes.named]
-    assert "they began with different files, which are part of the difference" in found.notes
+    assert "they started from different files, which are part of the difference" in found.notes
 
 
 def test_no_difference_without_trees(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_command_line(engine: Engine) -> None:
     json.dumps(document)
     alone = subdeck("compare", one.run_id, cwd=root)
     assert 2 == alone.code
-    assert "name 2 to 6, or one of several that were launched together" in alone.err
+    assert "name 2 to 6 runs, or one run of a group" in alone.err
 
 
 def test_a_group(project_dir: Path) -> None:
@@ -207,7 +207,7 @@ def test_choosing_among_runs_without_worktrees(project_dir: Path) -> None:
     first = run_to_end(engine, "save new.txt 1\\n", "answer one")
     second = run_to_end(engine, "save other.txt 2\\n", "answer two")
     plan = engine.work.plan_choice(first, (second,))
-    assert "nothing is applied: all of it is there already" in plan.refusal
+    assert "nothing is applied: all changes are already there" in plan.refusal
     assert "has no worktree of its own" in plan.refusal
 
 
@@ -217,6 +217,6 @@ def test_choosing_what_is_applied_already(engine: Engine) -> None:
     (first / "a.txt").write_text("one\n2\nthree\n")
     engine.work.apply(engine.work.plan_apply(one))
     plan = engine.work.plan_choice(one, (other,))
-    assert plan.applied is None and "all of it is there already" in plan.words
+    assert plan.applied is None and "all changes are already there" in plan.words
     engine.work.choose(plan)
     assert not second.exists()

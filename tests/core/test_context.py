@@ -67,7 +67,7 @@ def test_what_was_handed_over_is_said(engine: Engine, parent: SessionFile) -> No
     ended = launched_with(engine, parent)
     chars = ended.meta.inherited.chars if ended.meta.inherited else 0
 
-    said = f"handed over from the parent: 2 turns, {chars:,} characters"
+    said = f"passed on from the parent: 2 turns, {chars:,} characters"
     first = events_of(engine, ended)[0]
     assert isinstance(first, Notice)
     assert ("info", said) == (first.level, first.text)
@@ -168,7 +168,7 @@ def test_the_command_line_hands_over(engine: Engine, parent: SessionFile, projec
     (ended,) = engine.snapshots()
 
     assert (0, "Seen.") == (done.code, done.out.strip())
-    assert "handed over from the parent: 2 turns" in done.err
+    assert "passed on from the parent: 2 turns" in done.err
     assert prompt(engine, ended).startswith("<parent-context>\n[user]\nwhere?")
 
 
@@ -192,9 +192,9 @@ def make_claude(path: Path) -> None:
         (lambda path: path.mkdir(), "the parent session is not a file"),
         (lambda path: path.touch(), "the parent session is empty"),
         (lambda path: os.mkfifo(path), "the parent session is not a file"),
-        (make_claude, "this is not a session file of pi: its first line is not a session header"),
-        (lambda path: path.write_bytes(os.urandom(4096)), "this is not a session file of pi"),
-        (lambda path: path.write_bytes(b"x" * 5 * 1024**2), "this is not a session file of pi"),
+        (make_claude, "not a pi session file: its first line is not a session header"),
+        (lambda path: path.write_bytes(os.urandom(4096)), "not a pi session file"),
+        (lambda path: path.write_bytes(b"x" * 5 * 1024**2), "not a pi session file"),
     ],
 )
 @pytest.mark.parametrize("preset", ["scout", None])

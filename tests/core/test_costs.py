@@ -81,7 +81,7 @@ def test_a_cost_that_is_not_known(project_dir: Path) -> None:
     shown = subdeck("report", cwd=project_dir).out
     figures = {words[0]: words[1:4] for words in map(str.split, shown.splitlines()) if len(words) > 3}
     assert (["$1.25"] * 3, ["?"] * 3, ["$1.25+"] * 3) == (figures["told"], figures["untold"], figures["total"])
-    assert "? and +: the agent gave no price for some tokens, 1.0k in all." in shown
+    assert "? and +: the agent reported no price for some tokens, 1.0k in total." in shown
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_cost_that_is_not_known(project_dir: Path) -> None:
     [
         (Usage(), ""),
         (Usage(input=7), ""),
-        (Usage(input=7, unpriced=7), "unknown: the agent gave no price"),
+        (Usage(input=7, unpriced=7), "unknown: the agent reported no price"),
         (Usage(input=7, cost=0.5), "$0.5000"),
         (Usage(input=7, cost=0.5, unpriced=2), "at least $0.5000"),
     ],

@@ -94,7 +94,7 @@ def test_many_launchers_at_once(project_dir: Path) -> None:
     for thread in threads:
         thread.join()
     assert (5, 1.0) == (len(refused), today().sum().held)
-    assert "$0.00 of $1.00 spent, $1.00 reserved by runs at work, and this may spend $0.25" in refused[0]
+    assert "$0.00 of $1.00 spent, $1.00 reserved by active runs, and this run may spend $0.25" in refused[0]
 
 
 def test_a_reservation_of_no_run_holds_nothing(project_dir: Path) -> None:
@@ -166,7 +166,9 @@ def test_a_launch_beyond_the_day(project_dir: Path) -> None:
     engine = open_engine(project_dir, day_budget=1.0, limits={"budget": 0.9})
     run_to_end(engine, "answer a")
     assert (0.5, 0.0) == (today().sum().spent, today().sum().held)
-    with pytest.raises(BudgetExceeded, match=r"leaves no room: \$0\.50 of \$1\.00 spent, and this may spend \$0\.90"):
+    with pytest.raises(
+        BudgetExceeded, match=r"leaves no room: \$0\.50 of \$1\.00 spent, and this run may spend \$0\.90"
+    ):
         engine.launch([request("answer b")], background=True)
     assert 1 == len(engine.snapshots())
     done = subdeck("run", "--no-preset", "answer b", cwd=project_dir)

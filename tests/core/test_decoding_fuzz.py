@@ -120,7 +120,7 @@ def test_records(place: Path, content: bytes) -> None:
     runner, stop = artifacts.read_runner(where), artifacts.read_stop(where)
     for name, record in ((paths.META, meta), (paths.RESULT, result), (paths.RUNNER, runner), (paths.STOP, stop)):
         fault = artifacts.fault_of(where, name)
-        assert record is not None or fault.startswith(f"{name} is broken: ")
+        assert record is not None or fault.startswith(f"{name} is damaged: ")
         is_plain(fault)
     meta = meta or artifacts.unreadable_meta(where)
     result = result or artifacts.unreadable_result(where)

@@ -146,9 +146,9 @@ def test_its_runs_can_be_talked_to_and_stopped(engine: Engine) -> None:
 def test_nothing_is_launched_and_no_agent_looked_for(engine: Engine) -> None:
     """A launch is refused with the reason, before anything is looked for."""
     request = RunRequest(task="Look.", preset="repo-scout", agent="claude")
-    with pytest.raises(UsageError, match="this is a demo: its runs are made up, and nothing can be launched"):
+    with pytest.raises(UsageError, match="this is a demo with simulated runs: nothing can be launched"):
         engine.launch([request], background=True)
-    assert ["this is a demo: its runs are made up, and nothing can be launched"] == [
+    assert ["this is a demo with simulated runs: nothing can be launched"] == [
         problem.what for problem in engine.check(request)
     ]
     assert ["offline"] == [choice.name for choice in installed_agents(engine.settings)]
@@ -277,7 +277,7 @@ def test_a_directory_that_cannot_be_made_is_explained(monkeypatch: pytest.Monkey
     monkeypatch.setattr("tempfile.mkdtemp", full)
     with pytest.raises(SubdeckError) as refusal, playground.made():
         pass
-    assert "the demo's directory cannot be made: No space left on device" == refusal.value.what
+    assert "cannot create the demo's directory: No space left on device" == refusal.value.what
     assert (os.environ["TMPDIR"], True) == (refusal.value.where, "TMPDIR" in refusal.value.hint)
 
 

@@ -62,17 +62,17 @@ def test_every_installed_agent_is_named(project_dir: Path, tmp_path: Path, monke
     found = checks(project_dir)
     claude = f"version unknown ({directory}/claude); credentials: ANTHROPIC_API_KEY"
     assert Check("claude", State.OK, claude) == found["claude"]
-    assert Check("codex", State.OK, f"0.9 ({codex}); no credentials are seen") == found["codex"]
+    assert Check("codex", State.OK, f"0.9 ({codex}); no credentials found") == found["codex"]
     assert found["work"].detail.endswith("credentials: ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN")
     assert (State.WARN, True) == (found["gone"].state, "/nowhere/claude" in found["gone"].detail)
-    assert Check("pi", State.OK, "pi is not on PATH; claude, codex, work can be used") == found["pi"]
-    assert "claude (pi is not on PATH), by the setting agent: auto" == found["agent"].detail
+    assert Check("pi", State.OK, "pi is not on PATH; usable: claude, codex, work") == found["pi"]
+    assert "claude (pi is not on PATH) (setting agent: auto)" == found["agent"].detail
     write_settings(agents=agents, agent="auto", default_model="openai/gpt")
-    assert "offline (pi is not on PATH), by the setting agent: auto, for default_model openai/gpt" == (
+    assert "offline (pi is not on PATH) (setting agent: auto), for default_model openai/gpt" == (
         checks(project_dir)["agent"].detail
     )
     write_settings(agents=agents, agent="codex", default_model=None)
-    assert "codex 0.9, by the setting agent: codex; auto would take claude (pi is not on PATH)" == (
+    assert "codex 0.9 (setting agent: codex); auto would use claude (pi is not on PATH)" == (
         checks(project_dir)["agent"].detail
     )
     assert "secret" not in str(found)
@@ -170,7 +170,7 @@ def test_project_that_cannot_be_written(project_dir: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("version", "state", "detail"),
     [
-        ("v20.20.2", State.PROBLEM, "node is 20.20.2, and pi 1.5.2 needs 22.19.0 or newer"),
+        ("v20.20.2", State.PROBLEM, "node is 20.20.2, but pi 1.5.2 requires 22.19.0 or newer"),
         ("v22.19.0", State.OK, "node (22.19.0)"),
         ("nonsense", State.OK, "node"),
     ],
@@ -220,14 +220,14 @@ def test_how_processes_are_kept_together(
     (group / "cgroup.procs").touch()
     monkeypatch.setattr(cgroup, "own", lambda: str(group))
     assert Check("processes", State.OK, f"each run gets a control group below {group}") == processes_check("auto")
-    assert "by the setting cgroup: off" in processes_check("off").detail
+    assert "turned off by the setting cgroup: off" in processes_check("off").detail
     monkeypatch.setenv("PATH", str(tmp_path))
     assert State.PROBLEM is processes_check("scope").state
     program(tmp_path, "systemd-run")
     assert State.OK is processes_check("scope").state
     monkeypatch.setattr(cgroup, "own", lambda: None)
     assert (State.OK, "") == ((found := processes_check("auto")).state, found.fix)
-    assert "may outlive a killed wrapper" in found.detail
+    assert "can outlive a killed wrapper" in found.detail
     manager = tmp_path / "systemd" / "private"
     manager.parent.mkdir()
     manager.touch()
@@ -246,9 +246,9 @@ def test_processes_that_are_hidden(project_dir: Path, monkeypatch: pytest.Monkey
     ("said", "state", "words"),
     [
         ("git version 2.39.5", State.OK, "git (2.39.5)"),
-        ("git version 2.31.0 (Apple Git-1)", State.WARN, "git (2.31.0); 2.38 is needed to take over what runs changed"),
+        ("git version 2.31.0 (Apple Git-1)", State.WARN, "git (2.31.0); 2.38 is needed to apply the changes of runs"),
         ("git version 2.25.1", State.WARN, "git (2.25.1); 2.31 is needed to record what runs change"),
-        ("nonsense", State.WARN, "git does not tell its version"),
+        ("nonsense", State.WARN, "cannot read git's version"),
         (None, State.WARN, "not on PATH; needed to record what runs change, and for worktrees"),
     ],
 )

@@ -41,7 +41,7 @@ CALLS = {
     "pi, write": (a_call("write", path="a.py", content="x\ny\n"), ["a.py", "1+x", "2+y"]),
     "Claude Code, Edit": (
         a_call("edit", file_path="a.py", old_string="a", new_string="b", replace_all=True),
-        ["a.py", "-a", "+b", "(replaced wherever it stands)"],
+        ["a.py", "-a", "+b", "(replaced everywhere)"],
     ),
     "Claude Code, MultiEdit": (
         a_call("MultiEdit", file_path="a.py", edits=[{"old_string": "a", "new_string": "b"}]),

@@ -200,19 +200,19 @@ def test_a_broken_result(engine: Engine) -> None:
     (run_dir(engine, run) / "result.json").write_text('{"runId": "')
     (seen,) = engine.snapshots()
     assert ("failed", "lost") == (seen.status, seen.reason)
-    what = "result.json is broken: it is not valid JSON (it is empty or cut off)"
-    assert f"it is not known how the run ended: {what}" == end_of(seen).message
+    what = "result.json is damaged: invalid JSON (empty or truncated)"
+    assert f"the run's result is unknown: {what}" == end_of(seen).message
 
 
 def test_a_broken_meta(engine: Engine) -> None:
     """A finished run without a readable meta.json is listed with its end, and can be deleted."""
     run = run_to_end(engine, "answer ok")
-    cut = "it is not valid JSON (it is empty or cut off)"
+    cut = "invalid JSON (empty or truncated)"
     contents = {"": cut, '{"runId":': cut, json.dumps({"runId": run.run_id}): "object missing required field task"}
     for content, what in contents.items():
         (run_dir(engine, run) / "meta.json").write_text(content)
         (seen,) = engine.snapshots()
-        assert ("completed", f"(meta.json is broken: {what})") == (seen.status, seen.meta.task)
+        assert ("completed", f"(meta.json is damaged: {what})") == (seen.status, seen.meta.task)
     assert (run.run_id,) == engine.delete([run.run_id])
 
 

@@ -48,7 +48,7 @@ def test_failed_write_changes_nothing(tmp_path: Path, write: type) -> None:
         write(str(tmp_path / "a"), broken())
     assert names(tmp_path) == []
     told = explained(refusal.value)
-    assert (str(tmp_path / "a"), True) == (told.where, told.hint.startswith("make room on that disk"))
+    assert (str(tmp_path / "a"), True) == (told.where, told.hint.startswith("free space on that disk"))
 
 
 def test_new_file_replaces_nothing(tmp_path: Path) -> None:

@@ -75,15 +75,15 @@ def test_a_valid_payload(payload: dict[str, Any], expected: Finalized) -> None:
     ("payload", "problem"),
     [
         (None, "subagent_finalize was not called"),
-        ({}, "the status is neither SUCCESS nor ERROR"),
-        ({"status": "success", "result": "x"}, 'the status is "success", neither SUCCESS nor ERROR'),
-        ({"status": ["SUCCESS"], "result": "x"}, "the status is neither SUCCESS nor ERROR"),
-        ({"status": "SUCCESS"}, "SUCCESS needs a non-empty result"),
-        ({"status": "SUCCESS", "result": " \n\t"}, "SUCCESS needs a non-empty result"),
-        ({"status": "SUCCESS", "result": 7}, "SUCCESS needs a non-empty result"),
-        ({"status": "SUCCESS", "result": "x", "error": "y"}, "SUCCESS carries no error"),
-        ({"status": "ERROR", "result": "x"}, "ERROR needs a non-empty error"),
-        ({"status": "ERROR", "error": ""}, "ERROR needs a non-empty error"),
+        ({}, "the status must be SUCCESS or ERROR"),
+        ({"status": "success", "result": "x"}, 'the status is "success", expected SUCCESS or ERROR'),
+        ({"status": ["SUCCESS"], "result": "x"}, "the status must be SUCCESS or ERROR"),
+        ({"status": "SUCCESS"}, "SUCCESS requires a non-empty result"),
+        ({"status": "SUCCESS", "result": " \n\t"}, "SUCCESS requires a non-empty result"),
+        ({"status": "SUCCESS", "result": 7}, "SUCCESS requires a non-empty result"),
+        ({"status": "SUCCESS", "result": "x", "error": "y"}, "SUCCESS cannot have an error"),
+        ({"status": "ERROR", "result": "x"}, "ERROR requires a non-empty error"),
+        ({"status": "ERROR", "error": ""}, "ERROR requires a non-empty error"),
     ],
 )
 def test_an_invalid_payload(payload: dict[str, Any] | None, problem: str) -> None:
@@ -94,9 +94,9 @@ def test_an_invalid_payload(payload: dict[str, Any] | None, problem: str) -> Non
 
 def test_feedback_names_the_fault_and_the_call() -> None:
     """A child that is asked again is told what was wrong, and by which tool to answer."""
-    said = feedback("SUCCESS needs a non-empty result")
+    said = feedback("SUCCESS requires a non-empty result")
 
-    assert "SUCCESS needs a non-empty result" in said
+    assert "SUCCESS requires a non-empty result" in said
     assert FINALIZE_TOOL in said
 
 
@@ -136,7 +136,7 @@ def test_the_same_session_is_asked_again(engine: Engine) -> None:
     retries = [event for event in events_of(engine, ended) if isinstance(event, Retry)]
     assert [(2, 3), (3, 3)] == [(retry.attempt, retry.max_attempts) for retry in retries]
     log = (run_dir(engine, ended) / "transcript.log").read_text()
-    assert "Retrying 2/3: no result was handed over: subagent_finalize was not called" in log
+    assert "Retrying 2/3: no structured result: subagent_finalize was not called" in log
 
 
 def test_an_attempt_is_seen_while_it_runs(engine: Engine, project_dir: Path) -> None:
@@ -159,9 +159,9 @@ def test_an_attempt_is_seen_while_it_runs(engine: Engine, project_dir: Path) -> 
 @pytest.mark.parametrize(
     ("payload", "fault"),
     [
-        ({"status": "DONE", "result": "x"}, 'the status is "DONE", neither SUCCESS nor ERROR'),
-        ({"status": "SUCCESS", "result": " "}, "SUCCESS needs a non-empty result"),
-        ({"status": "SUCCESS", "result": "x", "error": "y"}, "SUCCESS carries no error"),
+        ({"status": "DONE", "result": "x"}, 'the status is "DONE", expected SUCCESS or ERROR'),
+        ({"status": "SUCCESS", "result": " "}, "SUCCESS requires a non-empty result"),
+        ({"status": "SUCCESS", "result": "x", "error": "y"}, "SUCCESS cannot have an error"),
     ],
 )
 def test_a_refused_call_is_fed_back_as_what_it_was(engine: Engine, payload: dict[str, str], fault: str) -> None:
@@ -170,9 +170,12 @@ def test_a_refused_call_is_fed_back_as_what_it_was(engine: Engine, payload: dict
     ended = run(engine, parts(refused, hand_over(status="SUCCESS", result="Found.")))
     never = result_of(engine, run(engine, parts(refused)))
 
-    said = f"the call of {FINALIZE_TOOL} was refused: {fault}"
+    said = f"the call to {FINALIZE_TOOL} was refused: {fault}"
     assert ("finalized", 2, feedback(said)) == (ended.reason, end_of(ended).attempt, prompt(engine, ended, 2))
-    assert ("finalize_missing", f"the agent handed over no result: {said}") == (never.reason, never.error_message)
+    assert ("finalize_missing", f"the agent returned no structured result: {said}") == (
+        never.reason,
+        never.error_message,
+    )
 
 
 def test_nothing_is_ever_handed_over(engine: Engine) -> None:
@@ -181,7 +184,7 @@ def test_nothing_is_ever_handed_over(engine: Engine) -> None:
     result = result_of(engine, ended)
 
     assert ("failed", "finalize_missing", 3) == (result.status, result.reason, result.attempts)
-    assert "the agent handed over no result: subagent_finalize was not called" == result.error_message
+    assert "the agent returned no structured result: subagent_finalize was not called" == result.error_message
     assert ("I think I am done.", None) == (result.final_text, result.finalized)
     assert not (run_dir(engine, ended) / "prompt-4.md").exists()
 
@@ -273,7 +276,7 @@ def test_an_empty_result_is_none(engine: Engine, result: str) -> None:
     ended = run(engine, parts(empty, hand_over(status="SUCCESS", result="Now.")))
 
     assert ("finalized", 2) == (ended.reason, end_of(ended).attempt)
-    assert feedback("SUCCESS needs a non-empty result") == prompt(engine, ended, 2)
+    assert feedback("SUCCESS requires a non-empty result") == prompt(engine, ended, 2)
 
 
 def test_stopped_at_the_second_attempt(engine: Engine) -> None:

@@ -68,7 +68,7 @@ def test_a_call_that_the_tool_refuses(pi: RealPi) -> None:
     )  # fmt: skip
     answers = [event for event in events_of(pi.engine, ended) if isinstance(event, ToolResult)]
     assert [True, True, True, False] == [answer.is_error for answer in answers]
-    assert ["SUCCESS carries no error", "SUCCESS needs a non-empty result"] == [
+    assert ["SUCCESS cannot have an error", "SUCCESS requires a non-empty result"] == [
         answer.content.partition(":")[0] for answer in answers[:2]
     ]
     assert 4 == len(pi.requests)
@@ -80,7 +80,7 @@ def test_a_refused_call_is_fed_back(pi: RealPi) -> None:
     pi.script(called((FINALIZE_TOOL, {"status": "DONE", "result": "x"})), said("I am done."), called(FOUND))
     ended = pi.run()
 
-    fault = f'the call of {FINALIZE_TOOL} was refused: the status is "DONE", neither SUCCESS nor ERROR'
+    fault = f'the call to {FINALIZE_TOOL} was refused: the status is "DONE", expected SUCCESS or ERROR'
     assert ("finalized", 2) == (ended.reason, result_of(pi.engine, ended).attempts)
     assert feedback(fault) == texts(pi.requests[2])[-1]
 

@@ -165,7 +165,7 @@ def test_it_is_shown_as_foreign(engine: Engine, way: Callable[[Path], None]) -> 
     for run in by_id.values():
         said = explain(run, DiagnosisReader(engine.project, run.run_id).read(run), NOW)
         assert said.startswith("foreign · ")
-        assert f"{run.status} by its own account · subdeck adopt {run.meta.short_id} takes it over" in said
+        assert f"{run.status} according to its files · subdeck adopt {run.meta.short_id} trusts it" in said
 
 
 def test_a_foreign_run_that_waits(engine: Engine) -> None:
@@ -237,7 +237,7 @@ def test_it_is_not_stopped(engine: Engine, way: Callable[[Path], None]) -> None:
     directory = open_run(engine, runner=facts(pid=victim.pid, pid_started=processes.start_time(victim.pid)))
     way(directory)
     before = contents(directory)
-    with pytest.raises(SubdeckError, match="is foreign: ") as refused:
+    with pytest.raises(SubdeckError, match="is not trusted: ") as refused:
         engine.stop([directory.name], force=True)
     assert f"subdeck adopt {directory.name[-6:]}" in refused.value.hint
     assert before == contents(directory)
@@ -381,7 +381,7 @@ def test_a_result_that_is_no_end(engine: Engine, fields: dict[str, str]) -> None
     path.write_text(json.dumps(json.loads(path.read_bytes()) | fields))
     (run,) = engine.wait([meta.run_id], timeout=10)
     assert ("failed", "lost") == (run.status, run.reason)
-    assert "result.json is broken" in end_of(run).message
+    assert "result.json is damaged" in end_of(run).message
     assert engine.result(meta.run_id) is None
 
 
@@ -466,7 +466,7 @@ def test_what_is_not_adopted(engine: Engine, way: Callable[[Path], None]) -> Non
     unmark(directory)
     way(directory)
     before = contents(directory) if way is not a_pipe else {}
-    with pytest.raises(SubdeckError, match="cannot be adopted: "):
+    with pytest.raises(SubdeckError, match="cannot be trusted: "):
         engine.adopt([directory.name])
     assert way is a_pipe or before == contents(directory)
     assert not ownership.is_own(str(directory))
@@ -511,7 +511,7 @@ def test_status_says_foreign(engine: Engine) -> None:
     place = Path(engine.project.root)
     listed = subdeck("status", cwd=place).out
     assert "? foreign" in listed
-    assert listed.endswith("\n0 runs; 1 foreign, not counted\n")
+    assert listed.endswith("\n0 runs; 1 untrusted, not counted\n")
     named = subdeck("status", directory.name, cwd=place)
     assert "it has no mark" in named.out
     document = subdeck("status", "--json", cwd=place).document
@@ -541,7 +541,7 @@ def test_refusals_name_the_way_out(engine: Engine) -> None:
     unmark(directory)
     for command in ("stop", "attach"):
         refused = subdeck(command, directory.name, "--json", cwd=Path(engine.project.root)).error
-        assert "is foreign: it has no mark" in refused["what"]
+        assert "is not trusted: it has no mark" in refused["what"]
         assert f"subdeck adopt {directory.name[-6:]}" in refused["hint"]
 
 

@@ -97,7 +97,7 @@ ACTS = {apply: "read-tree", merge: "merge", pick: "merge"}
 
 def undo(scene: Scene) -> None:
     act = scene.engine.last_act()
-    assert act is not None, "there is nothing to undo"
+    assert act is not None, "nothing to undo"
     scene.engine.take_back(act)
 
 

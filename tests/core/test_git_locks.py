@@ -41,10 +41,10 @@ def test_every_lock_has_its_hint(project_dir: Path, tmp_path: Path, name: str, i
     with pytest.raises(GitError) as refusal:
         Git(str(place)).run(*COMMANDS[name])
     hint = refusal.value.hint
-    assert "is locked: another git command is at work, or was killed" in refusal.value.what
-    assert hint.startswith("if none is, remove ")
-    assert os.path.realpath(lock) == os.path.realpath(hint.removeprefix("if none is, remove "))
-    Path(hint.removeprefix("if none is, remove ")).unlink()
+    assert "is locked: another git command is running, or was killed" in refusal.value.what
+    assert hint.startswith("if no git command is running, remove ")
+    assert os.path.realpath(lock) == os.path.realpath(hint.removeprefix("if no git command is running, remove "))
+    Path(hint.removeprefix("if no git command is running, remove ")).unlink()
     Git(str(place)).run(*COMMANDS[name])
 
 

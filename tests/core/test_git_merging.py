@@ -70,7 +70,7 @@ def test_an_older_git_is_told(tmp_path: Path, store: Store, monkeypatch: pytest.
     root = make(tmp_path / "r", {"a": "1"})
     at = store.git(found(root))
     monkeypatch.setattr(program, "_version_of", lambda path: (2, 37, 1))
-    with pytest.raises(GitMissing, match=r"git 2\.38 or newer is needed to take over changes, and this is 2\.37\.1"):
+    with pytest.raises(GitMissing, match=r"git 2\.38 or newer is needed to apply changes, but this is 2\.37\.1"):
         merging.merged(at, "HEAD", "HEAD", "HEAD")
 
 
@@ -105,7 +105,7 @@ def test_what_changed_meanwhile_is_not_overwritten(tmp_path: Path, store: Store)
     now = store.take(found(root)).tree
     wanted = tree_of(store, root, {"a": "2", "b": "2"})
     write(root, {"b": "a person's"})
-    with pytest.raises(InTheWay, match="changed meanwhile: b") as refused:
+    with pytest.raises(InTheWay, match="changed by another program: b") as refused:
         store.write(found(root), now, wanted)
     assert ("b",) == refused.value.paths
     assert ("1", "a person's") == ((root / "a").read_text(), (root / "b").read_text())

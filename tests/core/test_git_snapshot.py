@@ -167,7 +167,7 @@ def test_what_cannot_be_stored_is_told(tmp_path: Path, store: Store) -> None:
         taken = take(store, root)
     told = {one.path: one.why for one in taken.skipped}
     assert {"pipe": "a named pipe", "socket": "a socket"}.items() <= told.items()
-    assert told["inner"].startswith("a repository of its own (")
+    assert told["inner"].startswith("a separate repository (")
     write(root, {"inner/a": "y"})
     changed = {one.path: one.why for one in take(store, root).skipped}
     assert told["inner"] != changed["inner"] and told["pipe"] == changed["pipe"], "and what changed in it shows"
@@ -182,7 +182,7 @@ def test_unreadable_files_are_told(tmp_path: Path, store: Store, monkeypatch: py
     may = os.access
     monkeypatch.setattr(os, "access", lambda path, mode, **more: path != unreadable and may(path, mode, **more))
     taken = take(store, root)
-    assert [("secret", "it may not be read")] == [(one.path, one.why) for one in taken.skipped]
+    assert [("secret", "no read permission")] == [(one.path, one.why) for one in taken.skipped]
     assert {"a", "fine"} == set(listed(store.directory, taken.tree))
 
 
@@ -215,7 +215,7 @@ def test_filters_of_the_repository_are_told(tmp_path: Path, store: Store) -> Non
     git(root, "config", "filter.git-crypt.required", "true")
     write(root, {".gitattributes": "* filter=git-crypt\n", "new": "x"})
     taken = take(store, root)
-    assert "filters that only the settings of the repository name are not run (git-crypt)" == taken.note
+    assert "filters from the repository's own settings are not run (git-crypt)" == taken.note
     assert {".gitattributes", "a", "new"} == set(listed(store.directory, taken.tree))
 
 

@@ -51,7 +51,7 @@ async def test_a_wrapper_that_cannot_be_started(tmp_path: Path, monkeypatch: pyt
     """Where the wrapper cannot be started the run has ended, and says why; nothing secret is left."""
 
     def refuse(*_: object, **_others: object) -> None:
-        raise LaunchError("the wrapper could not be started: no processes")
+        raise LaunchError("cannot start the wrapper: no processes")
 
     monkeypatch.setattr(arrival, "start_wrapper", refuse)
     async with hosting(tmp_path / "spool") as agent:

@@ -147,7 +147,7 @@ async def test_a_lease_that_is_over_ends_the_run(tmp_path: Path) -> None:
         await until((relay.run_dir(run_id) / paths.RESULT).exists, "the run to end")
         result = await relay.pull_end(run_id)
         assert ("lease", "Working.") == (result.reason, result.final_text)
-        assert "nobody asked its host for it for 1 s" in (result.error_message or "")
+        assert "its host had no contact with you for 1 s" in (result.error_message or "")
 
 
 async def test_what_the_doctor_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

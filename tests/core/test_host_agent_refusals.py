@@ -131,7 +131,7 @@ def test_a_spool_whose_id_is_broken(tmp_path: Path, content: str) -> None:
     """Permits name the id of a spool, so a broken one is not made anew."""
     HostAgent(str(tmp_path), slots=1).close()
     (tmp_path / "id").write_text(content)
-    with pytest.raises(SubdeckError, match="the id of the spool is broken"):
+    with pytest.raises(SubdeckError, match="the spool's id is damaged"):
         HostAgent(str(tmp_path), slots=1)
 
 

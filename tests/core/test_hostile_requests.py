@@ -139,7 +139,7 @@ def test_whatever_is_hidden_is_shown(text: str, code: str) -> None:
         for shown in (request_text(request), request_text(request, "/src")):
             assert (field, True, True) == (field, code in shown, PAYLOAD in shown)
             assert [] == controls(shown.replace("\n", "")), field
-            assert "characters that cannot be seen" in shown
+            assert "invisible characters" in shown
         line = request_line(request, 2000)
         assert [] == controls(line) and line.startswith("! ")
         if field not in ("directory", "change", "choice", "field"):  # of which a line says less
@@ -378,12 +378,12 @@ def test_a_request_of_which_a_part_is_missing_can_only_be_denied(project_dir: Pa
     """It says how much is missing, no rule allows it, and neither does a person."""
     kept = kept_request(permission(command="x" * (REQUEST_LIMIT + 1234)))
     assert 1260 == kept.missing
-    assert "! 1,260 characters are missing here: it can only be denied" in request_text(kept)
+    assert "! 1,260 characters are missing: you can only deny this" in request_text(kept)
     assert (None, "") == Policy(Permissions(allow=("bash",)), "/src").decide(kept)
     whole = permission(command="x" * 300_000, paths=("a",), diff="y" * 300_000)
     assert whole == kept_request(whole)
     engine = open_engine(project_dir)
-    with listening(engine.project, kept) as run, pytest.raises(UsageError, match="are missing here"):
+    with listening(engine.project, kept) as run, pytest.raises(UsageError, match="are missing: you can only deny this"):
         engine.reply(run.run_id, "q1", Verdict.ALLOW)
 
 
@@ -468,7 +468,7 @@ def test_a_reply_to_another_request_is_refused(project_dir: Path) -> None:
         read = request_hash(run.run_id, permission())
         for said in ("allow", "deny"):
             done = subdeck("reply", run.short_id, "--request", "q1", "--hash", read, said, cwd=project_dir)
-            assert (2, True) == (done.code, "another request" in done.err)
+            assert (2, True) == (done.code, "is a different request" in done.err)
         assert [] == run.take()
 
 

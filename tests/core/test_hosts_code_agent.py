@@ -108,7 +108,7 @@ async def test_what_has_not_ended_is_not_told(root: Path, tmp_path: Path) -> Non
     async with hosting(tmp_path / "spool") as agent:
         operator = Operator(root, agent)
         meta = await operator.begin(f"wait-for {tmp_path}/go", "answer 1")
-        assert ("it has not ended",) == (await operator.carriage.fetch(operator.call, meta, "h1")).errors
+        assert ("it has not finished",) == (await operator.carriage.fetch(operator.call, meta, "h1")).errors
         (tmp_path / "go").touch()
         await operator.end(meta)
 

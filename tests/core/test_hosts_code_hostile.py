@@ -99,7 +99,7 @@ async def test_a_host_sends_what_no_repository_may_have(machines: Machines, kind
     before = kept(machines)
     brought = await machines.carriage.fetch(answering(machines, Fetched(len(pack), pack, tree, commit)), meta, "h1")
     assert (("", "")) == (brought.branch, brought.snapshot)
-    assert brought.errors[0].startswith("what it changed could not be brought back: ")
+    assert brought.errors[0].startswith("cannot fetch its changes: ")
     assert before == kept(machines)
     assert not list(Path(os.environ["HOME"]).rglob("apart"))
 

@@ -59,7 +59,7 @@ def test_keys_are_never_overwritten(tmp_path: Path, name: str) -> None:
 def test_the_command_says_what_to_do_with_them(project_dir: Path, tmp_path: Path) -> None:
     """Without a directory they are where they are looked for; else the settings to write are said."""
     done = subdeck("hosts", "keys", cwd=project_dir)
-    assert (0, f"Made ca.pem, me.pem and me.key in {keys_dir()}\n") == (done.code, done.out)
+    assert (0, f"Created ca.pem, me.pem and me.key in {keys_dir()}\n") == (done.code, done.out)
     assert "subdeck hosts serve tls://HEAD:8786   " in done.err
     assert "tls:" not in done.err.replace("tls://", "")
     assert "ssh HOST mkdir -p .config/subdeck\n" in done.err, "a home may be another there"
@@ -127,7 +127,7 @@ def test_unfit_files_are_told(tmp_path: Path) -> None:
     odd = str(tmp_path / "odd")
     os.chmod(odd, 0o600)
     for unfit in ({"ca": odd}, {"cert": odd}, {"key": odd}, {"key": other.key}, {"key": str(tmp_path)}):
-        with pytest.raises(RunnerUnavailable, match="the certificates cannot be used: "):
+        with pytest.raises(RunnerUnavailable, match="cannot use the certificates: "):
             certificates("tls://head:8786", replace(made, **unfit))
     os.chmod(made.key, 0o644)
     with pytest.raises(RunnerUnavailable, match="others can read it"):

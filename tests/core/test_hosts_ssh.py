@@ -190,13 +190,13 @@ async def test_tickets_follow_the_wishes(world: Path, home: Path) -> None:
     ("script", "why"),
     [
         ("", "h1: subdeck is not installed there"),
-        ('echo "subdeck: no command is called \\"hosts\\"" >&2; exit 2', "h1: subdeck is too old there"),
+        ('echo "subdeck: unknown command \\"hosts\\"" >&2; exit 2', "h1: subdeck is too old there"),
         (
             r"printf '\n-- subdeck hosts agent --\nno frames at all'; exec cat",
             "h1: what comes from there cannot be read",
         ),
         ("yes", "h1: its login writes more than 64 kB"),
-        ("exit 3", "h1: its agent ended with exit code 3"),
+        ("exit 3", "h1: its subdeck process ended with exit code 3"),
     ],
     ids=["none", "old", "other", "endless", "broken"],
 )
@@ -232,7 +232,7 @@ async def test_a_host_key_that_is_not_known_is_told(world: Path, h1: SshHost) ->
     """A host that ssh does not know is not connected with, and the operator is told how to see why."""
     (world / "known_hosts").unlink()
     async with carrying("h1") as carrier:
-        await until(lambda: "its key is not known here" in carrier.fault, f"the key; {carrier.fault}")
+        await until(lambda: "its unknown request key" in carrier.fault, f"the key; {carrier.fault}")
 
 
 async def test_no_ssh_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

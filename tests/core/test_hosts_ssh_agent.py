@@ -196,7 +196,7 @@ async def test_a_spool_in_use_is_said(spool: Path, words: tuple[str, ...]) -> No
     finally:
         other.close()
     assert (2, b"") == (done.returncode, done.stdout)
-    assert b"another agent has this spool" in done.stderr
+    assert b"another process uses this spool" in done.stderr
 
 
 async def test_an_agent_that_was_stopped_is_said(
@@ -231,7 +231,7 @@ def test_a_terminal_is_no_program(spool: Path) -> None:
     os.close(terminal)
     os.close(typed)
     assert 2 == done.returncode
-    assert "programs talk to it, through ssh" in done.stderr
+    assert "only programs use it, through ssh" in done.stderr
     assert not spool.exists()
 
 

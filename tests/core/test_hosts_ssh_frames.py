@@ -173,13 +173,13 @@ def test_the_command_line_is_fixed() -> None:
         ),
         (255, b"", "me@h1: ssh lost the connection"),
         (127, b"bash: line 1: subdeck: command not found\n", "me@h1: subdeck is not installed there"),
-        (2, b'subdeck: no command is called "hosts"\n  where: subdeck\n', "me@h1: subdeck is too old there"),
+        (2, b'subdeck: unknown command "hosts"\n  where: subdeck\n', "me@h1: subdeck is too old there"),
         (
             2,
-            b"subdeck: another agent has this spool\n  where: /spool\n  hint: stop that agent\n",
-            "me@h1: another agent has this spool; /spool; stop that agent",
+            b"subdeck: another process uses this spool\n  where: /spool\n  hint: stop that agent\n",
+            "me@h1: another process uses this spool; /spool; stop that agent",
         ),
-        (0, b"", "me@h1: its agent ended"),
+        (0, b"", "me@h1: its subdeck process ended"),
         (1, b"\x1b[31mred\n", "me@h1: red"),
     ],
 )

@@ -149,7 +149,7 @@ def test_what_was_discarded_is_counted_apart(engine: Engine) -> None:
     engine.work.discard(engine.work.plan_discard(run))
     stock = keeping.read_stock(engine.project)
     assert (1, 0) == (stock.discarded, stock.worktrees) and stock.discarded_size > 3_000_000
-    said = "1 discarded worktree, 2.9 MB, is kept for undo until a day has passed"
+    said = "1 discarded worktree, 2.9 MB, is kept for undo for a day"
     root = Path(engine.project.root)
     for words in (("worktrees",), ("clean", "--keep", "0", "--dry-run")):
         assert said in subdeck(*words, cwd=root).out

@@ -99,7 +99,7 @@ def test_preset_without_the_runner(engine: Engine) -> None:
     problem = refusal(engine, "host: h07\n", runner=None)
     assert (True, True) == (problem.where.endswith("scout.md"), 'add "runner: hosts"' in problem.hint)
     meta = decided(engine, "host: h07\nrequires: {gpu: 1}\n", runner="process")
-    assert ("", ("host and requires of the preset has no effect with the runner process",)) == (
+    assert ("", ("host and requires in the preset has no effect with the runner process",)) == (
         meta.host,
         meta.warnings,
     )
@@ -117,14 +117,14 @@ def test_no_hosts_are_set_up(engine: Engine) -> None:
     ("fields", "request_", "words"),
     [
         ("sticky: true\n", {}, "the preset is sticky"),
-        ("", {"by_hand": True}, "nobody can go on by hand"),
-        ("", {"host": "-oProxyCommand=x"}, "is not the name of a host"),
-        ("", {"host": "h\x1b[2J"}, "is not the name of a host"),
-        ("", {"needs": {"gpu": -1}}, "is nothing that a host can have"),
-        ("", {"needs": {"subdeck": 1}}, "is nothing that a host can have"),
-        ("", {"needs": {"a b": 1}}, "is nothing that a host can have"),
-        ("", {"needs": {"gpu": float("nan")}}, "is nothing that a host can have"),
-        ("", {"needs": {f"l{number}": 1 for number in range(40)}}, "40 needs are too many"),
+        ("", {"by_hand": True}, "cannot be opened in the agent"),
+        ("", {"host": "-oProxyCommand=x"}, "is not a valid host name"),
+        ("", {"host": "h\x1b[2J"}, "is not a valid host name"),
+        ("", {"needs": {"gpu": -1}}, "invalid requirement"),
+        ("", {"needs": {"subdeck": 1}}, "invalid requirement"),
+        ("", {"needs": {"a b": 1}}, "invalid requirement"),
+        ("", {"needs": {"gpu": float("nan")}}, "invalid requirement"),
+        ("", {"needs": {f"l{number}": 1 for number in range(40)}}, "too many requirements: 40"),
     ],
 )
 def test_refused(engine: Engine, fields: str, request_: dict[str, Any], words: str) -> None:
@@ -143,7 +143,7 @@ def test_worktree_is_refused_where_it_is_asked_for(engine: Engine) -> None:
         assert ("worktree", True) == (problem.where, "hosts.code: git" in problem.hint)
     meta = decided(engine, settings=replace(ON_HOSTS, worktree=WorktreeFrom.FILES))
     assert meta.worktree is None
-    assert "no worktree, although the settings want one" in meta.warnings[0]
+    assert "running without the worktree that your settings ask for" in meta.warnings[0]
 
 
 def test_sparse_without_git(engine: Engine) -> None:
@@ -161,7 +161,7 @@ def test_conversation_that_an_agent_keeps(engine: Engine) -> None:
         engine.project, make_meta(agent="claude", agent_session=AgentSession(), child_session_id="told", preset="scout")
     )
     problems = planned(engine, settings=settings, child_session="told", cwd=here.cwd).problems
-    assert any("keeps its conversations on the machine" in problem.what for problem in problems)
+    assert any("keeps a conversation on the machine" in problem.what for problem in problems)
     there = make_finished(
         engine.project,
         make_meta(
@@ -222,16 +222,16 @@ def test_options_need_the_runner(project_dir: Path) -> None:
     """`--host` and `--needs` alone are refused with what to add; with the runner they need hosts."""
     write_settings()
     alone = run(project_dir, "--needs", "gpu=1", "--needs", "mem", "--host", "h07")
-    assert (2, True) == (alone.code, "host and needs go with the runner hosts" in alone.err)
-    assert "there are no hosts to run on" in run(project_dir, "--runner", "hosts", "--host", "h07").err
+    assert (2, True) == (alone.code, 'host and needs require "runner: hosts"' in alone.err)
+    assert "no hosts are set up" in run(project_dir, "--runner", "hosts", "--host", "h07").err
 
 
 @pytest.mark.parametrize(
     ("needs", "words"),
     [
-        (("gpu=x",), "has no number"),
-        (("gpu", "gpu=2"), "is needed twice"),
-        (("=1",), "is nothing that a host can have"),
+        (("gpu=x",), "expected LABEL=NUMBER"),
+        (("gpu", "gpu=2"), "is required twice"),
+        (("=1",), "invalid requirement"),
     ],
 )
 def test_bad_needs(project_dir: Path, needs: tuple[str, ...], words: str) -> None:
@@ -299,10 +299,10 @@ def test_an_agent_may_be_on_hosts_alone(
     meta = decided(engine, settings=settings, **request)
     assert (name, kind, command, RunnerKind.HOSTS) == (meta.agent, meta.kind, meta.agent_command, meta.runner)
     label = planned(engine, settings=settings, **request).agent.label
-    assert label == f"{name} (here {'there is no such program' if name == 'mine' else f'{name} is not on PATH'})"
+    assert label == f"{name} (here {'the program does not exist' if name == 'mine' else f'{name} is not on PATH'})"
     assert NONE_HERE not in meta.warnings
     assert NONE_HERE in decided(engine, settings=replace(settings, agent="auto")).warnings
     with pytest.raises(AgentUnavailable):
         decided(engine, settings=settings, runner="process", **request)
-    with pytest.raises(AgentUnavailable, match='no agent is called "nobody"'):
+    with pytest.raises(AgentUnavailable, match='unknown agent "nobody"'):
         decided(engine, settings=replace(settings, agent="nobody"), **request)

@@ -56,9 +56,9 @@ def test_a_lease_that_is_renewed(tmp_path: Path, clocks: Clocks) -> None:
 @pytest.mark.parametrize(
     ("agent", "operator", "words"),
     [
-        (90, 0, "there was no agent on its host for 90 s, so nobody could have stopped it"),
-        (900, 0, "there was no agent on its host for 15 min, so nobody could have stopped it"),
-        (0, 7200, "nobody asked its host for it for 2 h"),
+        (90, 0, "no subdeck process ran on its host for 90 s, so the run could not have been stopped"),
+        (900, 0, "no subdeck process ran on its host for 15 min, so the run could not have been stopped"),
+        (0, 7200, "its host had no contact with you for 2 h"),
     ],
 )
 def test_who_was_not_heard_of(tmp_path: Path, clocks: Clocks, agent: float, operator: float, words: str) -> None:
@@ -134,7 +134,9 @@ def test_a_run_ends_softly(project_dir: Path, tmp_path: Path, monkeypatch: pytes
     engine = open_engine(project_dir)
     run = wait_for_end(engine, start(engine, "say So far.", "hang").run_id)
     assert ("aborted", "lease") == (run.status, run.reason)
-    assert end_of(run).message.startswith("its lease was over: there was no agent on its host for 1 s")
+    assert end_of(run).message.startswith(
+        "the run lost contact and its lease expired: there was no agent on its host for 1 s"
+    )
     result = result_of(engine, run)
     assert ("SIGTERM", "So far.") == (result.signal, result.final_text)
 

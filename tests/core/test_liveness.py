@@ -81,7 +81,7 @@ def test_an_abandoned_run_is_lost(project: Project) -> None:
     ("is_starting", "message"),
     [
         (False, "its launcher died or failed before the wrapper was started"),
-        (True, "it was lost while its wrapper was being started"),
+        (True, "lost while its wrapper was starting"),
     ],
 )
 def test_a_launcher_that_died_first(project: Project, is_starting: bool, message: str) -> None:
@@ -295,7 +295,7 @@ def test_a_run_of_an_earlier_boot(
     run_id, directory = abandoned(project, started, runner=facts(**before))
     assert expected is reconcile(project, run_id, by="test")
     result = artifacts.read_result(str(directory))
-    assert ("this machine was restarted while it ran" if expected is Proof.FINISHED else None) == (
+    assert ("this machine was restarted during the run" if expected is Proof.FINISHED else None) == (
         result and result.error_message
     )
     assert lives(pid)
@@ -323,7 +323,7 @@ def test_a_fault_that_passes_finishes_nothing(
     assert Proof.FINISHED is reconcile(project, run_id, by="test")
     result = artifacts.read_result(str(directory))
     assert result is not None
-    assert ("So far.", "its wrapper died unexpectedly; what it left running was ended as far as it could be found") == (
+    assert ("So far.", "its wrapper died unexpectedly; its remaining processes were ended, where found") == (
         result.final_text,
         result.error_message,
     )
@@ -379,7 +379,7 @@ def test_a_torn_record_is_no_obstacle(project: Project) -> None:
     assert Proof.FINISHED is reconcile(project, run_id, by="test")
     result = artifacts.read_result(str(directory))
     assert result is not None
-    message = "runner.json is broken: it is not valid JSON (it is empty or cut off), and nobody holds the run"
+    message = "runner.json is damaged: invalid JSON (empty or truncated), and no process holds the run"
     assert ("lost", message) == (result.reason, result.error_message)
 
 
@@ -516,10 +516,10 @@ def test_a_directory_in_the_place_of_a_record(project: Project, name: str) -> No
 @pytest.mark.parametrize(
     ("others", "went"),
     [
-        ({"pid_namespace": "pid:[1]"}, "the container that it ran in has gone"),
-        ({"pid_namespace": "pid:[1]", "host": "another"}, "the container that it ran in has gone"),
-        ({"boot_id": "earlier", "machine_id": ""}, "the machine that it ran on has gone"),
-        ({"boot_id": "earlier", "machine_id": "our id"}, "this machine was restarted while it ran"),
+        ({"pid_namespace": "pid:[1]"}, "its container no longer exists"),
+        ({"pid_namespace": "pid:[1]", "host": "another"}, "its container no longer exists"),
+        ({"boot_id": "earlier", "machine_id": ""}, "its machine no longer exists"),
+        ({"boot_id": "earlier", "machine_id": "our id"}, "this machine was restarted during the run"),
     ],
     ids=["container", "container of another name", "unknown machine", "restart"],
 )
@@ -536,7 +536,7 @@ def test_a_run_of_the_past_where_nobody_else_is(
     monkeypatch.setattr(files, "is_local", lambda path: False)
     assert Proof.UNKNOWN is reconcile(project, run_id, by="host", is_sole=True)
     monkeypatch.setattr(files, "is_local", lambda path: True)
-    if went != "this machine was restarted while it ran":
+    if went != "this machine was restarted during the run":
         assert Proof.UNKNOWN is reconcile(project, run_id, by="host")
     assert Proof.FINISHED is reconcile(project, run_id, by="host", is_sole=True)
     result = artifacts.read_result(str(directory))

@@ -183,7 +183,7 @@ def test_doctor_names_it(home: Path, project_dir: Path) -> None:
         (check,) = (check for check in examine(str(project_dir)) if check.name == "key")
         return check.state, check.detail, check.fix
 
-    assert ("ok", f"{key_file(home)} will be made by the first launch", "") == key_check()
+    assert ("ok", f"{key_file(home)} is created by the first launch", "") == key_check()
     assert not key_file(home).exists()
     mark.make_key()
     assert ("ok", str(key_file(home)), "") == key_check()

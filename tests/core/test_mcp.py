@@ -211,7 +211,7 @@ async def test_wrong_arguments(era: str, project: Path, arguments: dict[str, Any
 async def test_unknown_tool(era: str, project: Path) -> None:
     """A tool that is not offered is an error of the protocol."""
     async with connected(project, era) as client:
-        with pytest.raises(MCPError, match="no tool is called chain"):
+        with pytest.raises(MCPError, match="unknown tool chain"):
             await client.call_tool("chain", {})
 
 

@@ -58,7 +58,7 @@ def test_an_end_by_the_budget_has_figures_and_the_answer_so_far(project: Path) -
     with Pipes(project) as client:
         (row,) = called(client, "subagent", preset="scout", task="ask-for-more Half of it.\nhang", budget=0.4)["runs"]
     assert ("aborted", "budget", "Half of it.") == (row["status"], row["reason"], row["answer"])
-    assert "it reached its budget: spent $0.50 of $0.40" == row["error"]
+    assert "the run reached its budget: spent $0.50 of $0.40" == row["error"]
 
 
 def test_an_answer_has_no_echo_and_no_paths(project: Path) -> None:

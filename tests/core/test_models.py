@@ -43,7 +43,7 @@ def test_no_model_names_all_three_places() -> None:
     with pytest.raises(ModelError) as caught:
         resolve_model(None, preset(None), Settings())
 
-    assert 'the call names none, the preset "scout" names none, and default_model is not set' in caught.value.what
+    assert 'the call sets none, the preset "scout" sets none, and default_model is not set' in caught.value.what
     assert "/p/scout.md" == caught.value.where
     for place in ("--model", "model: provider/id", "default_model in", "subdeck/config.yaml"):
         assert place in caught.value.hint
@@ -53,7 +53,7 @@ def test_no_model_names_all_three_places() -> None:
 def test_an_ad_hoc_run_without_a_model() -> None:
     """Where there is no preset the error does not speak of its file."""
     with pytest.raises(
-        ModelError, match="no model: the call names none, there is no preset, and default_model"
+        ModelError, match="no model: the call sets none, the run has no preset, and default_model"
     ) as caught:
         resolve_model("", None, Settings())
 
@@ -80,7 +80,7 @@ def test_a_preset_may_take_the_parents(parent: str | None, resolved: str) -> Non
 
 def test_a_call_does_not_inherit() -> None:
     """A call that wants the parent's model leaves its own out."""
-    with pytest.raises(ModelError, match="is for presets and the setting default_model only"):
+    with pytest.raises(ModelError, match="works only in presets and in the setting default_model"):
         resolve_model("inherit", preset(None), Settings(), parent="a/b")
 
 
@@ -115,12 +115,12 @@ def test_the_offline_agent_asks_nobody_for_a_literal() -> None:
 @pytest.mark.parametrize(
     ("model", "why"),
     [
-        ("@fast", 'the model "@fast" names a role, and no roles are set up here'),
-        ("@", "names a role"),
+        ("@fast", 'the model "@fast" is a role, but no roles are configured here'),
+        ("@", "is a role"),
         ("-h", 'begins with "-"'),
         ("a/b\x00", "control character"),
         ("a/b\nc", "control character or a line break"),
-        ("a\x1b[31m/b", 'the model "a/b" has a control character'),
+        ("a\x1b[31m/b", 'the model "a/b" contains a control character'),
         ("a/b\udc80", "control character"),
         ("/b", "has nothing before or after its /"),
         ("a/", "has nothing before or after its /"),
@@ -178,4 +178,4 @@ def test_more_thinking_than_the_agent_knows(model: str) -> None:
     resolved = resolve_model(model, preset(None, "max"), Settings(), levels=("off", "high", "xhigh"))
 
     assert "xhigh" == resolved.thinking
-    assert ('thinking "max" is more than this agent knows: it gets "xhigh"',) == resolved.notices
+    assert ('thinking "max" is above this agent\'s highest level: using "xhigh"',) == resolved.notices

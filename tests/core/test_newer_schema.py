@@ -91,7 +91,7 @@ def test_nothing_is_launched_from_it(engine: Engine) -> None:
         engine.meta(run.run_id)
     with pytest.raises(SubdeckError, match="newer subdeck"):
         engine.attach_command(run.run_id)
-    with pytest.raises(SubdeckError, match="there is no child session"):
+    with pytest.raises(SubdeckError, match="no agent session"):
         engine.launch([request("answer ok", child_session="abc")], background=True)
 
 

@@ -66,11 +66,11 @@ def test_tools(fields: str, tools: tuple[str, ...] | None, denied: tuple[str, ..
 @pytest.mark.parametrize(
     ("fields", "denied", "why"),
     [
-        ("permission: {bash: ask}", ("bash",), "bash is denied: nobody is there to be asked"),
-        ("permission: {bash: {'*': ask, 'git diff*': allow}}", ("bash",), "bash is denied as a whole"),
-        ("permission: {bash: {'*': allow, 'rm *': deny}}", ("bash",), "bash is denied as a whole"),
-        ("permission: {edit: {'*': deny, 'docs/**': allow}}", ("edit", "write"), "edit is denied as a whole"),
-        ("tools: {mine_search: true}", None, "mine_search is not passed on"),
+        ("permission: {bash: ask}", ("bash",), "bash is denied: asking is not supported here"),
+        ("permission: {bash: {'*': ask, 'git diff*': allow}}", ("bash",), "bash is denied completely"),
+        ("permission: {bash: {'*': allow, 'rm *': deny}}", ("bash",), "bash is denied completely"),
+        ("permission: {edit: {'*': deny, 'docs/**': allow}}", ("edit", "write"), "edit is denied completely"),
+        ("tools: {mine_search: true}", None, "mine_search is ignored"),
     ],
 )
 def test_what_is_more_than_was_meant_is_said(fields: str, denied: tuple[str, ...] | None, why: str) -> None:
@@ -85,13 +85,13 @@ def test_what_is_more_than_was_meant_is_said(fields: str, denied: tuple[str, ...
 @pytest.mark.parametrize(
     ("fields", "what"),
     [
-        ("tools: {'mymcp_*': false}", '"mymcp_*" is to be denied'),
-        ("permission: {external_directory: deny}", '"external_directory" is to be denied'),
-        ("permission: {bash: never}", "permission.bash: allow, ask or deny was expected"),
-        ("tools: {bash: deny-it}", "tools.bash: true or false was expected"),
-        ("tools: [read]", "a line for each tool was expected"),
-        ("permissions:\n  - {action: bash, effect: deny}", "a line for each tool was expected"),
-        ("disable: true", "it is switched off"),
+        ("tools: {'mymcp_*': false}", 'denies "mymcp_*"'),
+        ("permission: {external_directory: deny}", 'denies "external_directory"'),
+        ("permission: {bash: never}", "permission.bash: expected allow, ask or deny"),
+        ("tools: {bash: deny-it}", "tools.bash: expected true or false"),
+        ("tools: [read]", "expected a line for each tool"),
+        ("permissions:\n  - {action: bash, effect: deny}", "expected a line for each tool"),
+        ("disable: true", "the agent is turned off"),
     ],
 )
 def test_what_restricts_is_kept_to_or_refused(fields: str, what: str) -> None:
@@ -124,5 +124,5 @@ def test_what_is_left_out_is_said(field: str) -> None:
     """What no agent is told is a warning."""
     (warning,) = read(field + "\n").warnings
 
-    assert field.partition(":")[0] in warning and "is not passed on" in warning
+    assert field.partition(":")[0] in warning and "is ignored" in warning
     assert "review" == read(field + "\n").name

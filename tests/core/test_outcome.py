@@ -56,7 +56,7 @@ def test_model_error_after_text() -> None:
 def test_silent_model_error() -> None:
     """An error without a message is still told in words."""
     outcome = decide(replace(FAILED, error_message=None), exit=CLEAN)
-    assert ("model_error", "the model ended with an error and gave no message") == (outcome.reason, outcome.message)
+    assert ("model_error", "the model ended with an error without a message") == (outcome.reason, outcome.message)
 
 
 def test_model_error_before_a_clean_exit() -> None:
@@ -69,7 +69,7 @@ def test_crash_after_a_model_error() -> None:
     outcome = decide(replace(FAILED, finished=False), exit=ChildExit(signal="SIGKILL"))
     assert "agent_exit" == outcome.reason
     assert (
-        "the agent was ended by SIGKILL before it finished (last model error: 401 Invalid API key)" == outcome.message
+        "the agent was killed by SIGKILL before it finished (last model error: 401 Invalid API key)" == outcome.message
     )
 
 

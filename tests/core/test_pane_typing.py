@@ -130,7 +130,7 @@ def test_a_run_that_takes_nothing_more(open_pane: Callable[..., Pane]) -> None:
     pane = open_pane()
     pane.run.inbox.close()
     pane.type("too late\r")
-    pane.wait_for("[not sent: the run takes nothing more]\r\n› too late\r\x1b[K› too late")
+    pane.wait_for("[not sent: the run accepts no more input]\r\n› too late\r\x1b[K› too late")
 
 
 @pytest.fixture

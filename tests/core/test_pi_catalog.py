@@ -80,7 +80,7 @@ def test_not_on_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         find_pi()
     assert "pi is not on PATH" == caught.value.what
     assert "npm install -g @earendil-works/pi-coding-agent" in caught.value.hint
-    assert "with node older than 22.19 @mariozechner/pi-coding-agent" in caught.value.hint
+    assert "with node before 22.19: @mariozechner/pi-coding-agent" in caught.value.hint
     assert "agents.pi.command" in caught.value.hint
 
 

@@ -50,7 +50,7 @@ def refresh_models(command: tuple[str, ...]) -> tuple[Model, ...]:
 
 def cached_listing(command: tuple[str, ...]) -> Listing:
     listing = told_listing(AgentChoice("pi", command, (), True))
-    assert "the list of pi --list-models" == listing.source
+    assert "the list from pi --list-models" == listing.source
     return replace(listing, source="")
 
 
@@ -142,7 +142,7 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
     """It is an error with its place, for the wish was to keep the list."""
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.raises(AgentUnavailable, match="the list of models cannot be kept") as caught:
+    with pytest.raises(AgentUnavailable, match="cannot save the list of models") as caught:
         refresh_models(listing(tmp_path))
 
     assert paths.cache_dir() == caught.value.where
@@ -172,7 +172,7 @@ def test_a_strange_models_json(agent_dir: Path, content: str) -> None:
     assert () == models_json_listing().models
 
 
-@pytest.mark.parametrize(("content", "what"), [(b"{", "it is not valid JSON"), (b"\xff", "it is not UTF-8 text")])
+@pytest.mark.parametrize(("content", "what"), [(b"{", "invalid JSON"), (b"\xff", "the file is not UTF-8 text")])
 def test_a_broken_models_json(agent_dir: Path, content: bytes, what: str) -> None:
     """It is a problem with its path, because pi then knows none of its models and does not say why."""
     (agent_dir / "models.json").write_bytes(content)
@@ -282,7 +282,7 @@ def test_a_node_that_is_too_old(tmp_path: Path) -> None:
     )
     (tmp_path / "bin").mkdir()
     script = "echo 'SyntaxError: no export named x' >&2; echo 'Node.js v20.20.2' >&2; exit 1"
-    with pytest.raises(AgentUnavailable, match=r"needs node 22\.19\.0 or newer, and this one is 20\.20\.2"):
+    with pytest.raises(AgentUnavailable, match=r"requires node 22\.19\.0 or newer, but this is 20\.20\.2"):
         refresh_models(program(tmp_path / "bin" / "pi", script))
 
 

@@ -118,7 +118,7 @@ def test_a_template_of_the_user_goes_before(here: Installation, agent_dir: Path,
     mine.write_text("Review as I like it.\n")
     done = subdeck("pi", "install", cwd=project_dir)
     assert 0 == done.code
-    assert f"left alone, because it is not from subdeck: {mine}" in done.err
+    assert f"left unchanged, not created by subdeck: {mine}" in done.err
     assert "Review as I like it.\n" == mine.read_text()
     assert State.CURRENT == here.extension.state
 

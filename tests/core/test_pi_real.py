@@ -182,5 +182,5 @@ def test_a_node_that_is_too_old(lab: Lab, tmp_path: Path) -> None:
     write_settings(agents={"pi": {"command": [str(old), lab.pi]}}, agent="pi", default_model="fake/test")
     engine = Engine.open(str(tmp_path))
     ended = run_to_end(engine, "look")
-    expected = "pi 1.5.2 needs node 22.19.0 or newer, and this one is 20.20.2"
+    expected = "pi 1.5.2 requires node 22.19.0 or newer, but this is 20.20.2"
     assert f"the agent exited with code 1 before it finished: {expected}" == result_of(engine, ended).error_message

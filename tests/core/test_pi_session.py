@@ -323,18 +323,18 @@ def test_recorded_sessions(recording: str, expected: str) -> None:
     ("content", "what"),
     [
         (b"", "is empty"),
-        (b"\n\n", "not a session file of pi"),
-        (b"garbage\n", "not a session file of pi"),
-        (bytes(range(256)) * 50, "not a session file of pi"),
+        (b"\n\n", "not a pi session file"),
+        (b"garbage\n", "not a pi session file"),
+        (bytes(range(256)) * 50, "not a pi session file"),
         (
             line({"type": "user", "sessionId": "5f", "uuid": "1", "message": {"role": "user"}}),
-            "not a session file of pi",
+            "not a pi session file",
         ),
-        (line({"type": "session_meta", "payload": {"id": "0199"}}), "not a session file of pi"),
-        (line({"type": "session", "version": "3", "id": "x"}), "not a session file of pi"),
-        (line({"type": "session"}), "not a session file of pi"),
-        (b'{"type":"session","id":"x"', "not a session file of pi"),
-        (b"[" * 100_000, "not a session file of pi"),
+        (line({"type": "session_meta", "payload": {"id": "0199"}}), "not a pi session file"),
+        (line({"type": "session", "version": "3", "id": "x"}), "not a pi session file"),
+        (line({"type": "session"}), "not a pi session file"),
+        (b'{"type":"session","id":"x"', "not a pi session file"),
+        (b"[" * 100_000, "not a pi session file"),
     ],
 )
 def test_files_that_are_no_session(tmp_path: Path, content: bytes, what: str) -> None:
@@ -369,7 +369,7 @@ def test_what_is_not_a_file(tmp_path: Path, kind: str) -> None:
 
 def test_a_name_that_no_file_can_have() -> None:
     """A NUL in the name is an error like any other."""
-    with pytest.raises(SessionFileError, match="cannot be read"), open_conversation("a\0b", 6):
+    with pytest.raises(SessionFileError, match="cannot read the parent session"), open_conversation("a\0b", 6):
         pass
 
 
@@ -402,7 +402,7 @@ def test_a_line_too_long_to_decode(session: SessionFile, monkeypatch: pytest.Mon
     session.user("a?")
     session.output("x" * 3 * 1024 * 1024)
 
-    assert ["a? […message of 3 MB left out…]"] == turns(session.path)
+    assert ["a? […message of 3 MB omitted…]"] == turns(session.path)
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 64, 4096])

@@ -171,7 +171,7 @@ def test_a_long_message_is_cut_and_what_is_cut_is_counted() -> None:
     pieces = 2 * WHOLE_LIMIT // 1000
     ((words, partial),) = text_events(*[new_update("text_delta", delta=delta)] * pieces)
     kept, _, note = words.partition("\n")
-    assert (True, f"[… {pieces * 1000 - len(kept)} more bytes were not kept]") == (partial, note)
+    assert (True, f"[… {pieces * 1000 - len(kept)} more bytes omitted]") == (partial, note)
     assert WHOLE_LIMIT - 1000 < len(kept) <= WHOLE_LIMIT
 
 

@@ -89,28 +89,28 @@ def seen(engine: Engine, run_id: str) -> RunSnapshot:
 @pytest.mark.parametrize(
     ("status", "fields", "words"),
     [
-        ("queued", {"waits_for": WaitsFor.HOST, "ahead": 12}, "queued · waits for a host (12 ahead)"),
-        ("queued", {"waits_for": WaitsFor.HOST}, "queued · waits for a host"),
+        ("queued", {"waits_for": WaitsFor.HOST, "ahead": 12}, "queued · waiting for a host (12 ahead)"),
+        ("queued", {"waits_for": WaitsFor.HOST}, "queued · waiting for a host"),
         (
             "queued",
             {"waits_for": WaitsFor.HOST, "ahead": 3, "place": Place(PlaceState.WAITS, why="no host has gpu")},
             "queued · no host has gpu",
         ),
         ("running", {"place": ON_H07}, "running · h07"),
-        ("running", {"place": GONE, "elsewhere": True}, "unknown · h07 not heard since 14:02"),
+        ("running", {"place": GONE, "elsewhere": True}, "unknown · h07 not seen since 14:02"),
         (
             "running",
-            {"place": replace(GONE, why="h07 does not know it any more"), "elsewhere": True},
-            "unknown · h07 does not know it any more",
+            {"place": replace(GONE, why="h07 no longer knows the run"), "elsewhere": True},
+            "unknown · h07 no longer knows the run",
         ),
         (
             "queued",
             {"place": replace(GONE, state=PlaceState.PLACED, why="h07 has no room for it yet"), "elsewhere": True},
-            "unknown · h07 not heard since 14:02",
+            "unknown · h07 not seen since 14:02",
         ),
         ("queued", {"place": replace(ON_H07, why="h07 has no room for it yet")}, "queued · h07 has no room for it yet"),
         ("running", {"place": replace(ON_H07, why="h07 has no room for it yet")}, "running · h07"),
-        ("queued", {"place": GONE, "elsewhere": True}, "unknown · h07 not heard since 14:02"),
+        ("queued", {"place": GONE, "elsewhere": True}, "unknown · h07 not seen since 14:02"),
         ("running", {"place": GONE, "elsewhere": True, "stop_waits": True}, "unknown · stops when h07 is back"),
         ("completed", {"place": ON_H07}, "completed · h07"),
         ("failed", {"place": ON_H07, "late": RunStatus.COMPLETED}, "failed · finished later on h07: completed"),
@@ -124,16 +124,16 @@ def test_words(status: str, fields: dict[str, Any], words: str) -> None:
 def test_words_of_a_host_that_was_asked_for() -> None:
     """A run that has to be on one host waits for that one, whichever others are free."""
     run = make_snapshot(remote(host="h07"), "queued", waits_for=WaitsFor.HOST, ahead=2)
-    assert describe.standing(run) == "queued · waits for h07 (2 ahead)"
+    assert describe.standing(run) == "queued · waiting for h07 (2 ahead)"
 
 
 @pytest.mark.parametrize(
     ("status", "fields", "line"),
     [
-        ("queued", {"waits_for": WaitsFor.HOST, "ahead": 12}, "◌ queued · waits for a host"),
+        ("queued", {"waits_for": WaitsFor.HOST, "ahead": 12}, "◌ queued · waiting for a host"),
         ("queued", {"place": ON_H07}, "on h07"),
         ("running", {"place": ON_H07}, "on h07"),
-        ("running", {"place": GONE, "elsewhere": True}, "? unknown · h07 not heard since 14:02"),
+        ("running", {"place": GONE, "elsewhere": True}, "? unknown · h07 not seen since 14:02"),
         ("completed", {"place": ON_H07}, ""),
     ],
 )
@@ -146,7 +146,7 @@ def test_words_of_another_day() -> None:
     """A host that was last heard of on another day is named with the date."""
     heard = TODAY - timedelta(days=3)
     run = make_snapshot(remote(), "running", elsewhere=True, place=replace(GONE, heard_at=heard.isoformat()))
-    assert describe.whereabouts(run) == f"h07 not heard since {heard:%Y-%m-%d} 14:02"
+    assert describe.whereabouts(run) == f"h07 not seen since {heard:%Y-%m-%d} 14:02"
 
 
 def test_last_word_of_a_host() -> None:
@@ -154,7 +154,7 @@ def test_last_word_of_a_host() -> None:
     run = make_snapshot(
         remote(), "running", elsewhere=True, place=GONE, last_event_at=f"{TODAY:%Y-%m-%d}T14:30:00{TODAY:%z}"
     )
-    assert describe.whereabouts(run) == "h07 not heard since 14:30"
+    assert describe.whereabouts(run) == "h07 not seen since 14:30"
 
 
 def test_parents_are_told_the_host() -> None:
@@ -188,7 +188,7 @@ def test_waits_for_a_host(engine: Engine) -> None:
     os.close(lock)
     assert held == seen(engine, run_id)
     assert (Queued(WaitsFor.HOST), False) == (held.state, held.elsewhere)
-    assert describe.doing(held) == "waits for a host"
+    assert describe.doing(held) == "waiting for a host"
 
 
 def test_no_relay_has_taken_it_up(engine: Engine) -> None:
@@ -220,7 +220,7 @@ def test_out_of_reach_is_counted(engine: Engine) -> None:
     runs = engine.snapshots()
     counts = count(runs)
     assert (3, 2, 1, 1, 1) == (counts.total, counts.running, counts.queued, counts.completed, counts.out_of_reach)
-    assert describe.counted(counts) == "3 runs: 2 running (1 queued), 1 completed · 1 out of reach"
+    assert describe.counted(counts) == "3 runs: 2 running (1 queued), 1 completed · 1 unreachable"
     assert msgspec.to_builtins(counts)["outOfReach"] == 1
     os.close(one)
 
@@ -229,7 +229,7 @@ def test_stop_waits_for_the_host(engine: Engine) -> None:
     """A run that was asked to stop while its host was out of reach says that it stops when that is back."""
     run_id, lock = remote_run(engine, GONE, started=True)
     os.close(lock)
-    assert describe.whereabouts(seen(engine, run_id)) == "h07 not heard since 14:02"
+    assert describe.whereabouts(seen(engine, run_id)) == "h07 not seen since 14:02"
     request = StopRequest(by="operator", force=False, at=paths.now_iso(), reason=StopReason.STOPPED)
     artifacts.write_stop(engine.project.run_dir(run_id), request)
     assert describe.whereabouts(seen(engine, run_id)) == "stops when h07 is back"
@@ -272,11 +272,11 @@ def test_runs_of_hosts_are_moved_and_held(engine: Engine) -> None:
     document = output(engine, "queue", three, "--up", "--hold", "--json").document
     assert {one: 0, three: 1, two: 2, here.run_id: 0} == {run["runId"]: run["ahead"] for run in document["runs"]}
     assert [True] * 4 == [run["held"] for run in document["runs"]]
-    assert describe.standing(seen(engine, three)) == "queued · queue held (1 ahead)"
+    assert describe.standing(seen(engine, three)) == "queued · queue paused (1 ahead)"
     assert 0 == engine.move_in_queue(here.run_id, 1)
     assert [one, three, two] == [run_id for run_id in read_state(engine.project.slots).order if run_id != here.run_id]
     engine.hold_queue(False)
-    assert describe.standing(seen(engine, three)) == "queued · waits for a host (1 ahead)"
+    assert describe.standing(seen(engine, three)) == "queued · waiting for a host (1 ahead)"
     write_place(engine.project.run_dir(one), Place(PlaceState.WAITS, why="no host has gpu", passed_over=True))
     assert [0, 0, 1] == [ahead_of(seen(engine, run_id)) for run_id in (one, three, two)]
     write_place(engine.project.run_dir(one), ON_H07)
@@ -360,7 +360,7 @@ def test_status_as_json(engine: Engine) -> None:
     local = make_finished(engine.project)
     there, here = (output(engine, "status", name, "--json").document["runs"][0] for name in (run_id, local.run_id))
     assert ("h07", "out_of_reach", True) == (there["host"], there["place"]["state"], there["unknown"])
-    assert "h07 not heard since 14:02" in there["why"]
+    assert "h07 not seen since 14:02" in there["why"]
     assert ("", None, None) == (here["host"], here["place"], here["late"])
 
 
@@ -390,7 +390,7 @@ def test_runs_that_a_relay_vouches_for_are_not_proven_again(engine: Engine) -> N
     assert registry.look(registry.grown_ids) == {placed, waits}
     run = registry.get(placed)
     assert run
-    assert (True, "h07 not heard since 14:02") == (run.elsewhere, describe.activity(run))
+    assert (True, "h07 not seen since 14:02") == (run.elsewhere, describe.activity(run))
     assert placed in registry.unwatched_ids
     for descriptor in (relay, other_lock, third_lock):
         os.close(descriptor)

@@ -134,7 +134,7 @@ def test_a_limit_without_effect_is_a_warning_of_the_run(project: Project) -> Non
     """Who reads the run sees which limit counted instead."""
     decided = meta(project, "timeout: 2m", replace(PI, limits=Limits(timeout=60)))
 
-    assert ("timeout 120 of the preset is above the 60 of the settings, which applies",) == decided.warnings
+    assert ("timeout 120 of the preset is above the 60 of the settings, so the setting applies",) == decided.warnings
 
 
 def test_rules_of_settings_and_preset_go_together(project: Project) -> None:
@@ -148,7 +148,7 @@ def test_rules_of_settings_and_preset_go_together(project: Project) -> None:
     assert Permissions(allow=("read", "edit(src/**)"), deny=("bash",)) == decided.permissions
     assert ("read", "edit") == decided.tools.resolved
     assert meta(project, "").permissions is None
-    with pytest.raises(UsageError, match="deny every tool of the list bash"):
+    with pytest.raises(UsageError, match="deny every tool in the list bash"):
         meta(project, "tools: [bash]", replace(PI, permissions=own))
 
 
@@ -182,7 +182,7 @@ def test_preset_and_settings_say_whether_a_child_is_talked_to(
 def test_a_role_must_resolve_offline(project: Project) -> None:
     """The offline agent takes any literal id, but a role that nobody has set is refused there too."""
     assert "offline/reader" == meta(project, "model: never/seen", OFFLINE).resolved_model
-    with pytest.raises(ModelError, match="no roles are set up here"):
+    with pytest.raises(ModelError, match="no roles are configured here"):
         meta(project, 'model: "@fast"', OFFLINE)
     assert "offline/reader" == meta(project, 'model: "@fast"', replace(OFFLINE, roles={"fast": "a/b"})).resolved_model
 

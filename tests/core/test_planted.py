@@ -105,7 +105,7 @@ def test_a_log_that_is_a_link(project: paths.Project, outside: Path, option: str
         Path(project.run_dir(run.run_id), name).symlink_to(outside / "secret")
     shown = command(project, "logs", option, run.short_id)
     assert (2, "") == (shown.code, shown.out)
-    assert "is a symbolic link; subdeck opens none" in shown.err
+    assert "is a symbolic link; subdeck does not open links here" in shown.err
 
 
 def test_an_extension_for_pi_stays_in_the_project(project: paths.Project, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_another_project_in_the_place_of_the_trash(project: paths.Project, tmp_p
     assert 0 == command(project, "rm", "--purge").code
     refused = command(project, "rm", mine.short_id)
     assert 0 != refused.code
-    assert "trash is a symbolic link; subdeck opens none" in refused.err
+    assert "trash is a symbolic link; subdeck does not open links here" in refused.err
     assert before == tree_of(Path(other.root))
 
 
@@ -143,7 +143,7 @@ def test_a_link_in_the_place_of_the_session(project: paths.Project, outside: Pat
     os.symlink(outside / "secret", project.session_file("operator"))
     launched = command(project, "bg", "x$(touch pwned)", "answer ok")
     assert 2 == launched.code
-    assert "sessions/operator.jsonl is a symbolic link; subdeck opens none" in launched.err
+    assert "sessions/operator.jsonl is a symbolic link; subdeck does not open links here" in launched.err
     assert () == Engine.open(project.root).snapshots()
 
 

@@ -53,17 +53,17 @@ def test_a_right_text_has_no_fault(project: Project) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("Look.\n", "line 1: it has no frontmatter; begin the file"),
-        ("---\nname: x\n", "line 1: the frontmatter never ends"),
+        ("Look.\n", "line 1: the file has no frontmatter; begin the file"),
+        ("---\nname: x\n", "line 1: the frontmatter has no end"),
         ("---\nname: x\ndescription: d\ntools: [a b]\n---\n", 'line 4: tools: "a b" is not the name of a tool'),
-        ("---\nname: a/b\ndescription: d\n---\n", 'line 2: the name "a/b" has a path separator'),
+        ("---\nname: a/b\ndescription: d\n---\n", 'line 2: the name "a/b" contains a path separator'),
         (f"---\nname: {'n' * 300}\ndescription: d\n---\n", "line 2: the name is longer than 64 characters"),
         ("---\nname: \ndescription: d\n---\n", "name is missing"),
         ('---\ndescription: d\nname: "a\\u200bb"\n---\n', "line 3: the name"),
-        ("---\nname: x\ndescription: \x1b[31mred\n---\n", "line 3: it has a control character in it"),
+        ("---\nname: x\ndescription: \x1b[31mred\n---\n", "line 3: the file contains a control character"),
         ("---\nname: x\ndescription: d\n---\nnul \0\n", "line 5: it has a NUL character"),
-        (GOOD + "x" * 1024 * 1024, "it is too large"),
-        (b"\xff\xfe", "line 1: it is not UTF-8 text"),
+        (GOOD + "x" * 1024 * 1024, "the file is too large"),
+        (b"\xff\xfe", "line 1: the file is not UTF-8 text"),
     ],
 )
 def test_a_fault_says_what_and_where(project: Project, text: str | bytes, fault: str) -> None:
@@ -83,7 +83,7 @@ def test_warnings_say_what_would_not_work(project: Project) -> None:
 
     assert check.preset is not None
     said = "\n".join(check.warnings)
-    for words in ('the key "modle" is unknown', "grepp is left out", "@nobody"):
+    for words in ('unknown key "modle"', "grepp is left out", "@nobody"):
         assert words in said
 
 
@@ -94,25 +94,27 @@ def test_a_name_is_taken_once_in_a_directory(project: Project) -> None:
 
     assert judged(project, GOOD, path=str(own)).fault is None
     for path in (None, str(own.with_name("other.md"))):
-        assert fault_of(project, GOOD, path=path).startswith('line 2: the name "scout" is taken by scout.md beside it')
+        assert fault_of(project, GOOD, path=path).startswith(
+            'line 2: the name "scout" is already used by scout.md in the same directory'
+        )
 
 
 def test_the_file_of_a_new_preset_is_free(project: Project) -> None:
     """A new name that would get the file of another preset is refused before it is written."""
     Path(project.home, "scout.md").write_text(GOOD.replace("scout", "other"))
 
-    assert fault_of(project, GOOD).startswith("line 2: there is a file scout.md already")
+    assert fault_of(project, GOOD).startswith("line 2: the file scout.md already exists")
 
 
 def test_what_is_hidden_is_noted(project: Project) -> None:
     """Standing in for a farther preset is fine and said; so is standing behind a nearer one."""
     (user_place() / "scout.md").write_text(GOOD)
-    assert judged(project, GOOD).notes == ("hides the global one of this name",)
+    assert judged(project, GOOD).notes == ("hides the global preset of this name",)
 
     Path(project.home, "scout.md").write_text(GOOD)
     (user_place() / "scout.md").unlink()
     behind = judged(project, GOOD, source="global", directory=str(user_place()))
-    assert (behind.fault, behind.notes) == (None, ("hidden by the project one of this name",))
+    assert (behind.fault, behind.notes) == (None, ("hidden by the project preset of this name",))
 
 
 def test_a_directory_that_is_not_there_is_no_fault(project: Project) -> None:

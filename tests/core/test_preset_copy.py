@@ -89,9 +89,9 @@ def test_no_file_is_replaced(tmp_path: Path) -> None:
     """Names and files that are taken are refused; a name of many bytes gets a file that the disk takes."""
     preset = preset_in(tmp_path, "---\nname: scout\ndescription: d\n---\n")
 
-    with pytest.raises(PresetError, match="there is a preset"):
+    with pytest.raises(PresetError, match="already exists"):
         duplicate(preset, "scout", str(tmp_path))
-    with pytest.raises(PresetError, match="there already"):
+    with pytest.raises(PresetError, match="already exists"):
         duplicate(preset, "Scout!", str(tmp_path))
     assert Path(duplicate(preset, "🦊名" * 32, str(tmp_path))).is_file()
 
@@ -100,10 +100,10 @@ def test_a_file_that_broke_meanwhile_is_refused(tmp_path: Path) -> None:
     """What the list showed may be gone or broken by now."""
     preset = preset_in(tmp_path, "---\nname: scout\ndescription: d\n---\n")
     Path(preset.path).write_text("nothing")
-    with pytest.raises(PresetError, match="broken now"):
+    with pytest.raises(PresetError, match="invalid now"):
         duplicate(preset, "other", str(tmp_path))
     Path(preset.path).unlink()
-    with pytest.raises(PresetError, match="gone"):
+    with pytest.raises(PresetError, match="no longer exists"):
         duplicate(preset, "other", str(tmp_path))
 
 

@@ -114,7 +114,7 @@ def test_a_prompt_field_goes_before_the_body() -> None:
     read = preset("prompt: |\n  Be fast.\n  ---\n  Stop.\n", body="Not this.")
 
     assert "Be fast.\n---\nStop." == read.prompt
-    assert ('the text below the frontmatter is not used, because "prompt" is set',) == read.warnings
+    assert ('the text below the frontmatter is ignored because "prompt" is set',) == read.warnings
     assert () == preset("prompt: x\n", body="").warnings
 
 
@@ -148,33 +148,33 @@ def test_a_file_of_a_preset_directory_needs_no_name() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
-        ("", 1, "it has no frontmatter"),
-        ("# Title\n---\nname: x\n---\n", 1, "it has no frontmatter"),
-        ("---\nname: x\ndescription: d\n", 1, "the frontmatter never ends"),
-        ("---\nname: x\n----\n", 1, "the frontmatter never ends"),
+        ("", 1, "the file has no frontmatter"),
+        ("# Title\n---\nname: x\n---\n", 1, "the file has no frontmatter"),
+        ("---\nname: x\ndescription: d\n", 1, "the frontmatter has no end"),
+        ("---\nname: x\n----\n", 1, "the frontmatter has no end"),
         ("---\n---\nbody", None, "name is missing"),
         ("---\ndescription: d\n---\n", None, "name is missing"),
         ("---\nname: ' '\ndescription: d\n---\n", None, "name is missing"),
         ("---\nname: x\n---\n", None, "description is missing"),
         ("---\nname: x\ndescription:\n---\n", None, "description is missing"),
-        ("---\n- name\n---\n", 2, 'lines of the form "key: value" were expected'),
-        (f"---\n{HEAD}name: y\n---\n", 4, '"name" appears twice, first in line 2'),
-        (f"---\n{HEAD}model: a: b\n---\n", 4, "it is not valid YAML: mapping values"),
-        (f"---\n{HEAD}model: [a]\n---\n", 4, "model: a text was expected, found a list"),
-        (f"---\n{HEAD}model: {{a: b}}\n---\n", 4, "model: a text was expected, found keys below it"),
-        ("---\nname: [x]\ndescription: d\n---\n", 2, "name: a text was expected"),
-        (f"---\n{HEAD}runner: screen\n---\n", 4, 'runner: process, tmux or hosts was expected, found "screen"'),
-        (f"---\n{HEAD}agent: /bin/sh -c x\n---\n", 4, "agent: the name of an agent was expected"),
-        (f"---\n{HEAD}tools:\n---\n", 4, "tools is blank"),
-        (f"---\n{HEAD}tools: ','\n---\n", 4, "tools is blank"),
+        ("---\n- name\n---\n", 2, 'expected lines of the form "key: value"'),
+        (f"---\n{HEAD}name: y\n---\n", 4, '"name" appears twice, first on line 2'),
+        (f"---\n{HEAD}model: a: b\n---\n", 4, "invalid YAML: mapping values"),
+        (f"---\n{HEAD}model: [a]\n---\n", 4, "model: expected a text but found a list"),
+        (f"---\n{HEAD}model: {{a: b}}\n---\n", 4, "model: expected a text but found keys below it"),
+        ("---\nname: [x]\ndescription: d\n---\n", 2, "name: expected a text"),
+        (f"---\n{HEAD}runner: screen\n---\n", 4, 'runner: expected process, tmux or hosts but found "screen"'),
+        (f"---\n{HEAD}agent: /bin/sh -c x\n---\n", 4, "agent: expected the name of an agent"),
+        (f"---\n{HEAD}tools:\n---\n", 4, "tools is empty"),
+        (f"---\n{HEAD}tools: ','\n---\n", 4, "tools is empty"),
         (f"---\n{HEAD}tools: read, -bash\n---\n", 4, 'tools: "-bash" is not the name of a tool'),
-        (f"---\n{HEAD}tools: [read, [x]]\n---\n", 4, "tools: the name of a tool was expected, found a list"),
-        (f"---\n{HEAD}tools: {{read: true}}\n---\n", 4, "tools: a list of tools was expected, found keys below it"),
+        (f"---\n{HEAD}tools: [read, [x]]\n---\n", 4, "tools: expected the name of a tool but found a list"),
+        (f"---\n{HEAD}tools: {{read: true}}\n---\n", 4, "tools: expected a list of tools but found keys below it"),
         (f"---\n{HEAD}tools: read\nallowed_tools: ls\n---\n", 5, "tools and allowed_tools mean the same thing"),
         (f"---\n{HEAD}x: &a b\n---\n", 4, "anchors and aliases"),
-        ("---\nname: a/b\ndescription: d\n---\n", 2, "has a path separator"),
-        ("---\nname: ..\ndescription: d\n---\n", 2, "has a path separator"),
-        ("---\nname: 'a\\b'\ndescription: d\n---\n", 2, "has a path separator"),
+        ("---\nname: a/b\ndescription: d\n---\n", 2, "contains a path separator"),
+        ("---\nname: ..\ndescription: d\n---\n", 2, "contains a path separator"),
+        ("---\nname: 'a\\b'\ndescription: d\n---\n", 2, "contains a path separator"),
         (f"---\nname: {'n' * 65}\ndescription: d\n---\n", 2, "longer than 64 characters"),
         ('---\nname: "a\\nb"\ndescription: d\n---\n', 2, "line break"),
         ('---\nname: "a\\e[31mb"\ndescription: d\n---\n', 2, "invisible character"),
@@ -210,9 +210,9 @@ def test_a_name_of_64_characters() -> None:
 @pytest.mark.parametrize(
     ("field", "warning"),
     [
-        ("modle: x", 'the key "modle" is unknown and is ignored; did you mean model'),
+        ("modle: x", 'unknown key "modle" is ignored; did you mean model'),
         ("allowed-tools: x", "did you mean allowed_tools"),
-        ("qqqqq: x", 'the key "qqqqq" is unknown and is ignored'),
+        ("qqqqq: x", 'unknown key "qqqqq" is ignored'),
         ("prompt-mode: replace", "did you mean prompt_mode"),
         ("deny_tools: [bash]", "did you mean denied_tools"),
         ("max_attempts: 5", '"max_attempts" has no effect without "structured_result: true"'),
@@ -241,10 +241,10 @@ def problem(path: Path) -> PresetProblem:
 @pytest.mark.parametrize(
     ("content", "line", "message"),
     [
-        (b"---\nname: a\ndescription: \xff\n---\n", 3, "it is not UTF-8 text; save it as UTF-8"),
-        (b"---\nname: a\ndescription: d\n---\nx\x00y", 5, "it has a NUL character in it; remove that character"),
-        (b"---\nname: a\n---\n" + b"x" * 5 * 1024 * 1024, None, "it is too large: 5.0 MB, at most 1 MB is read"),
-        (b"---\nname: a\ndescription: d\nx: " + b"{a: " * 200_000 + b"\n---\n", 4, "it is nested too deeply"),
+        (b"---\nname: a\ndescription: \xff\n---\n", 3, "the file is not UTF-8 text; save it as UTF-8"),
+        (b"---\nname: a\ndescription: d\n---\nx\x00y", 5, "the file contains a NUL character; remove that character"),
+        (b"---\nname: a\n---\n" + b"x" * 5 * 1024 * 1024, None, "the file is too large: 5.0 MB (limit 1 MB)"),
+        (b"---\nname: a\ndescription: d\nx: " + b"{a: " * 200_000 + b"\n---\n", 4, "the file is nested too deeply"),
     ],
 )
 def test_a_file_that_cannot_be_used(tmp_path: Path, content: bytes, line: int | None, message: str) -> None:
@@ -264,7 +264,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo.md")
 
     assert "it is a directory, not a file" == problem(tmp_path / "dir.md").message
-    assert "it is a link to /nowhere/x.md, which does not exist" == problem(tmp_path / "link.md").message
+    assert "the file is a link to /nowhere/x.md, which does not exist" == problem(tmp_path / "link.md").message
     assert "it is a pipe, not a regular file" == problem(tmp_path / "fifo.md").message
 
 
@@ -276,7 +276,7 @@ def test_a_file_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(os, "open", denied)
 
-    assert "it cannot be read: Permission denied" == problem(tmp_path / "a.md").message
+    assert "cannot read the file: Permission denied" == problem(tmp_path / "a.md").message
 
 
 def test_a_file_that_went_away(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_a_file_name_that_is_not_utf8(tmp_path: Path) -> None:
     read = read_preset(path, PresetSource.PROJECT)
 
     assert isinstance(read, PresetProblem)
-    assert ("the name of the file is not UTF-8; rename it", f"{tmp_path}/\ufffd.md") == (read.message, read.path)
+    assert ("the file name is not UTF-8; rename it", f"{tmp_path}/\ufffd.md") == (read.message, read.path)
 
 
 @pytest.mark.parametrize(
@@ -317,4 +317,4 @@ def test_the_message_is_one_plain_line(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_text('---\nname: "x\\e[2J\\ny/"\ndescription: d\n---\n')
 
-    assert 'the name "x y/" has a path separator in it; choose another name' == problem(path).message
+    assert 'the name "x y/" contains a path separator; choose another name' == problem(path).message

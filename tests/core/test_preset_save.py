@@ -98,9 +98,9 @@ def test_the_prompt_comes_back(tmp_path: Path, prompt: str, expected: str) -> No
         ("a/b", "d", "", "path separator"),
         ("n" * 65, "d", "", "longer than 64"),
         ("a\nb", "d", "", "line break"),
-        ("x", "d\x00", "", "cannot be written"),
+        ("x", "d\x00", "", "cannot write the preset"),
         ("x", "d", "a\x00b", "control character"),
-        ("x", "d", "a\udc80b", "cannot be written"),
+        ("x", "d", "a\udc80b", "cannot write the preset"),
         ("x", "d", "é" * 600_000, "too large"),
     ],
 )
@@ -130,7 +130,7 @@ def test_a_file_is_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "my-name.md").write_text("precious")
     (tmp_path / "link.md").symlink_to("/nowhere")
     for name in ("My Name", "link"):
-        with pytest.raises(PresetError, match="the file is there already") as caught:
+        with pytest.raises(PresetError, match="the file already exists") as caught:
             save_preset(str(tmp_path), name, "d", None, None, "")
         assert "choose another name" == caught.value.hint
 
@@ -142,7 +142,7 @@ def test_a_name_is_never_given_twice(tmp_path: Path) -> None:
     """Where another file has the name already the second would only be a problem."""
     path = tmp_path / "other.md"
     path.write_text("---\nname: scout\ndescription: d\n---\n")
-    with pytest.raises(PresetError, match='there is a preset "scout" already') as caught:
+    with pytest.raises(PresetError, match='the preset "scout" already exists') as caught:
         save_preset(str(tmp_path), "scout", "d", None, None, "")
 
     assert str(path) == caught.value.where
@@ -167,7 +167,7 @@ def test_the_file_name(tmp_path: Path, name: str, file_name: str) -> None:
 def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
     """A disk that says no is told with the path, and leaves nothing behind."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(PresetError, match="cannot be written") as caught:
+    with pytest.raises(PresetError, match="cannot write the preset") as caught:
         save_preset(str(tmp_path / "file" / "dir"), "x", "d", None, None, "")
 
     assert caught.value.where.startswith(str(tmp_path / "file"))

@@ -58,7 +58,7 @@ def test_a_foreign_encoding_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "x.md"
     file.write_bytes(b"---\nname: \xe9\n")
 
-    with pytest.raises(PresetError, match=":2: it is not UTF-8 text"):
+    with pytest.raises(PresetError, match=":2: the file is not UTF-8 text"):
         read_preset_text(str(file))
     with pytest.raises(ContentError):
         text_of(b"\xff")
@@ -73,7 +73,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path, kind: str) -> None:
     elif kind == "fifo":
         os.mkfifo(path)
 
-    with pytest.raises(PresetError, match=r"no such file|is a directory|not a regular file"):
+    with pytest.raises(PresetError, match=r"does not exist|is a directory|not a regular file"):
         read_preset_text(str(path))
 
 
@@ -97,12 +97,12 @@ def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
     """What somebody else wrote or deleted meanwhile is not written over; the error has it."""
     file = tmp_path / "x.md"
     file.write_bytes(b"theirs")
-    with pytest.raises(FileChanged, match="changed meanwhile") as changed:
+    with pytest.raises(FileChanged, match="changed by another program") as changed:
         write_preset_text(str(file), b"mine", before=b"read")
     assert (b"theirs", b"theirs") == (changed.value.content, file.read_bytes())
 
     file.unlink()
-    with pytest.raises(FileChanged, match="deleted meanwhile") as gone:
+    with pytest.raises(FileChanged, match="deleted by another program") as gone:
         write_preset_text(str(file), b"mine", before=b"theirs")
     assert (GONE, False) == (gone.value.content, file.exists())
     write_preset_text(str(file), b"mine", before=GONE)
@@ -118,6 +118,6 @@ def test_a_full_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(PresetError, match=r"cannot be written: No space left on device\n  check disk space"):
+    with pytest.raises(PresetError, match=r"cannot write the preset: No space left on device\n  check disk space"):
         write_preset_text(str(file), b"new", before=b"old")
     assert (b"old", ["x.md"]) == (file.read_bytes(), os.listdir(tmp_path))

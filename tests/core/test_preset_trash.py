@@ -84,7 +84,7 @@ def test_another_file_is_not_replaced(project: Project) -> None:
     deleted = delete_preset(str(path), PresetSource.PROJECT, project)
     path.write_bytes(b"new")
 
-    with pytest.raises(PresetError, match="another file of this name") as refused:
+    with pytest.raises(PresetError, match="another file has this name") as refused:
         restore_preset(deleted)
     assert deleted.kept in refused.value.hint
     assert (b"new", CONTENT) == (path.read_bytes(), Path(deleted.kept).read_bytes())

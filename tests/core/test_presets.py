@@ -174,9 +174,9 @@ def test_two_files_of_one_directory_with_one_name(project: Project, own_presets:
     presets = catalog(project)
 
     assert {"same": (PresetSource.PROJECT, "first")} == found(presets)
-    assert [(str(own_presets / "b.md"), 'the name "same" is taken by a.md of the same directory; rename one')] == [
-        (problem.path, problem.message) for problem in presets.problems
-    ]
+    assert [
+        (str(own_presets / "b.md"), 'the name "same" is already used by a.md in the same directory; rename one of them')
+    ] == [(problem.path, problem.message) for problem in presets.problems]
 
 
 def test_one_broken_file_keeps_nothing_else_from_loading(project: Project, own_presets: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_broken_file_is_stood_in_for_with_a_warning(
     presets = catalog(project)
 
     assert {"scout": (PresetSource.GLOBAL, "of the user")} == found(presets)
-    assert (f"a nearer preset of this name is broken: {broken}:5",) == presets.presets[0].warnings
+    assert (f"a preset of this name with higher precedence is invalid: {broken}:5",) == presets.presets[0].warnings
 
 
 def test_a_directory_that_cannot_be_read(project: Project, own_presets: Path, global_presets: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_directory_that_cannot_be_read(project: Project, own_presets: Path, gl
     presets = catalog(project, settings=Settings(preset_dirs=(str(place),)))
 
     assert {"one": (PresetSource.PROJECT, "d")} == found(presets)
-    assert [(str(place), "the directory cannot be read: Not a directory")] == [
+    assert [(str(place), "cannot read the directory: Not a directory")] == [
         (problem.path, problem.message) for problem in presets.problems
     ]
 
@@ -232,7 +232,7 @@ def test_what_was_looked_for_names_the_files_of_codex(project: Project, tmp_path
     assert "*.md and *.toml" == found.patterns
     with pytest.raises(PresetError) as caught:
         found.get("zzz")
-    assert "looked for *.md and *.toml in " in caught.value.hint
+    assert "searched for *.md and *.toml in " in caught.value.hint
 
 
 def test_an_unknown_preset(project: Project, own_presets: Path, global_presets: Path) -> None:
@@ -243,9 +243,9 @@ def test_an_unknown_preset(project: Project, own_presets: Path, global_presets: 
     with pytest.raises(PresetError) as caught:
         catalog(project).get("repo-scoot")
 
-    assert 'no preset is called "repo-scoot"' == caught.value.what
-    assert far.value.hint.startswith("looked for")
-    assert f"did you mean repo-scout? looked for *.md in {own_presets}, {global_presets}" == caught.value.hint
+    assert 'unknown preset "repo-scoot"' == caught.value.what
+    assert far.value.hint.startswith("searched for")
+    assert f"did you mean repo-scout? searched for *.md in {own_presets}, {global_presets}" == caught.value.hint
 
 
 def test_an_unknown_preset_where_there_are_none(project: Project) -> None:
@@ -253,8 +253,8 @@ def test_an_unknown_preset_where_there_are_none(project: Project) -> None:
     with pytest.raises(PresetError) as caught:
         catalog(project).get("x\x1b[31m\ny")
 
-    assert 'no preset is called "x y"' == caught.value.what
-    assert caught.value.hint.startswith(f"there are none yet; looked for *.md in {project.home}")
+    assert 'unknown preset "x y"' == caught.value.what
+    assert caught.value.hint.startswith(f"no presets yet; searched for *.md in {project.home}")
 
 
 def test_a_broken_preset_asked_for_by_name(project: Project, own_presets: Path) -> None:
@@ -264,7 +264,7 @@ def test_a_broken_preset_asked_for_by_name(project: Project, own_presets: Path) 
         catalog(project).get("scout")
 
     assert f"{path}:4" == caught.value.where
-    assert caught.value.what.startswith('the preset "scout" cannot be used: it is not valid YAML')
+    assert caught.value.what.startswith('the preset "scout" cannot be used: invalid YAML')
     assert 'put quotes around it: "@fast"' in caught.value.what
 
 

@@ -91,7 +91,7 @@ def test_a_result_that_is_handed_over() -> None:
     formatter = ProgressFormatter()
     handed = ToolCall(tool_call_id="1", tool_name="subagent_finalize", args={"error": "No key.", "result": "a\nb\x1b"})
     taken = ToolResult(tool_call_id="1", tool_name="subagent_finalize", is_error=False, content="")
-    assert ["No key.\n\na\nb", "Result handed over"] == [formatter.text(handed), formatter.text(taken)]
+    assert ["No key.\n\na\nb", "Result returned"] == [formatter.text(handed), formatter.text(taken)]
 
 
 @pytest.mark.parametrize("args", [{}, {"result": 3}, {"result": "  "}])
@@ -178,7 +178,7 @@ def test_memory_of_calls_is_bounded() -> None:
         (ErrorReported(message="401 Invalid API key"), "Error: 401 Invalid API key"),
         (ErrorReported(message=""), "Error"),
         (RunQueued(waits_for="slot"), "Waiting for a free slot"),
-        (RunQueued(waits_for="session"), "Waiting for the child session"),
+        (RunQueued(waits_for="session"), "Waiting for the agent session"),
         (RunQueued(waits_for="?"), "Waiting"),
         (RunStarted(pid=1, child_pid=2, attempt=1, max_attempts=1), None),
         (RunEnded(status="completed", reason="done"), "completed: done"),

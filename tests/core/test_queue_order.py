@@ -231,7 +231,7 @@ def test_queue_on_the_command_line(engine: Engine, project_dir: Path) -> None:
     (project_dir / "gate").touch()
     assert [two, one] == started_in_order(engine, [one, two])
     wait_for_end(engine, first)
-    assert "No runs are waiting.\n" == subdeck("queue", cwd=project_dir).out
+    assert "The queue is empty.\n" == subdeck("queue", cwd=project_dir).out
 
 
 def test_run_that_does_not_wait_cannot_be_moved(engine: Engine, project_dir: Path) -> None:

@@ -76,7 +76,7 @@ def test_odd_files(tmp_path: Path) -> None:
     assert ("renamed", "") == told["new"]
     assert ("mode", "") == told["run.sh"]
     assert "type" == told["link"][0]
-    assert ("added", "too large to be kept: 30 MB") == told["large"]
+    assert ("added", "too large to save: 30 MB") == told["large"]
 
 
 def test_what_is_ignored_and_what_is_ours(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_a_bare_id_of_several_providers() -> None:
     found = read_literal("test:low", catalog(*KNOWN))
 
     assert ("fake/test", "low") == (found.resolved, found.thinking)
-    assert ("test is fake/test here; it could be other/test, third/test too",) == found.notices
+    assert ("test means fake/test here; it could also be other/test, third/test",) == found.notices
 
 
 def test_an_unknown_bare_id() -> None:
@@ -77,7 +77,7 @@ def test_an_unknown_bare_id() -> None:
     with pytest.raises(ModelError) as caught:
         read_literal("modle-07", many)
 
-    assert 'the model "modle-07" is not available: it is not in pi\'s list' == caught.value.what
+    assert 'the model "modle-07" is not available: not in pi\'s list' == caught.value.what
     assert caught.value.hint.startswith("did you mean p/model-07")
     assert "p/model-19 …; refresh it" in caught.value.hint
     assert "p/model-25" not in caught.value.hint.partition("known:")[2]
@@ -101,7 +101,7 @@ def test_an_unknown_model_of_a_complete_list(ref: str) -> None:
         read_literal(ref, catalog(*KNOWN, complete=True))
 
     written = ref.removesuffix(":low")
-    assert f'the model "{written}" is not available: it is not in pi\'s list' == caught.value.what
+    assert f'the model "{written}" is not available: not in pi\'s list' == caught.value.what
     near = "did you mean fake/test" if "zzz" not in ref else "known: fake/test, fake/llama:8b"
     assert caught.value.hint.startswith(near)
     assert ("add it to models in " in caught.value.hint) is ("/" in ref)
@@ -175,11 +175,11 @@ def test_the_agent_is_asked_once_before_a_model_is_unknown() -> None:
 
 def test_a_problem_of_the_catalog_is_part_of_the_hint() -> None:
     """Who named a model of a broken models.json learns that this is why."""
-    broken = Catalog([lambda: Listing(problem="/a/models.json: it is not valid JSON")])
+    broken = Catalog([lambda: Listing(problem="/a/models.json: invalid JSON")])
     with pytest.raises(ModelError) as caught:
         read_literal("mine", broken)
 
-    assert "/a/models.json: it is not valid JSON" in caught.value.hint
+    assert "/a/models.json: invalid JSON" in caught.value.hint
 
 
 def test_later_sources_are_read_only_when_needed() -> None:

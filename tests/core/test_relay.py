@@ -57,12 +57,15 @@ async def test_what_waits_says_for_what(project_dir: Path, tmp_path: Path) -> No
         await there.see(first, is_running, "the first one to run")
         second, third = await there.start("answer 2"), await there.start("answer 3")
         needy = await there.start("answer 4", needs={"gpu": 1})
-        seen = await there.see(third, lambda run: standing(run) == "queued · waits for a host (1 ahead)", "its turn")
+        seen = await there.see(third, lambda run: standing(run) == "queued · waiting for a host (1 ahead)", "its turn")
         assert not seen.place or not seen.place.passed_over
         seen = await there.see(needy, lambda run: run.place and run.place.why, "what it lacks")
         assert "queued · no host has gpu" == standing(seen)
         there.engine.stop((first, second, third, needy))
-        for run_id, message in ((second, "stopped by operator before it was placed"), (first, "stopped by operator")):
+        for run_id, message in (
+            (second, "stopped by operator before it was sent to a host"),
+            (first, "stopped by operator"),
+        ):
             result = await there.end(run_id)
             assert ("stopped", message) == (result.reason, result.error_message)
         assert Permit("", "", "") == replace(read_permit(there.run_dir(second)), at="")

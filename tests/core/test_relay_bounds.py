@@ -109,7 +109,7 @@ async def test_a_log_is_bounded(project: Project, teller: Teller) -> None:
         assert "its stdout.log is longer than 8 MB" in log(project)
         await teller.tell(ends=(run.end(),))
         result = await until(lambda: run.result, "its end")
-        assert ("stdout.log: the rest was left on its host, it is too long",) == result.artifact_errors
+        assert ("stdout.log: too long, the rest stays on its host",) == result.artifact_errors
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ async def test_a_host_that_refuses(project: Project, teller: Teller) -> None:
     async with relay(project, teller):
         result = await until(lambda: run.result, "its end")
         assert (RunReason.START_FAILED, "relay") == (result.reason, result.written_by)
-        assert "h1 refused it: there is no /work here" == result.error_message
+        assert "h1 refused it: /work is not supported here" == result.error_message
 
 
 async def test_what_is_too_large_for_any_message(
@@ -287,7 +287,7 @@ async def test_what_is_too_large_for_any_message(
     async with relay(project, teller):
         result = await until(lambda: run.result, "its end")
         assert (RunReason.START_FAILED, "relay") == (result.reason, result.written_by)
-        assert "its prompt and conversation (3 MB) are more than goes to a host (2 MB)" == result.error_message
+        assert "its prompt and conversation (3 MB) exceed the limit for hosts (2 MB)" == result.error_message
         assert not [asked for asked in teller.asked if isinstance(asked, Start)]
 
 
@@ -306,7 +306,7 @@ async def test_a_run_that_its_host_forgot(project: Project, teller: Teller) -> N
     run = Told(project, teller)
     async with relay(project, teller):
         await until(lambda: (place := read_place(str(run.dir))) and place.why, "what is wrong")
-        assert "h1 does not know it any more" == getattr(read_place(str(run.dir)), "why", "")
+        assert "h1 no longer knows the run" == getattr(read_place(str(run.dir)), "why", "")
         assert not [asked for asked in teller.asked if isinstance(asked, Start)]
     assert run.result is None
 
@@ -333,7 +333,7 @@ async def test_another_host_with_the_same_spool(project: Project, teller: Teller
     (run.dir / paths.ENVIRONMENT).write_bytes(b"{}")
     async with relay(project, teller):
         teller.pulls = lambda **others: replace(Teller.pulls(teller, **others), host="h2")  # type: ignore[method-assign]
-        await until(lambda: "its spool was on h1, and is on h2" in log(project), "the log to say so")
+        await until(lambda: "its spool moved from h1 to h2" in log(project), "the log to say so")
 
 
 def test_a_log_of_a_relay_stays_small(project: Project) -> None:

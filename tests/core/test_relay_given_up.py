@@ -70,7 +70,7 @@ async def test_a_run_without_a_host_is_given_up(project_dir: Path, tmp_path: Pat
         await there.kill()
         there.engine.give_up(run_id)
         result = await there.end(run_id)
-        assert ("stopped", "given up before it was placed") == (result.reason, result.error_message)
+        assert ("stopped", "abandoned before it was sent to a host") == (result.reason, result.error_message)
         there.begin()
         await until(lambda: there.hosts.get("hosts"), "the relay to have asked its hosts")
         assert not there.carrier.tickets
@@ -120,7 +120,7 @@ async def test_nobody_else_may_give_up(project_dir: Path, monkeypatch: pytest.Mo
     with pytest.raises(SubdeckError, match="is on no host"):
         engine.give_up(run.run_id)
     monkeypatch.setenv(paths.CHILD, "1")
-    with pytest.raises(SubdeckError, match="a child agent gives up no runs"):
+    with pytest.raises(SubdeckError, match="an agent cannot abandon runs"):
         engine.give_up(run.run_id)
     monkeypatch.delenv(paths.CHILD)
     engine.stop((run.run_id,), force=True)

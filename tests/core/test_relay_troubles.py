@@ -104,7 +104,7 @@ async def test_a_change_at_the_time_of_another_is_seen(
     os.utime(run.dir, ns=(changed, changed))
     found.look()
     result = await until(lambda: run.result, "its end")
-    assert "stopped by operator before it was placed" == result.error_message
+    assert "stopped by operator before it was sent to a host" == result.error_message
     await found._let_go()
 
 
@@ -177,7 +177,7 @@ async def test_a_host_without_room_is_asked_again(
         return (found.state, found.why) if found else ("", "")
 
     async with relay(project, teller):
-        why = "h1 has no room for it yet: No space left on device"
+        why = "h1 has no free slot yet: No space left on device"
         for run in (waiting, stopped):
             await until(lambda run=run: place(run) == (PlaceState.PLACED, why), "it to say what it waits for")
         artifacts.write_stop(str(stopped.dir), StopRequest(by="operator", force=False, at=paths.now_iso()))
@@ -296,4 +296,4 @@ def test_a_relay_that_fails_begins_again(project: Project, monkeypatch: pytest.M
     finally:
         os.umask(before)
     assert 2 == len(set(begun))
-    assert "the relay failed and begins again: an unexpected error (KeyError)" in Path(project.relay_log).read_text()
+    assert "the relay failed and restarts: an unexpected error (KeyError)" in Path(project.relay_log).read_text()

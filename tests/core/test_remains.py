@@ -106,7 +106,7 @@ def test_what_a_killed_wrapper_was_told_is_kept(engine: Engine) -> None:
     result = result_of(engine, wait_for_its_end(engine, run.run_id))
     assert ("lost", 'So far "so" go', True) == (result.reason, result.final_text, result.partial)
     assert [("Interim.", False), ('So far "so" go', True)] == texts(path.parent)
-    assert "[the text breaks off here]\nfailed: lost" in (path.parent / paths.TRANSCRIPT).read_text()
+    assert "[incomplete: the run ended here]\nfailed: lost" in (path.parent / paths.TRANSCRIPT).read_text()
     assert list(range(1, len(events := events_of(engine, run)) + 1)) == [event.seq for event in events]
     assert [] == [name for name in os.listdir(path.parent) if name.startswith(".")]
 
@@ -192,7 +192,7 @@ def test_the_error_of_the_model(project: Project) -> None:
     end = RunEnded(status="failed", reason="model_error")
     directory = abandoned(project, begun(), paid("error"), ErrorReported(message="429: too many"), end)
     result = finished(project, directory)
-    assert "429: too many; its wrapper died after it had written this end" == result.error_message
+    assert "429: too many; its wrapper died after writing this result" == result.error_message
     assert "error" == result.stop_reason
 
 
@@ -201,10 +201,7 @@ def test_a_lost_run_says_the_last_error(project: Project) -> None:
     failing = (begun(), paid("error"), ErrorReported(message="500 boom"))
     assert "(last model error: 500 boom)" in (finished(project, abandoned(project, *failing)).error_message or "")
     over = finished(project, abandoned(project, *failing, AssistantText(text="Well."), paid()))
-    assert (
-        "its wrapper died unexpectedly; what it left running was ended as far as it could be found"
-        == over.error_message
-    )
+    assert "its wrapper died unexpectedly; its remaining processes were ended, where found" == over.error_message
 
 
 def test_how_long_it_ran(project: Project) -> None:
@@ -236,7 +233,7 @@ def test_a_wrapper_whose_error_found_no_room(project: Project, events: tuple[Any
     directory = abandoned(project, *events)
     (Path(directory) / paths.FAULT).touch()
     result = finished(project, directory)
-    assert ("lost", "its wrapper failed with an error of which its disk took no word") == (
+    assert ("lost", "the wrapper failed, and the error could not be written to disk") == (
         result.reason,
         result.error_message,
     )

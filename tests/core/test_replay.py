@@ -95,7 +95,7 @@ def test_recording_that_cannot_be_read(project_dir: Path, name: str) -> None:
     """Exit code 2 with the path, and no run was begun."""
     done = subdeck("replay", name, cwd=project_dir)
     assert (2, "") == (done.code, done.out)
-    assert done.err.startswith("subdeck: the recording cannot be read: ")
+    assert done.err.startswith("subdeck: cannot read the recording: ")
 
 
 def test_kept_run_stays(project_dir: Path, tmp_path: Path) -> None:

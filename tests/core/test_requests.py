@@ -42,7 +42,7 @@ def test_a_request_is_told_exactly() -> None:
     request = permission(command="make \\\n  all\x1b]0;x\x07", cwd="/src", diff="-a\n+b", rule="bash(*)")
     assert request_text(request).split("\n") == [
         "wants to run a command", f"  ! {UNSEEN}", "  make \\", "    all<U+001B>]0;x<U+0007>",
-        "  in /src", "  -a", "  +b", "  by the rule bash(*)",
+        "  in /src", "  -a", "  +b", "  matched rule bash(*)",
     ]  # fmt: skip
     assert ["asks", "  Which database?", "  1 SQLite", "  2 PostgreSQL"] == request_text(choice()).split("\n")
     fields = (Field("name", required=True), Field("size", text="How big?", choices=("S", "L")))
@@ -69,7 +69,7 @@ def test_a_request_is_told_exactly() -> None:
             "Denied: rm x — nobody replied",
         ),
         (Decision(request="q1", verdict=Verdict.REPLY, by="operator", text="2"), "Replied by operator: 2"),
-        (Decision(request="q1", verdict=Verdict.WITHDRAWN, by="agent"), "Taken back by the agent"),
+        (Decision(request="q1", verdict=Verdict.WITHDRAWN, by="agent"), "Withdrawn by the agent"),
         (
             Decision(verdict=Verdict.DENY, by="rule", rule="bash(rm *)", subject="rm"),
             "Denied by the rule bash(rm *): rm",
@@ -84,26 +84,26 @@ def test_a_decision_says_what_and_by_whom(decision: Decision, text: str | None) 
 
 def test_an_interrupt_says_what_comes_next() -> None:
     """And who wanted it."""
-    assert "Interrupted by operator: waits for what is said next" == told(Interrupted(by="operator"))
+    assert "Interrupted by operator. Waiting for your message" == told(Interrupted(by="operator"))
 
 
 def test_the_words_are_known_to_who_searches_for_them() -> None:
     """A search does not skip a line because its words are ours."""
-    assert {"queued", "delivered", "interrupted", "allowed", "denied", "taken", "late"} <= vocabulary()
+    assert {"queued", "delivered", "interrupted", "allowed", "denied", "withdrawn", "late"} <= vocabulary()
 
 
 def test_a_waiting_run_stands_out_in_lists() -> None:
     """Glyph, word, what is asked, and a count of its own within the running ones."""
     run = make_snapshot(status="running", requests=(permission(), choice(2)))
-    assert "? waiting" == describe.state(run, silent=True)
+    assert "? needs input" == describe.state(run, silent=True)
     assert "wants to run a command: rm -rf build (and 1 more)" == describe.doing(run) == describe.activity(run)
     counts = count([run, make_snapshot(status="running")])
     assert Counts(running=2, total=2, waiting=1) == counts
-    assert "2 runs: 2 running (1 waiting)" == describe.counted(counts)
+    assert "2 runs: 2 running (1 needs input)" == describe.counted(counts)
     assert "bg: 2 running / 2 total" == describe.background_counts(counts)
     interrupted = make_snapshot(status="running", interrupted=True)
     assert "◔ interrupted" == describe.state(interrupted)
-    assert "waits for what is said next" == describe.doing(interrupted)
+    assert "waiting for your message" == describe.doing(interrupted)
 
 
 def test_why_a_run_is_not_done_says_that_it_waits_for_a_person() -> None:
@@ -111,10 +111,10 @@ def test_why_a_run_is_not_done_says_that_it_waits_for_a_person() -> None:
     asked = permission(ts="2026-01-01T12:00:00.000Z")
     run = make_snapshot(status="running", requests=(asked,), undelivered=2)
     said = explain(run, Evidence(calls=("bash: rm -rf build",)), NOW)
-    assert "waits for 42 s for an answer: wants to run a command: rm -rf build · 2 messages not delivered yet" in said
+    assert "needs input for 42 s: wants to run a command: rm -rf build · 2 messages not delivered yet" in said
     assert "waiting for bash" not in said
     interrupted = explain(make_snapshot(status="running", interrupted=True), Evidence(), NOW)
-    assert interrupted.endswith("interrupted: waits for what is said next")
+    assert interrupted.endswith("interrupted: waiting for your message")
     meta = make_meta()
     result = make_result(meta.run_id, undelivered=(Undelivered("1", "more"),))
     assert "1 message was not delivered" in explain(make_snapshot(meta), Evidence(result=result), NOW)

@@ -51,15 +51,15 @@ def silent(probe: Probe) -> None:
         ([ROLES, resolving("other/x")], "@slow", ResolvedModel("@slow", "other/x", "call")),
         ([ROLES, resolving("other/x")], "anthropic/haiku", ResolvedModel("anthropic/haiku", "other/x", "call")),
         ([ROLES, resolving("other/x")], "haiku", ResolvedModel("haiku", "other/x", "call")),
-        ([], "@fast", 'the model "@fast" names a role, and no roles are set up here'),
+        ([], "@fast", 'the model "@fast" is a role, but no roles are configured here'),
         ([], "anthropic/haiku", ResolvedModel("anthropic/haiku", "anthropic/haiku", "call")),
         ([], "haiku", ResolvedModel("haiku", "anthropic/haiku", "call")),
-        ([], "haikuu", 'the model "haikuu" is not available: it is not in pi\'s list'),
-        ([silent], "@fast", 'the model "@fast" names a role, and no roles are set up here'),
+        ([], "haikuu", 'the model "haikuu" is not available: not in pi\'s list'),
+        ([silent], "@fast", 'the model "@fast" is a role, but no roles are configured here'),
         (
             [ROLES],
             "@fst",
-            'the model "@fst" cannot be resolved: the role is unknown; did you mean @fast?; known: @fast',
+            'the model "@fst" cannot be resolved: unknown role; did you mean @fast?; known: @fast',
         ),
     ],
 )
@@ -197,4 +197,4 @@ def test_another_package_resolves() -> None:
     assert "a/b" == resolve_model("@mine", None, settings).resolved
     assert "their/theirs" == resolve_model("@theirs", None, settings).resolved
     broken = ask("@x", installed_resolvers()[:1]).error or ""
-    assert broken.startswith("the resolver broken cannot be loaded: ")
+    assert broken.startswith("cannot load the resolver broken: ")

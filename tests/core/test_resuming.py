@@ -206,7 +206,7 @@ def test_an_unexpected_error_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> N
         raise KeyError("secret")
 
     assert 70 == output.run_to_end(fail)
-    assert "subdeck: an unexpected error (KeyError)\n  hint: SUBDECK_LOG=FILE keeps details\n" == err.getvalue()
+    assert "subdeck: an unexpected error (KeyError)\n  hint: set SUBDECK_LOG=FILE to log details\n" == err.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_an_unexpected_error_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> N
         (FileNotFoundError(2, "No such file or directory", "/a/b"), "/a/b: No such file or directory"),
         (PermissionError(13, "Permission denied", b"/a"), "/a: Permission denied"),
         (OSError(24, "Too many open files"), "Too many open files"),
-        (TimeoutError(), "no answer in time"),
+        (TimeoutError(), "timed out"),
         (OSError("odd"), "an unexpected error (OSError)"),
         (KeyError(13), "an unexpected error (KeyError)"),
     ],

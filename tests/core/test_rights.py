@@ -97,6 +97,6 @@ def test_a_directory_of_another_user(engine: Engine, monkeypatch: pytest.MonkeyP
     real = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK and real(path, mode))
     (run,) = engine.snapshots()
-    assert (True, "its directory may not be written to") == (run.elsewhere, run.unwritable)
+    assert (True, "its directory is not writable") == (run.elsewhere, run.unwritable)
     monkeypatch.undo()
     assert ["failed"] == [run.status for run in engine.snapshots()]

@@ -59,10 +59,10 @@ def test_the_settings_go_first(providers: Path) -> None:
         ("@fast", "the role points to itself"),
         ("", "the role points to nothing"),
         ("  ", "the role points to nothing"),
-        ("haikuu", 'the model "haikuu" is not available: it is not in pi\'s list; did you mean anthropic/haiku?'),
+        ("haikuu", 'the model "haikuu" is not available: not in pi\'s list; did you mean anthropic/haiku?'),
         ("nobody/x", 'the model "nobody/x" is not available'),
         ("-x", 'the model "-x" begins with "-"'),
-        ("a\nb", "has a control character"),
+        ("a\nb", "contains a control character"),
     ],
 )
 def test_a_role_that_leads_nowhere(providers: Path, target: str, why: str) -> None:
@@ -73,14 +73,14 @@ def test_a_role_that_leads_nowhere(providers: Path, target: str, why: str) -> No
 
     assert caught.value.what.startswith('the model "@fast" cannot be resolved: ')
     assert why in caught.value.what
-    for place in ('set "fast" below roles', "config.yaml", "providers.json"):
+    for place in ('set "fast" under roles', "config.yaml", "providers.json"):
         assert place in caught.value.hint
 
 
 def test_a_role_nobody_has_set(providers: Path) -> None:
     """An unknown role is told apart from a missing resolver, and comes with the roles there are."""
     providers.write_text(json.dumps({"roles": {"deep": "openai/gpt"}}))
-    with pytest.raises(ModelError, match="the role is unknown; known: @deep, @wide"):
+    with pytest.raises(ModelError, match="unknown role; known: @deep, @wide"):
         resolved("@qqqq", wide="openai/gpt")
     probe = Probe("@qqqq")
     RolesResolver({}, KNOWN)(probe)
@@ -94,7 +94,7 @@ def test_no_roles_at_all() -> None:
     RolesResolver({}, KNOWN)(probe)
 
     assert (None, False) == (probe.error, probe.is_answered)
-    with pytest.raises(ModelError, match="names a role, and no roles are set up here"):
+    with pytest.raises(ModelError, match="is a role, but no roles are configured here"):
         resolved("@fast")
 
 
@@ -110,14 +110,14 @@ def test_what_is_answered_or_literal_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"{", "it is not valid JSON"),
-        (b"", "it is not valid JSON"),
+        (b"{", "invalid JSON"),
+        (b"", "invalid JSON"),
         (b"[]", '"roles" is not an object'),
         (b'{"roles": ["fast"]}', '"roles" is not an object'),
         (b'{"roles": {"fast": 5}}', 'the role "fast" is not a text'),
         (b'{"roles": {"fast": null}}', 'the role "fast" is not a text'),
-        (b'{"roles": {"fast": "a/\xff"}}', "it is not UTF-8 text"),
-        (b'{"roles": {}}' + b" " * 1024 * 1024, "it is too large"),
+        (b'{"roles": {"fast": "a/\xff"}}', "the file is not UTF-8 text"),
+        (b'{"roles": {}}' + b" " * 1024 * 1024, "the file is too large"),
     ],
 )
 def test_a_broken_file(providers: Path, content: bytes, why: str) -> None:

@@ -19,7 +19,7 @@ OFFLINE = AgentChoice("offline", ("/bin/x",), ("read", "grep"), False, kind="off
 @pytest.mark.parametrize(
     ("rules", "warning"),
     [
-        (Permissions(deny=("webfetch",)), "is not known to have a tool webfetch; did you mean WebFetch?"),
+        (Permissions(deny=("webfetch",)), "has no known tool webfetch; did you mean WebFetch?"),
         (Permissions(allow=("wirte",)), "did you mean write?"),
         (Permissions(ask=("mcp__shop__buy", "Notify", "WebFetch", "edit", "*")), ""),
     ],
@@ -34,7 +34,9 @@ def test_a_rule_for_a_tool_that_may_be_misspelt(rules: Permissions, warning: str
 @pytest.mark.parametrize("rule", ["Glob", "ls"])
 def test_a_rule_by_another_name_of_a_tool(rule: str) -> None:
     """A tool of Claude Code has one name in rules."""
-    with pytest.raises(UsageError, match=r"permissions\.ask: claude cannot be held to .* called find here"):
+    with pytest.raises(
+        UsageError, match=r"permissions\.ask: claude cannot enforce .* (called find here|its find tool)"
+    ):
         settled(CLAUDE, Wanted(permissions=Permissions(ask=(rule,)), talk=True))
 
 
@@ -49,7 +51,7 @@ def test_a_rule_by_another_name_of_a_tool(rule: str) -> None:
 )
 def test_a_run_that_is_not_talked_to_asks_nobody(rules: Permissions, field: str) -> None:
     """A rule that needs somebody to decide is refused there, with the field, the rule and what to do."""
-    with pytest.raises(UsageError, match="not talked to") as caught:
+    with pytest.raises(UsageError, match="a non-interactive run cannot ask") as caught:
         settled(OFFLINE, Wanted(permissions=rules, talk=False))
     assert (field, True) == (caught.value.where, "deny whole tools by name" in caught.value.hint)
     assert settled(OFFLINE, Wanted(permissions=rules, talk=True)) == ()

@@ -83,7 +83,7 @@ def test_rules_decide_before_anybody_is_asked(run: Listening) -> None:
     talk = Talk(run, RULES)
     talk.ask(1, command="git status")
     talk.ask(2, command="ls; rm x")
-    why = "the rule bash(rm *) of this run's permissions denies it"
+    why = "denied by the rule bash(rm *) of this run's permissions"
     assert talk.child.replied == [("own-1", Verdict.ALLOW, ""), ("own-2", Verdict.DENY, why)]
     assert talk.said(Request) == [] and not talk.conversation.waits_for_person
     allowed, denied = talk.said(Decision)
@@ -144,7 +144,7 @@ def test_two_requests_under_one_id(run: Listening, second: str) -> None:
     before = list(talk.child.replied)
     talk.reply(Verdict.ALLOW, "q1")
     assert before == talk.child.replied
-    assert "q1 is not open any more" in talk.said(Message)[-1].reason
+    assert "q1 is no longer pending" in talk.said(Message)[-1].reason
 
 
 def test_leave_for_the_run_is_refused_where_no_rule_would_say_it(run: Listening) -> None:
@@ -154,7 +154,7 @@ def test_leave_for_the_run_is_refused_where_no_rule_would_say_it(run: Listening)
     talk.reply(Verdict.ALLOW_RUN)
     assert talk.conversation.waits_for_person and talk.child.replied == []
     (refused,) = talk.said(Message)
-    assert "no rule says what it would allow" in refused.reason
+    assert "cannot be allowed for the whole run" in refused.reason
 
 
 def test_two_who_interrupt_at_once(run: Listening) -> None:
@@ -164,7 +164,7 @@ def test_two_who_interrupt_at_once(run: Listening) -> None:
     talk.interrupt("somebody else")
     talk.conversation.take(Interrupted())
     (ended,), (refused,) = talk.said(Interrupted), talk.said(Message)
-    assert (ended.by, refused.by, refused.reason) == ("operator", "somebody else", "it is interrupted already")
+    assert (ended.by, refused.by, refused.reason) == ("operator", "somebody else", "the run is already interrupted")
     assert talk.child.interrupts == 1
     assert (run.directory / paths.INBOX).is_dir() and not list((run.directory / paths.INBOX).iterdir())
 
@@ -189,7 +189,7 @@ def test_a_reply_to_what_was_not_asked_is_refused(run: Listening) -> None:
     for read in (forged, ""):
         put(str(run.directory), EntryKind.REPLY, by="operator", verdict=Verdict.ALLOW, request="q1", read=read)
         talk.conversation.look()
-    assert [True, True] == ["their hashes differ" in message.reason for message in talk.said(Message)]
+    assert [True, True] == ["the hashes differ" in message.reason for message in talk.said(Message)]
     assert [] == talk.child.replied
     talk.reply(Verdict.ALLOW, "q1")
     assert [("own-1", Verdict.ALLOW, "")] == talk.child.replied

@@ -215,7 +215,7 @@ def test_an_environment_file_is_private(engine: Engine, monkeypatch: pytest.Monk
     def refuse(socket: str, command: object) -> object:
         (run,) = (entry for entry in os.scandir(engine.project.runs) if entry.name != ".slots")
         modes.append(os.stat(os.path.join(run.path, "environment")).st_mode & 0o777)
-        raise SubdeckError("tmux could not be run: refused")
+        raise SubdeckError("cannot run tmux: refused")
 
     monkeypatch.setattr(runner, "_tmux", refuse)
     run = start(engine, "answer ok")
@@ -250,7 +250,7 @@ def test_ctrl_c_in_the_pane(engine: Engine, tmp_path: Path) -> None:
     pids = [started(engine, run).child_pid, pid_in(tmp_path / "a")]
     tmux("send-keys", "-t", place_of(engine, run).pane, "C-c")
     run = wait_for_end(engine, run.run_id)
-    assert ("aborted", "signal", "its wrapper was ended by SIGINT") == (run.status, run.reason, end_of(run).message)
+    assert ("aborted", "signal", "its wrapper was killed by SIGINT") == (run.status, run.reason, end_of(run).message)
     wait_until_gone(*pids)
 
 
@@ -274,7 +274,7 @@ def test_a_killed_server(engine: Engine, tmp_path: Path) -> None:
     pids = [started(engine, run).child_pid, pid_in(tmp_path / "a")]
     tmux("kill-server")
     run = wait_for_end(engine, run.run_id)
-    assert ("aborted", "signal", "its wrapper was ended by SIGHUP") == (run.status, run.reason, end_of(run).message)
+    assert ("aborted", "signal", "its wrapper was killed by SIGHUP") == (run.status, run.reason, end_of(run).message)
     wait_until_gone(*pids)
 
 

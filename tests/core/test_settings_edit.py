@@ -37,10 +37,10 @@ def test_an_entry_is_added(before: str, after: str) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
-        ("theme: nord\nroles: {fast: a/b}\n", 2, "roles.fast is set already"),
-        ("roles: [a]\n", 1, "roles is written so that nothing can be added to it"),
-        ("roles:\n  {deep:\n     a/b}\n", 1, "roles is written so that nothing can be added to it"),
-        ("a: b: c\n", 1, "it is not valid YAML"),
+        ("theme: nord\nroles: {fast: a/b}\n", 2, "roles.fast is already set"),
+        ("roles: [a]\n", 1, "cannot add to roles in its present form"),
+        ("roles:\n  {deep:\n     a/b}\n", 1, "cannot add to roles in its present form"),
+        ("a: b: c\n", 1, "invalid YAML"),
     ],
 )
 def test_what_cannot_be_added(text: str, line: int, what: str) -> None:
@@ -62,6 +62,6 @@ def test_the_file_of_the_user(home: Path) -> None:
     add_to_settings(*ROLE)
     assert path.is_symlink()
     assert b"\xef\xbb\xbftheme: nord\r\n\r\nroles:\r\n  fast: inherit\r\n" == real.read_bytes()
-    with pytest.raises(SettingsError, match=r"roles\.fast is set already") as caught:
+    with pytest.raises(SettingsError, match=r"roles\.fast is already set") as caught:
         add_to_settings(*ROLE)
     assert f"{path}:4" == caught.value.where

@@ -134,12 +134,12 @@ def test_status_says_it(engine: Engine, quiet: RunMeta) -> None:
     """Text and JSON of `status` tell a silent run, for how long, and what it did before."""
     (run,) = runs = engine.snapshots()
     (line,) = rows(runs)
-    assert line.startswith("◐ silent  ")
-    assert re.search(r"silent 6:0[789] after Looking around\.", line)
-    assert totals(runs) == "1 run: 1 running (1 silent)"
+    assert line.startswith("◐ idle  ")
+    assert re.search(r"idle 6:0[789] after Looking around\.", line)
+    assert totals(runs) == "1 run: 1 running (1 idle)"
     evidence = DiagnosisReader(engine.project, run.run_id).read(run)
     assert evidence.silence
-    assert explain(run, evidence, datetime.now(UTC)).endswith("no tool runs: waiting for the model")
+    assert explain(run, evidence, datetime.now(UTC)).endswith("no tool is running: waiting for the model")
     (document,) = subdeck("status", "--json", cwd=Path(engine.project.root)).document["runs"]
     assert document["status"] == "running"
     assert 367_000 <= document["silentMs"] < 400_000

@@ -97,7 +97,7 @@ def test_a_clean_up_for_good_leaves_none(project_dir: Path) -> None:
     assert "" == subdeck("clean", "--keep", "0", "--yes", "--dry-run", "--purge", cwd=project_dir).err
     assert [True, True] == [directory.exists() for directory in hidden]
     done = subdeck("clean", "--keep", "0", "--yes", "--purge", cwd=project_dir)
-    assert (0, "removed 1 run that a killed launcher had only begun to make") == (done.code, done.out.splitlines()[-1])
+    assert (0, "removed 1 run left incomplete by a killed launcher") == (done.code, done.out.splitlines()[-1])
     assert [True, False] == [directory.exists() for directory in hidden]
     os.close(locks.pop())
 

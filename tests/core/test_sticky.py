@@ -109,7 +109,7 @@ def test_presets_and_directories_do_not_share(engine: Engine, project_dir: Path)
     assert runs[2].meta.child_session_id == linked.meta.child_session_id
     with pytest.raises(UsageError, match="is not a child session id"):
         engine.launch([ask(FIRST, child_session=f"x_{longer.meta.child_session_id}")], background=True)
-    with pytest.raises(UsageError, match="there is no child session"):
+    with pytest.raises(UsageError, match="no agent session"):
         engine.launch([ask(FIRST, child_session=longer.meta.child_session_id)], background=True)
 
 
@@ -123,7 +123,7 @@ def test_the_next_one_waits(engine: Engine) -> None:
     ended = wait_for_end(engine, waiting.run_id)
     wait_for_end(engine, busy.run_id)
 
-    assert (RunStatus.QUEUED, "Waiting for the child session") == (queued.status, activity(queued))
+    assert (RunStatus.QUEUED, "Waiting for the agent session") == (queued.status, activity(queued))
     assert ["session"] == [event.waits_for for event in events_of(engine, ended) if isinstance(event, RunQueued)]
     assert ("done", busy.meta.child_session_id) == (ended.reason, ended.meta.child_session_id)
     assert [busy.meta.task, SECOND] == prompts_in(ended.meta.session_path or "")

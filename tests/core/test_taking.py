@@ -102,7 +102,7 @@ def test_hunks(engine: Engine, root: Path) -> None:
 def test_a_run_in_the_shared_directory(engine: Engine, root: Path) -> None:
     """Its changes are there; they are taken out again, put back, and applied to another working tree."""
     run = run_to_end(engine, "edit a.txt two 2", "save sub/new.txt x\\n", "answer Done.")
-    assert "all of it is there already" == engine.work.plan_apply(run).refusal
+    assert "all changes are already there" == engine.work.plan_apply(run).refusal
     engine.work.apply(engine.work.plan_apply(run, reverse=True))
     assert "" == status(root)
     engine.work.apply(engine.work.plan_apply(run))
@@ -119,7 +119,7 @@ def test_it_does_what_it_said_or_nothing(engine: Engine, root: Path) -> None:
     (tree / "a.txt").write_text("theirs\n")
     plan = engine.work.plan_apply(run)
     (root / "a.txt").write_text("mine\n")
-    with pytest.raises(SubdeckError, match="nothing was applied: changed meanwhile: a"):
+    with pytest.raises(SubdeckError, match="nothing was applied: changed by another program: a"):
         engine.work.apply(plan)
     assert "mine\n" == (root / "a.txt").read_text() and engine.last_act() is None
 

@@ -205,7 +205,7 @@ def test_nothing_is_written_through_a_link(engine: Engine, root: Path, tmp_path:
 @pytest.mark.parametrize(
     ("mine", "refusal"),
     [
-        (lambda root: (root / "ignored").write_text("mine\n"), "in the way, and not known to git: ignored"),
+        (lambda root: (root / "ignored").write_text("mine\n"), "in the way, and untracked by git: ignored"),
         (lambda root: (root / "a.txt").unlink(), "do not go together: a.txt"),
         (lambda root: (root / "new").write_text("mine\n"), "do not go together: new"),
         (lambda root: (root / "new").mkdir() or (root / "new" / "ignored").write_text("mine\n"), "in the way"),

@@ -203,7 +203,7 @@ def test_what_is_spent_by_hand_counts(project_dir: Path, engine: Engine) -> None
     ended = wait_for_end(engine, run.run_id)
     result = result_of(engine, ended)
     assert ("aborted", "budget", "You said: pay 0.75") == (ended.status, ended.reason, result.final_text)
-    assert ("it reached its budget: spent $1.25 of $1.00", 1.25) == (result.error_message, result.usage.cost)
+    assert ("the run reached its budget: spent $1.25 of $1.00", 1.25) == (result.error_message, result.usage.cost)
     today = DayBook(local_day())
     today.look()
     assert (1.25, 0.0) == (today.sum().spent, today.sum().held)

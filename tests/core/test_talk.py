@@ -83,10 +83,10 @@ Engine.open({str(project_dir)!r}).send(sys.argv[1], "half")
 def test_who_takes_nothing_says_why(engine: Engine) -> None:
     """Each refusal says in plain words what is the matter, and what to do."""
     finished = make_finished(engine.project, make_meta(talk=True, child_session_id="s-1", preset="scout"))
-    with pytest.raises(RunBusy, match=r"has ended \(done\)") as refused:
+    with pytest.raises(RunBusy, match=r"has finished \(done\)") as refused:
         engine.send(finished.run_id, "go on")
     assert "subdeck run scout TASK --session-id s-1" in refused.value.hint
-    for talks, why in ((None, "earlier subdeck"), (False, "one-way")):
+    for talks, why in ((None, "earlier subdeck"), (False, "non-interactive")):
         with listening(engine.project, talk=talks) as run, pytest.raises(SubdeckError, match=why) as refused:
             engine.send(run.run_id, "hello")
         assert "conversation" in refused.value.hint
@@ -97,7 +97,7 @@ def test_who_takes_nothing_says_why(engine: Engine) -> None:
     with listening(engine.project) as run:
         record = run.directory / paths.META
         record.write_bytes(record.read_bytes().replace(b"answer ok", b"answer no"))
-        with pytest.raises(SubdeckError, match="foreign"):
+        with pytest.raises(SubdeckError, match="not trusted"):
             engine.send(run.run_id, "hello")
         assert [] == run.take()
     with listening(engine.project) as run:
@@ -150,7 +150,7 @@ def test_an_interrupt_is_sent_once(engine: Engine) -> None:
         engine.interrupt(run.run_id)
         assert [EntryKind.INTERRUPT] == [entry.kind for entry in run.take()]
         run.write(Interrupted(by="operator"))
-        with pytest.raises(SubdeckError, match="interrupted already") as refused:
+        with pytest.raises(SubdeckError, match="already interrupted") as refused:
             engine.interrupt(run.run_id)
         assert f"subdeck send {run.short_id}" in refused.value.hint
 
@@ -166,9 +166,9 @@ def test_a_reply_names_the_request(engine: Engine) -> None:
         with pytest.raises(UnknownRequest) as refused:
             engine.reply(run.run_id, "", Verdict.ALLOW)
         assert "q1, q2" in refused.value.hint
-        with pytest.raises(UnknownRequest, match="q7 is not open"):
+        with pytest.raises(UnknownRequest, match="q7 is not pending"):
             engine.reply(run.run_id, "q7", Verdict.ALLOW)
-    with listening(engine.project) as run, pytest.raises(UnknownRequest, match="asks nothing"):
+    with listening(engine.project) as run, pytest.raises(UnknownRequest, match="has no pending request"):
         engine.reply(run.run_id, "", Verdict.ALLOW)
 
 
@@ -176,11 +176,11 @@ def test_a_reply_fits_what_is_asked(engine: Engine) -> None:
     """Leave is given or refused, a question is answered, a choice is one of those offered, by label or number."""
     with listening(engine.project, permission(1, run_rule=""), choice(2)) as run:
         for request, verdict, text, why in (
-            ("q1", Verdict.REPLY, "yes", "asks for leave"),
+            ("q1", Verdict.REPLY, "yes", "is a permission request"),
             ("q1", Verdict.ALLOW_RUN, "", "whole run"),
-            ("q2", Verdict.ALLOW, "", "asks for an answer"),
-            ("q2", Verdict.REPLY, "MySQL", "not among the choices"),
-            ("q2", Verdict.REPLY, "3", "not among the choices"),
+            ("q2", Verdict.ALLOW, "", "is a question"),
+            ("q2", Verdict.REPLY, "MySQL", "not one of the choices"),
+            ("q2", Verdict.REPLY, "3", "not one of the choices"),
         ):
             with pytest.raises(UsageError, match=why):
                 engine.reply(run.run_id, request, verdict, text)
@@ -195,8 +195,8 @@ def test_a_form_is_answered_by_its_fields(engine: Engine) -> None:
     one, two = Field("name", required=True), Field("size", choices=("S", "L"))
     with listening(engine.project, *(form(1, one, two), form(2, one))) as run:
         for text, why in (
-            ("Ann", "fields of a form"),
-            ('{"nme": "Ann"}', "fields of a form"),
+            ("Ann", "is a form"),
+            ('{"nme": "Ann"}', "is a form"),
             ('{"size": "S"}', "name"),
             ("size: S", "name"),
         ):
@@ -247,13 +247,13 @@ def test_replies_and_interrupts_are_settled_by_what_they_did(engine: Engine) -> 
         first, second = (engine.reply(run.run_id, "q1", verdict) for verdict in (Verdict.ALLOW, Verdict.DENY))
         run.write(
             Decision(request="q1", verdict=Verdict.ALLOW, by="operator", message=first.id),
-            Message(id=second.id, state=MessageState.REFUSED, reason="q1 is not open any more"),
+            Message(id=second.id, state=MessageState.REFUSED, reason="q1 is no longer pending"),
         )
         stop = engine.interrupt(run.run_id)
         run.write(Interrupted(by="operator", message=stop.id))
         taken, refused, interrupted = engine.receptions([first, second, stop])
         assert Outcome(MessageState.DELIVERED) == taken == interrupted
-        assert Outcome(MessageState.REFUSED, "q1 is not open any more") == refused
+        assert Outcome(MessageState.REFUSED, "q1 is no longer pending") == refused
 
 
 def test_a_run_that_dies_takes_nothing(engine: Engine) -> None:
@@ -311,7 +311,7 @@ def test_a_child_answers_for_nobody(engine: Engine, monkeypatch: pytest.MonkeyPa
     """What a child asks it cannot allow itself by our own commands; what it says is not the operator's word."""
     with listening(engine.project, permission()) as run:
         monkeypatch.setenv(paths.CHILD, "1")
-        with pytest.raises(SubdeckError, match="answers nothing"):
+        with pytest.raises(SubdeckError, match="cannot answer requests"):
             engine.reply(run.run_id, "q1", Verdict.ALLOW)
         engine.send(run.run_id, "hello")
-        assert ["a child agent"] == [entry.by for entry in run.take()]
+        assert ["an agent"] == [entry.by for entry in run.take()]

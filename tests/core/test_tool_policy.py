@@ -77,7 +77,7 @@ def test_a_list_of_offered_tools() -> None:
 )
 def test_delegation_is_never_handed_on(name: str) -> None:
     """A child gets no tool that delegates, whatever the preset and the agent say; the warning names it."""
-    expected = Tools(policy="allow", resolved=("read",), warnings=(f"{name} is left out: a child does not delegate",))
+    expected = Tools(policy="allow", resolved=("read",), warnings=(f"{name} is left out: a subagent cannot delegate",))
 
     assert name in DELEGATION_TOOLS
     assert expected == resolve_tools((name, "read"), offer=Offer((*OFFERED, name)))
@@ -89,8 +89,8 @@ def test_an_agent_with_a_closed_set() -> None:
 
     assert ("read",) == tools.resolved
     assert (
-        "Read is left out: the agent does not offer it; did you mean read?",
-        "webfetch is left out: the agent does not offer it",
+        "Read is left out: the agent does not have it; did you mean read?",
+        "webfetch is left out: the agent does not have it",
     ) == tools.warnings
 
 
@@ -99,7 +99,7 @@ def test_an_agent_with_extensions() -> None:
     tools = resolve_tools(("read", "webfetch"), offer=OPEN)
 
     assert ("read", "webfetch") == tools.resolved
-    assert ("webfetch is not built in: an extension has to provide it",) == tools.warnings
+    assert ("webfetch is not built in: an extension must provide it",) == tools.warnings
 
 
 def test_an_agent_of_which_nothing_is_known() -> None:
@@ -110,10 +110,10 @@ def test_an_agent_of_which_nothing_is_known() -> None:
 @pytest.mark.parametrize(
     ("allow", "offer", "parent", "hint"),
     [
-        (("subagent", "Agent"), UNKNOWN, None, "name a tool that the agent offers"),
-        (("bash", "write"), CLOSED, None, "the agent offers read, grep, find, ls; write an empty list for no tools"),
+        (("subagent", "Agent"), UNKNOWN, None, "use a tool that the agent has"),
+        (("bash", "write"), CLOSED, None, "the agent has read, grep, find, ls; write an empty list for no tools"),
         (("bash",), OPEN, ("read", "Agent"), "the parent has read; write an empty list for no tools"),
-        (("bash",), OPEN, (), "the parent has no tools to hand on"),
+        (("bash",), OPEN, (), "the parent has no tools to pass on"),
         (("bash",), CLOSED, ("bash",), "the parent has bash"),
     ],
 )
@@ -124,7 +124,7 @@ def test_nothing_left_of_a_list(
     with pytest.raises(UsageError) as caught:
         resolve_tools(allow, offer=offer, parent=parent)
 
-    assert f"no tool is left of the list {', '.join(allow)}" == caught.value.what
+    assert f"no usable tools in the list {', '.join(allow)}" == caught.value.what
     assert hint in caught.value.hint
 
 
@@ -170,7 +170,7 @@ def test_an_allowlist_is_bounded_by_all_that_the_parent_has() -> None:
 def test_what_was_left_out_in_one_line() -> None:
     """Only tools that the child does not get although they are listed are named, not other doubts."""
     offer = Offer(OFFERED, OFFERED)
-    assert "subagent is left out: a child does not delegate" == left_out(
+    assert "subagent is left out: a subagent cannot delegate" == left_out(
         resolve_tools(("subagent", "read", "webfetch"), offer=offer)
     )
     assert "" == left_out(resolve_tools(None, ("webfetch",), offer=CLOSED))
@@ -223,7 +223,7 @@ def test_an_agent_that_can_be_told_what_not_to_offer() -> None:
     assert ("deny", None, ("edit", "webfetch", "Bash"), True) == (
         denied.policy, denied.resolved, denied.excluded, denied.starts_servers,
     )  # fmt: skip
-    assert ("Bash is denied, but it is not offered anyway; did you mean bash?",) == denied.warnings
+    assert ("Bash is denied, but the agent does not have it anyway; did you mean bash?",) == denied.warnings
     assert ("read",) == resolve_tools(None, ("bash",), offer=offer, parent=("read", "bash")).resolved
     assert denied == with_finalize(denied)
 
@@ -261,18 +261,18 @@ def test_a_denial_of_what_is_not_offered() -> None:
 
     assert ("read", "bash", "edit", "write") == tools.resolved
     assert (
-        "Bash is denied, but it is not offered anyway; did you mean bash?",
-        "webfetch is denied, but it is not offered anyway",
+        "Bash is denied, but the agent does not have it anyway; did you mean bash?",
+        "webfetch is denied, but the agent does not have it anyway",
     ) == tools.warnings
 
 
 @pytest.mark.parametrize(
     ("deny", "offer", "parent", "what", "hint"),
     [
-        (OPEN.default, OPEN, None, "no tool is left without read, bash, edit, write", "the agent offers read, grep"),
-        (("read",), OPEN, ("read", "subagent"), "no tool is left without read", "the parent has read;"),
-        ((), OPEN, ("subagent",), "no tool is left to hand on", "the parent has no tools to hand on"),
-        (("x",), UNKNOWN, None, "no tool is left without x", "name a tool that the agent offers"),
+        (OPEN.default, OPEN, None, "no tools left without read, bash, edit, write", "the agent has read, grep"),
+        (("read",), OPEN, ("read", "subagent"), "no tools left without read", "the parent has read;"),
+        ((), OPEN, ("subagent",), "no tools left to pass on", "the parent has no tools to pass on"),
+        (("x",), UNKNOWN, None, "no tools left without x", "use a tool that the agent has"),
     ],
 )
 def test_nothing_left_after_a_denial(

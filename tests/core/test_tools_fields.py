@@ -46,13 +46,13 @@ def test_neither_mode_is_refused(params: Any) -> None:
     """A call without preset, task and tasks says which of them are needed."""
     (error,) = errors_of(params)
     assert ("preset", "task", "tasks") == error.valid
-    assert "neither" in error.what
+    assert "are missing" in error.what
 
 
 def test_both_modes_are_refused() -> None:
     """A call is single or parallel, never both."""
     (error,) = errors_of({**TASK, "tasks": [TASK]})
-    assert ("both modes at once", ARGUMENT) == (error.what, error.where)
+    assert ("cannot combine preset and task with tasks", ARGUMENT) == (error.what, error.where)
 
 
 @pytest.mark.parametrize("name", ["model", "cwd", "description", "sessionId"])
@@ -67,7 +67,7 @@ def test_chain_is_refused_with_what_to_do() -> None:
     """`chain` is answered with the way to do it instead, in both tools."""
     (error,) = errors_of({"chain": [TASK]})
     assert "chain" == error.field
-    assert "once for each step" in error.hint and "tasks" in error.hint
+    assert "once per step" in error.hint and "tasks" in error.hint
     with pytest.raises(CallRejected, match="chain"):
         background_arguments({"chain": [TASK]}, isolated=False)
 

@@ -182,7 +182,7 @@ def test_presets_follow_the_files(project_dir: Path) -> None:
     assert registration_key(before) == registration_key(tools_for(engine, ["a/b"]))
     write_preset(project_dir, name="scout")
     after = tools_for(engine, ["a/b"])
-    assert "There are no presets yet" in before[0].description
+    assert "No presets yet" in before[0].description
     assert "- scout: d" in after[0].description
     assert registration_key(before) != registration_key(after)
 
@@ -198,5 +198,5 @@ def test_broken_settings_are_told(project_dir: Path) -> None:
 def test_only_parents_that_are_told_expect_an_announcement(project_dir: Path) -> None:
     """A client that nobody tells of ends is not promised it."""
     engine = open_engine(project_dir, models=["own/m"])
-    assert "You are told when it ends" in tools_for(engine, ["a/b"])[1].description
+    assert "You are notified when it finishes" in tools_for(engine, ["a/b"])[1].description
     assert "when it ends" not in tools_for(engine)[1].description

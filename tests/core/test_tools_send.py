@@ -123,6 +123,6 @@ def test_a_parent_sees_what_its_run_asks(engine: Engine) -> None:
         assert asked == row["requests"]
         assert 1 == answer.structured["counts"]["waiting"]
         assert "bg: 1 running / 1 total (1 waiting, 0 completed" in answer.text
-        assert "running, waits for a person's reply" in answer.text
+        assert "running, needs input from the user" in answer.text
         (shown,) = brief(answer.structured, 10_000, lambda *_: "")["runs"]
         assert (asked, run.run_id) == (shown["requests"], shown["runId"])

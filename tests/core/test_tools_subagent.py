@@ -74,7 +74,7 @@ def test_a_worktree_of_its_own(project_dir: Path) -> None:
     assert "one\ntwo\nthree\n" == (project_dir / "a.txt").read_text()
     (run,) = engine.snapshots()
     assert run.meta.worktree
-    assert f"**Worktree:** these are on branch {run.meta.worktree.branch}, in {run.meta.cwd}," in answer.text
+    assert f"**Worktree:** the changes are on branch {run.meta.worktree.branch}, in {run.meta.cwd}," in answer.text
     assert "theirs" == (Path(run.meta.cwd) / "a.txt").read_text()
     (error,) = call(engine, "subagent", task("answer ok", worktree="yes")).structured["errors"]
     assert ("worktree", ["true", "false"]) == (error["field"], error["valid"])
@@ -83,7 +83,7 @@ def test_a_worktree_of_its_own(project_dir: Path) -> None:
 def test_an_end_by_the_budget_has_figures_and_the_answer_so_far(engine: Engine) -> None:
     """A call may lower what is spent; where that was too little, the parent's model gets what there is."""
     answer = call(engine, "subagent", task("ask-for-more Half of it.", "hang", budget=0.4))
-    figures = "aborted: budget: it reached its budget: spent $0.50 of $0.40"
+    figures = "aborted: budget: the run reached its budget: spent $0.50 of $0.40"
     assert answer.text.endswith(f"---\n\n{figures}\n\nPartial findings:\n\nHalf of it.")
     (row,) = answer.structured["runs"]
     assert ("aborted", "budget", True) == (row["status"], row["reason"], answer.is_error)
@@ -366,7 +366,7 @@ def test_unknown_tool(engine: Engine) -> None:
 def test_a_child_is_refused(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that reaches us from a child starts nothing."""
     monkeypatch.setenv("PI_SUBAGENTS_CHILD", "1")
-    assert "does not delegate" in refused(engine, task("answer ok"))["what"]
+    assert "cannot delegate" in refused(engine, task("answer ok"))["what"]
 
 
 def test_the_parent_resolves_first(engine: Engine, project_dir: Path) -> None:

@@ -118,7 +118,7 @@ def test_every_event_has_its_form() -> None:
         "> hm\n>\n> well\n",
         "\n**Found** it:\n\n- one\n",
         "**edit** Editing a\\_b.py\n\n```text\npath: a_b.py\nnew:\n  x\n  y\nn: 3\n```\n",
-        "**✗** Edit failed: a\\_b.py · exit code 2\n\n```text\nno\n[the run kept no more of it]\n```\n",
+        "**✗** Edit failed: a\\_b.py · exit code 2\n\n```text\nno\n[the rest was not saved]\n```\n",
         "**!** Warning: careful\n",
         "**✗ Error: boom**\n",
         "**failed: lost**\n",

@@ -101,7 +101,7 @@ def test_a_trash_that_cannot_be_made(engine: Engine) -> None:
     """A deletion that the disk refuses says where, and the run stays."""
     meta = make_finished(engine.project)
     Path(engine.project.trash).touch()
-    with pytest.raises(SubdeckError, match="could not be deleted: trash is a file, not a directory"):
+    with pytest.raises(SubdeckError, match="cannot delete the run: trash is a file, not a directory"):
         engine.delete([meta.run_id])
     assert {meta.run_id} == ids(engine)
 

@@ -105,9 +105,9 @@ def by_parent(kind: LauncherKind, models: tuple[str, ...] | None) -> Launch:
 @pytest.mark.parametrize(
     ("launch", "source"),
     [
-        (by_command_line, "the list of pi --list-models"),
-        (by_app, "the list of pi --list-models"),
-        (by_parent(LauncherKind.MCP, None), "the list of pi --list-models"),
+        (by_command_line, "the list from pi --list-models"),
+        (by_app, "the list from pi --list-models"),
+        (by_parent(LauncherKind.MCP, None), "the list from pi --list-models"),
         (by_parent(LauncherKind.PI, ("fake/test",)), "the list of models of this pi session"),
     ],
     ids=["command line", "app", "mcp", "pi"],
@@ -119,7 +119,7 @@ def test_whoever_launches(engine: Engine, pi: FakePi, project_dir: Path, launch:
     path = write_preset(project_dir, "model: fake/tset", name="fixed")
     for _ in range(2):
         error = launch(engine)
-        assert f'the model "fake/tset" is not available: it is not in {source}' in error["what"]
+        assert f'the model "fake/tset" is not available: not in {source}' in error["what"]
         assert error["hint"].startswith("did you mean fake/test")
         assert str(path) == error["where"]
     assert 1 == pi.asked
@@ -164,7 +164,9 @@ def test_a_list_that_is_out_of_date(engine: Engine, pi: FakePi, monkeypatch: pyt
     pi.trouble.write_text("exit 1")
     for _ in range(2):
         (warning,) = resolved(engine, "fake/tset").notices
-        assert warning.startswith("fake/tset is not in the list of pi --list-models: the agent may refuse it, or use a")
+        assert warning.startswith(
+            "fake/tset is not in the list from pi --list-models: the agent may refuse it, or use a"
+        )
         assert "did you mean fake/test" in warning
     assert 1 == pi.asked
 

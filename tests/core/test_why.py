@@ -72,13 +72,13 @@ def test_a_running_run() -> None:
     ("signs", "fields", "part"),
     [
         (Evidence(wrapper=Process(1, True)), {}, "wrapper pid 1 alive"),
-        (Evidence(wrapper=Process(1, False), child=Process(2, True)), {}, "its wrapper, pid 1, is gone"),
-        (Evidence(wrapper=Process(1, True), child=Process(2, False)), {}, "pid 2 gone, its end is being written"),
+        (Evidence(wrapper=Process(1, False), child=Process(2, True)), {}, "its wrapper, pid 1, has exited"),
+        (Evidence(wrapper=Process(1, True), child=Process(2, False)), {}, "pid 2 exited, its result is being written"),
         (Evidence(), {"last_event_at": None}, "no event yet"),
         (Evidence(), {"last_event_at": "yesterday"}, "no event yet"),
-        (Evidence(), {"attempt": 2}, "running 1:07 (try 2)"),
+        (Evidence(), {"attempt": 2}, "running 1:07 (attempt 2)"),
         (Evidence(), {"sentence": "I look"}, "· writing"),
-        (Evidence(), {}, "no tool runs: waiting for the model"),
+        (Evidence(), {}, "no tool is running: waiting for the model"),
         (Evidence(retry="Retrying 1/3 in 4 s: 529"), {}, "· Retrying 1/3 in 4 s: 529"),
         (Evidence(stop=StopRequest(by="pi-1", force=False, at="")), {}, "asked to stop by pi-1"),
         (Evidence(stop=StopRequest(by="", force=True, at="")), {}, "to be killed"),
@@ -92,9 +92,9 @@ def test_what_a_running_run_waits_for(signs: Evidence, fields: dict[str, Any], p
 @pytest.mark.parametrize(
     ("waits_for", "ahead", "expected"),
     [
-        ("slot", 2, "queued 1:10 · waits for a slot, 2 ahead"),
-        ("slot", 0, "queued 1:10 · waits for a slot, next in line"),
-        ("session", 0, "queued 1:10 · waits for its child session, which another run is using"),
+        ("slot", 2, "queued 1:10 · waiting for a slot, 2 ahead"),
+        ("slot", 0, "queued 1:10 · waiting for a slot, next in line"),
+        ("session", 0, "queued 1:10 · waiting for its agent session, which another run is using"),
         ("", 0, "queued 1:10 · has not started yet"),
     ],
 )
@@ -107,7 +107,7 @@ def test_a_run_of_another_machine() -> None:
     """Nothing is said of processes that cannot be seen from here."""
     said = line("running", Evidence(elsewhere="far\x1b[31m away"), elsewhere=True)
     assert said == (
-        "running when last seen · another machine (far away) holds it: its processes are not seen here"
+        "running when last seen · another machine (far away) holds it: its processes are not visible here"
         " · last event 3 s ago"
     )
 
@@ -127,7 +127,7 @@ def test_how_a_run_ended() -> None:
     error = make_result("x", RunReason.MODEL_ERROR, exit_code=1, attempts=3)
     run = a_run("failed", message="401 [bold]no\x1b[2J key", duration_ms=3000)
     assert explain(run, Evidence(result=error), NOW) == (
-        "failed after 0:03 · the model answered with an error: 401 [bold]no key · exit code 1 · 3 tries"
+        "failed after 0:03 · the model answered with an error: 401 [bold]no key · exit code 1 · 3 attempts"
     )
     killed = a_run("aborted", reason=RunReason.KILLED, message="killed by operator", duration_ms=61_000)
     result = make_result("x", RunReason.KILLED, signal="SIGKILL")

@@ -68,16 +68,16 @@ ODDITIES: dict[str, tuple[Callable[[Made], object], Stand, str, str]] = {
     ),
     "led elsewhere": (
         lambda made: (made[1] / ".git").write_text(f"gitdir: {made[0]}/.git\n"),
-        *(Stand.UNKNOWN, "its .git was changed and leads elsewhere", "it should say"),
+        *(Stand.UNKNOWN, "its .git was changed and points to another place", "it should say"),
     ),
     "no .git": (
         lambda made: (made[1] / ".git").unlink(),
-        *(Stand.UNKNOWN, "its .git was changed and leads elsewhere", "it should say"),
+        *(Stand.UNKNOWN, "its .git was changed and points to another place", "it should say"),
     ),
     "index locked": (lock_index, Stand.UNMERGED, "its index is locked", "if none is, remove"),
     "locked": (
         lambda made: git(made[0], "worktree", "lock", str(made[1])),
-        *(Stand.UNMERGED, "somebody has locked it", "git worktree unlock"),
+        *(Stand.UNMERGED, "it is locked", "git worktree unlock"),
     ),
     "renamed": (
         lambda made: git(made[0], "branch", "-m", made[2], "mine"),
@@ -206,7 +206,7 @@ def test_another_repository_is_not_taken_for_the_moved_one(engine: Engine) -> No
 def test_the_list(engine: Engine) -> None:
     """Each worktree stands there with branch, state, size, what became of its run, and where it is."""
     root = Path(engine.project.root)
-    assert "There are no worktrees.\n" == subdeck("worktrees", cwd=root).out
+    assert "No worktrees.\n" == subdeck("worktrees", cwd=root).out
     safe, _ = make_worktree(engine.project)
     deleted, tree = make_worktree(engine.project)
     lost, lost_tree = make_worktree(engine.project)
@@ -252,12 +252,12 @@ def test_what_the_command_line_says(engine: Engine) -> None:
     branch = f"subdeck/scout-{meta.short_id}: 1 file changed, 1 insertion(+)"
     cleaned = subdeck("clean", "--keep", "0", "--yes", cwd=root)
     assert "in that: 1 worktree, " in cleaned.out
-    assert "kept: 1 run with work that is not merged; --unmerged deletes them, too" in cleaned.out
+    assert "kept: 1 run with unmerged changes; add --unmerged to delete them" in cleaned.out
     assert "nothing to delete" in cleaned.out
     dry = subdeck("clean", "--keep", "0", "--unmerged", "--dry-run", cwd=root)
-    assert "! the work of 1 of them is not merged: it is kept until they leave the trash" in dry.out
+    assert "! the unmerged changes of 1 of them are kept until the runs leave the trash" in dry.out
     deleted = subdeck("rm", meta.short_id, cwd=root)
-    assert f"! {meta.short_id} has work that is not merged, kept until it is purged: {branch}" in deleted.err
+    assert f"! {meta.short_id} has unmerged changes, kept until the run is purged: {branch}" in deleted.err
     purged = subdeck("rm", "--purge", meta.short_id, cwd=root)
     assert (2, True, True) == (purged.code, branch in purged.err, "add --yes" in purged.err)
     assert tree.exists()
@@ -289,9 +289,9 @@ def test_doctor_names_what_is_left(engine: Engine) -> None:
     assert (State.OK, True, "") == (state, detail.startswith("1 ("), fix)
     shutil.rmtree(engine.project.run_dir(meta.run_id))
     ((state, detail, fix),) = checks("worktrees")
-    assert (State.WARN, True, "subdeck worktrees") == (state, detail.endswith("1 of runs that are lost"), fix)
+    assert (State.WARN, True, "subdeck worktrees") == (state, detail.endswith("1 of lost runs"), fix)
     shutil.rmtree(tree.parent)
     ((state, detail, fix),) = checks("worktrees")
     assert (State.WARN, "0 (0 B), 1 known to git only", "git worktree prune") == (state, detail, fix)
     acts.record(engine.project, ActKind.APPLY, "scout 4ae0bd", {}, begun=True)
-    assert ["applying scout 4ae0bd was not done to its end"] == [detail for _, detail, _ in checks("undo")]
+    assert ["applying scout 4ae0bd was interrupted"] == [detail for _, detail, _ in checks("undo")]

@@ -172,7 +172,7 @@ def test_what_is_ignored_comes_along_by_the_list(repository: Path) -> None:
     assert not (tree / "secrets").exists()
     said = " ".join(event.text for event in events_of(engine, run) if isinstance(event, Notice))
     assert "copied .env, lib/.env, node_modules: 3 files, " in said
-    assert "out was not brought along: it is a link to elsewhere" in said
+    assert "out was not copied or linked: it is a link to elsewhere" in said
     changes = result_of(engine, run).changes
     assert changes
     assert "nothing" == changes.words
@@ -190,7 +190,7 @@ def test_a_setup_command(repository: Path) -> None:
     engine = open_engine(repository, worktree_setup=["sh", "-c", "echo no such package; exit 3"])
     run = run_to_end(engine, "answer Done.", worktree=WorktreeFrom.FILES)
     assert ("failed", "start_failed", None) == (run.status, run.reason, run.started_at)
-    assert "the setup command ended with code 3:\nno such package" in (result_of(engine, run).error_message or "")
+    assert "the setup command exited with code 3:\nno such package" in (result_of(engine, run).error_message or "")
     engine = open_engine(repository, worktree_setup=["sleep", "60"], worktree_setup_timeout="0.3s")
     run = run_to_end(engine, "answer Done.", worktree=WorktreeFrom.FILES)
     assert "the setup command took longer than 0.3 s" in (result_of(engine, run).error_message or "")
@@ -211,7 +211,7 @@ def test_what_a_setup_command_changes_is_not_the_runs(repository: Path, is_clean
     assert ["more.py"] == [file.path for file in changes.named]
     assert "?? more.py" == git(tree, "status", "--porcelain")
     said = " ".join(event.text for event in events_of(engine, run) if isinstance(event, Notice))
-    assert "the setup command has changed 2 files: the run begins with them" in said
+    assert "the setup command changed 2 files: the run starts with them" in said
     before = (repository / "a.py").read_text()
     engine.work.apply(engine.work.plan_apply(run))
     assert before == (repository / "a.py").read_text()
@@ -260,7 +260,7 @@ def test_a_conversation_goes_on_where_it_was_begun(repository: Path) -> None:
     second = run_to_end(engine, "answer Done.", child_session=first.child_session_id)
     assert first.meta.cwd == second.meta.cwd
     git(repository, "worktree", "remove", "--force", first.meta.cwd)
-    with pytest.raises(UsageError, match=f"the worktree of run {first.meta.short_id} is gone"):
+    with pytest.raises(UsageError, match=f"the worktree of run {first.meta.short_id} no longer exists"):
         start(engine, "answer Done.", child_session=first.child_session_id)
 
 
@@ -284,7 +284,7 @@ def no_repository(root: Path) -> Path:
     [
         (bare, WorktreeFrom.FILES, "the repository is bare"),
         (no_repository, WorktreeFrom.FILES, "is in no git repository"),
-        (unborn, WorktreeFrom.HEAD, "there is no commit yet"),
+        (unborn, WorktreeFrom.HEAD, "the repository has no commit yet"),
     ],
 )
 def test_where_there_can_be_none(tmp_path: Path, made: Callable[[Path], Path], begins: WorktreeFrom, why: str) -> None:

@@ -195,7 +195,7 @@ def test_a_truncated_meta(project_dir: Path) -> None:
     engine.stop([first.run_id])
     broken = wait_for_end(Engine.open(str(project_dir)), run.run_id)
     assert ("failed", "start_failed") == (broken.status, broken.reason)
-    message = "meta.json is broken: it is not valid JSON (it is empty or cut off); nothing was started"
+    message = "meta.json is damaged: invalid JSON (empty or truncated); nothing was started"
     assert message == end_of(broken).message
     assert (run.run_id,) == engine.delete([run.run_id])
 

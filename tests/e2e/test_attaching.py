@@ -102,5 +102,5 @@ def test_a_pane_that_is_gone(open_app: OpenApp, shop: Path) -> None:
     app.until_shown("✓ completed: done")
     subprocess.run(["tmux", "-L", "subdeck", "kill-server"], check=True, stdin=subprocess.DEVNULL)
     app.press("a")
-    app.until_shown("the tmux pane of this run is gone", "subdeck logs")
+    app.until_shown("the run's tmux pane no longer exists", "subdeck logs")
     app.until_shown("bg: 0 running / 1 total")

@@ -256,10 +256,10 @@ def test_a_refused_call_is_an_error(here: Lab) -> None:
 
 
 WRONG_CALLS = [
-    ("subagent", {"chain": [LOOK]}, "call subagent once for each step"),
+    ("subagent", {"chain": [LOOK]}, "call subagent once per step"),
     ("subagent", {**HOLD, "model": "fake/nope"}, 'the model "fake/nope" is not available'),
     ("subagent", {"tasks": [{**LOOK, "modle": "x"}]}, "did you mean model?"),
-    ("background_agent", {**LOOK, "chain": [LOOK]}, "background_agent takes no chain"),
+    ("background_agent", {**LOOK, "chain": [LOOK]}, "background_agent does not accept chain"),
 ]
 
 

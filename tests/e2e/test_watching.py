@@ -41,7 +41,7 @@ def test_watching_runs(shop: Path, two_runs: list[str], size: tuple[int, int]) -
 
 def test_an_unknown_run_is_an_error(shop: Path, two_runs: list[str]) -> None:
     """A run that is not there, and more runs than have room, end the program before it takes the screen."""
-    for words, said in ((("nope",), 'no run matches "nope"'), (two_runs * 4, "8 runs have no room side by side")):
+    for words, said in ((("nope",), 'no run matches "nope"'), (two_runs * 4, "cannot show 8 runs side by side")):
         with Terminal(f"refused-{len(words)}", (*SUBDECK, "watch", *words), shop) as app:
             app.until_shown(said)
             app.until(lambda: app.has_ended, "the program to end")

@@ -27,8 +27,13 @@ def _word(pattern: str, instead: str, bad: str, good: str) -> Wording:
 
 WORDINGS: tuple[Wording, ...] = (
     # --- negated nouns ---
-    _word(r"(?:is|are|was|were) no(?! longer| more)", "negate the verb", "x is no directory", "x is no longer there"),
-    _word(r"(?:is|are|was|were) none(?! yet)", "negate the verb", "a label that is none", "not a label"),
+    _word(
+        r"(?<!there )(?:is|are|was|were) no(?! longer| more)",
+        "negate the verb",
+        "x is no directory",
+        "x is no longer there",
+    ),
+    _word(r"(?<!there )(?:is|are|was|were) none", "negate the verb", "a label that is none", "not a label"),
     _word(
         r"(?:is|are|was) nothing (?:that|which)", "negate the verb", "it is nothing that a host has", "nothing to undo"
     ),
@@ -42,16 +47,18 @@ WORDINGS: tuple[Wording, ...] = (
     _word(r"whoever|whomever", "the user who, anyone who", "whoever has the key", "anyone with the key"),
     _word(r"whatever", "even if, any", "whatever is allowed", "even if it is allowed"),
     _word(r"as far as", "if, up to", "as far as it was written", "up to the last line"),
-    _word(r"as long as", "while", "as long as it is kept", "while it is up"),
     _word(
         r"what (?:a|the) runs? (?:changed|did|has|have|left)",
         "name the noun: changes",
         "what a run changed",
         "a run's changes",
     ),
-    _word(r"what (?:it|they|children|agents) asks?", "its request", "what it asks", "its request"),
+    _word(r"what (?:it|they|children|agents) asks?(?! for)", "its request", "what it asks", "its request"),
     _word(
-        r"what (?:was|is|were) (?:said|done|asked|deleted)", "name the noun", "what was done last", "the last action"
+        r"what (?:was|is) (?:done last|said next|asked(?= of| by|$))",
+        "name the noun",
+        "what was done last",
+        "the last action",
     ),
     _word(
         r"of (?:ours|yours|theirs|(?:its|their|your|his) own)",
@@ -62,7 +69,12 @@ WORDINGS: tuple[Wording, ...] = (
     # --- verbs ---
     _word(r"(?:go|goes|went|going|gone) on", "continue, run", "the run goes on", "move on to the next"),
     _word(r"stands? still", "pause", "limits stand still", "timers pause"),
-    _word(r"says? (?:so|not|nothing)|(?:is|are|was) said", "print, warn, report", "it says so", "the agent says hello"),
+    _word(
+        r"says (?:so|not|nothing)|that is said|is said (?:so|next)",
+        "print, warn, report",
+        "it says so",
+        "the agent says hello",
+    ),
     _word(
         r"(?:takes?|took|taken) (?:it |this |that |them )?for",
         "treat as",
@@ -82,7 +94,7 @@ WORDINGS: tuple[Wording, ...] = (
     _word(r"(?:leave|leaves) (?:\w+ )?out", "remove, omit", "leave it out", "it is left unchanged"),
     _word(r"mend|mends|mended|mending", "fix", "mend the file", "recommend"),
     _word(r"wish|wishes|wished", "request", "a wish to stop", "a stop request"),
-    _word(r"adopts?|adopted", "trust", "adopt your runs", "trust your runs"),
+    _word(r"(?<!subdeck )adopts?(?!\))|adopted", "trust", "adopt your runs", "trust your runs"),
     _word(r"deny with a word", "deny with a reason", "deny with a word", "deny with a reason"),
     _word(
         r"(?:hold|holds|release|releases) the queue|queue(?: is)? held",
@@ -108,9 +120,16 @@ WORDINGS: tuple[Wording, ...] = (
 )
 
 ALLOWED: dict[str, frozenset[str]] = {
-    "tui/actions/model.py": frozenset(
-        ("This run is untrusted: your subdeck did not make it. subdeck adopt {} trusts it.",)  # the command's name
+    "core/config/host_settings.py": frozenset(
+        (
+            'lines of the form "agent: 15m" and "operator: 24h", or never,',
+            "How long a run continues after losing contact: with the subdeck process on its host (agent), and with you"
+            " (operator).",
+        )
     ),
+    "core/run/model.py": frozenset(("ad hoc",)),
+    "core/search/scan.py": frozenset(("ad hoc",)),
+    "core/wrapper/records.py": frozenset(("ad hoc",)),
 }
 """Texts by file that keep such a wording for a reason, as data or as words that are fixed."""
 

@@ -418,7 +418,7 @@ class FakeEngine:
         back = tuple(name for name in act.data["runIds"] if name not in self.lost)
         self.tell(*(self._trash[name] for name in back))
         if len(back) < len(act.data["runIds"]):
-            raise RunBusy(f"{len(back)} of {len(act.data['runIds'])} came back")
+            raise RunBusy(f"{len(back)} of {len(act.data['runIds'])} restored")
         return TakenBack(f"brought back {act.words}", run_ids=back)
 
     def purge(self, names: Iterable[str] | None = None) -> None:

@@ -91,7 +91,7 @@ async def test_what_does_not_come_back_is_told() -> None:
         await deck.until(lambda: deck.main.runs.row_count == 0, "the runs to go")
         engine.lost = (run_id(1),)
         await deck.press("u")
-        await deck.until(lambda: any("1 of 2 came back" in toast for toast in deck.toasts), "the word about it")
+        await deck.until(lambda: any("1 of 2 restored" in toast for toast in deck.toasts), "the word about it")
         assert deck.main.runs.row_count == 1
 
 

@@ -161,7 +161,7 @@ async def test_blanks_can_be_left_out() -> None:
             "a.py  +2 −0",
         ),
         (Changes(files=1, note="git is not installed"), "git is not installed"),
-        (Changes(files=1, shared="also at work there: scout 4ae0bd"), "also at work there: scout 4ae0bd"),
+        (Changes(files=1, shared="other runs there: scout 4ae0bd"), "other runs there: scout 4ae0bd"),
     ],
 )
 async def test_where_there_is_no_patch(changes: Changes | None, said: str) -> None:

@@ -96,7 +96,7 @@ async def test_its_row_and_its_deletion() -> None:
     """The row says foreign; deleting moves it without stopping anything."""
     engine = FakeEngine(foreign(1))
     async with opened(engine) as deck:
-        await deck.until_text("foreign · ")
+        await deck.until_text("untrusted · ")
         await deck.press("x")
         await deck.until(lambda: any("subdeck adopt" in toast for toast in deck.toasts), "the refusal")
         await deck.press("d")
@@ -117,7 +117,7 @@ async def test_marked_ones_are_left_out() -> None:
 async def test_its_pane_is_not_shown() -> None:
     """Attaching is refused by the engine, and the app says why."""
     engine = FakeEngine(a_run(1, foreign=True, meta_runner=RunnerKind.TMUX))
-    engine.attach = SubdeckError("run 000001 is foreign: it has no mark")
+    engine.attach = SubdeckError("run 000001 is not trusted: it has no mark")
     async with opened(engine) as deck:
         await deck.press("a")
         await deck.until(lambda: any("is foreign" in toast for toast in deck.toasts), "the refusal")

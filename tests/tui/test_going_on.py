@@ -197,12 +197,12 @@ async def test_previous_without_an_answer_is_refused() -> None:
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_of(deck, "n")
         await deck.until_text("Tools")
-        engine.problems = (UsageError("run 000001 has not ended yet, so nothing can stand for {previous}"),)
+        engine.problems = (UsageError("run 000001 has not finished yet, so {previous} has no value"),)
         dialog.query_one("#task", TextArea).text = "check {previous}"
-        await deck.until_text("has not ended yet")
+        await deck.until_text("has not finished yet")
         engine.problems = ()
         dialog.query_one("#task", TextArea).text = "check"
-        await deck.until(lambda: "has not ended yet" not in deck.screen_text, "the refusal to go")
+        await deck.until(lambda: "has not finished yet" not in deck.screen_text, "the refusal to go")
 
 
 async def test_nothing_stands_for_previous_without_a_run() -> None:
@@ -230,7 +230,11 @@ async def test_footer_names_what_a_key_does_here() -> None:
 async def test_dialogs_fit_with_everything_in_them() -> None:
     """At 80x24 nothing is cut off when every line of the dialog is there."""
     full = a_preset(
-        description="words " * 100, warnings=("unknown: x",) * 9, thinking="high", finalize=True, max_attempts=3
+        description="words " * 100,
+        warnings=("unknown: x",) * 9,
+        thinking="high",
+        structured_result=True,
+        max_attempts=3,
     )
     engine = FakeEngine(a_run(1, "completed", **KEPT), presets=[full])
     engine.problems = tuple(UsageError(f"problem {number}", hint="mend it") for number in range(4))

@@ -109,7 +109,9 @@ async def test_text_is_kept_when_launching_fails(error: Exception, reason: str) 
 async def test_over_the_budget_once() -> None:
     """A launch that the day's budget has no room for is allowed by a question, for that launch alone."""
     engine = FakeEngine(presets=[a_preset()])
-    engine.launch_error = BudgetExceeded("the day's budget leaves no room: $20.10 of $20.00 spent", where="budget")
+    engine.launch_error = BudgetExceeded(
+        "the day's budget does not allow this launch: $20.10 of $20.00 spent", where="budget"
+    )
     async with opened(engine) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the presets")
         await dialog_of(deck, "n")

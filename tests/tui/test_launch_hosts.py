@@ -42,7 +42,9 @@ async def test_hosts_are_offered_where_there_are_some(project_dir: Path) -> None
         asked = request_of(dialog)
         assert ("hosts", "h08", {"gpu": 1.0, "mem": 32.0}) == (asked.runner, asked.host, asked.needs)
         dialog.query_one("#needs", Input).value = "gpu=many"
-        await deck.until(lambda: "write it as gpu=1" in problem_of(dialog, "needs"), "what is wrong with it")
+        await deck.until(
+            lambda: "use LABEL=NUMBER, such as gpu=1" in problem_of(dialog, "needs"), "what is wrong with it"
+        )
         dialog.query_one("#runner", Choice).put("process")
         asked = request_of(dialog)
         assert (None, None, None) == (asked.runner, asked.host, asked.needs)
@@ -50,7 +52,7 @@ async def test_hosts_are_offered_where_there_are_some(project_dir: Path) -> None
 
 async def test_the_host_of_a_preset() -> None:
     """What the preset says of its host stands in the fields, and is left out of the request unless it was changed."""
-    engine = FakeEngine(presets=[a_preset(runner="hosts", host="h01", needs={"gpu": 1.0})])
+    engine = FakeEngine(presets=[a_preset(runner="hosts", host="h01", requires={"gpu": 1.0})])
     async with opened(engine) as deck:
         dialog = await dialog_on(deck)
         await deck.until(lambda: dialog.query_one("#host-field").display, "the field of the host")

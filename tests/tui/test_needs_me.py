@@ -230,12 +230,12 @@ async def test_a_group_says_that_one_of_it_waits() -> None:
     both = [{"meta_group": Group("g", index, 2, 2)} for index in range(2)]
     engine = FakeEngine(asking(1, "make", **both[0]), a_run(2, **both[1]))
     async with opened(engine) as deck:
-        await deck.until_text("1 waiting  2 running")
+        await deck.until_text("1 needs input  2 running")
 
 
 def test_the_window_says_who_waits() -> None:
     """The title of the window begins with how many wait."""
-    assert title(Counts(running=2, waiting=1), "/src/shop") == "subdeck – 1 waiting – 2 running – /src/shop"
+    assert title(Counts(running=2, waiting=1), "/src/shop") == "subdeck – 1 needs input – 2 running – /src/shop"
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 30), (150, 45)])

@@ -102,7 +102,7 @@ async def test_the_app_opens_with_wrong_keys(settings: Settings) -> None:
 async def test_the_app_opens_with_wrong_settings() -> None:
     """A wrong name in what only the app reads becomes a warning with file, line and the nearest name."""
     engine = FakeEngine(a_run(1))
-    fault = SettingFault('columns: there is no column "stat"', "/home/x/config.yaml:3", "did you mean state?")
+    fault = SettingFault('columns: unknown column "stat"', "/home/x/config.yaml:3", "did you mean state?")
     engine.settings = Settings(faults=(fault,))
     async with opened(engine) as deck:
         (told,) = [toast for toast in deck.toasts if "stat" in toast]

@@ -97,7 +97,7 @@ async def test_a_setting_is_edited(monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(an_engine()) as deck:
         await ask(deck, "max_running")
         await deck.press("enter")
-        await deck.until_text("How many runs of the project run at the same time.")
+        await deck.until_text("Maximum number of parallel runs in the project.")
         assert "now       not set" in deck.screen_text
         assert not os.path.exists(user_settings_file())
         await deck.press("enter")
@@ -117,7 +117,7 @@ async def test_readonly_offers_nothing_that_changes() -> None:
         await deck.press("escape")
         await ask(deck, "max_running")
         await deck.press("enter")
-        await deck.until_text("How many runs of the project run at the same time.")
+        await deck.until_text("Maximum number of parallel runs in the project.")
         assert "Open in editor" not in deck.screen_text
 
 

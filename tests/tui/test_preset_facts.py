@@ -47,7 +47,7 @@ async def test_the_dialog_says_what_a_run_would_get(project_dir: Path, size: tup
         await deck.until(lambda: deck.main.presets.row_count, "the preset")
         await deck.press("n")
         await until_screen(deck, LaunchScreen)
-        await deck.until_text("! grepp is left out: the agent does not offer it")
+        await deck.until_text("! grepp is left out: the agent does not have it")
         shown = deck.screen_text
         for text in ("project", "Finds things", "Thinking high", "Tools    read, grep, subagent_finalize"):
             assert text in shown
@@ -131,7 +131,7 @@ async def test_a_copy_of_the_bundled_preset_needs_a_model(project_dir: Path) -> 
         await until_screen(deck, CopyPresetScreen)
         deck.app.screen.query_one("#model", Input).clear()
         await deck.press("ctrl+s")
-        await deck.until_text("the copy, or set fast below roles")
+        await deck.until_text("the copy, or set fast under roles")
         await deck.type("fake/test")
         await deck.press("ctrl+s")
         await deck.until(lambda: deck.main.presets.preset, "the copy in the list")

@@ -54,7 +54,7 @@ def test_held_queue_is_said_in_the_row() -> None:
     run = a_run(1, "queued")
     from msgspec.structs import replace
 
-    assert "queue held, 2 ahead" == doing(replace(run, state=Queued(ahead=2, held=True)))
+    assert "queue paused, 2 ahead" == doing(replace(run, state=Queued(ahead=2, held=True)))
 
 
 @pytest.mark.parametrize(("size", "words"), [((120, 30), "1 queued (held, H resumes)"), ((40, 24), "1 queued (held)")])

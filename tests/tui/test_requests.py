@@ -35,7 +35,7 @@ DIFF = """--- a/src/auth.py
 def a_request(number: int = 1, kind: RequestKind = RequestKind.PERMISSION, **fields: Any) -> Request:
     known: dict[str, Any] = {"title": "wants to run a command", "tool_name": "bash", "command": "rm -rf build && make"}
     if kind is not RequestKind.PERMISSION:
-        known = {"title": "asks a question", "text": "Which one?"}
+        known = {"title": "has a question", "text": "Which one?"}
     return Request(id=f"q{number}", ts=stamp(number), kind=kind, **(known | fields))
 
 
@@ -210,11 +210,11 @@ async def test_later() -> None:
 async def test_a_reply_that_comes_too_late() -> None:
     """What was decided elsewhere meanwhile is said; while it is open it can be replied to again."""
     engine = FakeEngine(asking(1))
-    engine.talk_errors[run_id(1)] = RunBusy("q1 is not open any more")
+    engine.talk_errors[run_id(1)] = RunBusy("q1 is no longer pending")
     async with opened(engine) as deck:
         await at_block(deck)
         await deck.press("y")
-        await deck.until(lambda: any("not open any more" in toast for toast in deck.toasts), "why not")
+        await deck.until(lambda: any("no longer pending" in toast for toast in deck.toasts), "why not")
         assert deck.main.request.request
         await no_request(deck, engine)
         await deck.until_text("request gone")

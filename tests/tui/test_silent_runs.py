@@ -25,7 +25,7 @@ async def test_a_silent_run_says_so_and_needs_a_person() -> None:
         await began(deck)
         engine.tell(over(3), over(4, asks=True), over(5, "failed"))
         await deck.until_text("1 failed · 1 asks · 1 silent · 1 new")
-        row = next(line for line in deck.rows(deck.main.runs) if "silent 6:" in line)
+        row = next(line for line in deck.rows(deck.main.runs) if "idle 6:" in line)
         assert "◐ silent" in row
         assert "after Search" in row
         deck.main.runs.select(run_id(2))
@@ -40,8 +40,8 @@ async def test_a_run_becomes_silent_by_itself() -> None:
     """No update comes: the clock alone finds the moment, and goes on to count the seconds."""
     async with opened(FakeEngine(heard(1, 0, 1.5), heard(2, 3))) as deck:
         assert "silent" not in deck.screen_text
-        await deck.until_text("silent 0:02")
-        await deck.until_text("silent 0:03")
+        await deck.until_text("idle 0:02")
+        await deck.until_text("idle 0:03")
         assert "1 silent" in deck.rows(deck.main._header)[0]
 
 
@@ -65,7 +65,7 @@ async def test_a_silence_that_was_looked_at(key: str) -> None:
         await deck.until_text("1 silent")
         await deck.press("]", key)
         await deck.until(lambda: not deck.main.run_store.needs, "nobody to be needed")
-        assert "silent 6:" in deck.screen_text
+        assert "idle 6:" in deck.screen_text
         await deck.press("escape")
         engine.tell(over(1))
         await deck.until(lambda: deck.main.run_store.need(run_id(1)) is Need.NEW, "the end as news")

@@ -39,11 +39,11 @@ def test_in_a_window() -> None:
 @pytest.mark.parametrize(
     ("run", "why"),
     [
-        (a_run(1, **{**KEPT, "meta_agent": "offline"}), "the agent offline has no program of its own for people"),
-        (a_run(1, **{**KEPT, "meta_session_path": None}), "it keeps no conversation"),
+        (a_run(1, **{**KEPT, "meta_agent": "offline"}), "the agent offline does not have its own UI"),
+        (a_run(1, **{**KEPT, "meta_session_path": None}), "it saves no conversation"),
         (a_run(1, **{**KEPT, "meta_talk": None}), "an earlier subdeck started it"),
         (a_run(1, "queued", **KEPT), "it has not started yet"),
-        (a_run(1, taken_over=True, **KEPT), "somebody has taken it over already"),
+        (a_run(1, taken_over=True, **KEPT), "it is already open in the agent"),
     ],
     ids=["offline", "no session", "earlier", "queued", "taken over"],
 )

@@ -121,7 +121,7 @@ async def test_what_is_typed_while_a_message_is_sent_stays() -> None:
 async def test_one_message_to_all_that_are_marked() -> None:
     """Of the marked runs those that listen get it; one that refuses it is named."""
     engine = FakeEngine(a_listener(1), a_listener(2), a_listener(3), a_run(4, "completed"))
-    engine.talk_errors[run_id(2)] = RunBusy("run 000002 has just ended: that was too late")
+    engine.talk_errors[run_id(2)] = RunBusy("too late: run 000002 has just finished")
     async with opened(engine) as deck:
         await deck.press("*", "s")
         await deck.until_text("to 3 runs (selected)")
@@ -135,7 +135,7 @@ async def test_one_message_to_all_that_are_marked() -> None:
 async def test_a_refused_message_stays_in_its_line() -> None:
     """Why it could not be sent stands below what was written."""
     engine = FakeEngine(a_listener())
-    engine.talk_errors[run_id(1)] = RunBusy("run 000001 has just ended: that was too late")
+    engine.talk_errors[run_id(1)] = RunBusy("too late: run 000001 has just finished")
     async with opened(engine) as deck:
         await deck.press("s")
         await deck.type("hurry")
@@ -247,10 +247,13 @@ async def test_a_message_that_came_too_late() -> None:
     """Its row says so, and the reason stands where it was told."""
     engine = FakeEngine(a_listener(last_seq=12))
     engine.write(
-        run_id(1), *some_events(), said(11, "accepted", "wait"), said(12, "late", reason="its child had finished")
+        run_id(1),
+        *some_events(),
+        said(11, "accepted", "wait"),
+        said(12, "late", reason="the agent had already finished"),
     )
     async with opened(engine) as deck:
-        await deck.until_text("▸ too late: its child had finished")
+        await deck.until_text("▸ too late: the agent had already finished")
         assert re.search(r"you: wait +too late *│", deck.screen_text)
 
 

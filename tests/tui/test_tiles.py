@@ -117,7 +117,7 @@ async def test_a_tile_says_that_its_run_is_silent() -> None:
     async with opened(engine, (120, 30)) as deck:
         (tile,) = (await tiles_of(deck)).tiles
         await deck.until(lambda: str(tile.border_title).startswith("◐ silent"), "the silence")
-        assert str(tile.border_subtitle).startswith("silent 6:")
+        assert str(tile.border_subtitle).startswith("idle 6:")
 
 
 async def test_keys_go_from_tile_to_tile() -> None:

@@ -176,7 +176,7 @@ async def test_a_result_opens_to_its_content() -> None:
     async with reading(bash, came) as pane:
         assert pane.said == ["ls", "  ✗ Command failed: ls"]
         pane.transcript.toggle_at_cursor()
-        assert pane.said[2:] == ["│ exit code 2 · 31 ms", "│ a", "│ b", "│ [the run kept no more of it]"]
+        assert pane.said[2:] == ["│ exit code 2 · 31 ms", "│ a", "│ b", "│ [the rest was not saved]"]
 
 
 async def test_a_long_content_is_cut_with_a_note() -> None:

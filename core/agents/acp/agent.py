@@ -31,7 +31,7 @@ LOOKING = READERS | {"bash"}
 """A list of these alone puts the agent into a mode of `READ_ONLY_MODES`, as a denial of the writers does."""
 ASKING_S = 30.0
 """How long an agent may take to tell its modes before a launch."""
-_LATE = "reports what it used only when a turn has ended"
+_LATE = "reports its usage only after each turn"
 SAME_CALL_S = 10.0
 """How long its failure to do so counts: each of several tasks that are launched together would wait for it again."""
 
@@ -44,12 +44,12 @@ class AcpAgent(AsksForModels):
             raise AgentUnavailable(
                 "the client of the Agent Client Protocol is not installed",
                 where=f"agents.{name}",
-                hint='install it beside subdeck: pip install "subdeck[acp]"',
+                hint='install it with: pip install "subdeck[acp]"',
             )
         return executable(
             command,
             where=f"agents.{name}.command",
-            install=f"name its program in the settings: agents: {{{name}: {{kind: acp, command: [gemini, --acp]}}}}",
+            install=f"add its program to the settings: agents: {{{name}: {{kind: acp, command: [gemini, --acp]}}}}",
         )
 
     def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
@@ -81,22 +81,22 @@ class AcpAgent(AsksForModels):
             raise UsageError(f"{field}: {choice.name} {what}", where=wanted.where or field, hint=hint)
         advice: list[str] = []
         if wanted.has_prompt:
-            advice.append("prompt: the protocol has no place for it, so it is put before the task")
+            advice.append("prompt: the protocol has no system prompt, so the prompt is put before the task")
         if wanted.permissions and (wanted.permissions.ask or wanted.permissions.deny):
-            advice.append(f"permissions: {choice.name} decides what it asks about, and rules hold for that alone")
+            advice.append(f"permissions: {choice.name} decides what it asks for, and rules apply only to its requests")
         if _is_read_only(wanted):
             if self._modes(choice) is None:
-                told = f"the launch asks {choice.name} for its read-only or plan mode, and is refused without one"
+                told = f"the launch requires the read-only or plan mode of {choice.name}"
                 advice.append(f"{_field(wanted)}: {told}")
             elif wanted.tools.policy is ToolPolicy.DENY or "bash" in _listed(wanted):
                 told = f"{choice.name} runs in its read-only or plan mode, in which it may refuse to use bash"
                 advice.append(f"{_field(wanted)}: {told}")
         if wanted.caps and not program.tells_usage:
             advice.append(
-                f"{' and '.join(wanted.caps)} of the settings: {choice.name} {_LATE}, so they cannot end a turn"
+                f"{' and '.join(wanted.caps)} from the settings: {choice.name} {_LATE}, so they cannot stop a turn"
             )
         if wanted.context_files is not None:
-            advice.append("context_files: which files of the directory it reads is the agent's own affair")
+            advice.append("context_files: the agent itself decides which context files it reads")
         return tuple(advice)
 
     def find_out(self, choice: AgentChoice, wanted: Wanted) -> None:
@@ -105,7 +105,7 @@ class AcpAgent(AsksForModels):
             try:
                 self._ask_for_modes(choice)
             except AgentUnavailable as error:
-                what = f"the tools of the preset need a mode of {choice.name}, which could not list its modes: "
+                what = f"the preset's tools require a mode of {choice.name}, which could not list its modes: "
                 raise AgentUnavailable(
                     what + error.what.partition(": ")[2], where=error.where, hint=error.hint
                 ) from error
@@ -127,13 +127,13 @@ class AcpAgent(AsksForModels):
         modes = self._modes(choice)
         if modes is None or not _is_read_only(wanted) or read_only_mode(modes):
             return None
-        has = f"only {', '.join(map(one_line, modes[:SHOWN]))}" if modes else "no modes at all"
-        what = f"has {has}, and this needs a mode called {' or '.join(READ_ONLY_MODES)}"
-        return _field(wanted), what, f"leave {_field(wanted)} out of the preset, or choose another agent"
+        has = f"only {', '.join(map(one_line, modes[:SHOWN]))}" if modes else "no modes"
+        what = f"has {has}, but this requires a mode called {' or '.join(READ_ONLY_MODES)}"
+        return _field(wanted), what, f"remove {_field(wanted)} from the preset, or choose another agent"
 
     def fault_of_rule(self, rule: Rule) -> str:
         if rule.tool in READERS or rule.tool.endswith("*"):
-            return "such agents ask about what changes something, and never about reading"
+            return "ACP agents ask before changes, never before reading"
         return ""
 
     def offers(self, choice: AgentChoice, model: str) -> bool:
@@ -171,9 +171,9 @@ def _is_read_only(wanted: Wanted) -> bool:
 def _unreported(program: Program, wanted: Wanted) -> tuple[str, str, str] | None:
     """Return field, sentence and way out for what the program leaves out of its reports, or of what it takes."""
     if wanted.spends and not program.tells_usage:
-        return wanted.spends[0], f"{_LATE}, so that no limit of it could end a turn", "use timeout, or another agent"
+        return wanted.spends[0], f"{_LATE}, so such a limit could not stop a turn", "use timeout, or another agent"
     if wanted.finalize and not program.takes_servers:
-        what = "does not offer our tool for the result to its model"
+        what = "does not pass the tool for the structured result to its model"
         return "structured_result", what, "remove structured_result: the answer is the last message"
     return None
 
@@ -184,20 +184,20 @@ def _problem(wanted: Wanted) -> tuple[str, str, str] | None:
     if tools.policy is ToolPolicy.DENY and not _is_read_only(wanted):
         return (
             "denied_tools",
-            "can only be told to leave out edit and write",
+            "can only deny edit and write",
             "deny these, or list read, grep, find, ls",
         )
     if tools.policy is ToolPolicy.ALLOW and not _is_read_only(wanted):
-        hint = "list some of read, grep, find, ls, and bash, or leave it out"
-        return "tools", "takes no list of tools but one that only reads", hint
+        hint = "list some of read, grep, find, ls and bash, or remove tools"
+        return "tools", "only supports a read-only list of tools", hint
     if wanted.has_prompt and wanted.prompt_mode is PromptMode.REPLACE:
         return "prompt_mode", "keeps its own system prompt", "write prompt_mode: append"
     if not wanted.keeps_session:
         return "session", "keeps its conversations itself", 'remove "session: none"'
     if wanted.project_resources is False:
-        return "project_resources", "cannot be told to leave the project's settings alone", "remove the field"
+        return "project_resources", "cannot ignore the project's settings", "remove the field"
     if wanted.max_turns is not None:
-        return "max_turns", "does not say how many turns it took", "use timeout"
+        return "max_turns", "does not report its turns", "use timeout"
     return None
 
 

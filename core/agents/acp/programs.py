@@ -38,18 +38,18 @@ class Program(Struct, frozen=True):
 OTHER = Program()
 COPILOT = Program(
     title="Copilot",
-    lacks="reports errors of its model as text, and does not report whether the length limit cut the answer off",
+    lacks="reports model errors as text, and does not report an answer cut off by the length limit",
     mixes_notes=True,
     sums_session=True,
     takes_servers=False,
 )
 GEMINI = Program(
     title="Gemini CLI",
-    lacks="does not report a broken connection to its model, or whether the length limit cut the answer off",
+    lacks="does not report a broken connection to its model, or an answer cut off by the length limit",
     loses_sessions=True,
 )
 OPENCODE = Program(
-    title="OpenCode", lacks="does not report whether the length limit cut the answer off", counts_last_step=True
+    title="OpenCode", lacks="does not report an answer cut off by the length limit", counts_last_step=True
 )
 QWEN = Program(title="Qwen Code", tells_usage=True, marks_whole="qwen.branchPoint")
 

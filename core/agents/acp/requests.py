@@ -96,14 +96,12 @@ def form(id_: str, params: dict[str, Any], schema: dict[str, Any]) -> Request | 
     only, text = fields[0], string(params.get("message"))
     call = string(params.get("toolCallId"))
     if len(fields) > 1:
-        return Request(
-            id=id_, kind=RequestKind.FORM, title="asks for a form", text=text, fields=fields, tool_call_id=call
-        )
+        return Request(id=id_, kind=RequestKind.FORM, title="has a form", text=text, fields=fields, tool_call_id=call)
     asked = [part for part in (text, only.title, only.text) if part.strip()]
     return Request(
         id=id_,
         kind=RequestKind.QUESTION,
-        title="asks a question",
+        title="has a question",
         text="\n".join(dict.fromkeys(asked)),
         choices=only.choices,
         tool_call_id=call,

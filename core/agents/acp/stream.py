@@ -166,7 +166,9 @@ class AcpStream(AgentStream):
 
     def _reopened(self) -> list[Event]:
         """Take it that a new session stands for the one that goes on."""
-        return [_warning(f"{self._program.title} loses loaded sessions: a new session gets the earlier conversation")]
+        return [
+            _warning(f"{self._program.title} cannot keep loaded sessions: a new session gets the earlier conversation")
+        ]
 
     def _ready(self) -> list[Event]:
         """Take it that the bridge waits for what is said to the agent."""
@@ -264,7 +266,7 @@ class AcpStream(AgentStream):
         if not usage:
             return []
         if failed := count(meta.get("apiErrors")):
-            self._doubts.append(f"tried {failed + 1} times: the text of the tries that failed may stand in the answer")
+            self._doubts.append(f"tried {failed + 1} times: the answer may contain text of failed attempts")
         return self._used(self._tokens.of_step(usage, self.facts.model, is_counted=not failed))
 
     def _text_ended(self) -> list[Event]:
@@ -395,24 +397,24 @@ class AcpStream(AgentStream):
     def _fault_of_turn(self, result: dict[str, Any]) -> str:
         """Return the error by which a turn ended that the program ended as any other; empty for none."""
         if self._is_broken:
-            return error_words(self._warning) or "the agent ended its turn by an error and gave no message"
+            return error_words(self._warning) or "the agent ended its turn with an error without a message"
         if result.get("stopReason") != "end_turn":
             return ""
         if reports_nothing(result):
-            return f"{self._program.title or 'the agent'} ended its turn and reported no finished answer of its model"
+            return f"{self._program.title or 'the agent'} ended its turn without a finished answer from its model"
         if not self._program.mixes_notes:
             return ""
         notes = self._notes
         if notes.error and (notes.is_certain or not mapping(result.get("usage"))):
             is_empty = notes.words.startswith(EMPTY) and not self.facts.final_text and not self.writing.tail
-            return "" if is_empty else notes.words or "the model ended with an error and gave no message"
+            return "" if is_empty else notes.words or "the model ended with an error without a message"
         if notes.error:  # perhaps the model wrote it
             self.writing.add_text(notes.error)
-            self._doubts.append("may have written its answer itself: it reads like an error of the program")
+            self._doubts.append("may have written the answer itself: it looks like an error message")
         elif not mapping(result.get("usage")):
-            return f"{self._program.title} ended its turn and reported no answer of its model"
+            return f"{self._program.title} ended its turn without an answer from its model"
         elif notes.is_empty and not self.facts.denied:
-            return "the model gave an empty answer"
+            return "the model's answer is empty"
         return ""
 
     def _unverified(self, result: dict[str, Any]) -> list[Event]:
@@ -424,7 +426,7 @@ class AcpStream(AgentStream):
         if program.lacks:
             self._doubts.append(program.lacks)
         if program.marks_whole and program.marks_whole not in mapping(result.get("_meta")):
-            self._doubts.append("did not report that the answer is whole: the length limit may have cut it off")
+            self._doubts.append("did not report a complete answer: the length limit may have cut it off")
         if not self._doubts:
             return []
         self.note(unverified=True)
@@ -437,7 +439,7 @@ class AcpStream(AgentStream):
         """Take an error of the agent: without a request that is known it is taken for the answer to the prompt."""
         if self.turn_ended:
             return []
-        words = error_words(string(error.get("message")) or "the agent answered with an error and gave no message")
+        words = error_words(string(error.get("message")) or "the agent answered with an error without a message")
         cause = _cause_of(words, error.get("data"))
         message = f"{words}: {cause}" if cause and cause not in words else words
         if method not in ("", "session/prompt"):

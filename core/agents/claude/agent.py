@@ -84,7 +84,7 @@ class ClaudeAgent(AsksForModels):
         if rule.tool in OURS:
             return f"its {rule.tool} is called {OURS[rule.tool]} here"
         if rule.tool == "ls":
-            return "it lists directories by the tool that is called find here"
+            return "it lists directories with its find tool"
         return ""
 
     def offers(self, choice: AgentChoice, model: str) -> bool:
@@ -116,33 +116,33 @@ def _check(choice: AgentChoice, wanted: Wanted) -> None:
     provider, slash, _ = wanted.model.partition("/")
     if slash and provider.lower() != PROVIDER:
         raise UsageError(
-            f"the agent {choice.name} has no models of {provider}, only those of {PROVIDER}",
+            f"the agent {choice.name} has no models from {provider}, only from {PROVIDER}",
             where=wanted.where or "model",
-            hint="name a model like anthropic/claude-sonnet-4-5 or sonnet, or choose another agent",
+            hint="use a model such as anthropic/claude-sonnet-4-5 or sonnet, or choose another agent",
         )
     foreign = [name for name in (*(wanted.tools.resolved or ()), *wanted.tools.excluded) if name in SERVER_TOOLS]
     if foreign:
         raise UsageError(
             f"the agent {choice.name} has no tool like {', '.join(foreign)}",
             where=wanted.where or "tools",
-            hint="take it out of the list, or choose the agent pi",
+            hint="remove it from the list, or choose the agent pi",
         )
 
 
 def _advice(wanted: Wanted) -> Iterator[str]:
     if wanted.thinking == "minimal":
-        yield 'thinking "minimal" is less than Claude Code knows: it gets "low"'
+        yield 'thinking "minimal" is below Claude Code\'s lowest level: using "low"'
     if wanted.thinking not in (None, "off"):
-        yield f'thinking "{wanted.thinking}" is advice to Claude Code: a model that does not take it thinks as it does'
+        yield f'thinking "{wanted.thinking}" is a hint for Claude Code: models without thinking levels ignore it'
     listed = wanted.tools.resolved or ()
     if "find" in listed or "ls" in listed:
         yield "find and ls are one tool of Claude Code, Glob"
     reads_context = reads_context_files(wanted.prompt_mode, wanted.has_prompt, wanted.context_files)
     if not reads_context:
         why = "context_files: false" if wanted.context_files is False else "prompt_mode: replace"
-        yield f"{why}: Claude Code leaves out your own settings, hooks and plugins of it, too"
+        yield f"{why}: Claude Code also ignores your own settings, hooks and plugins"
     elif wanted.project_resources is False:
-        yield "project_resources: false: Claude Code leaves out the project's CLAUDE.md, too"
+        yield "project_resources: false: Claude Code also ignores the project's CLAUDE.md"
 
 
 AGENT: Agent = ClaudeAgent()

@@ -43,7 +43,7 @@ def asked_models(choice: AgentChoice, timeout: float) -> Sequence[Model]:
             response = mapping(mapping(decode(line)).get("response"))
             if models := tuple(_told(mapping(response.get("response")).get("models"), choice.name)):
                 return models
-            raise refused(choice, string(response.get("error")) or "it told none")
+            raise refused(choice, string(response.get("error")) or "it listed none")
     last = answer.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
     raise refused(choice, last or f"it ended with exit code {answer.code}")
 

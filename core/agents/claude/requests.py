@@ -164,7 +164,7 @@ def _questions(id_: str, call_id: str, arguments: dict[str, Any], questions: lis
     request = Request(
         id=id_,
         kind=RequestKind.QUESTION if only else RequestKind.FORM,
-        title="asks a question" if only else f"asks {len(fields)} questions",
+        title="has a question" if only else f"has {len(fields)} questions",
         text=only.text if only else "",
         choices=only.choices if only else (),
         fields=() if only else fields,
@@ -206,7 +206,7 @@ def _of_server(id_: str, wish: dict[str, Any]) -> Asked:
     request = Request(
         id=id_,
         kind=RequestKind.FORM if fields else RequestKind.PERMISSION,
-        title=f"the server {server} asks",
+        title=f"the server {server} has a question",
         text=_joined(string(wish.get("message")), string(wish.get("url"))),
         fields=fields,
     )

@@ -151,11 +151,11 @@ class ClaudeStream(AgentStream):
                 ]
             case "model_fallback":
                 models = (string(fields.get(name)) or "?" for name in ("original_model", "fallback_model"))
-                return [warning("the model {} is not available now, and {} answers instead".format(*models))]
+                return [warning("the model {} is not available now; {} answers instead".format(*models))]
             case "permission_denied":
                 tool, why = own_name(string(fields.get("tool_name"))), string(fields.get("message"))
                 self.denied(one_line(tool, 100), is_told=True)
-                return [warning(f"a call of {tool} was denied: {one_line(why.partition(' IMPORTANT:')[0], 300)}")]
+                return [warning(f"a call to {tool} was denied: {one_line(why.partition(' IMPORTANT:')[0], 300)}")]
             case "compact_boundary":
                 return [Notice(level=NoticeLevel.INFO, text="the conversation was compacted")]
             case subtype:
@@ -169,7 +169,7 @@ class ClaudeStream(AgentStream):
             for server in map(mapping, items(fields.get("mcp_servers")))
             if server.get("status") not in ("connected", "pending")
         ]
-        return [warning(f"MCP servers that are not connected: {', '.join(missing)}")] if missing else []
+        return [warning(f"MCP servers not connected: {', '.join(missing)}")] if missing else []
 
     def _note_task(self, subtype: str, fields: dict[str, Any]) -> None:
         task = string(fields.get("task_id"))
@@ -369,7 +369,7 @@ class ClaudeStream(AgentStream):
         words = said.strip() or "; ".join(filter(None, errors)) or string(fields.get("terminal_reason"))
         if fields.get("stop_reason") == "refusal":
             words = f"the model refused: {words}" if words else "the model refused to answer"
-        return error_words(words) or "the agent ended with an error and gave no message"
+        return error_words(words) or "the agent ended with an error without a message"
 
     def _settled(self, fields: dict[str, Any]) -> list[Event]:
         """Report what was used since the last result beyond the messages that were seen: its price, and what nested

@@ -197,7 +197,9 @@ class TalkingStream(ClaudeStream):
             case "completed":
                 events = self._settled_message(own_id, MessageState.DELIVERED)
             case "cancelled" | "discarded":
-                events = self._settled_message(own_id, MessageState.REFUSED, "its turn ended before it was read")
+                events = self._settled_message(
+                    own_id, MessageState.REFUSED, "the turn ended before the message was read"
+                )
             case _:
                 return []
         self._leave_if_all_is_said()
@@ -221,12 +223,12 @@ class TalkingStream(ClaudeStream):
         cwd = self._hook.directory_of(string(wish.get("tool_use_id"))) if self._hook else ""
         question = asked(request_id, wish, cwd)
         if question is None:
-            refusal = f"{one_line(string(wish.get('subtype')), 80)} is not known here"
+            refusal = f"unknown request {one_line(string(wish.get('subtype')), 80)}"
             answer = {"subtype": "error", "request_id": request_id, "error": refusal}
             self._send({"type": "control_response", "response": answer})
             return []
         if len(self._asked) >= _MOST_ASKED:
-            self._respond(request_id, question.response(Verdict.DENY, "it asks too much"))
+            self._respond(request_id, question.response(Verdict.DENY, "the request is too large"))
             return []
         self._asked[request_id] = question
         return [question.request]
@@ -258,8 +260,8 @@ class TalkingStream(ClaudeStream):
             for message in held:
                 self._send(message)
             return []
-        words = one_line(string(response.get("error")), 200) or "it does not say why"
-        problem = f"Claude Code cannot be held to the rules of this run: {words}"
+        words = one_line(string(response.get("error")), 200) or "no reason given"
+        problem = f"Claude Code cannot enforce the rules of this run: {words}"
         self.note(ended=RunReason.START_FAILED, error_message=problem)
         self._leave()
         return [ErrorReported(message=problem)]

@@ -66,18 +66,17 @@ class CodexAgent(AsksForModels):
         provider, slash, _ = wanted.model.partition("/")
         if slash and provider.lower() != PROVIDER:
             raise UsageError(
-                f'{choice.name} has no model of the provider "{one_line(provider, 40)}"',
+                f'{choice.name} has no models from the provider "{one_line(provider, 40)}"',
                 where=wanted.where or "model",
-                hint=f"write {PROVIDER}/id, which it takes from the provider that its settings name,"
-                " or choose another agent",
+                hint=f"use {PROVIDER}/id, which Codex gets from the provider in its settings, or choose another agent",
             )
         if fault := denied_in_part(wanted.tools):
             field = "permissions.deny" if wanted.permissions and wanted.permissions.deny else "denied_tools"
             raise UsageError(
-                f"{field}: {choice.name} cannot do without {', '.join(wanted.tools.excluded)}: {fault}",
+                f"{field}: {choice.name} cannot turn off {', '.join(wanted.tools.excluded)}: {fault}",
                 where=wanted.where or field,
-                hint="list what it may do with tools (read, grep, find, ls: it writes nothing), deny edit and write"
-                " together or web_search, or choose another agent",
+                hint="list its tools (read, grep, find, ls: it writes nothing), deny edit and write together "
+                "or web_search, or choose another agent",
             )
         return (
             *advice(wanted.tools),
@@ -114,7 +113,7 @@ def _of_trust(choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
 def _of_resources(wanted: Wanted) -> tuple[str, ...]:
     if wanted.project_resources is not False:
         return ()
-    return ("project_resources: codex leaves out your own skills and the project's AGENTS.md, too",)
+    return ("project_resources: codex also ignores your own skills and the project's AGENTS.md",)
 
 
 def _of_exec(choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
@@ -132,13 +131,13 @@ def _of_exec(choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
     for field, is_wanted in fields.items():
         if is_wanted:
             raise UsageError(
-                f"{choice.name} cannot do {field}: {problem}",
+                f"{choice.name} does not support {field}: {problem}",
                 where=wanted.where or field,
-                hint=f"install a newer codex, choose another agent, or leave out {field}",
+                hint=f"install a newer codex, choose another agent, or remove {field}",
             )
-    notes = [f"codex exec is used, which shows no text before a message is complete: {problem}"]
+    notes = [f"using codex exec, which shows no text until a message is complete: {problem}"]
     if wanted.has_prompt and wanted.prompt_mode != PromptMode.REPLACE:
-        notes.append("prompt: codex exec takes no instructions beside its own; they stand before the task")
+        notes.append("prompt: codex exec supports no extra system prompt, so the prompt is put before the task")
     return tuple(notes)
 
 

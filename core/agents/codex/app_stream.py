@@ -188,12 +188,12 @@ class AppStream(CodexStream):
             return self.respond(id_, result)
         answer = _DECLINED.get(method)
         if answer is None:
-            error = {"code": _NO_SUCH_REQUEST, "message": f"there is no {method} here"}
+            error = {"code": _NO_SUCH_REQUEST, "message": f"{method} is not supported here"}
             if not self.is_stdin_done:
                 self.say(encoded({"id": id_, "error": error}))
             return []
         self.respond(id_, answer)
-        said = "declined, as nobody is there to allow it" if self._talk else "it asked whether it may"
+        said = "declined, because this run is non-interactive" if self._talk else "it asked for permission"
         return warning(f"{said}: {_what_is_asked(method, params)}")
 
     def respond(self, id_: object, result: dict[str, Any]) -> list[Event]:
@@ -282,12 +282,12 @@ class AppStream(CodexStream):
         return [Notice(level=NoticeLevel.INFO, text=text)] if text else []
 
     def _rerouted(self, params: dict[str, Any]) -> list[Event]:
-        return warning(f"the model answers in place of {params.get('fromModel')}: {params.get('toModel')}")
+        return warning(f"another model answers instead of {params.get('fromModel')}: {params.get('toModel')}")
 
     def _server_started(self, params: dict[str, Any]) -> list[Event]:
         if params.get("status") != "failed":
             return []
-        return warning(f"the MCP server {params.get('name')} could not be started: {params.get('error')}")
+        return warning(f"cannot start the MCP server {params.get('name')}: {params.get('error')}")
 
 
 def _needs_turn(event: Event) -> bool:
@@ -297,10 +297,10 @@ def _needs_turn(event: Event) -> bool:
 def _call_result(params: dict[str, Any]) -> dict[str, Any]:
     """Return what a call of a tool of ours is answered with; the model corrects one that is refused."""
     if params.get("tool") != FINALIZE_TOOL:
-        return _said("there is no such tool", success=False)
+        return _said("unknown tool", success=False)
     if fault := fault_of(mapping(params.get("arguments"))):
         return _said(f"Refused: {fault}. Call {FINALIZE_TOOL} again.", success=False)
-    return _said("The result was handed over. End your turn now.", success=True)
+    return _said("The result was received. End your turn now.", success=True)
 
 
 def _said(text: str, *, success: bool) -> dict[str, Any]:

@@ -11,21 +11,21 @@ _RECONNECTING = r"Reconnecting\.\.\. (\d{1,6})/(\d{1,6})(?: \((.*)\))?"
 
 _CLASSES = {
     "contextWindowExceeded": "the conversation is longer than the model's context window",
-    "sessionBudgetExceeded": "the budget of the session is used up",
-    "usageLimitExceeded": "the usage limit of the account is reached",
-    "rateLimitExceeded": "the rate limit of the account is reached",
+    "sessionBudgetExceeded": "the session's budget is used up",
+    "usageLimitExceeded": "the account's usage limit is reached",
+    "rateLimitExceeded": "the account's rate limit is reached",
     "serverOverloaded": "the model's server is overloaded",
-    "modelNotFound": "the model is not known to its provider",
+    "modelNotFound": "the provider does not know the model",
     "internalServerError": "the model's server failed",
-    "unauthorized": "the provider refused the login: codex login, or the API key",
+    "unauthorized": "the provider refused the login: run codex login, or check the API key",
     "badRequest": "the provider refused the request",
-    "sandboxError": "the sandbox of Codex failed",
-    "tooManyDenials": "too much was denied to continue",
+    "sandboxError": "Codex's sandbox failed",
+    "tooManyDenials": "too many requests were denied",
     "cyberPolicy": "the provider's policy refused the request",
     "httpConnectionFailed": "the provider could not be reached",
     "responseStreamConnectionFailed": "the provider could not be reached",
     "responseStreamDisconnected": "the connection to the model broke off",
-    "responseTooManyFailedAttempts": "it was tried too often",
+    "responseTooManyFailedAttempts": "too many attempts",
 }
 """By the app-server's `codexErrorInfo`."""
 
@@ -50,7 +50,7 @@ def fault_words(error: dict[str, Any]) -> str:
     words = error_words(string(error.get("message")).strip())
     kind = _class_words(error.get("codexErrorInfo"))
     if not words:
-        return kind or "the model ended with an error and gave no message"
+        return kind or "the model ended with an error without a message"
     return f"{words} ({kind})" if kind and kind not in words else words
 
 

@@ -19,8 +19,9 @@ from ..json_lines import items, mapping, string
 SYSTEM_SETTINGS = "/etc/codex/config.toml"
 
 READ_ONLY_HERE = (
-    "codex is read-only here: your own settings of Codex neither trust this project nor name a sandbox_mode."
-    " List tools in the preset, such as read, edit and bash, or set one of the two in Codex"
+    "codex is read-only here: your Codex settings neither trust this project nor set a "
+    "sandbox_mode. List tools in the preset, such as read, edit and bash, or change your "
+    "Codex settings"
 )
 """The warning about a project of which nobody said anything."""
 

@@ -124,11 +124,11 @@ def denied_in_part(tools: Tools) -> str:
 
     denied = frozenset(tools.excluded)
     if "bash" in denied or denied & READERS:
-        return "it reads and runs everything by shell commands"
+        return "it uses shell commands for reading and everything else"
     if len(denied & {"edit", "write"}) == 1:
-        return "it has one way to write files"
+        return "it has only one tool to write files"
     if others := sorted(denied - {*TOOL_NAMES, *DELEGATION_TOOLS, *NESTED}):
-        return f"it cannot be told to leave out {', '.join(others)}"
+        return f"it cannot turn off {', '.join(others)}"
     return ""
 
 
@@ -137,13 +137,13 @@ def fault_of_rule(rule: Rule) -> str:
     if rule.tool in ("edit", "write"):
         return ""
     if rule.tool != "bash":
-        return "it asks about commands and changes of files alone, and reads by commands"
+        return "it asks only about commands and file changes, and reads with commands"
     if rule.pattern is None:
-        return "it runs commands that only read without asking"
+        return "it runs read-only commands without asking"
     first = (rule.pattern.removeprefix("=").split() or ("*",))[0]
     name = first.strip("'\"").rpartition("/")[2]
     if "*" in name or name in TRUSTED:
-        return f"it runs {name if name in TRUSTED else 'some commands'} without asking, where that only reads"
+        return f"it runs {name if name in TRUSTED else 'some commands'} without asking if they only read"
     return ""
 
 
@@ -153,8 +153,8 @@ def rules_advice(rules: RunPermissions | None) -> tuple[str, ...]:
     if not any(text.startswith("bash") for text in texts):
         return ()
     return (
-        "permissions: codex runs without asking what your own rules of it (its rules directory) allow, and what is"
-        " allowed here outside its sandbox where that is in the way",
+        "permissions: codex does not ask for commands that your own Codex rules (its rules "
+        "directory) allow; commands allowed here may run outside its sandbox",
     )
 
 
@@ -163,13 +163,11 @@ def advice(tools: Tools) -> tuple[str, ...]:
     names = frozenset(tools.resolved or ()) - {FINALIZE_TOOL}
     if tools.resolved is None:
         if permissions_of(tools).sandbox == READ_ONLY:
-            return (
-                "without edit and write codex keeps commands from writing, too: all of it runs in a read-only sandbox",
-            )
+            return ("without edit and write, codex runs all commands in a read-only sandbox",)
         return ()
     if not names & (READERS | WRITERS) or "bash" in names:
         return ()
     if names & WRITERS:
-        where = "in the project and in temporary directories alone"
-        return (f"tools: codex edits by shell commands; they run in a sandbox that writes {where}",)
-    return ("tools: codex reads by shell commands; they run in a sandbox that writes nothing and has no network",)
+        where = "only in the project and in temporary directories"
+        return (f"tools: codex edits with shell commands, in a sandbox that can write {where}",)
+    return ("tools: codex reads with shell commands, in a read-only sandbox without network access",)

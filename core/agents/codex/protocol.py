@@ -95,7 +95,7 @@ def _verdict(command: Sequence[str]) -> Verdict:
             problem = _generated(command, directory) or _missing(directory, _USED)
             verdict = Verdict(key, problem, "" if problem else _missing(directory, _SPOKEN))
     except OSError as error:
-        return Verdict(key, f"its protocol could not be written for us: {error.strerror}")
+        return Verdict(key, f"cannot write its protocol description: {error.strerror}")
     _keep(file, verdict)
     return verdict
 
@@ -147,12 +147,12 @@ def _generated(command: Sequence[str], directory: str) -> str:
             words, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, cwd=directory, check=False
         )
     except subprocess.TimeoutExpired:
-        return f"it did not say what its app-server takes within {TIMEOUT_S} seconds"
+        return f"it did not describe its app-server within {TIMEOUT_S} seconds"
     except OSError as error:
-        return f"it could not be started: {error.strerror}"
+        return f"cannot start it: {error.strerror}"
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        return f"it has no app-server that says what it takes: {one_line(said, 200)}"
+        return f"its app-server does not describe its protocol: {one_line(said, 200)}"
     return ""
 
 

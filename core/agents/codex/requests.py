@@ -73,7 +73,7 @@ def _command(id_: str, params: dict[str, Any]) -> Asked:
     elif params.get("kind") in ("command", None):
         tool, title = "bash", "wants to run a command"
     else:
-        tool, title = "write_stdin", "wants to write to a command that runs"
+        tool, title = "write_stdin", "wants to write to a running command"
     further = mapping(params.get("additionalPermissions"))
     request = Request(
         id=id_,
@@ -99,7 +99,7 @@ def _file_change(id_: str, params: dict[str, Any], change: dict[str, Any]) -> As
         kind=RequestKind.PERMISSION,
         title="wants to change files" if len(paths) != 1 else "wants to change a file",
         tool_name="edit",
-        text=_joined(string(params.get("reason")), f"for all that is below {root}" if root else ""),
+        text=_joined(string(params.get("reason")), f"for everything below {root}" if root else ""),
         paths=tuple(paths),
         diff="\n".join(map(_diff, changes)),
         tool_call_id=string(params.get("itemId")),
@@ -152,7 +152,7 @@ def _questions(id_: str, params: dict[str, Any]) -> Asked | None:
     request = Request(
         id=id_,
         kind=kind,
-        title="asks a question" if only else f"asks {len(fields)} questions",
+        title="has a question" if only else f"has {len(fields)} questions",
         text=first.text if only else "",
         choices=first.choices if only else (),
         fields=() if only else fields,
@@ -205,7 +205,7 @@ def _of_server(id_: str, params: dict[str, Any]) -> Asked | None:
     request = Request(
         id=id_,
         kind=RequestKind.FORM,
-        title=f"the server {string(params.get('serverName'))} asks",
+        title=f"the server {string(params.get('serverName'))} has a question",
         text=string(params.get("message")),
         fields=fields,
     )
@@ -231,7 +231,7 @@ def _page(id_: str, params: dict[str, Any]) -> Asked:
     request = Request(
         id=id_,
         kind=RequestKind.PERMISSION,
-        title=f"the server {string(params.get('serverName'))} wants a page to be visited",
+        title=f"the server {string(params.get('serverName'))} wants you to visit a page",
         text=_joined(string(params.get("message")), string(params.get("url"))),
     )
     return Asked(request, denied={"action": "decline"}, allowed={"action": "accept"})

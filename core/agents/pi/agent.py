@@ -64,8 +64,8 @@ class PiAgent(AsksForModels):
     def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
         if wanted.project_resources is not False or is_since(choice.version, TRUST_SINCE):
             return ()
-        others = "leaves out your own extensions, skills and prompt templates, too"
-        return (f"project_resources: pi before 0.79 reads the project's .pi/settings.json all the same, and {others}",)
+        others = "also ignores your own extensions, skills and prompt templates"
+        return (f"project_resources: pi before 0.79 still reads the project's .pi/settings.json, and {others}",)
 
     def fault_of_rule(self, rule: Rule) -> str:
         return ""  # each call of a tool is asked about before it is made

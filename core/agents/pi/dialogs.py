@@ -17,7 +17,7 @@ ALLOWED, DENIED = "allow", "deny"
 """What that dialog is answered with; a reason may follow the second, after a colon."""
 
 _YES, _NO = "Yes", "No"
-_CONFIRM = "asks for a yes or no"
+_CONFIRM = "has a yes/no question"
 _REASON = 2000
 """Characters of a reason why not."""
 _TITLES = {"bash": "wants to run a command", "edit": "wants to change a file", "write": "wants to write a file"}
@@ -41,16 +41,16 @@ def request_of(fields: dict[str, Any]) -> Request | None:
             return _permission(own_id, string(fields.get("placeholder")))
         case "select":
             choices = tuple(map(string, items(fields.get("options"))))
-            return Request(id=own_id, kind=RequestKind.CHOICE, title="asks", text=title, choices=choices)
+            return Request(id=own_id, kind=RequestKind.CHOICE, title="has a question", text=title, choices=choices)
         case "confirm":
             text = "\n\n".join(filter(None, (title, string(fields.get("message")))))
             return Request(id=own_id, kind=RequestKind.CHOICE, title=_CONFIRM, text=text, choices=(_YES, _NO))
         case "input":
             text = "\n\n".join(filter(None, (title, string(fields.get("placeholder")))))
-            return Request(id=own_id, kind=RequestKind.QUESTION, title="asks", text=text)
+            return Request(id=own_id, kind=RequestKind.QUESTION, title="has a question", text=text)
         case "editor":
             text = "\n\n".join(filter(None, (title, string(fields.get("prefill")))))
-            return Request(id=own_id, kind=RequestKind.QUESTION, title="asks for a text", text=text)
+            return Request(id=own_id, kind=RequestKind.QUESTION, title="has a question", text=text)
         case _:
             return None
 

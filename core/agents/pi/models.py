@@ -73,7 +73,7 @@ def told_listing(choice: AgentChoice) -> Listing:
     """Return pi's last own list; an outdated one still names models, but is not complete."""
     known = pi_list(choice)
     kept = known.kept()
-    source = f"the list of {choice.name} --list-models"
+    source = f"the list from {choice.name} --list-models"
     return Listing(kept.models, own=bool(kept.key), complete=kept.key == known.key, source=source)
 
 

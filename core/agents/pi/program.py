@@ -39,7 +39,7 @@ NO_SERVERS_SINCE = (1, 0, 4)
 PACKAGES = ("@earendil-works/pi-coding-agent", "@mariozechner/pi-coding-agent")
 """By which names npm knows pi: today's, and the one of 0.73 and before, which works with node 20."""
 
-_INSTALL = f"install it (npm install -g {PACKAGES[0]}; with node older than 22.19 {PACKAGES[1]})"
+_INSTALL = f"install it (npm install -g {PACKAGES[0]}; with node before 22.19: {PACKAGES[1]})"
 _PACKAGE = "pi-coding-agent"
 
 _NODE = r"(?m)^Node\.js v([0-9][0-9.]{0,30})\s*$"
@@ -102,7 +102,7 @@ def node_problem(command: Sequence[str], said: str) -> str:
     needed = needed_node(command) if found else ""
     if not found or not needed or version_numbers(found[1]) >= version_numbers(needed):
         return ""
-    return f"pi {pi_version(command) or ''} needs node {needed} or newer, and this one is {found[1]}"
+    return f"pi {pi_version(command) or ''} requires node {needed} or newer, but this is {found[1]}"
 
 
 def child_command(meta: RunMeta, run_dir: str) -> Command:

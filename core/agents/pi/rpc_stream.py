@@ -299,7 +299,7 @@ class RpcStream(PiStream):
 
     def _answered(self, fields: dict[str, Any]) -> list[Event]:
         own_id, data = string(fields.get("id")), mapping(fields.get("data"))
-        fault = "" if fields.get("success") is True else error_words(string(fields.get("error"))) or "it says not why"
+        fault = "" if fields.get("success") is True else error_words(string(fields.get("error"))) or "no reason given"
         match fields.get("command"):
             case "prompt":
                 return self._prompted(own_id.removeprefix(_PROMPT), data.get("disposition"), fault)
@@ -374,7 +374,7 @@ class RpcStream(PiStream):
         told, self._told = self._told, {}
         self._held = {key: text for key, text in told.items() if text in queued} | self._held
         lost = [key for key in told if key not in self._held]
-        why = "pi has not taken it into its conversation"
+        why = "pi did not add it to its conversation"
         return [*(Message(id=key, state=MessageState.REFUSED, reason=why) for key in lost), *self._over()]
 
     # --- its dialogs ---

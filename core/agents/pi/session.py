@@ -26,7 +26,7 @@ from .entries import (
     with_content,
 )
 
-_HINT = "name the .jsonl file of a pi session; pi keeps them in sessions/ below its agent directory"
+_HINT = "use the .jsonl file of a pi session; pi keeps them in sessions/ below its agent directory"
 
 _ANSWERS = frozenset({"assistant", "toolResult"})
 
@@ -64,7 +64,7 @@ def open_conversation(path: str, recent_turns: int) -> Generator[Conversation]:
 
 def _unreadable(path: str, error: Exception) -> SessionFileError:
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    return SessionFileError(f"the parent session cannot be read: {reason}", where=path, hint=_HINT)
+    return SessionFileError(f"cannot read the parent session: {reason}", where=path, hint=_HINT)
 
 
 def _version(descriptor: int, path: str) -> int:
@@ -75,7 +75,7 @@ def _version(descriptor: int, path: str) -> int:
     except UNDECODABLE:
         header = Header()
     if header.type != "session" or not header.id:
-        what = "this is not a session file of pi: its first line is not a session header"
+        what = "not a pi session file: its first line is not a session header"
         raise SessionFileError(what, where=path, hint=_HINT)
     return header.version
 
@@ -194,7 +194,7 @@ class _Scan:
     def _message(self, position: int) -> Message:
         offset, length = self._offsets[position], self._lengths[position]
         if length > LINE_LIMIT:
-            return Message("note", (Text(f"[…message of {length // 1024**2} MB left out…]"),))
+            return Message("note", (Text(f"[…message of {length // 1024**2} MB omitted…]"),))
         entry = fields_of(self._descriptor, offset, length)
         if entry is None:
             return Message("note", ())

@@ -127,7 +127,7 @@ class Cache:
         try:
             intake.read(pack, MOST)
             if not has_commit(intake.git, carrier, carrier_content(tree)):
-                raise GitError("the snapshot is not in what was sent")
+                raise GitError("the sent files do not contain the snapshot")
             # That all is there which the tree names was seen for what came; for what was here it was when that came.
             intake.keep(pack, self.git)
         finally:

@@ -43,7 +43,7 @@ class HostCode:
         except SubdeckError as error:
             return CodeSaid(why=one_line(error.what, 300), not_now=is_of_full_disk(error))
         except OSError as error:
-            why = f"the snapshot cannot be kept there: {error.strerror or error}"
+            why = f"cannot save the snapshot there: {error.strerror or error}"
             return CodeSaid(why=why, not_now=is_of_full_disk(error))
 
     async def prepare(self, run_id: str, code: Code) -> str:
@@ -51,8 +51,10 @@ class HostCode:
         try:
             return await asyncio.to_thread(self._pool.prepare, run_id, code)
         except OSError as error:
-            what = f"its files cannot be written there: {error.strerror or error}"
-            raise SubdeckError(what, where=str(error.filename or ""), hint="check disk space and rights") from error
+            what = f"cannot write its files there: {error.strerror or error}"
+            raise SubdeckError(
+                what, where=str(error.filename or ""), hint="check disk space and permissions"
+            ) from error
 
     async def finish(self, run_id: str) -> None:
         """Note what a run that has ended has left, and let another one have its tree. For any run; raises nothing."""
@@ -65,13 +67,11 @@ class HostCode:
     def _fetched(self, run_id: str, offset: int) -> Fetched:
         lease = self._pool.finish(run_id)
         if lease is None:
-            return Fetched(why="the host knows nothing of its files")
+            return Fetched(why="the host does not have its files")
         left = lease.left
         if left is None:
             where = one_line(self._pool.aside(run_id), 500)
-            return Fetched(
-                why=f"what it left could not be packed: {lease.why}; it stays on the host, in {where}"[:1000]
-            )
+            return Fetched(why=f"cannot pack its changes: {lease.why}; they stay on the host, in {where}"[:1000])
         told = one_line("; ".join(left.skipped), 1000)
         if not left.tree:
             return Fetched(tree=lease.code.tree, why=told)
@@ -80,7 +80,7 @@ class HostCode:
                 pack.seek(offset)
                 content = pack.read(PIECE)
         except OSError as error:
-            return Fetched(why=f"what it left cannot be read: {error.strerror or error}")
+            return Fetched(why=f"cannot read its changes: {error.strerror or error}")
         return Fetched(total=left.size, content=content, tree=left.tree, commit=left.commit, why=told)
 
     async def purge(self, unused: float) -> None:

@@ -108,7 +108,7 @@ class Pool:
             if lease is not None and lease.is_ready:
                 return self._slot(lease).place(lease.code)
             if not self.cache(code).has(code.carrier):
-                raise SubdeckError("the snapshot that it works with is not on the host", where=code.carrier[:12])
+                raise SubdeckError("its snapshot is not on the host", where=code.carrier[:12])
             try:
                 lease = lease or self._leased(run_id, code)
                 place = self._slot(lease).ready(lease.code)
@@ -186,7 +186,7 @@ class Pool:
             files.rename(self._slot(lease).tree, self.aside(lease.run))
             os.utime(self.aside(lease.run))
         except OSError as error:
-            log_fault("putting aside what a run has left", error)
+            log_fault("archiving the changes of a run", error)
 
     def purge(self) -> None:
         """Remove what was put aside long ago."""

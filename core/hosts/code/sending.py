@@ -60,8 +60,8 @@ def code_of(project: paths.Project, run_id: str) -> Code | None:
     away = read_away(paths.work_dir(project, run_id))
     if away is None:
         if files.exists(os.path.join(project.run_dir(run_id), paths.CODE)):
-            hint = "was XDG_STATE_HOME another one, or was that directory emptied?"
-            raise SubdeckError("the files that it takes along are not known any more", where=run_id, hint=hint)
+            hint = "check whether XDG_STATE_HOME has changed, or that directory was emptied"
+            raise SubdeckError("the files to send are no longer available", where=run_id, hint=hint)
         return None
     return Code(
         repository=away.repository,
@@ -94,7 +94,7 @@ class CodeCarriage:
         directory = paths.work_dir(self._project, run_id)
         away, code = read_away(directory), code_of(self._project, run_id)
         if away is None or code is None:
-            raise SubdeckError("the files that it was to begin with are not known any more", where=run_id)
+            raise SubdeckError("its starting files are no longer available", where=run_id)
         async with self._locks.setdefault((host, code.repository), asyncio.Lock()):
             try:
                 said = await self._sent(call, away, code)
@@ -105,7 +105,7 @@ class CodeCarriage:
                 return one_line(str(error), 300)
             if said.not_now:
                 raise NoRoom(said.why)
-            return "" if said.has_all else one_line(said.why, 300) or "it does not take the files"
+            return "" if said.has_all else one_line(said.why, 300) or "the host rejected the files"
 
     async def _sent(self, call: Call, away: Away, code: Code) -> CodeSaid:
         """Send what a host lacks of a snapshot, from where it broke the last time; return what it says in the end.
@@ -123,7 +123,7 @@ class CodeCarriage:
         if said.has_all or said.why or said.not_now:
             return said
         if said.parent and said.parent not in parents:
-            return CodeSaid(why="the host names a snapshot that it was not asked about")
+            return CodeSaid(why="the host reports an unrequested snapshot")
         path, is_new = await self._pack(away, said.parent)
         descriptor = files.open_file(path, os.O_RDONLY)
         try:
@@ -141,7 +141,7 @@ class CodeCarriage:
         finally:
             os.close(descriptor)
         await asyncio.to_thread(files.remove, path)
-        why = said.why or "the host has not taken a piece of the files"
+        why = said.why or "the host did not accept a part of the files"
         return CodeSaid(why=why, size=began, not_now=said.not_now)
 
     def _parents(self, away: Away) -> tuple[str, ...]:
@@ -197,7 +197,7 @@ class CodeCarriage:
         try:
             fetched = await self._fetched(call, meta.run_id, path)
             if not fetched.tree:
-                return Brought(errors=(one_line(fetched.why, 300) or "the host does not say what it changed",))
+                return Brought(errors=(one_line(fetched.why, 300) or "the host does not report its changes",))
             errors = (one_line(fetched.why, 1000),) if fetched.why else ()
             made = await asyncio.to_thread(self._made, meta, host, path, fetched)
             return Brought(made.base, made.branch, errors)
@@ -205,7 +205,7 @@ class CodeCarriage:
             if is_of_full_disk(error):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path) from error
             what = error.what if isinstance(error, SubdeckError) else str(error)
-            return Brought(errors=(f"what it changed could not be brought back: {one_line(what, 300)}",))
+            return Brought(errors=(f"cannot fetch its changes: {one_line(what, 300)}",))
 
     def _made(self, meta: RunMeta, host: str, path: str, fetched: Fetched) -> back.Back:
         with self._here:
@@ -234,7 +234,7 @@ class CodeCarriage:
                     return said
                 if said.total > back.MOST:
                     file.truncate(0)
-                    raise SubdeckError(f"it is {said.total:,} bytes, more than is taken", where=run_id)
+                    raise SubdeckError(f"{said.total:,} bytes exceed the limit", where=run_id)
                 if size > said.total or len(said.content) < min(PIECE, said.total - size):
                     file.truncate(0)  # another pack than the one whose beginning is here
                     begun += 1

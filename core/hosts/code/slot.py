@@ -68,7 +68,7 @@ class Slot:
         patterns = cone(code.sparse)
         try:
             if not self._is_sound(patterns):
-                raise GitError("it is not what we left")
+                raise GitError("its content has changed")
             self._reset(code, patterns)
         except GitError:
             self._begin_anew()
@@ -107,7 +107,7 @@ class Slot:
         git.run("reset", "--hard", "--quiet", "--no-recurse-submodules", code.carrier)
         git.run("clean", "-ffdxq")
         if git.run("status", "--porcelain", "-z", "--no-renames", "--ignored", "--untracked-files=all").strip(b"\0"):
-            raise GitError("files are there that cannot be removed", where=self.tree)
+            raise GitError("existing files cannot be removed", where=self.tree)
 
     def _git(self, index: str, alternates: Sequence[str] = ()) -> Git:
         """Return git for the tree, which runs no filter, nobody's: a file is here what git has of it."""
@@ -155,7 +155,7 @@ class Slot:
         for part in subdirectory.split("/"):
             place = os.path.join(place, part)
             if os.path.islink(place):
-                raise SubdeckError("a link leads out of the snapshot to where the run would work", where=subdirectory)
+                raise SubdeckError("the run's directory is a link out of the snapshot", where=subdirectory)
         files.make_private_directory(place)
         return place
 
@@ -180,7 +180,7 @@ class Slot:
                 return self._packed(git, Taking(git, repository, MOST_FILE).snapshot(), code, pack)
             except GitError as error:  # the index or the objects of the child's repository are broken
                 fault = fault or error
-        raise fault or GitError("git can make no index", where=self.tree)
+        raise fault or GitError("git cannot create an index", where=self.tree)
 
     def _packed(self, git: Git, taken: Snapshot, code: Code, pack: str) -> Left:
         skipped = (*map(_words, taken.skipped), *([taken.note] if taken.note else ()))
@@ -195,4 +195,4 @@ class Slot:
 
 
 def _words(skipped: Skipped) -> str:
-    return f"{one_line(skipped.path, 200)} is left on the host: {one_line(skipped.why, 120)}"
+    return f"{one_line(skipped.path, 200)} stays on the host: {one_line(skipped.why, 120)}"

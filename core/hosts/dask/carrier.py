@@ -271,7 +271,7 @@ class DaskCarrier(Carrier):
 
 
 def _out_of_way(key: str) -> str:
-    way = "is reached through the scheduler at most, and hosts.relay_secrets does not let prompts go that way"
+    way = "is reachable only through the scheduler, and hosts.relay_secrets does not allow prompts there"
     return f"{one_line(key, 100)} {way}"
 
 
@@ -282,7 +282,9 @@ def _words(error: BaseException) -> str:
         if isinstance(cause, ssl.SSLError):
             why = one_line(getattr(cause, "verify_message", "") or cause.reason or str(cause), 200)
             said = (
-                "a certificate has expired" if "expired" in why.lower() else "the certificates are not of one authority"
+                "a certificate has expired"
+                if "expired" in why.lower()
+                else "the certificates come from different authorities"
             )
             return f"{said} ({why})"
         cause = cause.__cause__ or cause.__context__

@@ -32,8 +32,8 @@ def make_keys(directory: str) -> TlsFiles:
     paths = keys_in(directory)
     for path in (paths.ca, paths.cert, paths.key):
         if os.path.lexists(path):
-            hint = "choose another directory; or remove it, and what was copied from it, where all is to be made anew"
-            raise UsageError("the file is there already, and is not overwritten", where=one_line(path, 500), hint=hint)
+            hint = "choose another directory; or, to create new ones, remove it and all copies of it"
+            raise UsageError("the file already exists and is not overwritten", where=one_line(path, 500), hint=hint)
     files.make_private_directory(directory)
     for path, content in zip((paths.ca, paths.cert, paths.key), _made(), strict=True):
         files.write_new(path, content, durable=True)

@@ -98,13 +98,13 @@ class Keeper:
                 return
             kept.wait = FIRST_WAIT_S if now - kept.started > LASTED_S else min(kept.wait * 2, LONGEST_WAIT_S)
             kept.process, kept.due = None, now + kept.wait
-            self.report(f"{kept.program.title} ended ({_words(code)}); starting it again")
+            self.report(f"{kept.program.title} exited ({_words(code)}); starting it again")
         if now >= kept.due:
             try:
                 self._start(kept)
             except OSError as error:
                 kept.due = now + LONGEST_WAIT_S
-                self.report(f"{kept.program.title} cannot be started: {error.strerror}")
+                self.report(f"cannot start {kept.program.title}: {error.strerror}")
 
     def _start(self, kept: _Kept) -> None:
         die = ending_with_parent(signal.SIGKILL)

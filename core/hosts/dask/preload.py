@@ -48,10 +48,10 @@ _serving: list[Serving] = []
 
 
 @click.command()
-@click.option("--spool", default="", help="Where the runs are kept.")
-@click.option("--host-name", default="", help="What the host is called.")
+@click.option("--spool", default="", help="Directory of the runs.")
+@click.option("--host-name", default="", help="Name of the host.")
 async def dask_setup(worker: Any, spool: str, host_name: str) -> None:
-    """Make an agent and its handler. Ends the process where that fails: it would take tickets and hold no slots."""
+    """Create an agent and its handler. End the process if that fails: it would accept tickets without holding slots."""
     resources: dict[str, float] = worker.state.total_resources
     try:
         agent = HostAgent(
@@ -82,11 +82,11 @@ async def dask_teardown(_: Any) -> None:
 async def answer(verb: str, message: bytes) -> bytes:
     """Answer what a relay asks: the handler."""
     if not _serving:
-        return protocol.encode(Answer(Said.REFUSED, "the host's agent has ended"))
+        return protocol.encode(Answer(Said.REFUSED, "the host's subdeck process has ended"))
     try:
         asked = Verb(verb)
     except ValueError:
-        return protocol.encode(Answer(Said.REFUSED, f"no verb is called {one_line(str(verb), 40)}"))
+        return protocol.encode(Answer(Said.REFUSED, f"unknown verb {one_line(str(verb), 40)}"))
     return await _serving[0].agent.answer(asked, bytes(message))
 
 

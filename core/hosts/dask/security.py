@@ -15,7 +15,7 @@ from ...text.shell import shell_word
 if TYPE_CHECKING:
     from distributed.security import Security
 
-KEYS_HINT = "subdeck hosts keys makes them, and says what belongs where"
+KEYS_HINT = "create them with subdeck hosts keys"
 
 
 def certificates(address: str, tls: TlsFiles) -> TlsFiles | None:
@@ -26,7 +26,7 @@ def certificates(address: str, tls: TlsFiles) -> TlsFiles | None:
     if not address.startswith("tls://"):
         if is_loopback(address):
             return None
-        what = f"{one_line(address, 200)} is not encrypted: whoever reaches it could run programs on every host"
+        what = f"{one_line(address, 200)} is not encrypted: anyone who can reach it can run programs on every host"
         raise RunnerUnavailable(what, where="hosts.scheduler", hint=f"use tls://, with certificates; {KEYS_HINT}")
     named = tls_paths(tls)
     for key in ("ca", "cert", "key"):
@@ -36,7 +36,7 @@ def certificates(address: str, tls: TlsFiles) -> TlsFiles | None:
         except OSError as error:
             raise RunnerUnavailable(f"{one_line(path, 500)}: {error.strerror}", where=where, hint=KEYS_HINT) from error
         if key == "key" and mode & 0o007:
-            what = f"{one_line(path, 500)}: others can read it, and run programs on every host by it"
+            what = f"{one_line(path, 500)}: other users can read it and use it to run programs on every host"
             raise RunnerUnavailable(what, where=where, hint=f"chmod 600 {one_line(shell_word(path), 500)}")
     _check(named)
     return named
@@ -50,7 +50,7 @@ def _check(tls: TlsFiles) -> None:
         ssl.create_default_context(cafile=tls.ca).load_cert_chain(tls.cert, tls.key)
     except OSError as error:  # of ssl, too
         why = error.reason if isinstance(error, ssl.SSLError) else error.strerror
-        what = f"the certificates cannot be used: {one_line(str(why or error), 200)}"
+        what = f"cannot use the certificates: {one_line(str(why or error), 200)}"
         raise RunnerUnavailable(what, where=f"{tls.ca}, {tls.cert}, {tls.key}", hint=KEYS_HINT) from error
 
 

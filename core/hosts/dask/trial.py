@@ -40,8 +40,8 @@ def try_cluster(count: int, slots: int, *, say: Callable[[str], None], report: C
     Raises RunnerUnavailable where one is kept already, or the scheduler does not come up; OSError.
     """
     if other := hosts_in_force.kept_cluster():
-        what = f"a cluster to try is there already, kept by process {other.pid}"
-        raise RunnerUnavailable(what, where=hosts_in_force.try_file(), hint="use that one, or end it with ctrl-C")
+        what = f"a test cluster is already running (process {other.pid})"
+        raise RunnerUnavailable(what, where=hosts_in_force.try_file(), hint="use it, or stop it with ctrl-C")
     place = paths.state_file("hosts", "try")
     keys = os.path.join(place, "keys")
     files.remove_tree(keys)
@@ -83,7 +83,7 @@ def _comes_up(keeper: Keeper, address: str, certificates: TlsFiles) -> bool:
         if keeper.run(LOOK_S):
             return True
         if time.monotonic() > deadline:
-            raise RunnerUnavailable("the scheduler did not come up", where=address, hint="see above what it says")
+            raise RunnerUnavailable("the scheduler did not start", where=address, hint="see its output above")
     return False
 
 
@@ -119,11 +119,10 @@ def _runs(spools: list[str], *, ended: bool) -> Iterator[tuple[paths.Project, st
 def _next_steps(count: int, slots: int) -> str:
     hosts = "one host" if count == 1 else f"{count} hosts"
     return (
-        f"A cluster to try: {hosts} on this machine, {slots} runs each at the same time.\n"
-        "In another terminal:\n"
-        "  subdeck hosts                                                lists the hosts\n"
-        '  subdeck run --runner hosts --no-preset "List the modules"    runs on one of them\n'
-        "ctrl-C ends it, and stops what runs on it."
+        f"Test cluster: {hosts} on this machine, {slots} parallel runs each.\nIn another "
+        "terminal:\n  subdeck hosts                                                list the "
+        'hosts\n  subdeck run --runner hosts --no-preset "List the modules"    run on one of them\n'
+        "Press ctrl-C to stop the cluster and its runs."
     )
 
 

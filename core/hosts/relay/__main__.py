@@ -42,14 +42,14 @@ def main(root: str) -> None:
     os.umask(0o077)
     allow_many_files()
     journal = Journal(project.relay_log)
-    journal.note(f"the relay comes up, pid {os.getpid()}")
+    journal.note(f"the relay starts, pid {os.getpid()}")
     try:
         asyncio.run(_serve(project, journal, lock))
     except Exception as error:
         journal.note(f"the relay fails: {reason(error)}")
-        log_fault("being the relay of a project", error)
+        log_fault("running the relay of a project", error)
         sys.exit(1)
-    journal.note("the relay ends")
+    journal.note("the relay stops")
 
 
 def allow_many_files() -> None:
@@ -79,8 +79,8 @@ async def _serve(project: paths.Project, journal: Journal, lock: int) -> None:
                 failures = failures + 1 if time.monotonic() - began < STEADY_S else 1
                 if failures > MOST_FAILURES:
                     raise
-                log_fault("being the relay of a project", error)
-                journal.note(f"the relay failed and begins again: {reason(error)}")
+                log_fault("running the relay of a project", error)
+                journal.note(f"the relay failed and restarts: {reason(error)}")
                 await asyncio.sleep(failures * AGAIN_S)
                 continue
             # Whoever leaves a run looks at the lock after that: either they start another relay, or it is found here.

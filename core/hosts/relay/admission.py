@@ -98,7 +98,7 @@ class _Stock:
         if not rooms and run.host in self._names:
             return self._names[run.host] or f"{run.host} does not answer"
         if not rooms:
-            return f"no host is called {run.host} (hosts: {', '.join(sorted(self._names))})"
+            return f"unknown host {run.host} (hosts: {', '.join(sorted(self._names))})"
         for name, count in run.needs.items():
             if not any(room.labels.get(name, 0.0) >= count for room in rooms):
                 amount = name if count == 1 else f"{count:g} {name}"
@@ -154,9 +154,9 @@ def admit(
 def _capped(run: Asking, groups: Mapping[str, int], running: int, max_running: int | None) -> str:
     """Say which cap keeps a run waiting, in words; empty where none does."""
     if run.max_parallel is not None and run.group and groups.get(run.group, 0) >= run.max_parallel:
-        return f"its group runs {run.max_parallel} at a time"
+        return f"limit of {run.max_parallel} parallel runs in its group reached"
     if run.max_running is not None and running >= run.max_running:
-        return f"the project runs {run.max_running} at a time"
+        return f"limit of {run.max_running} parallel runs in the project reached"
     if max_running is not None and running >= max_running:
-        return f"hosts run {max_running} at a time"
+        return f"limit of {max_running} parallel runs on hosts reached"
     return ""

@@ -76,9 +76,7 @@ class Courier:
             keep_unused=settings.keep_unused,
         )
         if (size := len(encode(message))) > MOST_MESSAGE:
-            what = (
-                f"its prompt and conversation ({size >> 20} MB) are more than goes to a host ({MOST_MESSAGE >> 20} MB)"
-            )
+            what = f"its prompt and conversation ({size >> 20} MB) exceed the limit for hosts ({MOST_MESSAGE >> 20} MB)"
             return run.own_result(RunReason.START_FAILED, what)
         run.may_have_begun = True
         answer = await self._ask(host, Verb.START, message, START_S)
@@ -92,9 +90,9 @@ class Courier:
             return None
         if answer.said is Said.REFUSED:
             return run.own_result(
-                RunReason.START_FAILED, f"{host.name} refused it: {plain(why) or 'it gave no reason'}"
+                RunReason.START_FAILED, f"{host.name} refused the run: {plain(why) or 'no reason given'}"
             )
-        raise BadMessage(f"{host.name} says {answer.said} to the start of {run.id}: {why}")
+        raise BadMessage(f"{host.name} answered {answer.said} to the start of {run.id}: {why}")
 
     async def _head(self, cwd: str) -> str:
         """Return the commit that a directory here is at; empty outside git, or where git does not say."""
@@ -114,11 +112,11 @@ class Courier:
                 f"{host.carrier and host.carrier.name} {host.key}", self._call(host), run.id
             )
         except SubdeckError as error:
-            what = f"its files could not be sent to {host.name}: {one_line(error.what, 500)}"
+            what = f"cannot send its files to {host.name}: {one_line(error.what, 500)}"
             return run.own_result(RunReason.START_FAILED, what)
         if not why:
             return None
-        return run.own_result(RunReason.START_FAILED, f"{host.name} did not take its files: {plain(why)}")
+        return run.own_result(RunReason.START_FAILED, f"{host.name} rejected its files: {plain(why)}")
 
     async def stop(self, host: Host, run: Remote) -> None:
         """Pass on the request to stop, until the host has it."""
@@ -127,21 +125,21 @@ class Courier:
         if answer.said is Said.TOLD:
             run.stop_told = request
             return
-        raise BadMessage(f"{host.name} did not take the request to stop {run.id}: {answer.said} {answer.why}")
+        raise BadMessage(f"{host.name} rejected the request to stop {run.id}: {answer.said} {answer.why}")
 
     async def end_there(self, host: Host, run_id: str, why: str) -> None:
         """End what goes on of a run that nobody waits for any more."""
-        request = StopRequest(by=f"{GIVEN_UP_BY}, who had {why} it", force=True, at=paths.now_iso())
+        request = StopRequest(by=f"{GIVEN_UP_BY}, which had {why} it", force=True, at=paths.now_iso())
         answer = await self._ask(host, Verb.STOP, Stop(self._relay, run_id, msgspec.json.encode(request)))
         if answer.said not in (Said.TOLD, Said.UNKNOWN):
-            raise BadMessage(f"{host.name} did not take the request to end {run_id}: {answer.said} {answer.why}")
+            raise BadMessage(f"{host.name} rejected the request to end {run_id}: {answer.said} {answer.why}")
 
     async def send(self, host: Host, run: Remote) -> None:
         """Pass on what was sent to a run, in its order; each is kept until the host has it."""
         for entry in list(run.unsent.values()):
             answer = await self._ask(host, Verb.MESSAGE, Message(self._relay, run.id, msgspec.json.encode(entry)))
             if answer.said not in (Said.TOLD, Said.KNOWN, Said.REFUSED):
-                raise BadMessage(f"{host.name} did not take a message for {run.id}: {answer.said}")
+                raise BadMessage(f"{host.name} rejected a message for {run.id}: {answer.said}")
             if answer.said is Said.REFUSED:
                 run.refuse(entry.id, f"{host.name}: {answer.why}")
             else:
@@ -175,7 +173,7 @@ class Courier:
 
     async def _told(self, host: Host, verb: Verb, message: bytes, timeout: float) -> bytes:
         if host.carrier is None:
-            raise OutOfReach(f"{host.name} is not there")
+            raise OutOfReach(f"{host.name} is not online")
         answer = await host.carrier.call(host.key, verb, message, timeout)
         host.heard = max(host.heard, time.monotonic())
         return answer
@@ -186,4 +184,4 @@ class Courier:
 
 
 def _no_room(host: Host, why: str) -> str:
-    return f"{host.name} has no room for it yet: {plain(one_line(why, 300))}"
+    return f"{host.name} has no free slot yet: {plain(one_line(why, 300))}"

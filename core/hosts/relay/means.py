@@ -12,7 +12,7 @@ from ...errors import SubdeckError
 from ..carrier import Carrier
 from .journal import Journal
 
-EXTRA = 'subdeck is installed without what a cluster needs: pip install "subdeck[hosts]"'
+EXTRA = 'the packages for a cluster are missing: pip install "subdeck[hosts]"'
 
 
 class Means(Struct, frozen=True):
@@ -43,7 +43,7 @@ class MeansFinder:
         try:
             settings = hosts_in_force(load_settings(self._project).hosts)
         except SubdeckError as error:
-            self._journal.note(f"the settings cannot be read: {error}")  # those from before hold
+            self._journal.note(f"cannot read the settings: {error}")  # those from before hold
             return self._means
         if settings == self._means.settings:
             return self._means

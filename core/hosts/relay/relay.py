@@ -183,7 +183,7 @@ class Relay:
         try:
             self._roster.write(self.project, means.settings, self._runs.counts, means.all_faults)
         except OSError as error:
-            self._journal.note(f"what is known of the hosts cannot be written: {error}")
+            self._journal.note(f"cannot write the state of the hosts: {error}")
 
     # --- what hosts say ---
 
@@ -257,9 +257,9 @@ class Relay:
         """Have a run started where it has the permit for; one that was there once is never started again."""
         before = run.trouble
         if run.was_started:
-            run.trouble = f"{host.name} does not know it any more"
+            run.trouble = f"{host.name} no longer knows the run"
         elif run.permit and not run.permit.via and run.permit.host != host.name:
-            run.trouble = f"its spool was on {run.permit.host}, and is on {host.name}"
+            run.trouble = f"its spool moved from {run.permit.host} to {host.name}"
         elif host.why_not:
             run.trouble = host.why_not
         else:

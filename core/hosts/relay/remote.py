@@ -193,7 +193,7 @@ class Remote:
         """Write what follows on what there is of a file; False for what does not. Raises Misfit for what no run has."""
         name = chunk.file
         if not is_mirrored(name):
-            raise Misfit(f"it sent a file {one_line(name, 64)}, which is none of a run")
+            raise Misfit(f"it sent an unexpected file {one_line(name, 64)}")
         size = self._sizes.get(name, 0)
         if chunk.offset != size or name in self._cut:
             return False
@@ -282,7 +282,7 @@ class Remote:
 
     def _publish(self, result: RunResult) -> bool:
         """Write the result; False where there is one."""
-        left_out = tuple(f"{name}: the rest was left on its host, it is too long" for name in sorted(self._cut))
+        left_out = tuple(f"{name}: too long, the rest stays on its host" for name in sorted(self._cut))
         result = replace(
             result,
             undelivered=(*result.undelivered, *self._late()),
@@ -303,7 +303,7 @@ class Remote:
         return True
 
     def _end_unplaced(self) -> None:
-        self.end(self.stopped_result("before it was placed"))
+        self.end(self.stopped_result("before it was sent to a host"))
 
     def stopped_result(self, when: str) -> RunResult:
         """Return the end of a run that never began, by what was asked of it."""
@@ -334,7 +334,7 @@ class Remote:
     def _late(self) -> tuple[Undelivered, ...]:
         """Let nothing more into the inbox; return the messages that never reached its host."""
         self.unsent.update((entry.id, entry) for entry in self.inbox.close())
-        late = [(entry, "the run ended before its host had it") for entry in self.unsent.values()]
+        late = [(entry, "the run ended before it reached its host") for entry in self.unsent.values()]
         return tuple(
             Undelivered(id=entry.id, text=one_line(entry.text, BEGINNING), by=entry.by, reason=one_line(why, 200))
             for entry, why in (*self._refused.values(), *late)
@@ -363,9 +363,9 @@ def decode_result(run_id: str, content: bytes) -> RunResult:
     try:
         result = decode(content, RunResult)
     except UNDECODABLE as error:
-        raise Misfit(f"the end that it told cannot be read: {why(error)}") from error
+        raise Misfit(f"cannot read the reported result: {why(error)}") from error
     if result.status is not STATUS_OF.get(result.reason):
-        raise Misfit("the end that it told is none that a run has")
+        raise Misfit("the reported result is invalid")
     by = result.written_by if result.written_by in THERE else THERE[0]  # never an operator, or a relay
     # Where the agent keeps a conversation on its host is no path of this machine.
     return replace(result, run_id=run_id, written_by=by, conversation=None)

@@ -78,7 +78,7 @@ class Runs:
                     self._open[name] = remote
                     self.index(remote)
             except OSError as error:
-                self._journal.note(f"{name} cannot be read: {error}")
+                self._journal.note(f"cannot read {name}: {error}")
 
     def _taken_up(self, name: str, verifier: Verifier) -> Remote | None:
         """Return a run that is ours to care for; None for any other. Raises OSError."""

@@ -73,7 +73,7 @@ class Strays:
         for run_id in run_ids:
             try:
                 if run_id in self._given_up:
-                    self._end_there(host, run_id, "given up")
+                    self._end_there(host, run_id, "abandoned")
                 else:
                     self._find(host, run_id)
             except OSError as error:
@@ -107,7 +107,7 @@ class Strays:
         run.is_given_up = True
         if run.is_at(host.spool, host.via):
             self._given_up[run_id] = run
-            self._end_there(host, run_id, "given up")
+            self._end_there(host, run_id, "abandoned")
 
     def _end_there(self, host: Host, run_id: str, why: str) -> None:
         """Have a host end a run that nobody waits for any more, unless it has heard that."""

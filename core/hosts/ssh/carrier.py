@@ -63,7 +63,7 @@ class SshCarrier(Carrier):
     def _line(self, key: str) -> HostLine:
         line = self._lines.get(key)
         if line is None:
-            raise OutOfReach(f"{key} is not among hosts.ssh")
+            raise OutOfReach(f"{key} is not in hosts.ssh")
         return line
 
     def _place(self) -> None:

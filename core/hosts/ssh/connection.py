@@ -50,7 +50,7 @@ class OtherProtocol(Exception):
     """The other side speaks another version of the messages; that is its value."""
 
     def __init__(self, protocol: int, subdeck: str = "") -> None:
-        super().__init__(f"it speaks version {protocol} of the messages and not {PROTOCOL}")
+        super().__init__(f"it uses protocol version {protocol} instead of {PROTOCOL}")
         self.protocol = protocol
         self.subdeck = subdeck
 

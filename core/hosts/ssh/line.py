@@ -86,7 +86,7 @@ class HostLine:
                 *command(self.host), stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=MOST_BANNER, start_new_session=True
             )
         except OSError as error:
-            return f"ssh cannot be started: {error.strerror}"
+            return f"cannot start ssh: {error.strerror}"
         said = bytearray()
         stderr = asyncio.create_task(_keep_end(process, said))
         try:
@@ -105,9 +105,9 @@ class HostLine:
                 await process.stdout.readuntil(MAGIC)
                 connection = Connection(process.stdout, process.stdin)
         except TimeoutError:
-            return f"{self.host}: no agent speaks there within {GREETING_S:g} s"
+            return f"{self.host}: subdeck did not answer there within {GREETING_S:g} s"
         except asyncio.LimitOverrunError:
-            return f"{self.host}: its login writes more than {MOST_BANNER // 1024} kB, and no agent speaks"
+            return f"{self.host}: its login printed more than {MOST_BANNER // 1024} kB, and subdeck did not answer"
         except (asyncio.IncompleteReadError, OSError):
             return ""
         writing = asyncio.create_task(connection.write())
@@ -126,9 +126,9 @@ class HostLine:
         except OtherProtocol as error:
             return f"{self.host}: {other_version(error.protocol, error.subdeck)}"
         except BadFrame as error:
-            return f"{self.host}: what comes from there cannot be read ({one_line(str(error), 100)})"
+            return f"{self.host}: cannot read its answer ({one_line(str(error), 100)})"
         except TimeoutError:
-            return f"{self.host}: no word from its agent"
+            return f"{self.host}: subdeck does not answer there"
         except (OSError, EOFError):
             return ""
         finally:

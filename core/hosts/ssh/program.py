@@ -40,18 +40,18 @@ def why_ended(host: str, code: int, stderr: bytes) -> str:
     if code == OWN_FAILURE:
         return _of_ssh(host, said[-1] if said else "")
     if code == NOT_FOUND:
-        return f"{host}: subdeck is not installed there, or not where a command by ssh finds it (ssh {host} subdeck)"
+        return f"{host}: subdeck is not installed there, or not on the PATH of ssh commands (ssh {host} subdeck)"
     if any('no command is called "hosts"' in line or "No such command" in line for line in said):
-        return f"{host}: subdeck is too old there: it has no hosts; install the same version on both machines"
+        return f"{host}: subdeck is too old there to serve as a host; install the same version on both machines"
     if said:
         return _of_agent(host, said)
-    return f"{host}: its agent ended" + (f" with exit code {code}" if code else "")
+    return f"{host}: its subdeck process ended" + (f" with exit code {code}" if code else "")
 
 
 def _of_ssh(host: str, line: str) -> str:
     name = host.rpartition("@")[2]
     if "Host key verification failed" in line:
-        return f"{host}: its key is not known here, or another one than before; see what `ssh {host}` says"
+        return f"{host}: its host key is unknown or has changed; run `ssh {host}` to check it"
     if not line:
         return f"{host}: ssh lost the connection"
     line = line.removeprefix("ssh: ")

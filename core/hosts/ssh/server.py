@@ -84,7 +84,7 @@ class AgentServer:
         except (OSError, EOFError):
             pass  # it has gone
         except (BadFrame, OtherProtocol) as error:
-            print(f"a connection was ended: {error}", file=sys.stderr, flush=True)
+            print(f"a connection ended: {error}", file=sys.stderr, flush=True)
         except asyncio.CancelledError:
             pass  # by `run`, which ends; the task is nobody else's
         finally:
@@ -111,7 +111,7 @@ class AgentServer:
                     else:
                         connection.note_unasked()  # as it may happen: the answer was on its way
                 elif message.word not in _VERBS or message.id in requests or len(requests) >= MOST_OPEN:
-                    raise BadFrame("a request that cannot be answered")
+                    raise BadFrame("cannot answer a request")
                 else:
                     connection.note_use()
                     request = asyncio.create_task(self._answer(connection, message))

@@ -71,7 +71,7 @@ def peer_pid(connection: socket.socket) -> int:
 
 def _check_peer(connection: socket.socket) -> None:
     if not is_own(connection):
-        raise PermissionError(f"the agent there is that of user {_peer(connection)[1]}")
+        raise PermissionError(f"the process there belongs to user {_peer(connection)[1]}")
 
 
 def _peer(connection: socket.socket) -> tuple[int, int]:

@@ -36,9 +36,9 @@ def join(root: str, *, slots: int = 0, labels: Mapping[str, float] | None = None
     """Pass everything on between stdin, stdout and the agent, until one of them ends. Raises SubdeckError, OSError."""
     if not sys.stdin or not sys.stdout or sys.stdin.isatty():
         raise UsageError(
-            "programs talk to it, through ssh",
+            "only programs use it, through ssh",
             where="subdeck hosts agent",
-            hint="name this machine below hosts: ssh: in the settings of the one that starts runs",
+            hint="list this machine under hosts: ssh: in the settings of the machine that starts runs",
         )
     stdin, stdout = (fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3) for number in (0, 1))
     os.dup2(2, 1)  # nothing but frames gets there
@@ -77,16 +77,16 @@ def _agent(root: str, slots: int, labels: Mapping[str, float]) -> socket.socket:
             agent = spool_socket.connected(root)
         except BlockingIOError as error:
             raise SubdeckError(
-                "the agent there takes no connections",
+                "the subdeck process there accepts no connections",
                 where=root,
-                hint="end it there (pgrep -f hosts.ssh.server); its runs go on",
+                hint="end it there (pgrep -f hosts.ssh.server); its runs continue",
             ) from error
         if agent is not None:
             if not _is_older(_version_line(agent)):
                 return agent
             _end(agent, deadline)
         if time.monotonic() > deadline:
-            raise SubdeckError(why or f"no agent listens after {START_S:g} s", where=root)
+            raise SubdeckError(why or f"subdeck does not listen there after {START_S:g} s", where=root)
         if why:
             time.sleep(0.2)  # one that was started at the same time may be about to listen
         fault = _start(root, slots, labels)
@@ -137,7 +137,8 @@ def _version_line(agent: socket.socket) -> bytes:
         pid = spool_socket.peer_pid(agent)
         agent.close()
         raise SubdeckError(
-            f"the agent there, process {pid}, does not answer", hint=f"end it there with kill -9 {pid}; its runs go on"
+            f"the subdeck process there ({pid}) does not answer",
+            hint=f"end it there with kill -9 {pid}; its runs continue",
         ) from error
     agent.settimeout(None)
     return line

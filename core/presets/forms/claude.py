@@ -23,12 +23,12 @@ _NESTED = ("Agent", "Task")
 _READERS = frozenset({"read", "grep", "find", "ls"})
 
 _NOT_PASSED_ON = {
-    "permissionMode": "what a child may do is said by its tools and by your own settings of Claude Code",
-    "hooks": "no file of an agent starts programs; what they would check or forbid is not checked",
-    "mcpServers": "no file of an agent starts servers; a child reaches those of your own settings that tools name",
-    "skills": "the child finds skills as any session of Claude Code does",
-    "memory": "a child keeps no notes of its own",
-    "initialPrompt": "the task of the run is all that a child is told",
+    "permissionMode": "its permissions come from tools and from your own Claude Code settings",
+    "hooks": "agent files cannot start programs, so hooks do not check or block anything",
+    "mcpServers": "agent files cannot start servers; the agent can use servers from your own settings that tools lists",
+    "skills": "the agent finds skills like any Claude Code session",
+    "memory": "agents keep no notes between runs",
+    "initialPrompt": "the agent gets only the task of the run",
 }
 
 _SILENTLY = ("color", "background")
@@ -42,13 +42,13 @@ class ClaudeForm:
             return None  # notes beside the agents, which Claude Code passes over, too
         file = AgentFile(markdown.fields, path)
         if file.value("name") is None:
-            file.refuse("name", "it is missing, so that Claude Code does not take this for an agent", "add a name")
+            file.refuse("name", "it is missing, so Claude Code ignores this file", "add a name")
         tools, denied = _tools(file)
         _check_mode(file, tools)
         if file.value("isolation") is not None:
             file.refuse(
                 "isolation",
-                "the agent is to work in a copy of the project, and a run works in the project itself",
+                "the file asks for a copy of the project, but a run works in the project itself",
                 "remove the line, or the file from the directory",
             )
         for key, why in _NOT_PASSED_ON.items():
@@ -102,8 +102,8 @@ def _whole(file: AgentFile, key: str, written: str) -> str:
     if rule and not (key == "tools" and name in _NESTED):
         file.refuse(
             key,
-            f'"{one_line(written, 60)}" is about a part of what {name} does',
-            f"name {name} alone; or keep the rule below permissions in your own settings of Claude Code",
+            f'"{one_line(written, 60)}" covers only a part of {name}',
+            f"write only {name}, or move the rule to permissions in your Claude Code settings",
         )
     return name
 
@@ -111,8 +111,8 @@ def _whole(file: AgentFile, key: str, written: str) -> str:
 def _check_mode(file: AgentFile, tools: tuple[str, ...] | None) -> None:
     """Raise ContentError for an agent that may only plan, where its tools would do more."""
     if file.value("permissionMode") == "plan" and not (tools is not None and _READERS.issuperset(tools)):
-        hint = 'list what it may use, as in "tools: Read, Grep, Glob"'
-        file.refuse("permissionMode", "plan keeps it from changing anything, and its tools do not", hint)
+        hint = 'list the allowed tools, as in "tools: Read, Grep, Glob"'
+        file.refuse("permissionMode", "plan forbids all changes, but its tools allow them", hint)
 
 
 FORM: Form = ClaudeForm()

@@ -17,23 +17,23 @@ from .form import AgentFile, Form
 
 READ_ONLY, WORKSPACE_WRITE = "read-only", "workspace-write"
 
-_IN_YOURS = "set it in your own settings of Codex, or remove the line"
+_IN_YOURS = "set it in your own Codex settings, or remove the line"
 
 _RESTRICTING = {
-    "model_provider": "which provider is asked is said by your own settings of Codex",
-    "profile": "which profile holds is said by your own settings of Codex",
-    "permissions": "a run cannot be given permissions of its own but by sandbox_mode",
-    "default_permissions": "a run cannot be given permissions of its own but by sandbox_mode",
-    "shell_environment_policy": "which variables commands get is said by your own settings of Codex",
-    "forced_login_method": "how you are logged in is said by your own settings of Codex",
+    "model_provider": "your own Codex settings determine the provider",
+    "profile": "your own Codex settings determine the profile",
+    "permissions": "only sandbox_mode can set permissions for a run",
+    "default_permissions": "only sandbox_mode can set permissions for a run",
+    "shell_environment_policy": "your own Codex settings determine the variables that commands get",
+    "forced_login_method": "your own Codex settings determine the login",
 }
 """What keeps an agent from something, and cannot be kept to: such a file is refused."""
 
 _NOT_PASSED_ON = {
-    "mcp_servers": "no file of an agent starts servers",
-    "hooks": "no file of an agent starts programs; what they would check or forbid is not checked",
-    "notify": "no file of an agent starts programs",
-    "skills": "the child finds skills as any session of Codex does",
+    "mcp_servers": "agent files cannot start servers",
+    "hooks": "agent files cannot start programs, so hooks do not check or block anything",
+    "notify": "agent files cannot start programs",
+    "skills": "the agent finds skills like any Codex session",
 }
 
 _SILENTLY = ("nickname_candidates",)
@@ -76,8 +76,8 @@ def _tools(file: AgentFile, web_search: bool) -> tuple[str, ...] | None:
         names = READERS | web if mode == READ_ONLY else {*TOOL_NAMES} - {WEB_SEARCH} | web
         return tuple(name for name in TOOL_NAMES if name in names)
     if mode is not None:
-        file.warnings.append(f'sandbox_mode: "{one_line(mode, 40)}" is not passed on: your own settings of Codex hold')
-    file.leave_out("sandbox_workspace_write", "your own settings of Codex hold")
+        file.warnings.append(f'sandbox_mode: "{one_line(mode, 40)}" is ignored: your own Codex settings apply')
+    file.leave_out("sandbox_workspace_write", "your own Codex settings apply")
     return None
 
 
@@ -86,8 +86,11 @@ def _check_workspace(file: AgentFile) -> None:
     node = file.node("sandbox_workspace_write")
     for key, value in node.pairs.items() if isinstance(node, Fields) else ():
         if key.startswith("exclude_") and not (isinstance(value, Text) and value.value == "false"):
-            file.refuse("sandbox_workspace_write", f"{one_line(key, 40)} cannot be kept to", _IN_YOURS)
-    file.leave_out("sandbox_workspace_write", "the child writes in the project and temporary directories, offline")
+            file.refuse("sandbox_workspace_write", f"{one_line(key, 40)} cannot be enforced", _IN_YOURS)
+    file.leave_out(
+        "sandbox_workspace_write",
+        "the agent can write in the project and temporary directories, without network access",
+    )
 
 
 def _web_search(file: AgentFile) -> bool:
@@ -95,7 +98,7 @@ def _web_search(file: AgentFile) -> bool:
     mode = file.value("web_search")
     is_allowed = mode != "disabled"
     if mode not in (None, "disabled"):
-        file.leave_out("web_search", "your own settings of Codex say how it searches")
+        file.leave_out("web_search", "your own Codex settings determine web search")
     for key in ("tools", "features"):
         node = file.node(key)
         for name, value in node.pairs.items() if isinstance(node, Fields) else ():
@@ -104,8 +107,8 @@ def _web_search(file: AgentFile) -> bool:
             if key == "tools" and name == WEB_SEARCH and isinstance(value, Text):
                 is_allowed = False
             elif isinstance(value, Text):
-                file.refuse(key, f"{one_line(name, 40)} = false cannot be kept to", _IN_YOURS)
-        file.leave_out(key, "which there are is said by your own settings of Codex")
+                file.refuse(key, f"{one_line(name, 40)} = false cannot be enforced", _IN_YOURS)
+        file.leave_out(key, "your own Codex settings determine the providers")
     return is_allowed
 
 
@@ -114,8 +117,8 @@ def _check_approvals(file: AgentFile) -> None:
     node = file.node("approval_policy")
     if node is not None and not (isinstance(node, Text) and node.value in ("never", "on-request", "on-failure")):
         hint = f'write sandbox_mode = "{READ_ONLY}", or {_IN_YOURS}'
-        file.refuse("approval_policy", "nobody is there to be asked before each command", hint)
-    file.leave_out("approval_policy", "nobody is there to be asked")
+        file.refuse("approval_policy", "asking before each command is not supported here", hint)
+    file.leave_out("approval_policy", "permission requests are not supported here")
 
 
 def _fields(text: str) -> Fields:
@@ -123,10 +126,10 @@ def _fields(text: str) -> Fields:
     try:
         table = tomllib.loads(text)
     except RecursionError:
-        raise ContentError("it is nested too deeply") from None
+        raise ContentError("the file is nested too deeply") from None
     except ValueError as error:
         line = re.search(r"at line (\d+)", str(error))
-        raise ContentError(f"it is not valid TOML: {error}", line=int(line[1]) if line else None) from error
+        raise ContentError(f"invalid TOML: {error}", line=int(line[1]) if line else None) from error
     return Fields({key: _node(value, _line(key, text)) for key, value in table.items()}, 1)
 
 
@@ -145,7 +148,7 @@ def _node(value: Any, line: int) -> Node:
     if isinstance(value, bool):
         return Text(str(value).lower(), line)
     if "\0" in str(value):
-        raise ContentError("a text has a NUL character in it", line=line, hint="remove that character")
+        raise ContentError("a value contains a NUL character", line=line, hint="remove that character")
     return Text(str(value), line, quoted=isinstance(value, str))
 
 

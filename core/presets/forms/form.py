@@ -66,7 +66,7 @@ class AgentFile:
         level = words.get(written, written)
         if level in LEVELS:
             return level
-        self.warnings.append(f'{key}: "{one_line(written, 40)}" is not passed on: it is none of {", ".join(LEVELS)}')
+        self.warnings.append(f'{key}: "{one_line(written, 40)}" is ignored: expected one of {", ".join(LEVELS)}')
         return None
 
     def texts(self, key: str) -> tuple[str, ...] | None:
@@ -79,7 +79,7 @@ class AgentFile:
         if node is None:
             return None
         if is_blank(node):
-            self.refuse(key, "it is blank", f'write "{key}: []", or remove the line')
+            self.refuse(key, "it is empty", f'write "{key}: []", or remove the line')
         items = node.items if isinstance(node, Items) else (node,)
         texts = [item.value for item in items if isinstance(item, Text)]
         if len(texts) < len(items):
@@ -98,7 +98,7 @@ class AgentFile:
     def leave_out(self, key: str, why: str) -> None:
         """Warn that a field is not passed on, where it is there."""
         if self.node(key) is not None:
-            self.warnings.append(f"{key} is not passed on: {why}")
+            self.warnings.append(f"{key} is ignored: {why}")
 
     def refuse(self, key: str, what: str, hint: str) -> NoReturn:
         """Raise ContentError: a field restricts the agent, and a run of the preset would not be restricted so."""
@@ -117,7 +117,7 @@ class AgentFile:
         check_name(called, self.fields.pairs["name"].line if written else None)
         for key in self.fields.pairs:
             if key not in self._read and key not in silently:
-                self.warnings.append(f'the key "{one_line(key, 40)}" is not passed on: it is not known here')
+                self.warnings.append(f'unknown key "{one_line(key, 40)}" is ignored')
         return Preset(
             name=called,
             description=description or "",

@@ -43,10 +43,10 @@ _HARMLESS = frozenset({"todowrite", "todoread", "question", "lsp", "doom_loop", 
 _PERMISSIONS = ("permission", "permissions")
 
 _NOT_PASSED_ON = {
-    "temperature": "no agent is told it",
-    "top_p": "no agent is told it",
-    "options": "they are for opencode alone",
-    "hidden": "every preset is listed",
+    "temperature": "no agent supports it",
+    "top_p": "no agent supports it",
+    "options": "they apply only to opencode",
+    "hidden": "presets are always listed",
 }
 
 _SILENTLY = ("mode", "color")
@@ -67,11 +67,11 @@ class OpencodeForm:
         file = AgentFile(markdown.fields or Fields({}, 1), path)
         for key in ("disable", "disabled"):
             if file.value(key, Switch):
-                file.refuse(key, "it is switched off", "remove the line to use it")
+                file.refuse(key, "the agent is turned off", "remove the line to use it")
         tools, denied = _tools(file)
         steps, steps_before = file.value("steps", Count), file.value("maxSteps", Count)
         effort, variant = file.thinking("reasoningEffort"), file.thinking("variant")
-        file.leave_out("name", "opencode calls its agents like their files")
+        file.leave_out("name", "opencode names agents after their files")
         for key, why in _NOT_PASSED_ON.items():
             file.leave_out(key, why)
         return file.preset(
@@ -137,9 +137,9 @@ def _verdicts(file: AgentFile, key: str) -> Iterator[tuple[str, bool]]:
         if name == "*" or name in _TOOLS:
             yield name, verdict
         elif name not in _HARMLESS and verdict:
-            file.warnings.append(f"{key}: {one_line(name, 40)} is not passed on: it is a tool of opencode alone")
+            file.warnings.append(f"{key}: {one_line(name, 40)} is ignored: only opencode has this tool")
         elif name not in _HARMLESS:
-            what = f'"{one_line(name, 40)}" is to be denied, and an agent here cannot be told that'
+            what = f'the file denies "{one_line(name, 40)}", which agents here cannot enforce'
             file.refuse(key, what, f"deny tools by name ({', '.join(_TOOLS)}), or remove the line")
 
 
@@ -148,13 +148,13 @@ def _is_allowed(file: AgentFile, key: str, name: str, node: Node) -> bool:
     words = {"true", "allow"} if key == "tools" else {"allow"}
     if isinstance(node, Text):
         if node.value == "ask":
-            file.warnings.append(f"{key}: {one_line(name, 40)} is denied: nobody is there to be asked")
+            file.warnings.append(f"{key}: {one_line(name, 40)} is denied: asking is not supported here")
         elif node.value not in words and node.value not in ("deny", "false"):
             raise unexpected(f"{key}.{name}", "allow, ask or deny" if key != "tools" else "true or false", node)
         return node.value in words
     verdicts = {_is_text_allowed(child) for child in node.pairs.values()} if isinstance(node, Fields) else {False}
     if verdicts == {True, False}:
-        whole = "is denied as a whole: rules for parts of it cannot be kept to"
+        whole = "is denied completely: rules for parts of it cannot be enforced"
         file.warnings.append(f"{key}: {one_line(name, 40)} {whole}")
     return verdicts == {True}
 

@@ -20,7 +20,7 @@ export default function (pi: any) {
 			const about = JSON.stringify({ id: event.toolCallId, tool: event.toolName, args: event.input });
 			answer = await ctx.ui.input(TITLE, about, { signal: ctx.signal });
 		} catch (error: any) {
-			return { block: true, reason: `Denied: it could not be asked for (${error?.message ?? error})` };
+			return { block: true, reason: `Denied: cannot ask for permission (${error?.message ?? error})` };
 		}
 		if (answer === "allow") return;
 		const why = (answer ?? "").replace(/^deny(: )?/, "");

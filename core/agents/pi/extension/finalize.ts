@@ -8,14 +8,14 @@ export default function (pi: any) {
 		name: "subagent_finalize",
 		label: "Finalize",
 		description:
-			"Hand over the result of your task. Call it exactly once, as your final action, alone in its message. " +
-			"SUCCESS needs a result; ERROR needs an error, and may carry partial findings as result.",
+			"Return the result of your task. Call it exactly once, as your final action, alone in its message. " +
+			"SUCCESS requires a result; ERROR requires an error, and can include partial findings as result.",
 		parameters: {
 			type: "object",
 			properties: {
 				status: { type: "string", enum: STATUSES },
-				result: { type: "string", description: "The whole answer to the task, or what was found before an error." },
-				error: { type: "string", description: "Why the task could not be done; only with ERROR." },
+				result: { type: "string", description: "The whole answer to the task, or the findings before an error." },
+				error: { type: "string", description: "Why the task failed; only with ERROR." },
 			},
 			required: ["status"],
 			additionalProperties: false,
@@ -23,11 +23,11 @@ export default function (pi: any) {
 		async execute(_id: string, params: any) {
 			const { status, result = "", error = "" } = params ?? {};
 			if (!STATUSES.includes(status)) throw new Error(`status must be ${STATUSES.join(" or ")}`);
-			if (status === "SUCCESS" && !String(result).trim()) throw new Error("SUCCESS needs a non-empty result");
-			if (status === "SUCCESS" && String(error).trim()) throw new Error("SUCCESS carries no error: call it with ERROR, or leave error out");
-			if (status === "ERROR" && !String(error).trim()) throw new Error("ERROR needs a non-empty error");
+			if (status === "SUCCESS" && !String(result).trim()) throw new Error("SUCCESS requires a non-empty result");
+			if (status === "SUCCESS" && String(error).trim()) throw new Error("SUCCESS cannot have an error: call it with ERROR, or remove error");
+			if (status === "ERROR" && !String(error).trim()) throw new Error("ERROR requires a non-empty error");
 			return {
-				content: [{ type: "text", text: "The result is handed over. You are done: write nothing more." }],
+				content: [{ type: "text", text: "The result was received. You are done: write nothing more." }],
 				details: { status, ...(result ? { result } : {}), ...(error ? { error } : {}) },
 				terminate: true,
 			};
