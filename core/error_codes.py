@@ -13,6 +13,8 @@ EXIT_CODES = {
     130: "Interrupted with ctrl-C.",
 }
 """By exit code."""
+SIGNALLED = "The app was ended by signal N. Runs continue."
+"""For the exit codes 128 + N."""
 
 CODES = {
     "agent.not_installed": "The agent's program is not installed.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from subdeck.core.error_codes import CODES, EXIT_CODES
+from subdeck.core.error_codes import CODES, EXIT_CODES, SIGNALLED
 
 from . import markdown
 
@@ -24,7 +24,9 @@ def page() -> str:
         "Exit codes and errors",
         "Decide in a script what went wrong.",
         "## Exit codes",
-        markdown.table(("Code", "Meaning"), [(str(code), meaning) for code, meaning in EXIT_CODES.items()]),
+        markdown.table(
+            ("Code", "Meaning"), [*((str(code), text) for code, text in EXIT_CODES.items()), ("128 + N", SIGNALLED)]
+        ),
         "`doctor`, `init`, `answer`, `diff`, `apply`, `merge`, `send`, `reply` and `wait` use some of these codes for"
         " their own results: see [cli.md](cli.md).",
         "## Errors",

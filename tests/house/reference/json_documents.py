@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
+
+import msgspec
+from subdeck.core.run.model import RunMeta, RunResult
 
 from . import markdown
 from .recording import FILE, Recorded, fields
@@ -18,6 +22,14 @@ NAMED_BY_USER = {
     "wait": ("runs[].artifacts",),
 }
 """By command: objects whose keys are names, so that only one of them is described."""
+
+OPTIONAL = {
+    **dict.fromkeys(("askedAt", "problem", "version"), "string or null"),
+    **dict.fromkeys(("ahead", "maxMb", "olderThanDays", "silentMs"), "number or null"),
+    "deniedTools": "array or null",
+    "inheritContext": "boolean or null",
+}
+"""Types of fields that are null in every recorded document, and that no record of a run has."""
 
 LONGEST_LIST, LONGEST_TEXT, MOST_KEYS, FEW = 2, 160, 40, 4
 """How much of a document an example shows."""
@@ -64,7 +76,10 @@ def _section(name: str, calls: list[dict[str, Any]]) -> str:
     return "\n\n".join(
         (
             f"## {heading}",
-            markdown.table(("Field", "Type"), described([call["document"] for call in calls], named)),
+            markdown.table(
+                ("Field", "Type"),
+                [_with_declared(*row) for row in described([call["document"] for call in calls], named)],
+            ),
             f"Example: `{calls[0]['call']}`",
             f"```json\n{example}\n```",
         )
@@ -81,7 +96,47 @@ def described(documents: Iterable[Any], named: Iterable[str] = ()) -> list[tuple
             known = types.setdefault(path, [])
             if kind not in known:
                 known.append(kind)
-    return [(f"`{path}`", " or ".join(sorted(kinds, key=lambda kind: kind == "null"))) for path, kinds in types.items()]
+    order = {path: number for number, path in enumerate(types)}
+
+    def place(path: str) -> list[int]:
+        """Put a field behind the object that it is in."""
+        ends = [found.start() for found in re.finditer(r"[.\[]", path)]
+        return [order.get(path[:end], 0) for end in (*ends, len(path))]
+
+    return [
+        (f"`{path}`", " or ".join(sorted(types[path], key=lambda kind: kind == "null")))
+        for path in sorted(types, key=place)
+    ]
+
+
+def _with_declared(path: str, kinds: str) -> tuple[str, str]:
+    """Return a field with the type that its record declares, where every recorded value is null."""
+    name = path.strip("`").rpartition(".")[2]
+    return path, declared().get(name, OPTIONAL.get(name, kinds)) if kinds == "null" else kinds
+
+
+@cache
+def declared() -> dict[str, str]:
+    """Return the types of the fields that the records of a run have, by name; without those that differ."""
+    types: dict[str, set[str]] = {}
+    _, components = msgspec.json.schema_components((RunMeta, RunResult))
+    for struct in components.values():
+        for name, schema in struct.get("properties", {}).items():
+            camel = re.sub("_(.)", lambda found: found[1].upper(), name)
+            types.setdefault(camel, set()).update(_kinds(schema, components))
+    words = {name: " or ".join(sorted(kinds, key=lambda kind: kind == "null")) for name, kinds in types.items()}
+    return {name: words[name] for name, kinds in types.items() if len(kinds - {"null"}) == 1}
+
+
+def _kinds(schema: dict[str, Any], components: dict[str, Any]) -> set[str]:
+    if "anyOf" in schema:
+        return {kind for one in schema["anyOf"] for kind in _kinds(one, components)}
+    if "$ref" in schema:
+        return _kinds(components[schema["$ref"].rpartition("/")[2]], components)
+    if "enum" in schema:
+        return {"string" if isinstance(word, str) else "number" for word in schema["enum"]}
+    kind = str(schema.get("type", ""))
+    return {"number" if kind == "integer" else kind} if kind else set()
 
 
 def _shortened(value: Any) -> Any:

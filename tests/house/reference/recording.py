@@ -22,6 +22,9 @@ from tests.core.offline_reader import SHOP, write_tree
 from tests.repositories import IDENTITY
 from tests.waiting import wait_until
 
+PATIENCE_S = 120.0
+"""How long a command, or a request of a run, may take on a busy machine."""
+
 FILE = Path(__file__).with_name("recorded.json")
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -31,6 +34,7 @@ Recorded = dict[str, list[dict[str, Any]]]
 PRESETS = {
     "scout": "description: Finds where something is done\ntools: read, grep, find, ls\n",
     "editor": "description: Edits files in a worktree\nworktree: true\npermissions: {allow: [edit]}\n",
+    "limited": "description: Works within limits\ncheck: tests\ntimeout: 10m\nmax_turns: 20\nthinking: low\n",
     "pane": "description: Works in a tmux pane\nrunner: tmux\n",
 }
 AGENT_FILE = "---\nname: reviewer\ndescription: Reviews a change\ntools: Read, Grep\nmodel: inherit\n---\nReview.\n"
@@ -78,7 +82,9 @@ class _Session:
             (presets / f"{name}.md").write_text(f"---\nname: {name}\n{keys}---\nBe brief.\n")
         settings = self.root / "home" / ".config" / "subdeck" / "config.yaml"
         settings.parent.mkdir(parents=True)
-        settings.write_text("agent: offline\nday_budget: 20\n")
+        settings.write_text(
+            "agent: offline\nday_budget: 20\nproject_budget: 10\nchecks: {tests: [test, -f, README.md]}\n"
+        )
         (self.project / ".git" / "info" / "exclude").write_text("reviewer.md\nstream.jsonl\n")
         (self.project / "reviewer.md").write_text(AGENT_FILE)
 
@@ -98,6 +104,8 @@ class _Session:
         self.keep("hosts keys", "hosts", "keys", str(self.root / "home" / "keys"))
 
         first = self.keep("run", "run", "scout", "Where is the token checked?")["runId"]
+        checked = self.keep("run", "run", "limited", "Where is the token checked?")["runId"]
+        self.keep("status", "status", checked)
         self.keep("logs", "logs", first)
         self.keep("answer", "answer", first)
         self.keep("grep", "grep", "token")
@@ -163,7 +171,13 @@ class _Session:
     def call(self, words: tuple[str, ...], stdin: str = "") -> subprocess.CompletedProcess[str]:
         command = (sys.executable, "-P", "-m", "subdeck.tui.main", *words)
         return subprocess.run(
-            command, cwd=self.project, env=self.environment, input=stdin, capture_output=True, text=True, timeout=60
+            command,
+            cwd=self.project,
+            env=self.environment,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
         )
 
     def wait_for_request(self, run_id: str) -> None:
@@ -173,6 +187,7 @@ class _Session:
                 for request in json.loads(self.call(("requests", "--json")).stdout)["requests"]
             ),
             "its request",
+            timeout=PATIENCE_S,
         )
 
     def cleaned(self, call: dict[str, Any]) -> dict[str, Any]:
