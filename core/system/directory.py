@@ -19,6 +19,9 @@ HOME = ".pi/subagents"
 _GUARDED = f"/{HOME}/"
 
 _STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_DEEPEST = 50
+"""Levels of directories that are open at a time while what is in them is removed."""
 _QUIET = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NOT_FOR_US = frozenset({errno.ENOENT, errno.EACCES, errno.ELOOP, errno.ENXIO})
 """What the kernel says to the opening of a file that is not there, may not be read, is a link or a socket."""
@@ -199,14 +202,23 @@ class Directory:
         try:
             self.remove(name)
         except (IsADirectoryError, PermissionError):  # what POSIX says to it is the second
-            import shutil  # 9 ms: with it come four compressors
-
-            try:
-                shutil.rmtree(self._at(name), ignore_errors=True, dir_fd=self._descriptor)
-            except RecursionError:
-                return  # a thousand levels of directories: nothing of ours
+            self._empty(name)
+            _rmdir(self._at(name), self._descriptor)
         except OSError:
             return
+
+    def _empty(self, name: str) -> None:
+        """Remove what is in a directory, however deep it goes, as far as that is allowed."""
+        try:
+            top = os.open(self._at(name), _LISTED, dir_fd=self._descriptor)
+        except OSError:
+            return
+        try:
+            waiting = _remove_below(top, top, 0)
+            while waiting:
+                waiting += _remove_directory(waiting.pop(), top, top, 1)
+        finally:
+            os.close(top)
 
     def rename(self, name: str, target: Directory, new_name: str) -> None:
         """Move what has that name, itself and not what it leads to."""
@@ -264,6 +276,53 @@ class Directory:
 
     def _exists(self, name: str) -> FileExistsError:
         return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), f"{self.path}/{name}")
+
+
+def _remove_below(place: int, top: int, depth: int) -> list[str]:
+    """Remove what is in a directory. What lies too deep to keep all directories above it open is moved into `top`;
+    return under which names.
+    """
+    moved: list[str] = []
+    try:
+        names = os.listdir(place)
+    except OSError:
+        return moved
+    for name in names:
+        try:
+            os.unlink(name, dir_fd=place)
+        except (IsADirectoryError, PermissionError):
+            moved += _remove_directory(name, place, top, depth + 1)
+        except OSError:
+            continue
+    return moved
+
+
+def _remove_directory(name: str, place: int, top: int, depth: int) -> list[str]:
+    if depth > _DEEPEST:
+        new_name = os.urandom(12).hex()
+        try:
+            os.rename(name, new_name, src_dir_fd=place, dst_dir_fd=top)
+        except OSError:
+            return []
+        return [new_name]
+    try:
+        descriptor = os.open(name, _LISTED, dir_fd=place)
+    except OSError:
+        _rmdir(name, place)  # an empty one that may not be listed
+        return []
+    try:
+        moved = _remove_below(descriptor, top, depth)
+    finally:
+        os.close(descriptor)
+    _rmdir(name, place)
+    return moved
+
+
+def _rmdir(name: str, place: int | None) -> None:
+    try:
+        os.rmdir(name, dir_fd=place)
+    except OSError:
+        return
 
 
 def _content(descriptors: list[int], name: str) -> bytes:

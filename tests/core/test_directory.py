@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -165,3 +166,33 @@ def test_a_run_is_read_by_few_calls_and_leaves_nothing_open(home: Path) -> None:
                 os.dup2(spare[3], descriptor)
         for descriptor in spare:
             os.close(descriptor)
+
+
+def test_a_tree_of_any_depth_is_removed(home: Path, tmp_path: Path) -> None:
+    """Thousands of levels of directories are removed with all that is in them, and nothing that a link leads to."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "mine").touch()
+    deep = home / "deep"
+    with open(os.devnull) as spare:
+        first = spare.fileno()
+    for name in ("a", "b"):
+        place = os.open(home, os.O_RDONLY)
+        for level in range(3000):
+            step = "deep" if not level else name
+            if level or name == "a":
+                os.mkdir(step, dir_fd=place)
+            below = os.open(step, os.O_RDONLY, dir_fd=place)
+            os.close(place)
+            place = below
+            if level % 500 == 9:
+                os.symlink(outside, "link", dir_fd=place)
+                os.close(os.open("file", os.O_CREAT, 0o600, dir_fd=place))
+        os.close(place)
+    files.remove_tree(str(deep))
+    is_there = deep.exists()
+    subprocess.run(["rm", "-rf", str(deep)], check=True)  # nothing of Python's goes so deep
+    assert not is_there and [] == os.listdir(home)
+    assert ["mine"] == os.listdir(outside)
+    with open(os.devnull) as spare:
+        assert first == spare.fileno()
