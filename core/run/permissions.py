@@ -18,7 +18,7 @@ from ..text.visible import is_hiding_name
 from .deciding import is_marked
 from .events import CUT, Request
 from .model import Permissions, RequestKind, Verdict
-from .path_patterns import may_touch, surely_below
+from .path_patterns import may_touch, places, surely_below
 from .path_readings import ANY_PROGRAM, PathRules, Reading, read_as
 from .patterns import fits
 from .protected_paths import UNCLEAR, Guard, guard_of_change
@@ -169,6 +169,14 @@ class Policy:
     def allow_in_run(self, rule: str) -> None:
         """Allow, for as long as the run lasts, what `run_rule` gave for a request; a rule that denies still does."""
         self._of_run.append(parse_rule(rule))
+
+    def way(self, request: Request) -> tuple[str, frozenset[tuple[str, ...]]]:
+        """Return where the paths of a request lead and what guards them: it is another one once a link was changed."""
+        try:
+            found = frozenset(place for reading in self._readings(request) for place in places(reading))
+        except (OSError, ValueError):
+            found = frozenset[tuple[str, ...]]()
+        return self._guard(request).why, found
 
     def run_rule(self, request: Request) -> str:
         """Return the rule by which a request and what is like it would be allowed: this command, files below the run's

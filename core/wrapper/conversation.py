@@ -29,6 +29,8 @@ MOST_OPEN = 100
 MOST_REQUESTS = 10_000
 """That a run may make in all."""
 BY_WRAPPER = "subdeck"
+_LEAVE = (Verdict.ALLOW, Verdict.ALLOW_RUN)
+_MOVED = "its path now leads to another file than the one in the request"
 
 
 class Conversation:
@@ -46,6 +48,8 @@ class Conversation:
         """Those that the child of this attempt was told."""
         self._in_prompt: list[Entry] = []
         self._open: dict[str, tuple[Request, str, float]] = {}
+        self._ways: dict[str, object] = {}
+        """Where the paths of what is open led when it was asked."""
         """Requests by their ids here, each with the agent's own id and when it was made, in monotonic seconds."""
         self._policy: Policy | None = None
         """Made for the first request: few runs have any."""
@@ -234,6 +238,9 @@ class Conversation:
             self.refuse(entry, f"{number} is no longer pending" if number else "no request is pending")
         elif fault := self._fault(self._open[number][0], entry):
             self.refuse(entry, fault)
+        elif entry.verdict in _LEAVE and self._rules().way(self._open[number][0]) != self._ways[number]:
+            self._decide(number, Verdict.DENY, by=BY_WRAPPER, text=_MOVED, message=entry.id)
+            self._inbox.settle(entry.id)
         else:
             run_rule = self._open[number][0].run_rule
             self._decide(number, entry.verdict, by=entry.by, text=entry.text, message=entry.id)
@@ -294,6 +301,7 @@ class Conversation:
         if is_marked(held):
             held = replace(held, display=request_text(held))
         self._open[number] = (held, request.id, time.monotonic())
+        self._ways[number] = policy.way(held)
         self._records.event(held)
         if len(self._open) > MOST_OPEN or self._requests > MOST_REQUESTS:
             self._decide(number, Verdict.DENY, by=BY_WRAPPER, text="the request is too large")
@@ -306,7 +314,7 @@ class Conversation:
 
     def _fault(self, request: Request, entry: Entry) -> str:
         """Say why a reply does not fit what is asked; empty where it does."""
-        is_allowed = entry.verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN)
+        is_allowed = entry.verdict in _LEAVE
         if entry.hash != request_hash(self._meta.run_id, request) and (entry.hash or is_allowed):
             return f"{request.id} is not the request that was answered: the hashes differ"
         return _misfit(request, entry.verdict)
@@ -335,6 +343,7 @@ class Conversation:
         self, number: str, verdict: Verdict, *, by: str, text: str = "", rule: str = "", message: str = ""
     ) -> None:
         request, own_id, _ = self._open.pop(number)
+        self._ways.pop(number, None)
         if verdict is not Verdict.WITHDRAWN:
             self._answer(own_id, verdict, text)
         rule = rule or (request.run_rule if verdict is Verdict.ALLOW_RUN else "")
@@ -366,12 +375,12 @@ def _denied_by(rule: str) -> str:
 
 
 def _misfit(request: Request, verdict: Verdict | None) -> str:
-    if request.missing and verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN):
+    if request.missing and verdict in _LEAVE:
         return missing_words(request)
     if request.kind is RequestKind.PERMISSION:
         if verdict is Verdict.ALLOW_RUN and not request.run_rule:
             return "the request cannot be allowed for the whole run: use allow or deny"
         return "it is a permission request: use allow or deny" if verdict is Verdict.REPLY else ""
-    if verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN):
+    if verdict in _LEAVE:
         return "it is a question: answer it, or deny"
     return ""

@@ -193,3 +193,22 @@ def test_a_reply_to_what_was_not_asked_is_refused(run: Listening) -> None:
     assert [] == talk.child.replied
     talk.reply(Verdict.ALLOW, "q1")
     assert [("own-1", Verdict.ALLOW, "")] == talk.child.replied
+
+
+@pytest.mark.parametrize("verdict", [Verdict.ALLOW, Verdict.ALLOW_RUN])
+@pytest.mark.parametrize("target", [".git", "../outside", "src/one"])
+def test_leave_is_for_the_file_that_was_shown(run: Listening, target: str, verdict: Verdict) -> None:
+    """A call whose path leads elsewhere since it was asked about is denied, and its rule holds for nothing."""
+    root = Path(run.meta.cwd)
+    for name in (".git/hooks", "src/one", "outside"):
+        (root / name).mkdir(parents=True)
+    talk = Talk(run, Permissions(ask=("edit",)))
+    write = {"tool_name": "write", "title": "wants to write a file"}
+    talk.ask(1, paths=("src/ok",), **write)
+    talk.ask(2, paths=("src/other",), **write)
+    (root / "src").rename(root / "moved")
+    (root / "src").symlink_to(target.replace("src", "moved"))
+    talk.reply(verdict, "q1")
+    assert [("own-1", Verdict.DENY)] == [(own, verdict) for own, verdict, _ in talk.child.replied]
+    assert "leads to another file" in talk.said(Decision)[0].text
+    assert talk.conversation.waits_for_person
