@@ -121,13 +121,18 @@ def _leave(run_dir: str, entry: Entry) -> None:
     # It is written outside: where the inbox is closed meanwhile, its name leads nowhere any more.
     beside = os.path.join(place, f".inbox.{entry.id}")
     record = msgspec.json.format(msgspec.json.encode(entry), indent=1)
-    files.write_new(beside, marked(os.path.basename(run_dir), record))
+    files.write_new(beside, marked(_about(run_dir), record))
     try:
         files.rename(beside, os.path.join(place, paths.INBOX, name))
     except FileNotFoundError:
         raise InboxClosed from None
     finally:
         files.remove(beside)
+
+
+def _about(run_dir: str) -> str:
+    """Return what the mark of an entry is for: by another one it would pass for another record of the run."""
+    return f"{os.path.basename(run_dir)} {paths.INBOX}"
 
 
 class Inbox:
@@ -139,6 +144,8 @@ class Inbox:
         self._places = _places(run_dir)
         self._seen: dict[str, str] = {}
         """Paths by the ids of the entries that are not settled."""
+        self._taken: set[str] = set()
+        """The ids of all entries that were handed out: a copy of one has its mark, and another name."""
         self._broken: set[str] = set()
         self._verifier = Verifier()
 
@@ -152,9 +159,11 @@ class Inbox:
             except OSError:
                 continue
             entry = _decoded(content, os.path.basename(path))
-            if entry is None or not self._verifier.is_marked(os.path.basename(self._run_dir), content):
+            is_ours = self._verifier.is_marked(_about(self._run_dir), content)
+            if entry is None or not is_ours or entry.id in self._taken:
                 self._broken.add(path)
             else:
+                self._taken.add(entry.id)
                 self._seen[entry.id] = path
                 entries.append(entry)
         return entries

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from subdeck.core import paths
 from subdeck.core.run.inbox import EntryKind, Inbox, InboxClosed, put
+from subdeck.core.run.mark import Verifier, marked
 from subdeck.core.run.model import Verdict
 
 
@@ -128,3 +129,30 @@ def test_what_is_no_file_is_passed_over(run_dir: str) -> None:
     """A pipe of a fitting name does not keep the reader waiting."""
     os.mkfifo(Path(run_dir, paths.INBOX, f"{1:020d}-0123456789ab.json"))
     assert [] == Inbox(run_dir).take()
+
+
+def test_a_copy_of_an_entry_is_none(run_dir: str) -> None:
+    """What was sent is handed out once, although a child keeps a copy of it and puts that in again."""
+    entry = put(run_dir, EntryKind.REPLY, by="operator", request="q1", verdict=Verdict.ALLOW)
+    (sent,) = Path(run_dir, paths.INBOX).iterdir()
+    content = sent.read_bytes()
+    early = sent.with_name(f"{1:020d}-{entry.id}.json")
+    early.write_bytes(content)
+    inbox = Inbox(run_dir)
+    assert [entry] == inbox.take()
+    inbox.settle(entry.id)
+    late = sent.with_name(f"{2:020d}-{entry.id}.json")
+    late.write_bytes(content)
+    assert [] == inbox.take() == inbox.close()
+
+
+def test_the_mark_of_an_entry_is_for_nothing_else(tmp_path: Path) -> None:
+    """What was sent to a run is not its record, and its record is nothing that was sent."""
+    run_dir = tmp_path / "20260101-000000-abcdef"
+    (run_dir / paths.INBOX).mkdir(parents=True)
+    put(str(run_dir), EntryKind.MESSAGE, by="operator", text="hello")
+    (sent,) = (run_dir / paths.INBOX).iterdir()
+    content = sent.read_bytes()
+    assert not Verifier().is_marked(run_dir.name, content)
+    sent.write_bytes(marked(run_dir.name, content[: content.rindex(b",")] + b"\n}"))
+    assert [] == Inbox(str(run_dir)).take()
