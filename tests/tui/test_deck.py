@@ -48,12 +48,12 @@ async def test_the_footer_counts_background_runs_alone(size: tuple[int, int]) ->
         a_run(6, "completed"),
     )
     async with opened(engine, size) as deck:
-        parts = " (1 from a shell, 1 from a parent, 1 unreachable)" if size[0] > 80 else ""
+        parts = " (1 in a shell, 1 in a parent, 1 unreachable)" if size[0] > 80 else ""
         await deck.until_text(f"4 running{parts}, 1 queued")
         assert "1 needs input" in deck.screen_text.splitlines()[0]
         assert deck.screen_text.splitlines()[-1].startswith(" bg: 2 running / 3 total  ")
         engine.tell(a_run(1, "failed", meta_background=False))
-        parts = " (1 from a parent, 1 unreachable)" if size[0] > 80 else ""
+        parts = " (1 in a parent, 1 unreachable)" if size[0] > 80 else ""
         await deck.until_text(f"3 running{parts}, 1 queued")
 
 

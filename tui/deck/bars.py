@@ -85,7 +85,7 @@ class DeckHeader(Widget):
         """
         today, whole = store.today, store.whole
         in_shell, in_parent = (len(store.waited_for[is_shell]) for is_shell in (True, False))
-        contained = ((in_shell, "from a shell"), (in_parent, "from a parent"), (counts.out_of_reach, "unreachable"))
+        contained = ((in_shell, "in a shell"), (in_parent, "in a parent"), (counts.out_of_reach, "unreachable"))
         parts = ", ".join(f"{count} {word}" for count, word in contained if count)
         queued = f", {counts.queued} queued" if counts.queued else ""
         running = f"{counts.running - counts.queued} running"

@@ -55,7 +55,7 @@ def differences(view: View | None, document: Document, runs: Path) -> Iterator[s
     queued = [run for run in known if run["status"] == RunStatus.QUEUED]
     in_shell = sum(not run["background"] for run in active)
     yield from _differing("header: running", view.running, len(active))
-    yield from _differing("header: running from a shell", view.in_shell, in_shell)
+    yield from _differing("header: running in a shell", view.in_shell, in_shell)
     yield from _differing("header: queued", view.queued, len(queued))
     waiting = sum(run["waiting"] and not run["unknown"] for run in known)
     yield from _differing("header: needs input", view.needs.get(Need.WAITING, 0), waiting)

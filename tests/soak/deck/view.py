@@ -8,7 +8,7 @@ from msgspec import Struct
 from subdeck.tui.runs.rows import FOLDED
 from subdeck.tui.runs.store import Need
 
-_RUNNING = re.compile(r" {3}(\d+) running(?: \((\d+) from a shell\))?(?:, (\d+) queued)?")
+_RUNNING = re.compile(r" {3}(\d+) running(?: \((\d+) in a shell\))?(?:, (\d+) queued)?")
 _NEED_WORDS = {need.counted(count).partition(" ")[2]: need for need in Need for count in (1, 2)}
 _NEEDS = re.compile(rf"(\d+) ({'|'.join(map(re.escape, sorted(_NEED_WORDS, key=len, reverse=True)))})\b")
 _FOOTER = re.compile(r"^ ?bg: (\d+) running / (\d+) total(?=  |$)")
