@@ -83,7 +83,7 @@ DECK = b"bg: "
 TABS = {
     b"1": (b"[1 Transcript]", b"No transcript yet."),
     b"2": (b"[2 Answer]", b"Last text before the error:"),
-    b"3": (b"[3 Prompt]", b"Prompt  "),
+    b"3": (b"[3 Prompt]", b"prompt.md, "),
     b"4": (b"[4 Overview]", b"launched by"),
     b"5": (b"[5 Usage]", b"No usage has been reported yet."),
     b"6": (b"[6 Files]", b"result.json"),

@@ -59,7 +59,7 @@ def test_spellings() -> None:
         ({"stop": "d"}, "delete"),
         ({"stop": "j"}, "down"),
         ({"stop": "escape"}, "back"),
-        ({"stop": "o", "kill": "o"}, '"o" means'),
+        ({"stop": "o", "kill": "o"}, '"o" is already used for'),
         ({"start": "l"}, "would be typed into a text field"),
     ],
 )

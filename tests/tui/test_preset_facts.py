@@ -169,7 +169,7 @@ async def test_empty_state_offers_starter_presets(project_dir: Path, size: tuple
         await deck.until(lambda: len(deck.main.presets.names) == 4, "the presets in the list")
         await deck.until(lambda: deck.main.presets.preset.name == "explore-code", "the cursor on the first one")
         assert "agent: offline  # no model\n\nchecks:\n  make-test: [make, test]\n" == settings.read_text()
-        await deck.until(lambda: any("Wrote 4 starter presets" in toast for toast in deck.toasts), "the toast")
+        await deck.until(lambda: any("Created 4 starter presets" in toast for toast in deck.toasts), "the toast")
 
 
 async def test_starter_presets_are_written_once(project_dir: Path) -> None:

@@ -62,7 +62,7 @@ _STARTED = "started, attempt {} of {}"
 _EXIT_CODE = "exit code {}"
 _DURATION = "{} ms"
 _NO_OUTPUT = "(no output)"
-_KEPT_NO_MORE = "[the run kept no more of it]"
+_KEPT_NO_MORE = "[the rest was not saved]"
 _LEFT_OUT = "[… {} more characters, not shown here]"
 LINE_TEXTS = (_STARTED, _EXIT_CODE, _DURATION, _NO_OUTPUT, _KEPT_NO_MORE)
 """What is said around the texts of the progress formatter."""
