@@ -1,20 +1,26 @@
-"""`SECURITY.md` promises what tests hold."""
+"""`SECURITY.md` and its appendix promise what tests hold."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+from . import promises
+from .reference import GENERATED
+from .words import refused
+
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "SECURITY.md").read_text()
-NAMED = set(re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", TEXT))
+PROMISES = [promise for section in promises.sections() for promise in section.promise]
+THREATS = 8
 
 
 def test_each_test_that_is_named_exists() -> None:
     """A promise is held by a test of the suite, by the name that stands there."""
+    named = {tuple(test.split("::")) for promise in PROMISES for test in promise.tests}
     missing = {
         f"{file}::{name}"
-        for file, name in NAMED
+        for file, name in named
         if not (ROOT / file).exists()
         or not re.search(rf"^(async )?def {name}\(", (ROOT / file).read_text(), re.MULTILINE)
     }
@@ -22,11 +28,30 @@ def test_each_test_that_is_named_exists() -> None:
 
 
 def test_each_promise_names_its_test() -> None:
-    """No row of a table that has a column of tests is without one."""
-    tables = re.findall(r"^\|[^\n]*\| test \|\n\|-+\|-+\|\n((?:\|[^\n]*\n)+)", TEXT, re.MULTILINE)
-    rows = [row for table in tables for row in table.splitlines()]
-    assert len(rows) > 20
-    assert [] == [row for row in rows if "::" not in row.rpartition(" | ")[2]]
+    """No promise is without a test, and none stands there twice."""
+    assert len(PROMISES) > 80
+    assert [] == [promise.text for promise in PROMISES if not promise.tests]
+    assert len(PROMISES) == len({promise.text for promise in PROMISES})
+
+
+def test_it_leads_to_the_appendix() -> None:
+    """The page links the list of promises, which is compared with its source as all generated documents are."""
+    assert "docs/reference/promises.md" in GENERATED
+    assert "(docs/reference/promises.md)" in TEXT
+
+
+def test_it_opens_with_the_threats() -> None:
+    """The page begins with a threat model of eight lines, and then how to report."""
+    opening = TEXT.partition("\n## ")[0]
+    assert THREATS == len(re.findall(r"^- \*\*", opening, re.MULTILINE))
+    assert [] == [line for line in opening.splitlines() if len(line) > 120]
+    assert opening.index("\n- **") < opening.index("**Report a vulnerability**")
+
+
+def test_it_is_in_plain_words() -> None:
+    """No sentence of the page or its appendix has a wording that texts for users may not have."""
+    prose = re.sub(r"`[^`\n]+`", "`…`", "\n".join((TEXT, *(promise.text for promise in PROMISES))))
+    assert [] == [line for line in prose.splitlines() if refused(line)]
 
 
 def test_keys_of_presets_are_known() -> None:

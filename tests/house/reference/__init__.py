@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from .. import promises
 from . import cli, errors, json_documents, keys, man, presets, settings
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -18,6 +19,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/reference/json.md": json_documents.page,
     "docs/reference/keys.md": keys.page,
     "docs/reference/presets.md": presets.page,
+    "docs/reference/promises.md": promises.page,
     "docs/reference/settings.md": settings.page,
 }
 """By path: what returns the whole text."""
