@@ -59,7 +59,7 @@ COMMANDS = {
     "demo": ("demo", "Open a demo project with simulated runs; no agent or key needed."),
     "doctor": ("setup", "Check this machine and project, and show how to fix problems."),
     "completion": ("completion", "Print a script that completes commands in bash, zsh or fish."),
-    "mcp": ("mcp", "Serve the delegation tools to Claude Code, Codex and other MCP clients."),
+    "mcp": ("mcp", "Serve the tools to Claude Code, Codex and other MCP clients."),
     "events": ("programs", "Follow runs as a stream of events, for other programs."),
     "tool": ("programs", "Serve the delegation tools as JSON over stdio, for extensions."),
     "replay": ("logs", "Create a run from an agent's recorded output."),

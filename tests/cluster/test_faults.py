@@ -133,7 +133,7 @@ def test_what_is_stopped_while_out_of_reach(bed: Bed, operator: Operator, watch:
     try:
         operator.wait("those of h1 to be out of reach", cut_off, UNKNOWN, timeout=4 * REACH_S)
         done = operator.cli("stop", *cut_off)
-        assert 0 == done.code and "reaches h1 when that is back" in done.out + done.err, done
+        assert 0 == done.code and "will be stopped when h1 is back" in done.out + done.err, done
     finally:
         bed.heal("h1")
     operator.wait("them to be stopped", cut_off, "stopped", timeout=60)

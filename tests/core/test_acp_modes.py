@@ -123,7 +123,7 @@ def test_an_agent_that_tells_no_modes_is_refused(project_dir: Path, home: Path) 
     file.write_text(json.dumps({"agent": "other", "agents": {"other": {"kind": "acp", "command": ["/bin/false"]}}}))
     with pytest.raises(
         AgentUnavailable,
-        match="need a mode of other, which could not list its modes: /bin/false ended with exit code 1",
+        match="require a mode of other, which could not list its modes: /bin/false ended with exit code 1",
     ):
         agent.run()
     assert [] == agent.runs

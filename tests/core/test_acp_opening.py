@@ -168,8 +168,8 @@ def test_the_first_mode_that_there_is(written: list[bytes]) -> None:
     [
         ("model", {"configOptions": [MODELS]}, 'has no model "other"; it has p/small, large'),
         ("mode", {"modes": MODES}, 'has no mode "other"; it has read-only, auto'),
-        ("thought_level", {"configOptions": [MODELS]}, "lets nobody choose its thinking level"),
-        ("model", {"configOptions": "none", "modes": []}, "lets nobody choose its model"),
+        ("thought_level", {"configOptions": [MODELS]}, "does not support choosing its thinking level"),
+        ("model", {"configOptions": "none", "modes": []}, "does not support choosing its model"),
     ],
 )
 def test_an_option_that_is_not_offered(category: str, session: dict[str, Any], why: str) -> None:

@@ -77,7 +77,7 @@ def wanted(**fields: object) -> Wanted:
 @pytest.mark.parametrize(
     ("fields", "where", "what"),
     [
-        ({"model": "openai/gpt-5"}, "model", "the agent claude has no models of openai"),
+        ({"model": "openai/gpt-5"}, "model", "the agent claude has no models from openai"),
         ({"model": "openai/gpt-5", "where": "/a/b.md"}, "/a/b.md", "only from anthropic"),
         ({"tools": Tools(policy=ToolPolicy.ALLOW, resolved=("codemode",))}, "tools", "no tool like codemode"),
     ],

@@ -114,11 +114,11 @@ def test_an_unknown_check_is_refused(project_dir: Path) -> None:
     engine = open_engine(project_dir, checks={"tests": ["make"], "types": ["tsc"]})
     with pytest.raises(UsageError, match='unknown check "test"') as refused:
         start(engine, "answer ok", check="test")
-    assert "there are tests, types; they are set in" in refused.value.hint
+    assert "known: tests, types; set checks in" in refused.value.hint
     assert paths.user_settings_file() in refused.value.hint
     assert not tuple(engine.snapshots())
     (problem,) = engine.check(RunRequest(task="x", check="nothing"))
-    assert "there are tests, types" == problem.brief_hint
+    assert "known: tests, types" == problem.brief_hint
 
 
 def test_a_project_cannot_set_checks(project_dir: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_stop_ends_a_check(project_dir: Path, tmp_path: Path, force: bool) -> 
     run = wait_for_end(engine, run.run_id)
     wait_until_gone(pid)
     check = checked(engine, run)
-    assert f"the run was {'killed' if force else 'stopped'} while it ran" == check.note
+    assert f"the run was {'killed' if force else 'stopped'} while the check was running" == check.note
     assert ("completed", "begun", "Kept.") == (run.status, check.output, result_of(engine, run).final_text)
 
 
@@ -198,7 +198,7 @@ def test_a_wrapper_that_dies_while_it_checks(project_dir: Path, tmp_path: Path) 
     os.kill(started(engine, run).pid, signal.SIGKILL)
     run = wait_for_end(engine, run.run_id)
     wait_until_gone(pid)
-    assert ("lost", "its wrapper died while it ran") == (run.reason, checked(engine, run).note)
+    assert ("lost", "its wrapper died while the check was running") == (run.reason, checked(engine, run).note)
 
 
 def test_much_output(project_dir: Path) -> None:

@@ -106,7 +106,7 @@ def test_an_ad_hoc_conversation_goes_on(engine: Engine) -> None:
 
     assert [FIRST, SECOND] == prompts_in(kept(second))
     said = refused(engine, ask(SECOND, child_session=first.meta.child_session_id))
-    assert f'unknown child session "{first.meta.child_session_id}" of the preset "scout" in ' in said
+    assert f'no agent session "{first.meta.child_session_id}" of the preset "scout" in ' in said
 
 
 def test_the_command_line_goes_on(engine: Engine, project_dir: Path) -> None:
@@ -125,7 +125,7 @@ def test_the_command_line_refuses_an_unknown_id(engine: Engine, project_dir: Pat
     done = subdeck("run", "scout", FIRST, "--json", "--session-id", "0000-none", cwd=project_dir)
 
     assert (2, "session id") == (done.code, done.error["where"])
-    assert 'unknown child session "0000-none" of the preset "scout" in ' in done.error["what"]
+    assert 'no agent session "0000-none" of the preset "scout" in ' in done.error["what"]
     assert not (project_dir / ".pi" / "subagents" / "runs").exists()
 
 
@@ -134,7 +134,7 @@ def test_the_command_line_refuses_an_unknown_id(engine: Engine, project_dir: Pat
 )
 def test_what_is_no_id(engine: Engine, wanted: str) -> None:
     """What cannot be an id never becomes part of a path."""
-    assert "is not a child session id" in refused(engine, ask(FIRST, child_session=wanted))
+    assert "is not an agent session id" in refused(engine, ask(FIRST, child_session=wanted))
 
 
 def test_a_session_belongs_to_its_preset(engine: Engine, project_dir: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_session_that_is_in_use(engine: Engine) -> None:
     engine.stop([busy.run_id])
     wait_for_end(engine, busy.run_id)
 
-    assert f"run {busy.meta.short_id} is still running with the child session" in said
+    assert f"run {busy.meta.short_id} is still using the agent session" in said
     assert f"subdeck wait {busy.meta.short_id}" in said
 
 
@@ -235,7 +235,7 @@ def test_a_launch_that_cannot_keep_its_session(engine: Engine, project_dir: Path
     write_preset(project_dir, "sticky: true")
     (home / ".pi").mkdir(exist_ok=True)
     (home / ".pi" / "subagent-sessions").write_text("a file where a directory should be")
-    with pytest.raises(LaunchError, match="the child session is not writable") as caught:
+    with pytest.raises(LaunchError, match="cannot write the agent session") as caught:
         engine.launch([ask(FIRST)], background=True)
 
     assert str(home / ".pi" / "subagent-sessions") in caught.value.where

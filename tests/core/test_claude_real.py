@@ -160,7 +160,7 @@ def test_going_on(lab: Lab) -> None:
     assert (RunReason.DONE, first.child_session_id) == (second.reason, second.child_session_id), second.error_message
     assert "Remember kiwi" in json.dumps(lab.requests[-1]["messages"])
     assert first.usage.cost == pytest.approx(second.usage.cost)
-    with pytest.raises(Exception, match="is one of the agent claude, not of offline"):
+    with pytest.raises(Exception, match="belongs to the agent claude, not offline"):
         lab.start(child_session=first.child_session_id, agent="offline")
 
 

@@ -214,6 +214,6 @@ def test_run_deleted_under_us_is_told(project: Path) -> None:
     run_dir.parent.rename(project / "gone")  # at once, where rm would race with what the wrapper writes
     _, err = runner.communicate(timeout=30)
     assert 1 == runner.returncode
-    assert "was deleted while it was waited for" in err.decode()
+    assert "was deleted while waiting for it" in err.decode()
     assert "Traceback" not in err.decode()
     os.kill(facts["pid"], signal.SIGTERM)

@@ -133,7 +133,7 @@ def test_all_views_agree_on_an_edited_worktree(repository: Path, script: tuple[s
         (tree / path).unlink() if content is None else (tree / path).write_bytes(content)
     back = subdeck("diff", run.run_id, cwd=repository)
     assert (0, "") == (back.code, back.out)
-    assert ("now holds no changes" if script else "changed nothing") in back.err
+    assert ("now has no changes" if script else "changed nothing") in back.err
 
 
 @pytest.mark.parametrize("is_late", [False, True])

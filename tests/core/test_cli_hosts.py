@@ -167,7 +167,7 @@ def test_a_cluster_to_try_ends_with_ctrl_c(project_dir: Path) -> None:
         cluster = kept_cluster()
         assert cluster is not None and kept.pid == cluster.pid
         again = subdeck("hosts", "try", "--json", cwd=project_dir)
-        assert f"kept by process {kept.pid}" in again.error["what"]
+        assert f"already running (process {kept.pid}" in again.error["what"]
         run_id = asyncio.run(begin())
         below = processes.descendants(kept.pid)
         assert processes.marked(run_id)
@@ -206,7 +206,7 @@ def test_nohup_is_heard(project_dir: Path) -> None:
         server = subprocess.Popen([*wish, *SUBDECK, *words], cwd=project_dir, stderr=subprocess.PIPE)
         try:
             assert server.stderr is not None
-            assert b"ctrl-C ends it" in server.stderr.readline()
+            assert b"Press ctrl-C to stop" in server.stderr.readline()
             server.send_signal(signal.SIGHUP)
             if ignored:
                 (scheduler,) = processes.descendants(server.pid)

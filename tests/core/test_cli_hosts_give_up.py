@@ -23,11 +23,11 @@ async def test_a_run_is_given_up_by_a_command(project_dir: Path, tmp_path: Path)
     async with relaying(project_dir, tmp_path, 1) as there:
         run_id = await placed(there, "hang")
         done = await called(there, "hosts", "give-up", run_id[-6:])
-        assert (0, f"{run_id[-6:]} is given up\n", "") == done
+        assert (0, f"{run_id[-6:]} is abandoned\n", "") == done
         assert RunReason.LOST is (await there.end(run_id)).reason
         done = await called(there, "hosts", "give-up", run_id, "--json")
         assert done.code != 0
-        assert f"run {run_id[-6:]} has ended (lost)" in done.error["what"]
+        assert f"run {run_id[-6:]} has already ended (lost)" in done.error["what"]
 
 
 async def test_what_is_out_of_reach_is_deleted_after_a_question(project_dir: Path, tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ async def test_what_is_out_of_reach_is_deleted_after_a_question(project_dir: Pat
         run_id = await placed(there, "hang")
         done = await called(there, "rm", run_id)
         assert done.code != 0
-        assert "it may still be at work" in done.err and "--yes" in done.err
+        assert "it may still be running" in done.err and "--yes" in done.err
         assert there.result(run_id) is None
         done = await called(there, "rm", run_id, "--yes")
         assert (0, True) == (done.code, f"{run_id[-6:]} deleted" in done.out)

@@ -140,7 +140,7 @@ def test_task_that_begins_with_a_dash_goes_after_two(project: Path) -> None:
     assert b"-v where is open_door" == (run_dir / "prompt.md").read_bytes()
     refused = subdeck("run", "scout", "-v where is open_door", cwd=project)
     assert 2 == refused.code
-    assert 'goes after "--"' in refused.err
+    assert "put a task that begins with" in refused.err
 
 
 @pytest.mark.parametrize(
@@ -225,8 +225,8 @@ REFUSED = {
     "previous is unknown": (["run", "scout", "x", "--previous", "abc"], "no run matches"),
     "no model": (["run", "scout", "x", "--agent", "modelless"], "default_model"),
     "tools of a preset": (["run", "scout", "x", "--tools", "read"], "cannot be used with a preset"),
-    "prompt is missing": (["run", "--no-preset", "--prompt", "nowhere", "x"], "no such file"),
-    "preset and no preset": (["run", "scout", "hello", "--no-preset"], 'leave "scout" out, or leave --no-preset out'),
+    "prompt is missing": (["run", "--no-preset", "--prompt", "nowhere", "x"], "does not exist"),
+    "preset and no preset": (["run", "scout", "hello", "--no-preset"], 'remove "scout", or remove --no-preset'),
     "tokens": (
         ["run", "scout", "x", "--max-tokens", "0"],
         'invalid --max-tokens "0": expected a whole number of at le',
@@ -307,4 +307,4 @@ def test_deleted_background_run_was_started(
     monkeypatch.chdir(project)
     monkeypatch.setattr(Engine, "launch", lambda *_, **__: ())
     assert 1 == main(lambda _: 0, ["bg", "scout", "list files"])
-    assert "was deleted as soon as it had been started" in capsys.readouterr().err
+    assert "was deleted right after its start" in capsys.readouterr().err

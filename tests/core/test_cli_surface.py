@@ -122,7 +122,7 @@ def test_help_is_a_command_too(project_dir: Path) -> None:
         (["statsu"], "did you mean status?"),
         (["zzz"], "subdeck --help lists all commands"),
         (["status", "--al"], "did you mean --all?"),
-        (["run", "a", "b", "--copies", "3"], 'a task that begins with "-" goes after "--"'),
+        (["run", "a", "b", "--copies", "3"], 'put a task that begins with "-" after "--"'),
     ],
 )
 def test_only_what_is_near_is_named(project_dir: Path, words: list[str], hint: str) -> None:
@@ -183,7 +183,7 @@ def test_json_after_two_dashes_is_a_word(project_dir: Path) -> None:
     """A task may be the word --json."""
     done = subdeck("run", "nope", "--", "--json", cwd=project_dir)
     assert 2 == done.code
-    assert done.err.startswith("subdeck: no preset")
+    assert done.err.startswith("subdeck: unknown preset")
 
 
 def test_directory_option_is_where_all_begins(project_dir: Path, tmp_path: Path) -> None:

@@ -74,10 +74,10 @@ def test_a_message_needs_a_run_and_a_text(project: Project, project_dir: Path) -
     """What is missing is said before anything is looked up."""
     done = subdeck("send", "hello", cwd=project_dir)
     assert 2 == done.code
-    assert 'subdeck send RUN "what to say"' in done.err
+    assert 'subdeck send RUN "your message"' in done.err
     with listening(project) as run:
-        assert "goes in quotes" in subdeck("send", run.short_id, "stop", "guessing", cwd=project_dir).err
-        assert "the message is empty" in subdeck("send", run.short_id, " ", cwd=project_dir).err
+        assert "in quotes" in subdeck("send", run.short_id, "stop", "guessing", cwd=project_dir).err
+        assert "message is empty" in subdeck("send", run.short_id, " ", cwd=project_dir).err
 
 
 def test_interrupt_ends_the_turn(project: Project, project_dir: Path) -> None:
@@ -107,12 +107,12 @@ def test_requests_show_exactly_what_is_asked(project: Project, project_dir: Path
         assert "\n  rm -rf build &&\n    make <U+001B>[31mall\n" in shown
         (asked, _) = subdeck("requests", "--json", cwd=project_dir).document["requests"]
         command_line = f"subdeck reply {run.short_id} --request q1 --hash {asked['hash']} allow|deny answers"
-        assert f"{command_line}; --run also allows bash(rm *) for" in shown
+        assert f"{command_line}; add --run to allow bash(rm *) for" in shown
         assert (run.run_id, "q1", "permission", command) == tuple(
             asked[key] for key in ("runId", "id", "kind", "command")
         )
     with listening(project, permission(), answer_timeout=600.0) as run:
-        assert "without an answer it is denied in 9:5" in subdeck("requests", run.short_id, cwd=project_dir).out
+        assert "denied in 9:5" in subdeck("requests", run.short_id, cwd=project_dir).out
 
 
 def test_status_says_who_waits(project: Project, project_dir: Path) -> None:
@@ -122,7 +122,7 @@ def test_status_says_who_waits(project: Project, project_dir: Path) -> None:
         assert done.startswith(
             f"? needs input  {run.short_id}  ad hoc  answer ok  wants to run a command: rm -rf build"
         )
-        assert "for an answer: wants to run a command: rm -rf build" in done
+        assert "needs input: wants to run a command: rm -rf build" in done
         assert "1 run: 1 running (1 needs input)" in done
         document = subdeck("status", "--json", cwd=project_dir).document
         assert 1 == document["counts"]["waiting"]

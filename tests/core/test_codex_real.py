@@ -436,7 +436,7 @@ def test_exec_in_its_place(by_exec: RealCodex) -> None:
     assert ("done", "Seen.", 200) == (run.reason, ended.final_text, ended.usage.input)
     assert ["a note\n"] == [event.content for event in of(ToolResult, by_exec, run)]
     notices = [event.text for event in of(Notice, by_exec, run)]
-    assert any("codex exec is used" in text for text in notices)
+    assert any("using codex exec" in text for text in notices)
     assert any(text.startswith("prompt:") for text in notices)
     assert ended.conversation and os.path.isfile(ended.conversation)
     assert "You are a scout." in texts(by_exec.requests[0])[0]

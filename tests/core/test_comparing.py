@@ -122,7 +122,7 @@ def test_no_difference_without_trees(tmp_path: Path) -> None:
     first, second = run_to_end(engine, "answer one"), run_to_end(engine, "answer two")
     with pytest.raises(SubdeckError, match="outside git"):
         engine.work.difference(first, second)
-    with pytest.raises(SubdeckError, match="between a run and itself"):
+    with pytest.raises(SubdeckError, match="compare a run with itself"):
         engine.work.difference(first, first)
 
 
@@ -194,7 +194,7 @@ def test_nothing_is_discarded_where_nothing_can_be_applied(engine: Engine) -> No
     root = Path(engine.project.root)
     (root / "a.txt").write_text("one\nmine\nthree\n")
     plan = engine.work.plan_choice(one, (other,))
-    assert "in ways that do not go together" in plan.refusal
+    assert "your own changes conflict" in plan.refusal
     with pytest.raises(SubdeckError, match="go together"):
         engine.work.choose(plan)
     assert second.exists()
@@ -208,7 +208,7 @@ def test_choosing_among_runs_without_worktrees(project_dir: Path) -> None:
     second = run_to_end(engine, "save other.txt 2\\n", "answer two")
     plan = engine.work.plan_choice(first, (second,))
     assert "nothing is applied: all changes are already there" in plan.refusal
-    assert "has no worktree of its own" in plan.refusal
+    assert "has no worktree" in plan.refusal
 
 
 def test_choosing_what_is_applied_already(engine: Engine) -> None:

@@ -313,4 +313,4 @@ def test_what_is_known_of_what_was_left(project_dir: Path, tmp_path: Path, cgrou
     engine.snapshots([run.run_id])
     result = artifacts.read_result(str(run_dir(engine, run)))
     assert result is not None and result.error_message is not None
-    assert ("as far as it could be found" in result.error_message) == (cgroups == "off")
+    assert ("where found" in result.error_message) == (cgroups == "off")

@@ -159,7 +159,7 @@ def test_it_is_shown_as_foreign(engine: Engine, way: Callable[[Path], None]) -> 
     for directory in (ended, going):
         way(directory)
     by_id = {run.run_id: run for run in engine.snapshots()}
-    assert {"? foreign"} == {describe.state(run) for run in by_id.values()}
+    assert {"? untrusted"} == {describe.state(run) for run in by_id.values()}
     assert "completed: Thirty-one." == describe.doing(by_id[ended.name])
     assert "running: starting" == describe.doing(by_id[going.name])
     for run in by_id.values():
@@ -254,7 +254,7 @@ def test_a_run_that_became_foreign_since_it_was_read(engine: Engine) -> None:
     (run,) = engine.snapshots()
     assert not run.foreign
     unmark(directory)
-    with pytest.raises(SubdeckError, match="is foreign"):
+    with pytest.raises(SubdeckError, match="is not trusted"):
         liveness.ask_to_stop(engine.project, run, force=False, by="test", reason="stopped")
     assert not (directory / paths.STOP).exists()
     os.close(lock)
@@ -265,7 +265,7 @@ def test_it_is_not_attached_to(engine: Engine) -> None:
     place = TmuxPlace("default", "main", "editor", "%0")
     directory = open_run(engine, runner=facts(kind="tmux", tmux=place))
     unmark(directory)
-    with pytest.raises(SubdeckError, match="is foreign"):
+    with pytest.raises(SubdeckError, match="is not trusted"):
         engine.attach_command(directory.name)
 
 
@@ -273,11 +273,11 @@ def test_nothing_is_launched_from_it(engine: Engine, home: Path) -> None:
     """Its answer is no source, and its conversation is not continued."""
     run = run_to_end(engine, "answer Secret.")
     unmark(run_dir(engine, run))
-    with pytest.raises(SubdeckError, match="is foreign"):
+    with pytest.raises(SubdeckError, match="is not trusted"):
         engine.launch([request("look at {previous}", previous=run.run_id)], background=False)
     session = run.meta.child_session_id
     assert session
-    with pytest.raises(SubdeckError, match="is foreign"):
+    with pytest.raises(SubdeckError, match="is not trusted"):
         engine.launch([request("go on", child_session=session)], background=False)
     assert [run.run_id] == [seen.run_id for seen in engine.snapshots()]
 
@@ -295,10 +295,10 @@ def test_a_session_path_is_believed_by_where_it_lies(engine: Engine, tmp_path: P
     for each in (directory, run_dir(engine, continued)):
         (each / paths.CHILD_SESSION).unlink()
         (each / paths.CHILD_SESSION).symlink_to(secret)
-    with pytest.raises(SubdeckError, match="no child session"):
+    with pytest.raises(SubdeckError, match="no agent session"):
         engine.launch([request("answer ok", child_session=session)], background=False)
     rewrite_meta(directory, sessionPath=str(secret), sessionLock=f"{secret}.lock")
-    with pytest.raises(SubdeckError, match="no child session"):
+    with pytest.raises(SubdeckError, match="no agent session"):
         engine.launch([request("answer ok", child_session=session)], background=False)
 
 
@@ -312,7 +312,7 @@ def test_no_rule_deletes_it(engine: Engine) -> None:
     assert ((own.run_id,), 1, 0) == (cleaned.moved, selection.foreign, selection.needed)
     cleaned = keeping.clean(engine.project, [foreign.run_id], for_good=True)
     assert () == cleaned.moved
-    assert "is foreign" in cleaned.left[0][1]
+    assert "is not trusted" in cleaned.left[0][1]
     done = subdeck("clean", "--keep", "0", "--yes", "--json", cwd=Path(engine.project.root))
     assert (1, []) == (done.document["foreign"], done.document["moved"])
 
@@ -510,10 +510,10 @@ def test_status_says_foreign(engine: Engine) -> None:
     unmark(directory)
     place = Path(engine.project.root)
     listed = subdeck("status", cwd=place).out
-    assert "? foreign" in listed
+    assert "? untrusted" in listed
     assert listed.endswith("\n0 runs; 1 untrusted, not counted\n")
     named = subdeck("status", directory.name, cwd=place)
-    assert "it has no mark" in named.out
+    assert "it has no signature" in named.out
     document = subdeck("status", "--json", cwd=place).document
     assert [True] == [run["foreign"] for run in document["runs"]]
     assert 0 == document["counts"]["total"]
@@ -530,7 +530,7 @@ def test_adopt_asks_first(engine: Engine) -> None:
         assert "--yes" in refused.err
     assert not ownership.is_own(str(directory))
     done = subdeck("adopt", directory.name, "--yes", cwd=place)
-    assert (0, f"{directory.name[-6:]} is yours now\n") == (done.code, done.out)
+    assert (0, f"{directory.name[-6:]} is trusted now\n") == (done.code, done.out)
     again = subdeck("adopt", directory.name, "--json", cwd=place)
     assert {"adopted": [], "own": [directory.name]} == again.document
 
@@ -541,7 +541,7 @@ def test_refusals_name_the_way_out(engine: Engine) -> None:
     unmark(directory)
     for command in ("stop", "attach"):
         refused = subdeck(command, directory.name, "--json", cwd=Path(engine.project.root)).error
-        assert "is not trusted: it has no mark" in refused["what"]
+        assert "is not trusted: it has no signature" in refused["what"]
         assert f"subdeck adopt {directory.name[-6:]}" in refused["hint"]
 
 
@@ -551,8 +551,8 @@ def test_a_key_that_cannot_be_used(engine: Engine) -> None:
     Path(paths.key_file()).chmod(0o644)
     (run,) = engine.snapshots()
     assert run.foreign
-    assert "others can use it too" in explain(run, DiagnosisReader(engine.project, run.run_id).read(run), NOW)
-    assert ["others can use it too" in problem.what for problem in engine.check(request("answer ok"))] == [True]
-    with pytest.raises(SubdeckError, match="others can use it too"):
+    assert "other users can access it" in explain(run, DiagnosisReader(engine.project, run.run_id).read(run), NOW)
+    assert ["other users can access it" in problem.what for problem in engine.check(request("answer ok"))] == [True]
+    with pytest.raises(SubdeckError, match="other users can access it"):
         engine.launch([request("answer ok")], background=False)
     assert [directory.name] == [seen.run_id for seen in engine.snapshots()]

@@ -155,7 +155,7 @@ def test_git_fails_in_an_undo(
     before = state(scene.root)
     act(scene)
     hold_back("read-tree", True, is_killed)
-    with pytest.raises(SubdeckError, match="not fully taken back"):
+    with pytest.raises(SubdeckError, match="not fully undone"):
         undo(scene)
     hold_back("read-tree", False, is_killed)
     unlock(scene.root)

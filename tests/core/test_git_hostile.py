@@ -331,7 +331,10 @@ def test_a_pipe_in_a_repository_keeps_nobody_waiting(tmp_path: Path, name: str, 
     repository = find(str(tmp_path / "w" if is_linked else root), patience=30)
     assert repository is not None
     if name in WAITING:
-        assert repository.trouble.startswith("git would wait for") and f"{name}: it is not a file" in repository.trouble
+        assert (
+            repository.trouble.startswith("git would block on")
+            and f"{name}: it is not a regular file" in repository.trouble
+        )
     else:
         assert "" == repository.trouble
         assert Store(str(tmp_path / "store")).take(repository, patience=5).tree
@@ -343,7 +346,7 @@ def test_a_pipe_in_a_working_tree_keeps_nobody_waiting(tmp_path: Path, name: str
     root = make(tmp_path / "r", {"a": "1", "deep/b": "1"})
     write(root, {"deep/new": "x"})
     os.mkfifo(root / name)
-    with pytest.raises(GitError, match="took longer than" if "/" in name else "would wait for it"):
+    with pytest.raises(GitError, match="took longer than" if "/" in name else "would block on it"):
         Store(str(tmp_path / "store")).take(found(root), patience=0.5)
 
 

@@ -124,7 +124,7 @@ def test_ignored_files_are_not_overwritten(tmp_path: Path, store: Store, ignored
     git(root, "clean", "-fdq")
     (root / ".git/info/exclude").write_text("made\n")
     write(root, {ignored: "mine"})
-    with pytest.raises(InTheWay, match=f"not known to git: {ignored}"):
+    with pytest.raises(InTheWay, match=f"untracked by git: {ignored}"):
         store.write(found(root), now, tree)
     assert ("1", "mine") == ((root / "a").read_text(), (root / ignored).read_text())
 

@@ -50,7 +50,7 @@ def test_a_failed_one_leaves_nothing(tmp_path: Path) -> None:
     repository = found(root)
     with pytest.raises(GitError):
         worktrees.add(repository, str(tmp_path / "tree"), "subdeck/x", "0" * 40)
-    with pytest.raises(GitError, match="no name of a branch"):
+    with pytest.raises(GitError, match="not a valid branch name"):
         worktrees.add(repository, str(tmp_path / "tree"), "-x..y", str(repository.head))
     git(root, "config", "--global", "filter.broken.smudge", "false")
     git(root, "config", "--global", "filter.broken.clean", "cat")

@@ -223,7 +223,7 @@ async def test_an_end_that_nobody_fetches_is_kept_for_very_long(tmp_path: Path) 
         relay.files.clear()
         assert () == (await relay.pull(wait=0)).known
         _, answer = await relay.start("answer 2", meta=meta)
-        assert (Said.REFUSED, True) == (answer.said, "nobody had fetched it" in answer.why)
+        assert (Said.REFUSED, True) == (answer.said, "its result was not fetched" in answer.why)
         assert Said.OVER == (await relay.hold(run_id)).said
         assert not relay.run_dir(run_id).exists()
 

@@ -165,12 +165,8 @@ async def test_what_the_doctor_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr("subdeck.core.system.files.try_lock", lambda *_, **__: True)
         monkeypatch.setattr("subdeck.core.system.files.is_local", lambda path: False)
         said = await Asking(agent).ask(Verb.EXAMINE, Examine())
-        assert ["locks do not exclude each other", "is not known to be on a local disk"] == [
-            next(
-                words
-                for words in ("locks do not exclude each other", "is not known to be on a local disk")
-                if words in problem
-            )
+        assert ["file locks do not work", "may not be on a local disk"] == [
+            next(words for words in ("file locks do not work", "may not be on a local disk") if words in problem)
             for problem in said.problems
         ]
         assert {"pi", "claude", "codex", "acp", "offline", "puppet"} <= {found.name for found in said.agents}

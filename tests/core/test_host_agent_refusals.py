@@ -74,7 +74,7 @@ async def test_another_commit(tmp_path: Path) -> None:
 async def test_a_record_that_is_none(tmp_path: Path, meta: bytes) -> None:
     """A meta that cannot be read is refused, with what is wrong with it."""
     async with hosting(tmp_path / "spool") as agent:
-        assert "meta.json cannot be read here" in await refusal(agent, meta_record=meta)
+        assert "cannot read its meta.json here" in await refusal(agent, meta_record=meta)
 
 
 async def test_a_record_of_another_run(tmp_path: Path) -> None:
@@ -86,14 +86,14 @@ async def test_a_record_of_another_run(tmp_path: Path) -> None:
 async def test_a_check_that_is_none(tmp_path: Path) -> None:
     """A check that cannot be read is refused before the run exists."""
     async with hosting(tmp_path / "spool") as agent:
-        assert "its check cannot be read" in await refusal(agent, check=b"{")
+        assert "cannot read its check" in await refusal(agent, check=b"{")
 
 
 async def test_settings_that_cannot_be_read(tmp_path: Path) -> None:
     """Where the host's own settings are broken nothing is started, and they are named."""
     async with hosting(tmp_path / "spool") as agent:
         Path(paths.user_settings_file()).write_text("agents: [")
-        assert "the settings of the host cannot be read" in await refusal(agent)
+        assert "cannot read the host's settings" in await refusal(agent)
 
 
 @pytest.mark.parametrize("message", [b"", b"\xff", b"\xa3abc", b"\xc1" * 100, bytes(range(256)), b"\x91\x01"])
@@ -139,7 +139,7 @@ def test_a_spool_that_others_may_write(tmp_path: Path) -> None:
     """A directory in which others may write is no place for runs."""
     (tmp_path / "spool").mkdir()
     (tmp_path / "spool").chmod(0o777)
-    with pytest.raises(SubdeckError, match="others may write"):
+    with pytest.raises(SubdeckError, match="other users can write"):
         HostAgent(str(tmp_path / "spool"), slots=1)
 
 

@@ -427,7 +427,7 @@ def test_no_agent_leaves_a_choice_or_a_field_out() -> None:
         assert request is not None
         kept = kept_request(request)
         assert (agent, True) == (agent, kept.missing > 0)
-        assert "are missing here: it can only be denied" in request_text(kept)
+        assert "are missing: you can only deny this" in request_text(kept)
 
 
 # --- the answer is bound to the request ---

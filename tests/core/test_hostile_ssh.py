@@ -136,7 +136,7 @@ async def test_a_login_without_end(peer: Path, said: bytes) -> None:
     """What a login writes before the agent speaks is bounded."""
     peer.write_bytes(said)
     async with lined() as line:
-        await until(lambda: "its login writes more than 64 kB" in line.fault, f"its end; {line.fault}")
+        await until(lambda: "its login printed more than 64 kB" in line.fault, f"its end; {line.fault}")
 
 
 async def test_nothing_of_a_peer_is_left(peer: Path) -> None:

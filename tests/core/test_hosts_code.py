@@ -364,7 +364,7 @@ def test_what_cannot_travel_is_refused_in_words(tmp_path: Path) -> None:
     make(tmp_path / "unborn")
     make(tmp_path / "bare", None, "--bare")
     (tmp_path / "none").mkdir()
-    for name, why in (("unborn", "no commit yet"), ("bare", "bare"), ("none", "no git repository")):
+    for name, why in (("unborn", "no commit yet"), ("bare", "bare"), ("none", "not a git repository")):
         meta = make_meta(cwd=str(tmp_path / name))
         with pytest.raises(LaunchError, match=why) as refused:
             take(Project(str(tmp_path / name)), [meta], ())
@@ -520,5 +520,5 @@ def test_a_partial_clone_is_refused(tmp_path: Path, machines: Machines) -> None:
     git(machines.root, "config", "uploadpack.allowFilter", "true")
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", "--filter=blob:none", f"file://{machines.root}", str(clone))
-    with pytest.raises(LaunchError, match="is a partial clone, which has not all of them"):
+    with pytest.raises(LaunchError, match="is an incomplete partial clone"):
         Machines(own(clone), machines.spool).launch()

@@ -130,7 +130,7 @@ def test_unfit_files_are_told(tmp_path: Path) -> None:
         with pytest.raises(RunnerUnavailable, match="cannot use the certificates: "):
             certificates("tls://head:8786", replace(made, **unfit))
     os.chmod(made.key, 0o644)
-    with pytest.raises(RunnerUnavailable, match="others can read it"):
+    with pytest.raises(RunnerUnavailable, match="other users can read it"):
         certificates("tls://head:8786", made)
     os.chmod(made.key, 0o640)
     assert made == certificates("tls://head:8786", made)

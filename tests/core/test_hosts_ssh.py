@@ -193,9 +193,9 @@ async def test_tickets_follow_the_wishes(world: Path, home: Path) -> None:
         ('echo "subdeck: unknown command \\"hosts\\"" >&2; exit 2', "h1: subdeck is too old there"),
         (
             r"printf '\n-- subdeck hosts agent --\nno frames at all'; exec cat",
-            "h1: what comes from there cannot be read",
+            "h1: cannot read its answer",
         ),
-        ("yes", "h1: its login writes more than 64 kB"),
+        ("yes", "h1: its login printed more than 64 kB"),
         ("exit 3", "h1: its subdeck process ended with exit code 3"),
     ],
     ids=["none", "old", "other", "endless", "broken"],
@@ -217,7 +217,7 @@ async def test_a_newer_host_is_named(world: Path, h1: SshHost) -> None:
     (h1.home / "hello").write_bytes(MAGIC + packed(Frame(0, HELLO, encode(hello))))
     h1.write_program(f"cat {h1.home}/hello; exec cat")
     async with carrying("h1") as carrier:
-        await until(lambda: "subdeck 9.9.9 there speaks version 7" in carrier.fault, "the version to be told")
+        await until(lambda: "subdeck 9.9.9 there uses protocol version 7" in carrier.fault, "the version to be told")
 
 
 async def test_a_key_that_is_not_known_is_told(world: Path, h1: SshHost) -> None:
@@ -239,7 +239,7 @@ async def test_no_ssh_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a program called ssh the fault says so, and the carrier goes on."""
     monkeypatch.setenv("PATH", "/nowhere")
     async with carrying("h1") as carrier:
-        await until(lambda: "ssh cannot be started" in carrier.fault, "the fault")
+        await until(lambda: "cannot start ssh" in carrier.fault, "the fault")
 
 
 def test_nothing_is_left_behind(world: Path, home: Path) -> None:

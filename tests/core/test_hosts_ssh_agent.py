@@ -214,7 +214,7 @@ async def test_an_agent_that_was_stopped_is_said(
             with suppress(BlockingIOError):
                 while another := spool_socket.connected(str(spool)):
                     waiting.append(another)
-            with pytest.raises(SubdeckError, match="takes no connections"):
+            with pytest.raises(SubdeckError, match="accepts no connections"):
                 await asyncio.to_thread(stdio._agent, str(spool), 0, {})
         finally:
             os.kill(pid, signal.SIGCONT)

@@ -135,7 +135,7 @@ def test_a_run_ends_softly(project_dir: Path, tmp_path: Path, monkeypatch: pytes
     run = wait_for_end(engine, start(engine, "say So far.", "hang").run_id)
     assert ("aborted", "lease") == (run.status, run.reason)
     assert end_of(run).message.startswith(
-        "the run lost contact and its lease expired: there was no agent on its host for 1 s"
+        "the run lost contact and its lease expired: no subdeck process ran on its host for 1 s"
     )
     result = result_of(engine, run)
     assert ("SIGTERM", "So far.") == (result.signal, result.final_text)

@@ -125,7 +125,7 @@ def test_a_key_that_others_can_use_is_refused(home: Path, mode: int) -> None:
     record = mark.marked(RUN, RECORD)
     mark.make_key()
     key_file(home).chmod(mode)
-    with pytest.raises(SubdeckError, match="others can use it too") as refused:
+    with pytest.raises(SubdeckError, match="other users can access it") as refused:
         mark.make_key()
     assert str(key_file(home)) == refused.value.where
     assert "chmod 600" in refused.value.hint
@@ -173,7 +173,7 @@ def test_a_home_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SubdeckError, match="cannot be made") as refused:
         mark.make_key()
     assert "set HOME" in refused.value.hint
-    assert "none is started" in refused.value.hint
+    assert "starts none" in refused.value.hint
 
 
 def test_doctor_names_it(home: Path, project_dir: Path) -> None:
@@ -189,7 +189,7 @@ def test_doctor_names_it(home: Path, project_dir: Path) -> None:
     assert ("ok", str(key_file(home)), "") == key_check()
     key_file(home).chmod(0o644)
     state, detail, fix = key_check()
-    assert ("problem", True, True) == (state, "others can use it too" in detail, "chmod 600" in fix)
+    assert ("problem", True, True) == (state, "other users can access it" in detail, "chmod 600" in fix)
 
 
 def test_checking_loads_no_openssl(home: Path) -> None:

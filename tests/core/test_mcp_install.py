@@ -18,7 +18,7 @@ from subdeck.core.mcp.clients import CLAUDE, CODEX, client
 from tests.core.command_line import SUBDECK
 
 CLIENTS = (CLAUDE, CODEX)
-BROKEN = "it is not valid"
+BROKEN = "invalid"
 KEYS = ("mcpServers", "subdeck")
 
 
@@ -177,8 +177,8 @@ def test_an_entry_by_name_is_left_as_it_is(home: Path) -> None:
         (CLAUDE, "// words\n{}", BROKEN),
         (CODEX, "a = \n", BROKEN),
         (CODEX, 'mcp_servers = "none"\n', "mcp_servers is not an object"),
-        (CODEX, 'mcp_servers = { other = { command = "x" } }\n', "form that is not edited"),
-        (CODEX, '[mcp_servers]\nsubdeck = { command = "/x/subdeck", args = ["mcp"] }\n', "form that is not edited"),
+        (CODEX, 'mcp_servers = { other = { command = "x" } }\n', "in its present form"),
+        (CODEX, '[mcp_servers]\nsubdeck = { command = "/x/subdeck", args = ["mcp"] }\n', "in its present form"),
     ],
 )
 def test_what_cannot_be_edited_is_refused(name: str, text: str, what: str, home: Path) -> None:

@@ -143,7 +143,7 @@ def test_a_long_task_names_the_file_that_has_it_all(project: Path) -> None:
     task = "answer ok\n" + "# and so on\n" * 999
     with Pipes(project) as client:
         started = called(client, "background_agent", preset="scout", task=task)
-    beginning, _, end = started["task"].partition(f"\n[… cut here, of {len(task)} characters; the whole task is in ")
+    beginning, _, end = started["task"].partition(f"\n[… truncated from {len(task)} characters; the whole task is in ")
     assert task.startswith(beginning) and 1000 == len(beginning)
     assert task == Path(end.removesuffix("]")).read_text()
     Engine.open(str(project)).wait([started["runId"]], timeout=30)
@@ -183,7 +183,7 @@ def test_a_long_answer_names_the_file_that_has_it_all(project: Path) -> None:
     (row,) = result["structuredContent"]["runs"]
     assert result["content"][0]["text"].endswith(row["answer"])
     assert len(json.dumps(row)) <= OTHER_LIMIT
-    beginning, _, end = row["answer"].partition("\n[… cut here, of 200000 characters; the whole answer is in ")
+    beginning, _, end = row["answer"].partition("\n[… truncated from 200000 characters; the whole answer is in ")
     assert beginning and {"x"} == set(beginning)
     assert "x" * 200_000 == Path(end.removesuffix("]")).read_text()
 

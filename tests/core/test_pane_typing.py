@@ -116,7 +116,7 @@ def test_a_paste(open_pane: Callable[..., Pane]) -> None:
         (CHOICE, "2\r", [("reply", "two", Verdict.REPLY)]),
         (CHOICE, "no\r", [("reply", "no", Verdict.REPLY)]),
     ],
-    ids=["allow", "allow for the run", "no rule", "deny", "deny with a word", "a message", "a number", "a text"],
+    ids=["allow", "allow for the run", "no rule", "deny", "deny with a reason", "a message", "a number", "a text"],
 )
 def test_answers(
     open_pane: Callable[..., Pane], asked: Request, keys: str, sent: list[tuple[str, str, Verdict | None]]

@@ -61,7 +61,7 @@ def test_a_right_text_has_no_fault(project: Project) -> None:
         ("---\nname: \ndescription: d\n---\n", "name is missing"),
         ('---\ndescription: d\nname: "a\\u200bb"\n---\n', "line 3: the name"),
         ("---\nname: x\ndescription: \x1b[31mred\n---\n", "line 3: the file contains a control character"),
-        ("---\nname: x\ndescription: d\n---\nnul \0\n", "line 5: it has a NUL character"),
+        ("---\nname: x\ndescription: d\n---\nnul \0\n", "line 5: the file contains a NUL character"),
         (GOOD + "x" * 1024 * 1024, "the file is too large"),
         (b"\xff\xfe", "line 1: the file is not UTF-8 text"),
     ],

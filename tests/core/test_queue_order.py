@@ -125,7 +125,7 @@ def test_held_queue_holds_runs_that_need_no_slot(project_dir: Path) -> None:
         assert describe.QUEUE_HELD in subdeck("status", cwd=project_dir).out
         assert describe.QUEUE_HELD[4:] in subdeck("status", runs[0].run_id, cwd=project_dir).out
         assert describe.QUEUE_HELD in subdeck("wait", runs[0].run_id, "--timeout", "0.1", cwd=project_dir).err
-        with pytest.raises(SubdeckError, match="starts as soon as the queue is released"):
+        with pytest.raises(SubdeckError, match="starts as soon as the queue is resumed"):
             engine.move_in_queue(runs[0].run_id, -1)
         engine.hold_queue(False)
         assert {RunStatus.COMPLETED} == {wait_for_end(engine, run.run_id).status for run in runs}

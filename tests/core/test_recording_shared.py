@@ -62,7 +62,7 @@ def test_ten_at_once(repository: Path) -> None:
     for run in runs:
         changes = result_of(engine, wait_for_end(engine, run.run_id)).changes
         assert "shared" == changes.figure
-        assert "also at work there" in changes.shared
+        assert "other runs there" in changes.shared
     assert "" == shared(engine, "save later.py x")
 
 

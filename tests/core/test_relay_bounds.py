@@ -66,7 +66,7 @@ async def test_only_files_of_a_run_are_taken(project: Project, teller: Teller) -
         names = (paths.META, paths.RUNNER, paths.RESULT, paths.PROMPT, paths.PERMIT, paths.PLACE, paths.LOCK)
         sizes = {name: len(before.get(name, b"")) for name in names}
         await teller.tell(known=(run.id,), chunks=[Chunk(run.id, name, size, b"{}") for name, size in sizes.items()])
-        assert all(f"it sent a file {name}" in log(project) for name in names)
+        assert all(f"it sent an unexpected file {name}" in log(project) for name in names)
     after = {path.name: path.read_bytes() for path in run.dir.iterdir() if path.is_file()}
     assert before.items() <= {**after, paths.RUNNER: before[paths.RUNNER]}.items()
     assert set() == after.keys() - before.keys() - {paths.PLACE}
@@ -115,7 +115,7 @@ async def test_a_log_is_bounded(project: Project, teller: Teller) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "it is empty or cut off"),
+        (b"", "empty or truncated"),
         (b'{"runId": 7}', "cannot be read"),
         (msgspec.json.encode({"runId": "x", "status": "completed", "reason": "lost", "writtenBy": ""}), "is none"),
         (msgspec.json.encode({"runId": "x", "status": "odd", "reason": "odd", "writtenBy": ""}), "is none"),
@@ -174,7 +174,7 @@ async def test_an_offer_of_what_nobody_asked_for(project: Project, teller: Telle
 async def test_a_host_of_another_version(project: Project, teller: Teller) -> None:
     """What it says is not acted upon; log, list of hosts and the runs that wait say why, until it is understood."""
     run = Told(project, teller, permit="")
-    why = f"subdeck 9.9 there speaks version {PROTOCOL + 1} of the messages, this one version {PROTOCOL}; install the"
+    why = f"subdeck 9.9 there uses protocol version {PROTOCOL + 1}, this one uses version {PROTOCOL}; install the"
     async with relay(project, teller):
         for _ in range(2):
             teller.protocol = PROTOCOL + 1
@@ -361,5 +361,5 @@ def test_a_relay_without_a_key_has_no_id(project: Project) -> None:
     """It takes no other one: hosts would then know none of its runs."""
     relay_id(project)
     Path(paths.key_file()).chmod(0o644)
-    with pytest.raises(SubdeckError, match="others can use it too"):
+    with pytest.raises(SubdeckError, match="other users can access it"):
         relay_id(project)

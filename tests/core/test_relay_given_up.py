@@ -36,8 +36,8 @@ async def test_a_run_out_of_reach_is_given_up(project_dir: Path, tmp_path: Path)
         there.engine.give_up(run_id)
         result = await there.end(run_id)
         assert ("lost", "operator") == (result.reason, result.written_by)
-        assert "given up; h1 not heard since " in str(result.error_message)
-        assert str(result.error_message).endswith(", may still run")
+        assert "abandoned; h1 not seen since " in str(result.error_message)
+        assert str(result.error_message).endswith(", may still be running")
         assert "One." == result.final_text
         agent = there.agent_of(run_id)
         there.carrier.cut = set()
@@ -55,7 +55,7 @@ async def test_a_run_in_reach_is_not_given_up(project_dir: Path, tmp_path: Path)
     async with relaying(project_dir, tmp_path, 1) as there:
         run_id = await there.start("hang")
         await there.see(run_id, lambda run: run.place and not run.place.is_waiting, "the run to have a host")
-        with pytest.raises(RunBusy, match="is in reach, on h1"):
+        with pytest.raises(RunBusy, match="is reachable, on h1"):
             there.engine.give_up(run_id)
         there.engine.stop((run_id,))
         await there.end(run_id)
@@ -117,7 +117,7 @@ async def test_nobody_else_may_give_up(project_dir: Path, monkeypatch: pytest.Mo
     """A child agent gives up nothing, and a run of this machine is none that could be."""
     engine: Engine = open_engine(project_dir)
     run = await asyncio.to_thread(start, engine, "hang")
-    with pytest.raises(SubdeckError, match="is on no host"):
+    with pytest.raises(SubdeckError, match="is not on a host"):
         engine.give_up(run.run_id)
     monkeypatch.setenv(paths.CHILD, "1")
     with pytest.raises(SubdeckError, match="an agent cannot abandon runs"):

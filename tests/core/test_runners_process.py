@@ -101,7 +101,7 @@ def test_an_interpreter_that_is_gone(project_dir: Path, monkeypatch: pytest.Monk
     run_directory = engine.project.run_dir(meta.run_id)
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     call = WrapperCall(meta=meta, project=str(project_dir), run_dir=run_directory, arguments=(), environment={})
-    with pytest.raises(LaunchError, match="wrapper could not be started"):
+    with pytest.raises(LaunchError, match="cannot start the wrapper"):
         start_wrapper(call, "")
     run = start(engine, "answer ok")
     assert ("failed", "start_failed") == (run.status, run.reason)

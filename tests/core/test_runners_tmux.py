@@ -126,7 +126,7 @@ def test_a_strange_pane_is_not_closed(engine: Engine) -> None:
         place = artifacts.TmuxPlace(socket, "work", "editor", named[0])
         write_runner(directory, replace(facts, tmux=place))
         if socket == "default":
-            with pytest.raises(SubdeckError, match="pane of this run is gone"):
+            with pytest.raises(SubdeckError, match="tmux pane no longer exists"):
                 engine.attach_command(run.run_id)
         else:
             assert engine.attach_command(run.run_id).argv[-1] not in named
@@ -362,7 +362,7 @@ def test_attaching_to_nothing(engine: Engine) -> None:
         engine.attach_command(plain.run_id)
     run = run_to_end(engine, "answer ok")
     tmux("kill-server")
-    with pytest.raises(SubdeckError, match="pane of this run is gone"):
+    with pytest.raises(SubdeckError, match="tmux pane no longer exists"):
         engine.attach_command(run.run_id)
 
 

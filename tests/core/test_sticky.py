@@ -107,7 +107,7 @@ def test_presets_and_directories_do_not_share(engine: Engine, project_dir: Path)
 
     assert 3 == len({each.meta.child_session_id for each in runs})
     assert runs[2].meta.child_session_id == linked.meta.child_session_id
-    with pytest.raises(UsageError, match="is not a child session id"):
+    with pytest.raises(UsageError, match="is not an agent session id"):
         engine.launch([ask(FIRST, child_session=f"x_{longer.meta.child_session_id}")], background=True)
     with pytest.raises(UsageError, match="no agent session"):
         engine.launch([ask(FIRST, child_session=longer.meta.child_session_id)], background=True)

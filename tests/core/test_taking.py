@@ -74,7 +74,7 @@ def test_conflicts_are_shown_and_nothing_is_done(engine: Engine, root: Path) -> 
     plan = engine.work.plan_apply(run)
     assert ["a.txt"] == [conflict.path for conflict in plan.conflicts]
     assert "a.txt (Merge conflict in a.txt)" in plan.words and "othing was written" in plan.words
-    with pytest.raises(SubdeckError, match="do not go together"):
+    with pytest.raises(SubdeckError, match="your own changes conflict"):
         engine.work.apply(plan)
     assert " M a.txt" == status(root) and engine.last_act() is None
     engine.work.apply(engine.work.plan_apply(run, ["new.txt"]))
@@ -156,7 +156,7 @@ def test_from_launch_to_the_working_tree(engine: Engine, root: Path) -> None:
     assert " M a.txt" == before and "one\ntwo" in (root / "a.txt").read_text()
     git(root, "config", "user.name", "Me")
     git(root, "config", "user.email", "me@example.org")
-    assert "that are not committed: a.txt" in engine.work.plan_merge(run).refusal
+    assert "uncommitted changes in the same files: a.txt" in engine.work.plan_merge(run).refusal
     engine.work.apply(engine.work.plan_apply(run))
     assert "one\n2\nthree\nmine\n" == (root / "a.txt").read_text() and " M a.txt\n?? sub/" == status(root)
     assert () == engine.unmerged([run.run_id])

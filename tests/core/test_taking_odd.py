@@ -163,7 +163,7 @@ def test_a_run_of_which_only_the_patch_is_left(engine: Engine, root: Path, chang
     before = facts(root)
     plan = engine.work.plan_apply(run)
     assert not plan.refusal, plan.refusal
-    assert "this is its patch" in " ".join(plan.notes)
+    assert "using its patch" in " ".join(plan.notes)
     engine.work.apply(plan)
     assert {**wanted, "mine.txt": before["mine.txt"]} == facts(root)
     act = engine.last_act()
@@ -206,8 +206,8 @@ def test_nothing_is_written_through_a_link(engine: Engine, root: Path, tmp_path:
     ("mine", "refusal"),
     [
         (lambda root: (root / "ignored").write_text("mine\n"), "in the way, and untracked by git: ignored"),
-        (lambda root: (root / "a.txt").unlink(), "do not go together: a.txt"),
-        (lambda root: (root / "new").write_text("mine\n"), "do not go together: new"),
+        (lambda root: (root / "a.txt").unlink(), "conflict in 1 file: a.txt"),
+        (lambda root: (root / "new").write_text("mine\n"), "conflict in 1 file: new"),
         (lambda root: (root / "new").mkdir() or (root / "new" / "ignored").write_text("mine\n"), "in the way"),
     ],
     ids=["ignored", "deleted", "untracked", "directory"],
@@ -239,7 +239,7 @@ def test_submodules_are_told(engine: Engine, root: Path, tmp_path: Path) -> None
     git(tree, "commit", "-q", "-m", "module")
     (tree / "a.txt").write_text("theirs\n")
     plan = engine.work.plan_apply(run)
-    assert "submodule module is left as it is" in plan.words
+    assert "submodule module is not changed" in plan.words
     engine.work.apply(plan)
     assert " M a.txt" == git(root, "status", "--porcelain")
 

@@ -120,9 +120,9 @@ def test_nobody_else_takes_it_over(engine: Engine, taken: Taken) -> None:
     now = standing(engine, run)
     assert (True, "running", False) == (now.is_taken_over, now.status, now.is_waiting)
     assert ["operator"] == [event.by for event in events_of(engine, run) if isinstance(event, TakenOver)]
-    with pytest.raises(SubdeckError, match="taken it over already"):
+    with pytest.raises(SubdeckError, match="already open in the agent"):
         engine.take_over(run.run_id)
-    with pytest.raises(SubdeckError, match="no turn that could be interrupted"):
+    with pytest.raises(SubdeckError, match="cannot be interrupted"):
         engine.interrupt(run.run_id)
     program.leave()
 
@@ -148,7 +148,7 @@ def test_the_wrapper_is_killed_before_its_child_has_ended(engine: Engine) -> Non
     program = Program(engine, run.run_id)
     program.read_until("ends its turn")
     os.kill(started(engine, run).pid, signal.SIGKILL)
-    program.read_until("has just ended")
+    program.read_until("has just finished")
     assert "lost" == wait_for_end(engine, run.run_id).reason
 
 

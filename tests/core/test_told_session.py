@@ -81,7 +81,7 @@ def test_a_run_that_still_runs(engine: Engine) -> None:
     run = at_work(engine)
     shown = subdeck("status", run.run_id, "--json", cwd=Path(engine.cwd)).document
     assert TOLD == shown["runs"][0]["childSessionId"]
-    with pytest.raises(UsageError, match=f"is still running with the child session {TOLD}"):
+    with pytest.raises(UsageError, match=f"is still using the agent session {TOLD}"):
         engine.launch([ask("And again.", child_session=TOLD)], background=True)
     engine.stop([run.run_id], force=True)
     wait_for_end(engine, run.run_id)

@@ -240,7 +240,8 @@ def test_watch_tells_what_a_run_asks() -> None:
     run = own(status="running", requests=(permission(1),))
     asked, counts = watch.take(update(run))
     assert ("asked", run.run_id, "warning") == (asked["type"], asked["runId"], asked["notice"]["level"])
-    said = f"scout {run.meta.short_id} wants to run a command: rm -rf build — subdeck reply {run.meta.short_id} answers"
+    asks = f"scout {run.meta.short_id} wants to run a command: rm -rf build"
+    said = f"{asks} — the user can answer in the deck or with subdeck reply {run.meta.short_id}"
     assert asked["notice"]["text"].startswith(said)
     assert {"type", "runId", "notice"} == set(asked)
     assert ("bg: 1 running / 1 total", 1) == (counts["text"], counts["waiting"])

@@ -68,13 +68,13 @@ ODDITIES: dict[str, tuple[Callable[[Made], object], Stand, str, str]] = {
     ),
     "led elsewhere": (
         lambda made: (made[1] / ".git").write_text(f"gitdir: {made[0]}/.git\n"),
-        *(Stand.UNKNOWN, "its .git was changed and points to another place", "it should say"),
+        *(Stand.UNKNOWN, "its .git was changed and points to another place", "it should contain"),
     ),
     "no .git": (
         lambda made: (made[1] / ".git").unlink(),
-        *(Stand.UNKNOWN, "its .git was changed and points to another place", "it should say"),
+        *(Stand.UNKNOWN, "its .git was changed and points to another place", "it should contain"),
     ),
-    "index locked": (lock_index, Stand.UNMERGED, "its index is locked", "if none is, remove"),
+    "index locked": (lock_index, Stand.UNMERGED, "its index is locked", "if no git command is running, remove"),
     "locked": (
         lambda made: git(made[0], "worktree", "lock", str(made[1])),
         *(Stand.UNMERGED, "it is locked", "git worktree unlock"),
@@ -92,11 +92,11 @@ ODDITIES: dict[str, tuple[Callable[[Made], object], Stand, str, str]] = {
         *(Stand.UNMERGED, "other is checked out there", ""),
     ),
     "elsewhere": (check_out_elsewhere, Stand.UNMERGED, "is checked out in", "it stays"),
-    "deleted": (delete_branch, Stand.UNMERGED, "was deleted", "makes another one"),
+    "deleted": (delete_branch, Stand.UNMERGED, "was deleted", "create a new one"),
     "removed by hand": (lambda made: shutil.rmtree(made[1]), Stand.UNMERGED, "", ""),
     "corrupt": (
         lambda made: (admin(made[0]) / "HEAD").write_text("nothing\n"),
-        *(Stand.UNKNOWN, "git cannot look at it", "look at"),
+        *(Stand.UNKNOWN, "git cannot read it", "look at"),
     ),
 }
 

@@ -172,7 +172,7 @@ def test_what_is_ignored_comes_along_by_the_list(repository: Path) -> None:
     assert not (tree / "secrets").exists()
     said = " ".join(event.text for event in events_of(engine, run) if isinstance(event, Notice))
     assert "copied .env, lib/.env, node_modules: 3 files, " in said
-    assert "out was not copied or linked: it is a link to elsewhere" in said
+    assert "out was not copied or linked: it is a link out of the project" in said
     changes = result_of(engine, run).changes
     assert changes
     assert "nothing" == changes.words
@@ -244,7 +244,7 @@ def test_a_follow_up_goes_on_in_the_same_worktree(repository: Path) -> None:
     assert (first.meta.cwd, str(repository)) == (second.meta.cwd, second.meta.origin_cwd)
     assert "y" == (Path(first.meta.cwd) / "more.py").read_text()
     said = [event.text for event in events_of(engine, second) if isinstance(event, Notice)]
-    assert any(f"it goes on in the worktree of run {first.meta.short_id}" in text for text in said)
+    assert any(f"continuing in the worktree of run {first.meta.short_id}" in text for text in said)
     assert 1 == len(git(repository, "branch", "--list", "subdeck/*").splitlines())
     changes = result_of(engine, second).changes
     assert changes
@@ -283,7 +283,7 @@ def no_repository(root: Path) -> Path:
     ("made", "begins", "why"),
     [
         (bare, WorktreeFrom.FILES, "the repository is bare"),
-        (no_repository, WorktreeFrom.FILES, "is in no git repository"),
+        (no_repository, WorktreeFrom.FILES, "not a git repository"),
         (unborn, WorktreeFrom.HEAD, "the repository has no commit yet"),
     ],
 )

@@ -219,7 +219,7 @@ def test_caps_of_events_and_transcript(project_dir: Path) -> None:
     numbers = [event.seq for event in events]
     assert sorted(set(numbers)) == numbers
     cut = events[-3]
-    assert isinstance(cut, Notice) and "events.jsonl has reached its cap" in cut.text
+    assert isinstance(cut, Notice) and "events.jsonl has reached its size limit" in cut.text
     assert ["AssistantText", "RunEnded"] == [type(event).__name__ for event in events[-2:]]
     assert numbers[-1] - numbers[-3] > 100, "the numbers show how many were left out"
     lines = (run_dir(engine, run) / "transcript.log").read_text().splitlines()

@@ -40,7 +40,7 @@ def test_a_first_look(app: Terminal, home: Path) -> None:
     app.press("Escape")
     app.until_hidden("by preset")
     app.press("n")
-    app.until_shown("Launch docs-writer", "! this is a demo: its runs are made up")
+    app.until_shown("Launch docs-writer", "! this is a demo with simulated runs")
     app.press("Escape")
     app.until_hidden("Launch docs-writer")
     app.press("]")

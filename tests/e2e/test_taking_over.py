@@ -60,7 +60,7 @@ def test_at_the_command_line(shop: Path, typed: str, told: str, text: str) -> No
         terminal.until_shown("said")
         terminal.type("leave")
         terminal.press("Enter")
-        terminal.until_shown("was returned. Enter finishes it here")
+        terminal.until_shown("was returned. Press Enter to finish it here")
         terminal.type(typed)
         terminal.press("Enter")
         terminal.until_shown(told)

@@ -291,7 +291,7 @@ async def test_the_doctor_of_a_host(project_dir: Path, monkeypatch: pytest.Monke
 
 def test_a_host_that_is_not_there(project_dir: Path) -> None:
     """What the command line refuses is said with its hint."""
-    with pytest.raises(SubdeckError, match="no hosts to look at") as refusal:
+    with pytest.raises(SubdeckError, match="no hosts to check") as refusal:
         examine_host(str(project_dir), "h99")
     assert refusal.value.hint
 

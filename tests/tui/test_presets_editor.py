@@ -60,7 +60,7 @@ async def test_create_for_all_projects(project_dir: Path) -> None:
         await deck.until_text('✗ line 2: the name "scout" is taken by scout.md beside it')
         await deck.press("shift+tab", "right")
         await deck.until_text("saved in ~/.pi/agent/subagents")
-        await deck.until_text("hidden by the project one of this name")
+        await deck.until_text("hidden by the project preset of this name")
         await deck.press("ctrl+s")
         await until_saved(deck)
         assert (user_place() / "scout.md").is_file()
@@ -92,7 +92,7 @@ async def test_warnings_are_shown_while_typing(project_dir: Path) -> None:
         await until_screen(deck, PresetEditorScreen)
         area(deck).move_cursor((5, 100))
         await deck.type(", grepp")
-        await deck.until_text("! grepp is left out: the agent does not offer it")
+        await deck.until_text("! grepp is left out: the agent does not have it")
 
 
 async def test_what_is_broken_is_not_saved(project_dir: Path) -> None:
@@ -104,7 +104,7 @@ async def test_what_is_broken_is_not_saved(project_dir: Path) -> None:
         await deck.type("name: twice")
         await deck.press("enter")
         await deck.press("ctrl+end", "ctrl+s")
-        await deck.until_text('Not saved. ✗ line 5: "name" appears twice, first in line 3')
+        await deck.until_text('Not saved. ✗ line 5: "name" appears twice, first on line 3')
         assert (4, 0) == area(deck).cursor_location
         assert "name: twice\n" in area(deck).text
         assert SCOUT == (project_place(project_dir) / "scout.md").read_text()
@@ -159,7 +159,7 @@ async def test_a_file_that_changed_meanwhile(project_dir: Path, wish: str) -> No
         file.write_text(theirs)
         await deck.press("ctrl+s")
         await until_screen(deck, ChangedFileScreen)
-        await deck.until_text("The file was changed meanwhile")
+        await deck.until_text("The file was changed by another program")
         await deck.press(*{"over": ["tab", "tab", "enter"], "reload": ["tab", "enter"], "back": ["enter"]}[wish])
         if wish == "over":
             await until_saved(deck)
@@ -219,7 +219,7 @@ async def test_a_place_that_cannot_be_written(project_dir: Path) -> None:
         await until_screen(deck, PresetEditorScreen)
         area(deck).text = SCOUT
         await deck.press("ctrl+s")
-        await deck.until_text("the preset cannot be written")
+        await deck.until_text("cannot write the preset")
         assert SCOUT == area(deck).written
 
 
@@ -277,7 +277,7 @@ async def test_what_is_no_text_goes_to_another_editor(project_dir: Path) -> None
     async with presets_opened(project_dir, SCOUT) as deck:
         (project_place(project_dir) / "scout.md").write_bytes(b"---\nname: \xff\n")
         await deck.press("e")
-        await deck.until_text(":2: it is not UTF-8 text")
+        await deck.until_text(":2: the file is not UTF-8 text")
 
 
 async def test_nothing_is_selected() -> None:

@@ -302,7 +302,7 @@ def test_a_long_command() -> None:
     assert rows[-1].tone is Tone.WARNING
     assert "characters) are not shown. subdeck requests shows the whole request" in rows[0].text
     cut = request_rows(a_request(command=f"make {CUT}", missing=1234), "/src/shop", 40)
-    assert any("1,234 characters are missing here" in row.text for row in cut)
+    assert any("1,234 characters are missing" in row.text for row in cut)
 
 
 def test_a_wrapped_line_is_no_new_line() -> None:
