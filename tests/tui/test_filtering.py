@@ -130,7 +130,7 @@ def test_a_group_is_found_by_its_id() -> None:
         ("stat:failed", 'unknown key "stat:"; did you mean status?'),
         ("status:gone", 'unknown value "gone" for status:; use one of queued, running, completed, failed, aborted'),
         ("status:failed,runing", 'unknown value "runing" for status:; did you mean running?'),
-        ("is:unreadd", 'unknown value "unreadd" for is:; did you mean unread?'),
+        ("is:unreadd", 'unknown value "unreadd" for is:;'),
         ("check:pased", 'unknown value "pased" for check:; did you mean passed?'),
         ("runner:tmx", 'unknown value "tmx" for runner:; did you mean tmux?'),
         ("is:odd", 'unknown value "odd" for is:; use one of unread, selected'),
