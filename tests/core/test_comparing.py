@@ -56,7 +56,7 @@ def test_what_is_not_known_yet() -> None:
     """A run that goes on shows what it does, one that has not begun nothing, and no cost is made up."""
     running = make_snapshot(status="running", activity="Reading a.py", usage=Usage(output=10, unpriced=10))
     said = facts(Side(run=running), NOW)
-    assert ("● running", "?", "not known") == (said["status"], said["cost"], said["changes"])
+    assert ("● running", "?", "unknown") == (said["status"], said["cost"], said["changes"])
     assert "Reading a.py" == answer(Side(run=running))
     assert "–" == facts(Side(run=make_snapshot(status="queued")), NOW)["changes"]
     at_check = make_snapshot(make_meta(check="tests"), status="running", checking=Checking("tests", paths.now_iso()))

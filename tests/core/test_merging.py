@@ -100,7 +100,7 @@ def test_uncommitted_work_stays_out_of_the_history(engine: Engine, root: Path) -
         (lambda root: (root / ".git/MERGE_HEAD").write_text(git(root, "rev-parse", "HEAD")), "a merge is in progress"),
         (lambda root: (root / ".git/rebase-merge").mkdir(), "a rebase is in progress"),
         (lambda root: (root / ".git/index.lock").touch(), "its index is locked"),
-        (lambda root: (root / "b.txt").write_text("mine\n"), "not committed: b.txt"),
+        (lambda root: (root / "b.txt").write_text("mine\n"), "in the same files: b.txt"),
         (lambda root: (root / "ignored").write_text("mine\n"), "in the way"),
         (lambda root: (Path(os.environ["HOME"]) / ".gitconfig").unlink(), "has no user name and email"),
         (lambda root: commit(root, "b.txt", "other\n"), "conflicts with"),
@@ -140,12 +140,12 @@ def test_hooks_and_signatures_are_told(engine: Engine, root: Path) -> None:
 
 
 def test_a_merge_that_was_built_upon(engine: Engine, root: Path) -> None:
-    """Where the branch has moved on it is not taken back, and it says how git can."""
+    """Where the branch has new commits it is not taken back, and it says how git can."""
     run, tree = in_worktree(engine)
     commit(tree)
     engine.work.merge(engine.work.plan_merge(run))
     tip = commit(root, "later.txt")
-    with pytest.raises(SubdeckError, match="has moved on") as caught:
+    with pytest.raises(SubdeckError, match="has new commits") as caught:
         undo(engine)
     assert "git revert -m 1" in caught.value.hint and tip == git(root, "rev-parse", "HEAD")
 
@@ -195,7 +195,7 @@ def test_discarding(engine: Engine, root: Path) -> None:
     engine.work.discard(plan)
     assert before == pinned(root) and not tree.exists() and Taken.DISCARDED is taken(engine, run)
     git(root, "gc", "-q", "--prune=now")
-    assert "brought back" in undo(engine)
+    assert "restored" in undo(engine)
     assert (tip, status) == (git(tree, "rev-parse", "HEAD"), git(tree, "status", "--porcelain", "--ignored"))
     assert whole[-2] == pinned(root)[-2] and taken(engine, run) is None
 

@@ -142,10 +142,10 @@ def test_the_command_line(engine: Engine, root: Path) -> None:
     assert 1 == subdeck("apply", short, "--yes", cwd=root).code
     assert f"applying scout {short}" in subdeck("undo", "--dry-run", cwd=root).out
     child = subdeck("undo", "--yes", cwd=root, PI_SUBAGENTS_CHILD="1")
-    assert 2 == child.code and "child agent" in child.err
+    assert 2 == child.code and "an agent cannot" in child.err
     assert 0 == subdeck("undo", "--yes", cwd=root).code
     assert "" == status(root)
-    assert "child agent" in subdeck("apply", short, "--yes", cwd=root, PI_SUBAGENTS_CHILD="1").err
+    assert "an agent cannot" in subdeck("apply", short, "--yes", cwd=root, PI_SUBAGENTS_CHILD="1").err
 
 
 def test_from_launch_to_the_working_tree(engine: Engine, root: Path) -> None:

@@ -96,7 +96,7 @@ ODDITIES: dict[str, tuple[Callable[[Made], object], Stand, str, str]] = {
     "removed by hand": (lambda made: shutil.rmtree(made[1]), Stand.UNMERGED, "", ""),
     "corrupt": (
         lambda made: (admin(made[0]) / "HEAD").write_text("nothing\n"),
-        *(Stand.UNKNOWN, "git cannot read it", "look at"),
+        *(Stand.UNKNOWN, "git cannot read it", "check "),
     ),
 }
 
@@ -199,7 +199,7 @@ def test_another_repository_is_not_taken_for_the_moved_one(engine: Engine) -> No
     run_dir.rename(other / ".pi/subagents/runs" / meta.run_id)
     shutil.rmtree(root)
     done = subdeck("worktrees", "--repair", meta.short_id, cwd=other)
-    assert 2 >= done.code > 0 and "another repository" in done.err
+    assert 2 >= done.code > 0 and "a different repository" in done.err
     assert (tree / "b.txt").exists()
 
 
@@ -251,7 +251,7 @@ def test_what_the_command_line_says(engine: Engine) -> None:
     commit(tree)
     branch = f"subdeck/scout-{meta.short_id}: 1 file changed, 1 insertion(+)"
     cleaned = subdeck("clean", "--keep", "0", "--yes", cwd=root)
-    assert "in that: 1 worktree, " in cleaned.out
+    assert "including 1 worktree, " in cleaned.out
     assert "kept: 1 run with unmerged changes; add --unmerged to delete them" in cleaned.out
     assert "nothing to delete" in cleaned.out
     dry = subdeck("clean", "--keep", "0", "--unmerged", "--dry-run", cwd=root)
