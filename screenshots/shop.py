@@ -125,7 +125,7 @@ def _turn(said: str, *calls: dict[str, Any], tokens: int = 2100, **more: Any) ->
 SCENARIO: dict[str, Any] = {
     "models": {
         "qwen3-coder": {
-            "index_by": "conversation",
+            "index_by": "assistant",
             "turns": [
                 _turn(
                     "I'm looking for where requests get authenticated.",
@@ -136,12 +136,13 @@ SCENARIO: dict[str, Any] = {
             ],
         },
         "devstral": {
+            "index_by": "assistant",
             "turns": [
                 {**_turn(FUNCTIONS, tokens=3900), "when": {"any_contains": "public functions"}},
                 {**_turn(SOUND, tokens=3100), "when": {"any_contains": "review src/tokens.py"}},
                 _turn("I read the parser first.", _read("src/orders.py"), tokens=4300),
                 {"steps": [{"hang": True}]},
-            ]
+            ],
         },
         "codestral": {
             "index_by": "conversation",

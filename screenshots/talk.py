@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from subdeck.core.agents.agent import AgentChoice
 from subdeck.core.run.events import AssistantText, Event, Message, Request, RunStarted, ToolCall, ToolResult
 from subdeck.core.run.model import MessageState, RequestKind
 from subdeck.core.run.snapshot import RunSnapshot
@@ -62,6 +63,7 @@ def some_runs(*asked: tuple[int, Request], undelivered: int = 0) -> list[RunSnap
 
     def run(number: int, preset: str, task: str, activity: str, **fields: Any) -> RunSnapshot:
         fields |= {"meta_preset": preset, "meta_task": task, "meta_talk": True, "meta_cwd": "/src/shop"}
+        fields |= {"meta_agent": "claude", "meta_resolved_model": "anthropic/claude-sonnet-4-5"}
         fields |= {"started_at": at(0), "activity": activity, "meta_answer_timeout": 600.0}
         if number in requests:
             fields["requests"] = (requests[number],)
@@ -85,9 +87,16 @@ def story(said: str, path: str, more: str) -> list[Event]:
     ]
 
 
+class Claude(FakeEngine):
+    """An engine on a machine that has Claude Code."""
+
+    def agent(self) -> AgentChoice:
+        return AgentChoice("claude", ("claude",), ("Read", "Edit", "Bash"), True, version="2.1.330", kind="claude")
+
+
 async def talk(picture: Picture) -> None:
     """Take each picture."""
-    engine = FakeEngine(*some_runs((2, COMMAND), (4, EDIT)))
+    engine = Claude(*some_runs((2, COMMAND), (4, EDIT)))
     measures = "The refund is booked before the error is raised. I want a clean build before I measure."
     engine.write(run_id(2), *story("I follow a refund that fails.", "src/refunds.py", measures), COMMAND)
     one = "Two views read the header themselves. The first one is in src/auth.py."
@@ -102,7 +111,7 @@ async def talk(picture: Picture) -> None:
             deck.app.clear_notifications()
             await deck.pilot.pause(0.3)
             picture(deck.app, name)
-    engine = FakeEngine(*some_runs(undelivered=1))
+    engine = Claude(*some_runs(undelivered=1))
     engine.write(
         run_id(3),
         *story("The grammar first, then the tokenizer.", "src/parser.py", "The tests of the parser take a while."),

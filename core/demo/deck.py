@@ -41,7 +41,7 @@ from ..system import files
 from ..system.directory import opened
 from ..work.written import changes_by_tools
 from .held_run import HeldRun
-from .script import begin_request, sentence_of, steps_of
+from .script import begin_request, reading_steps, sentence_of, steps_of
 
 ENDED, RUNNING = 270, 30
 DAY = 24 * 3600.0
@@ -65,6 +65,19 @@ PLACES = (
 GROUP_TASK = "port the handler of {} to the new router, keep its tests, and say what could not be kept"
 QUESTION = "Two callers rely on the old status code. Shall I change them as well?"
 FIXED = "Refunds are idempotent now: the key is kept with the order."
+READINGS = (
+    ("The queue first: who puts orders into it?", "src/queue/put.py"),
+    ("Orders come from two places. Now the table that keeps them.", "src/queue/table.py"),
+    ("Rows are claimed by id. I check what happens to a claim whose worker dies.", "src/queue/claim.py"),
+    ("A claim expires after a minute, which is shorter than the longest job.", "src/queue/settings.py"),
+    ("So a slow job runs twice. Is there a guard against that?", "src/queue/guard.py"),
+    ("The guard compares ids, but a retry gets a new one.", "src/queue/retry.py"),
+    ("Retries wait longer each time, up to an hour.", "src/queue/backoff.py"),
+    ("The backoff has no jitter: all retries of an outage come at once.", "src/queue/outage.py"),
+    ("Failed jobs go to a second table. Who reads it?", "src/queue/failed.py"),
+    ("Only the report. Last, the tests of the queue.", "tests/test_queue.py"),
+)
+"""What a run says and reads before it is idle."""
 LAST_WORDS = "The queue is read. Now its workers."
 SILENT_FOR_S = 367
 _SHORT_IDS, _STRIDE = 0x1000000, 0x9E3779
@@ -275,10 +288,8 @@ class MadeDeck:
 
     def _silent(self, task: str) -> HeldRun:
         said_last = self._now - SILENT_FOR_S
-        history = [  # by its way: something each second
-            (said_last - pause, AssistantText(text=f"I read part {30 - pause} of its queue."))
-            for pause in range(30, 0, -1)
-        ]
+        steps = [*reading_steps(READINGS)]  # one each second: long enough to know its usual pause
+        history = [(said_last - len(steps) + second, step) for second, step in enumerate(steps)]
         age = 9 * 60
         return self._held(
             self._meta("reviewer", task, age), age, [*history, (said_last, AssistantText(text=LAST_WORDS))]

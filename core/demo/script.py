@@ -6,7 +6,7 @@ A script is a generator that plays one run: it does a little, and yields the sec
 from __future__ import annotations
 
 import random
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 
 from ..run.events import AssistantText, Event, Request, Thinking, ToolCall, ToolResult, UsageReported
 from ..run.model import RequestKind, RunReason, Verdict
@@ -26,6 +26,16 @@ SAYINGS = (
     "The test fails only when the clock moves between the two reads. I give both the same time.",
     "That explains the second call. I follow `{word}` to its other caller in `{file}`.",
     "The old status code is still expected by two callers; I list them before I change anything.",
+    "`{word}` rounds twice, once here and once in `{file}`. One of the two has to go.",
+    "The retry starts before the first call has failed. I look for the timeout in `{file}`.",
+    "Two tests cover this branch, and both pass an empty list. I add one with a single order.",
+    "The index is built at import time, so `{word}` never sees the new setting.",
+    "`{file}` opens the file twice. The second handle is the one that leaks.",
+    "The cache key lacks the currency, so two prices share one entry.",
+    "The mailer drops a message if the queue is full. I check whether `{word}` is told.",
+    "Deleting the fallback is safe: its only caller went away with the old router.",
+    "I compare the two implementations of `{word}` line by line before I merge them.",
+    "The migration adds a column that `{file}` reads before it exists. I swap the two steps.",
 )
 THOUGHTS = (
     "The middleware may be mounted twice, so the order of the two matters.",
@@ -62,6 +72,15 @@ def steps_of(chance: random.Random, rounds: int) -> Iterator[Event]:
         yield AssistantText(text=sentence_of(chance))
         yield from _tool_use(chance)
         yield _paid(chance)
+
+
+def reading_steps(readings: Iterable[tuple[str, str]]) -> Iterator[Event]:
+    """Yield what an agent does that says a sentence and reads a file, for each pair of the two."""
+    for number, (text, path) in enumerate(readings):
+        call = f"read-{number}"
+        yield AssistantText(text=text)
+        yield ToolCall(tool_call_id=call, tool_name="read", args={"path": path})
+        yield ToolResult(tool_call_id=call, tool_name="read", is_error=False, content=CODE.format(word="claim"))
 
 
 def sentence_of(chance: random.Random) -> str:

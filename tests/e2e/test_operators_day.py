@@ -73,9 +73,9 @@ def test_a_day(open_app: OpenApp, shop: Path, deck: MadeDeck, size: tuple[int, i
     with operator.wants("to read what a run asks", keys=3):
         operator.press("]", "]", "]")
         operator.sees(made_deck.QUESTION.partition(" Shall")[0])
-    with operator.wants("to know that a run has gone silent, and after what", keys=1):
+    with operator.wants("to know that a run is idle, and after what", keys=1):
         operator.press("]")
-        operator.sees("◐", "silent 6:", made_deck.LAST_WORDS)
+        operator.sees("◐", "idle 6:", made_deck.LAST_WORDS)
     with operator.wants("to find what was said nine days ago", keys=2):
         operator.press("C-f")
         operator.sees("Search")
