@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..errors import FollowingFailed, NotNoted, SubdeckError, explained
-from ..paths import is_demo
 from ..text.plain import one_line, plain
 
 if TYPE_CHECKING:
@@ -117,6 +116,8 @@ def error_fields(error: SubdeckError | OSError) -> dict[str, str]:
 
 def as_typed(words: str) -> str:
     """Return words of ours with the commands in them as they are typed here: for a demo `subdeck demo requests`."""
+    from ..paths import is_demo  # help prints no hint, and does without it
+
     return re.sub(r"\bsubdeck (?=[a-z])(?!demo\b)", "subdeck demo ", words) if is_demo() else words
 
 
