@@ -41,6 +41,13 @@ _REMOVE_IT = "remove it if you did not create it"
 _IGNORED = b"/.gitignore\n/active/\n/runs/\n/sessions/\n/trash/\n"
 
 
+_OTHER_REPOSITORY = frozenset({
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR", "GIT_IMPLICIT_WORK_TREE", "GIT_INDEX_FILE",
+    "GIT_NAMESPACE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_SHALLOW_FILE", "GIT_WORK_TREE",
+})  # fmt: skip
+"""Variables that hooks of git set: by them a child in a worktree would change the user's index and branch."""
+
+
 class _Launching(Struct):
     meta: RunMeta
     run_dir: str
@@ -257,7 +264,7 @@ def _start(
         ),
         in_scope=settings.cgroup == "scope",
         is_held=read_state(project.slots).held,
-        environment=_environment(launching.agent_env),
+        environment=_environment(launching.agent_env, has_worktree=meta.worktree is not None),
     )
     if meta.runner is not RunnerKind.HOSTS:
         _note_start(launching.run_dir)
@@ -276,9 +283,11 @@ def _note_start(run_dir: str) -> None:
         pass  # a full disk keeps no run from its start
 
 
-def _environment(agent_env: Mapping[str, str]) -> dict[str, str]:
+def _environment(agent_env: Mapping[str, str], *, has_worktree: bool) -> dict[str, str]:
     """Return what the wrapper gets; what is for its child alone in a single variable."""
-    environment = dict(os.environ)
+    environment = {
+        name: value for name, value in os.environ.items() if not (has_worktree and name in _OTHER_REPOSITORY)
+    }
     if agent_env:
         environment[paths.AGENT_ENVIRONMENT] = msgspec.json.encode(agent_env).decode("utf-8", "replace")
     return environment

@@ -94,6 +94,28 @@ def remains(engine: Engine) -> list[str]:
     ]
 
 
+def test_where_its_git_commands_go(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that was started by a hook of git, with variables that name the user's repository, commits in its own."""
+    before = state_of(repository)
+    engine = open_engine(repository)
+    named = {
+        "DIR": ".git",
+        "INDEX_FILE": ".git/index",
+        "WORK_TREE": "",
+        "COMMON_DIR": ".git",
+        "OBJECT_DIRECTORY": ".git/objects",
+    }
+    for name, value in named.items():
+        monkeypatch.setenv(f"GIT_{name}", str(repository / value))
+    commands = "bash echo x > made && git add made && git -c user.name=a -c user.email=a@b commit -qm made"
+    run = run_to_end(engine, commands, "answer Done.", worktree=WorktreeFrom.FILES)
+    for name in named:
+        monkeypatch.delenv(f"GIT_{name}")
+    assert "completed" == run.status, result_of(engine, run)
+    assert "made" == git(Path(run.meta.cwd), "log", "-1", "--format=%s")
+    assert before == state_of(repository)
+
+
 def test_what_it_begins_with(repository: Path) -> None:
     """From HEAD nothing that is not committed comes along; from clean files it begins with HEAD itself."""
     engine = open_engine(repository)
