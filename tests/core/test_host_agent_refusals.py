@@ -33,7 +33,7 @@ async def refusal(agent: HostAgent, meta: RunMeta | None = None, **others: Any) 
         ({"runner": "tmux"}, "use the runner hosts"),
         ({"session_lock": "/x.lock", "session_path": "/x"}, "sticky"),
         ({"agent_session": AgentSession(id_file="/x")}, "sticky"),
-        ({"by_hand": True}, "by hand"),
+        ({"by_hand": True}, "opened in the agent only on your own machine"),
         ({"cwd": "/no/such place"}, "h9 has no directory /no/such place; share the file system"),
         ({"cwd": "relative"}, "has no directory"),
         ({"schema_version": 999}, "newer subdeck"),
@@ -50,7 +50,7 @@ async def test_what_this_host_cannot_do(tmp_path: Path, others: dict[str, Any], 
 async def test_another_kind_of_agent(tmp_path: Path) -> None:
     """An agent that goes by the same name and is another kind here is not taken for it."""
     async with hosting(tmp_path / "spool") as agent:
-        assert "the agent puppet is a pi there" in await refusal(agent, host_meta(agent_kind="claude"))
+        assert "the agent puppet is pi there, but claude here" in await refusal(agent, host_meta(agent_kind="claude"))
 
 
 async def test_another_commit(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ async def test_another_commit(tmp_path: Path) -> None:
     async with hosting(tmp_path / "spool", name="h9") as agent:
         meta = host_meta(cwd=str(code))
         why = await refusal(agent, meta, head="a" * 40)
-        assert f"{code} is at commit aaaaaaaaaaaa, and h9:{code} at {head.stdout[:12]}" in why
+        assert f"{code} is at commit aaaaaaaaaaaa, but h9:{code} is at {head.stdout[:12]}" in why
         relay = Asking(agent)
         run_id = await relay.begin("answer 1", meta=meta, head=head.stdout.strip())
         assert "1" == (await relay.pull_end(run_id)).final_text
@@ -80,7 +80,7 @@ async def test_a_record_that_is_none(tmp_path: Path, meta: bytes) -> None:
 async def test_a_record_of_another_run(tmp_path: Path) -> None:
     """A meta that names another run than the request is refused."""
     async with hosting(tmp_path / "spool") as agent:
-        assert "of another run" in await refusal(agent, meta_record=msgspec.json.encode(host_meta()))
+        assert "belongs to another run" in await refusal(agent, meta_record=msgspec.json.encode(host_meta()))
 
 
 async def test_a_check_that_is_none(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ async def test_a_flood_ends_its_line(peer: Path, kind: str) -> None:
     peer.write_bytes(GREETING + FLOODS[kind])
     longest, before = 0.0, time.monotonic()
     async with lined() as line:
-        while "cannot be read" not in line.fault:
+        while "cannot read its answer" not in line.fault:
             await asyncio.sleep(0)
             longest, before = max(longest, time.monotonic() - before), time.monotonic()
             assert longest < 2
@@ -103,7 +103,7 @@ async def test_what_is_no_frame_ends_its_line(peer: Path, first: bytes, frame: b
     """The line says that it cannot be read, and is made again."""
     peer.write_bytes(first + (frame if frame != packed(Frame(0, HELLO, b"x" * 100)) else frame * 2000))
     async with lined() as line:
-        await until(lambda: "cannot be read" in line.fault, f"its end; {line.fault}")
+        await until(lambda: "cannot read its answer" in line.fault, f"its end; {line.fault}")
 
 
 @pytest.mark.parametrize(
@@ -144,5 +144,5 @@ async def test_nothing_of_a_peer_is_left(peer: Path) -> None:
     peer.write_bytes(GREETING + FLOODS["messages that never end"])
     before = processes.children()
     async with lined() as line:
-        await until(lambda: "cannot be read" in line.fault, "its end")
+        await until(lambda: "cannot read its answer" in line.fault, "its end")
     assert before == processes.children()
