@@ -71,8 +71,8 @@ def test_a_typing_error_names_the_near_ones(project_dir: Path) -> None:
         (["scheduler", "tcp://0.0.0.0:8786"], "tcp://0.0.0.0:8786 is not encrypted"),
         (["scheduler", "tls://0.0.0.0:8786"], "No such file"),
         (["serve", "tls://head:8786", "--keys", "nowhere"], "nowhere/ca.pem: No such file"),
-        (["serve", "tcp://localhost:1", "--label", "subdeck=4"], "subdeck=4 is no label"),
-        (["serve", "tcp://localhost:1", "--label", "gpu"], "gpu is no label"),
+        (["serve", "tcp://localhost:1", "--label", "subdeck=4"], "subdeck=4 is not a valid resource"),
+        (["serve", "tcp://localhost:1", "--label", "gpu"], "gpu is not a valid resource"),
         (["serve", "tcp://localhost:1", "--name", "-x"], "-x is not a valid host name"),
         (["serve", "tcp://localhost:1", "--listen=-x"], "-x is not a valid address"),
         (["serve", "tcp://localhost:1", "--slots", "0"], "--slots"),
@@ -149,7 +149,7 @@ async def test_a_host_is_served(project_dir: Path, tmp_path: Path) -> None:
             assert second.stderr is not None
             lines = (line.decode() for line in second.stderr)
             assert next(line for line in lines if "another process uses this spool" in line)
-            assert "ended (exit code 1); starting it again" in next(lines) + next(lines)
+            assert "exited (exit code 1); starting it again" in next(lines) + next(lines)
 
 
 def test_a_cluster_to_try_ends_with_ctrl_c(project_dir: Path) -> None:

@@ -147,7 +147,7 @@ async def test_a_host_of_another_version() -> None:
     carrier = Near({"h1": encode(replace(WELL, protocol=PROTOCOL + 1))})
     found = await survey_module._survey((carrier,), question(SETTINGS), 5.0, 5.0)
     check = troubles(found.hosts[0])["messages"]
-    assert (State.PROBLEM, True) == (check.state, f"speaks version {PROTOCOL + 1} of the messages" in check.detail)
+    assert (State.PROBLEM, True) == (check.state, f"uses protocol version {PROTOCOL + 1}" in check.detail)
 
 
 def test_named_host() -> None:

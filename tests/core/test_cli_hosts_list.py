@@ -78,7 +78,7 @@ def test_as_the_relay_knows_them(engine: Engine, project_dir: Path) -> None:
         done = subdeck("hosts", cwd=project_dir, COLUMNS="200")
         document = subdeck("hosts", "--json", cwd=project_dir).document
     first, second, _, counted, fault = done.out.splitlines()
-    for words in ("h1", "● in reach", "3/4 slots", "2 runs", "load 1.5/8", "2.0 GB, gpu 2", "distributed 2026.8.0"):
+    for words in ("h1", "● online", "3/4 slots", "2 runs", "load 1.5/8", "2.0 GB, gpu 2", "distributed 2026.8.0"):
         assert words in first
     assert ("? unreachable" in second, "1 run" in second) == (True, True)
     assert counted == "1 of 2 hosts online, 3 of 4 slots used"

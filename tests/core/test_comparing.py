@@ -170,7 +170,7 @@ def test_one_of_several_is_chosen(engine: Engine) -> None:
     root = Path(engine.project.root)
     before = (status(root), git(root, "worktree", "list"), git(root, "branch", "--list"))
     plan = engine.work.plan_choice(one, (other, third))
-    for said in ("Writes the changes of scout", f"  scout {third.meta.short_id}: ", ", nowhere else"):
+    for said in ("Writes the changes of scout", f"  scout {third.meta.short_id}: ", ", which exists nowhere else"):
         assert said in plan.words
     assert before[0] == status(root)
     engine.work.choose(plan)
@@ -195,7 +195,7 @@ def test_nothing_is_discarded_where_nothing_can_be_applied(engine: Engine) -> No
     (root / "a.txt").write_text("one\nmine\nthree\n")
     plan = engine.work.plan_choice(one, (other,))
     assert "your own changes conflict" in plan.refusal
-    with pytest.raises(SubdeckError, match="go together"):
+    with pytest.raises(SubdeckError, match="your own changes conflict in 1 file"):
         engine.work.choose(plan)
     assert second.exists()
     assert "mine" in (root / "a.txt").read_text()

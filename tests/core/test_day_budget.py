@@ -167,7 +167,7 @@ def test_a_launch_beyond_the_day(project_dir: Path) -> None:
     run_to_end(engine, "answer a")
     assert (0.5, 0.0) == (today().sum().spent, today().sum().held)
     with pytest.raises(
-        BudgetExceeded, match=r"leaves no room: \$0\.50 of \$1\.00 spent, and this run may spend \$0\.90"
+        BudgetExceeded, match=r"does not allow this launch: \$0\.50 of \$1\.00 spent, and this run may spend \$0\.90"
     ):
         engine.launch([request("answer b")], background=True)
     assert 1 == len(engine.snapshots())

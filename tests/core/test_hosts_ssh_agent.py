@@ -209,7 +209,7 @@ async def test_an_agent_that_was_stopped_is_said(
         waiting: list[socket] = []
         try:
             monkeypatch.setattr(stdio, "START_S", 0.2)
-            with pytest.raises(SubdeckError, match=f"process {pid}, does not answer"):
+            with pytest.raises(SubdeckError, match=rf"the subdeck process there \({pid}\) does not answer"):
                 await asyncio.to_thread(stdio._agent, str(spool), 0, {})
             with suppress(BlockingIOError):
                 while another := spool_socket.connected(str(spool)):
