@@ -197,7 +197,7 @@ def test_given_up(bed: Bed, operator: Operator, watch: Watch) -> None:
     try:
         operator.wait("it to be out of reach", [run], UNKNOWN, timeout=4 * REACH_S)
         shown = operator.cli("status", run)
-        assert f"{host} not heard since" in shown.out, shown
+        assert f"{host} not seen since" in shown.out, shown
         done = operator.cli("hosts", "give-up", run)
         assert 0 == done.code, done.err
         operator.wait("it to be given up", [run], "lost", timeout=5)

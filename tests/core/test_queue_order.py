@@ -101,7 +101,7 @@ def test_held_queue_starts_nothing_until_it_is_released(engine: Engine, project_
     late = start(engine, "answer ok").run_id
     wait_until(lambda: waits(engine, late), "the new run to wait")
     run = standing(engine, one)
-    assert ("queue held, next", RunStatus.QUEUED) == (describe.doing(run), run.status)
+    assert ("queue paused, next", RunStatus.QUEUED) == (describe.doing(run), run.status)
     engine.hold_queue(False)
     assert not engine.is_queue_held()
     assert [one, two, late] == started_in_order(engine, [one, two, late])
@@ -121,7 +121,7 @@ def test_held_queue_holds_runs_that_need_no_slot(project_dir: Path) -> None:
             wait_until(lambda run=run: waits(engine, run.run_id), "it to wait")
         states = [run.state for run in engine.snapshots()]
         assert [Queued(WaitsFor.HOLD, held=True)] * 2 == states
-        assert {(describe.QUEUE_HELD, "queue held, next")} == {(activity(run), describe.doing(run)) for run in runs}
+        assert {(describe.QUEUE_HELD, "queue paused, next")} == {(activity(run), describe.doing(run)) for run in runs}
         assert describe.QUEUE_HELD in subdeck("status", cwd=project_dir).out
         assert describe.QUEUE_HELD[4:] in subdeck("status", runs[0].run_id, cwd=project_dir).out
         assert describe.QUEUE_HELD in subdeck("wait", runs[0].run_id, "--timeout", "0.1", cwd=project_dir).err

@@ -127,7 +127,7 @@ async def test_a_host_out_of_reach(project_dir: Path, tmp_path: Path) -> None:
         await there.see(run_id, is_running, "the run to run")
         there.carrier.cut = {"h1"}
         seen = await there.see(run_id, lambda run: run.is_out_of_reach, "nobody to vouch")
-        assert "h1 not heard since " in standing(seen)
+        assert "h1 not seen since " in standing(seen)
         await until(lambda: not there.hosts["hosts"][0].get("inReach"), "the list of hosts to say so")
         (tmp_path / "go").touch()
         there.carrier.cut = set()
@@ -170,7 +170,7 @@ async def test_what_is_said_reaches_its_run_once(
         events = [decode_event(line) for line in there.text(run_id).encode().splitlines()]
         said = [event.state for event in events if isinstance(event, Message)]
         assert [MessageState.ACCEPTED, MessageState.DELIVERED] == said
-        with pytest.raises(RunBusy, match="has ended"):
+        with pytest.raises(RunBusy, match=r"has finished \(done\)"):
             there.engine.send(run_id, "too late")
 
 

@@ -116,9 +116,15 @@ async def test_a_log_is_bounded(project: Project, teller: Teller) -> None:
     ("content", "why"),
     [
         (b"", "empty or truncated"),
-        (b'{"runId": 7}', "cannot be read"),
-        (msgspec.json.encode({"runId": "x", "status": "completed", "reason": "lost", "writtenBy": ""}), "is none"),
-        (msgspec.json.encode({"runId": "x", "status": "odd", "reason": "odd", "writtenBy": ""}), "is none"),
+        (b'{"runId": 7}', "cannot read the reported result"),
+        (
+            msgspec.json.encode({"runId": "x", "status": "completed", "reason": "lost", "writtenBy": ""}),
+            "the reported result is invalid",
+        ),
+        (
+            msgspec.json.encode({"runId": "x", "status": "odd", "reason": "odd", "writtenBy": ""}),
+            "the reported result is invalid",
+        ),
     ],
     ids=["nothing", "broken", "contradicts", "unknown"],
 )
@@ -273,7 +279,7 @@ async def test_a_host_that_refuses(project: Project, teller: Teller) -> None:
     async with relay(project, teller):
         result = await until(lambda: run.result, "its end")
         assert (RunReason.START_FAILED, "relay") == (result.reason, result.written_by)
-        assert "h1 refused it: /work is not supported here" == result.error_message
+        assert "h1 refused the run: there is no /work here" == result.error_message
 
 
 async def test_what_is_too_large_for_any_message(

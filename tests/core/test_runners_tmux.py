@@ -250,7 +250,7 @@ def test_ctrl_c_in_the_pane(engine: Engine, tmp_path: Path) -> None:
     pids = [started(engine, run).child_pid, pid_in(tmp_path / "a")]
     tmux("send-keys", "-t", place_of(engine, run).pane, "C-c")
     run = wait_for_end(engine, run.run_id)
-    assert ("aborted", "signal", "its wrapper was killed by SIGINT") == (run.status, run.reason, end_of(run).message)
+    assert ("aborted", "signal", "its wrapper was ended by SIGINT") == (run.status, run.reason, end_of(run).message)
     wait_until_gone(*pids)
 
 
@@ -274,7 +274,7 @@ def test_a_killed_server(engine: Engine, tmp_path: Path) -> None:
     pids = [started(engine, run).child_pid, pid_in(tmp_path / "a")]
     tmux("kill-server")
     run = wait_for_end(engine, run.run_id)
-    assert ("aborted", "signal", "its wrapper was killed by SIGHUP") == (run.status, run.reason, end_of(run).message)
+    assert ("aborted", "signal", "its wrapper was ended by SIGHUP") == (run.status, run.reason, end_of(run).message)
     wait_until_gone(*pids)
 
 

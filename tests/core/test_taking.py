@@ -59,7 +59,7 @@ def test_a_worktree_is_applied(engine: Engine, root: Path) -> None:
     assert (index, " D a.txt\n M b.txt\nA  staged.txt\n?? new.txt") == (git(root, "ls-files", "-s"), status(root))
     assert {"line two", "line thirty-nine"} <= set((root / "b.txt").read_text().splitlines())
     (root / "b.txt").write_text((root / "b.txt").read_text().replace("line 20\n", "line twenty\n"))
-    assert f"took back applying scout {run.meta.short_id}" == undo(engine)
+    assert f"undid applying scout {run.meta.short_id}" == undo(engine)
     assert mine == status(root) and "line two" not in (root / "b.txt").read_text()
     assert {"line twenty", "line thirty-nine"} <= set((root / "b.txt").read_text().splitlines())
     assert index == git(root, "ls-files", "-s") and engine.last_act() is None
@@ -94,7 +94,7 @@ def test_hunks(engine: Engine, root: Path) -> None:
     engine.work.apply(plan)
     after = (root / "b.txt").read_text()
     assert "twenty\n" in after and "line 38" not in after and "line 2\n" in after and " M b.txt" == status(root)
-    with pytest.raises(SubdeckError, match="no hunk 4: it has 3 hunks"):
+    with pytest.raises(SubdeckError, match="no hunk 4: the file has 3 hunks"):
         engine.work.plan_apply(run, [], {"b.txt": [4]})
     assert "has not changed nothing.txt" in engine.work.plan_apply(run, ["nothing.txt"]).refusal
 

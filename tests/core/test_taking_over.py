@@ -137,7 +137,7 @@ def test_limits_stand_still(project_dir: Path, engine: Engine) -> None:
     wait_until(lambda: time.monotonic() > began + 2, "more time than the run may take")
     program.leave()
     waits(engine, run)
-    engine.reply(run.run_id, "", Verdict.REPLY, "go on")
+    engine.reply(run.run_id, "", Verdict.REPLY, "continue")
     assert "done" == wait_for_end(engine, run.run_id).reason
 
 
@@ -146,7 +146,7 @@ def test_the_wrapper_is_killed_before_its_child_has_ended(engine: Engine) -> Non
     run = begin(engine, "deaf\nsay Begun.\nhang")
     os.kill(started(engine, run).pid, signal.SIGSTOP)
     program = Program(engine, run.run_id)
-    program.read_until("ends its turn")
+    program.read_until("when its turn ends")
     os.kill(started(engine, run).pid, signal.SIGKILL)
     program.read_until("has just finished")
     assert "lost" == wait_for_end(engine, run.run_id).reason
@@ -184,7 +184,7 @@ def test_going_on(engine: Engine, taken: Taken) -> None:
     run, program = taken
     program.leave()
     waits(engine, run)
-    engine.reply(run.run_id, "", Verdict.REPLY, "go on")
+    engine.reply(run.run_id, "", Verdict.REPLY, "continue")
     ended = wait_for_end(engine, run.run_id)
     result = result_of(engine, ended)
     assert ("done", "Gone on.", 1) == (ended.reason, result.final_text, result.attempts)
@@ -199,7 +199,7 @@ def test_what_is_spent_by_hand_counts(project_dir: Path, engine: Engine) -> None
     program.say("pay 0.75")
     program.leave()
     waits(engine, run)
-    engine.reply(run.run_id, "", Verdict.REPLY, "go on")
+    engine.reply(run.run_id, "", Verdict.REPLY, "continue")
     ended = wait_for_end(engine, run.run_id)
     result = result_of(engine, ended)
     assert ("aborted", "budget", "You said: pay 0.75") == (ended.status, ended.reason, result.final_text)

@@ -74,7 +74,7 @@ def test_claude(lab: Lab, home: Path) -> None:
         assert 0 == terminal.exit_code()
     told = waits(lab.engine, run)
     assert [TakenOver, "What now?", "Let me look.", "echo seen", "Two.", HandedBack] == told
-    lab.engine.reply(run.run_id, "", Verdict.REPLY, "go on")
+    lab.engine.reply(run.run_id, "", Verdict.REPLY, "continue")
     ended = wait_for_end(lab.engine, run.run_id)
     assert ("done", "Gone on.") == (ended.reason, result_of(lab.engine, ended).final_text)
 

@@ -64,7 +64,7 @@ ODDITIES: dict[str, tuple[Callable[[Made], object], Stand, str, str]] = {
     ),
     "moved": (
         lambda made: (made[0] / ".git").rename(made[0] / "git-of-old"),
-        *(Stand.UNKNOWN, "is not at", "git worktree repair"),
+        *(Stand.UNKNOWN, "is no longer at", "git worktree repair"),
     ),
     "led elsewhere": (
         lambda made: (made[1] / ".git").write_text(f"gitdir: {made[0]}/.git\n"),
