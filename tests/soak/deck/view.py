@@ -14,7 +14,7 @@ _NEEDS = re.compile(rf"(\d+) ({'|'.join(map(re.escape, sorted(_NEED_WORDS, key=l
 _FOOTER = re.compile(r"^ ?bg: (\d+) running / (\d+) total(?=  |$)")
 _STATE_AT = 4
 """Cells before the state of a row: the cursor, whether it needs somebody, the place in a group."""
-_ROW = re.compile(r"(\S)(?: ([a-z][a-z ]*?))? +([0-9a-f]{6})(?: |$)")
+_ROW = re.compile(r"(\S)(?: ([a-z][A-Za-z ]*?))? +([0-9a-f]{6})(?: |$)")
 _FOLDED_HEAD = re.compile(rf".{{{_STATE_AT - 1}}}{FOLDED}.* ×(\d+) ")
 _SHOWN = re.compile(r"(\d{8}-\d{6}-[0-9a-f]{6}) · (?:(\d+) events?)?")
 CURSOR = "▌"
