@@ -120,4 +120,4 @@ async def test_its_pane_is_not_shown() -> None:
     engine.attach = SubdeckError("run 000001 is not trusted: it has no mark")
     async with opened(engine) as deck:
         await deck.press("a")
-        await deck.until(lambda: any("is foreign" in toast for toast in deck.toasts), "the refusal")
+        await deck.until(lambda: any("is not trusted" in toast for toast in deck.toasts), "the refusal")

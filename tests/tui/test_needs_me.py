@@ -37,7 +37,7 @@ def an_engine(*ends: RunSnapshot) -> FakeEngine:
 
 async def some_ends(deck: Deck, engine: FakeEngine) -> None:
     engine.tell(*ENDS)
-    await deck.until_text("2 failed · 1 asks · 1 new")
+    await deck.until_text("2 failed · 1 question · 1 unread")
 
 
 async def began(deck: Deck) -> None:
@@ -79,7 +79,7 @@ async def test_looking_by_the_way_is_no_look(keys: tuple[str, ...]) -> None:
         await some_ends(deck, engine)
         await deck.press(*keys)
         await deck.until(lambda: deck.app.screen is deck.main, "the deck")
-        assert "2 failed · 1 asks · 1 new" in deck.screen_text
+        assert "2 failed · 1 question · 1 unread" in deck.screen_text
 
 
 @pytest.mark.parametrize("keys", [("]", "m"), ("]", "enter"), ("]", "i"), ("]", "r"), ("]", "d", "y")])
@@ -103,7 +103,7 @@ async def test_the_next_start_knows() -> None:
         file = Path(state_file("seen", project_key("/src/shop")))
         await deck.until(lambda: f"seen {run_id(4)}" in file.read_text(), "the mark on the disk")
     async with opened(an_engine(*ENDS)) as deck:
-        await deck.until_text("1 failed · 1 asks · 1 new")
+        await deck.until_text("1 failed · 1 question · 1 unread")
         assert not deck.main.run_store.is_unseen(run_id(4))
 
 
@@ -154,7 +154,7 @@ async def test_windows_share_what_was_seen() -> None:
             await began(beside)
             await some_ends(beside, other)
             await beside.press("]", "m")
-        await deck.until_text("1 failed · 1 asks · 1 new")
+        await deck.until_text("1 failed · 1 question · 1 unread")
 
 
 async def test_a_first_start_has_no_backlog() -> None:
@@ -200,7 +200,7 @@ async def test_who_waits_comes_first() -> None:
         await began(deck)
         await some_ends(deck, engine)
         engine.tell(asking(2, "rm -rf build"))
-        await deck.until_text("1 waiting · 2 failed · 1 new")
+        await deck.until_text("1 needs input · 2 failed · 1 unread")
         first = deck.rows(deck.main.runs)[1]
         assert "?" in first
         assert "wants to run a" in first

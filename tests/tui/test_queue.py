@@ -57,7 +57,9 @@ def test_held_queue_is_said_in_the_row() -> None:
     assert "queue paused, 2 ahead" == doing(replace(run, state=Queued(ahead=2, held=True)))
 
 
-@pytest.mark.parametrize(("size", "words"), [((120, 30), "1 queued (held, H resumes)"), ((40, 24), "1 queued (held)")])
+@pytest.mark.parametrize(
+    ("size", "words"), [((120, 30), "1 queued (paused, H resumes)"), ((40, 24), "1 queued (paused)")]
+)
 async def test_header_names_the_key_that_resumes_a_held_queue(size: tuple[int, int], words: str) -> None:
     """While the queue is held the header says so beside the runs that wait, and stops at the release."""
     engine = FakeEngine(a_run(1), a_run(2, "queued", held=True))

@@ -24,9 +24,9 @@ async def test_a_silent_run_says_so_and_needs_a_person() -> None:
     async with opened(engine, (160, 30)) as deck:
         await began(deck)
         engine.tell(over(3), over(4, asks=True), over(5, "failed"))
-        await deck.until_text("1 failed · 1 asks · 1 silent · 1 new")
+        await deck.until_text("1 failed · 1 question · 1 idle · 1 unread")
         row = next(line for line in deck.rows(deck.main.runs) if "idle 6:" in line)
-        assert "◐ silent" in row
+        assert "◐ idle" in row
         assert "after Search" in row
         deck.main.runs.select(run_id(2))
         visited: list[str | None] = []
@@ -39,21 +39,21 @@ async def test_a_silent_run_says_so_and_needs_a_person() -> None:
 async def test_a_run_becomes_silent_by_itself() -> None:
     """No update comes: the clock alone finds the moment, and goes on to count the seconds."""
     async with opened(FakeEngine(heard(1, 0, 1.5), heard(2, 3))) as deck:
-        assert "silent" not in deck.screen_text
+        assert "idle" not in deck.screen_text
         await deck.until_text("idle 0:02")
         await deck.until_text("idle 0:03")
-        assert "1 silent" in deck.rows(deck.main._header)[0]
+        assert "1 idle" in deck.rows(deck.main._header)[0]
 
 
 async def test_a_sign_of_life_ends_it() -> None:
     """A silent run that writes again is like any other, and may become silent again."""
     engine = FakeEngine(heard(1, 367))
     async with opened(engine) as deck:
-        await deck.until_text("1 silent")
+        await deck.until_text("1 idle")
         engine.tell(heard(1, 0))
-        await deck.until(lambda: "silent" not in deck.screen_text, "the run to be like any other")
+        await deck.until(lambda: "idle" not in deck.screen_text, "the run to be like any other")
         engine.tell(heard(1, 400))
-        await deck.until_text("1 silent")
+        await deck.until_text("1 idle")
 
 
 @pytest.mark.parametrize("key", ["m", "enter"])
@@ -62,7 +62,7 @@ async def test_a_silence_that_was_looked_at(key: str) -> None:
     engine = FakeEngine(heard(1, 367), heard(2, 3))
     async with opened(engine) as deck:
         await began(deck)
-        await deck.until_text("1 silent")
+        await deck.until_text("1 idle")
         await deck.press("]", key)
         await deck.until(lambda: not deck.main.run_store.needs, "nobody to be needed")
         assert "idle 6:" in deck.screen_text

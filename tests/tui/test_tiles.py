@@ -116,7 +116,7 @@ async def test_a_tile_says_that_its_run_is_silent() -> None:
     engine = FakeEngine(a_run(1, heard_at=monotonic() - 367, patience=60.0, activity="Search finished"))
     async with opened(engine, (120, 30)) as deck:
         (tile,) = (await tiles_of(deck)).tiles
-        await deck.until(lambda: str(tile.border_title).startswith("◐ silent"), "the silence")
+        await deck.until(lambda: str(tile.border_title).startswith("◐ idle"), "the silence")
         assert str(tile.border_subtitle).startswith("idle 6:")
 
 
