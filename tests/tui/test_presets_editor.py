@@ -57,7 +57,7 @@ async def test_create_for_all_projects(project_dir: Path) -> None:
         await deck.type("scout")
         await deck.press("down", "end")
         await deck.type("d")
-        await deck.until_text('✗ line 2: the name "scout" is taken by scout.md beside it')
+        await deck.until_text('✗ line 2: the name "scout" is already used by scout.md in the same directory')
         await deck.press("shift+tab", "right")
         await deck.until_text("saved in ~/.pi/agent/subagents")
         await deck.until_text("hidden by the project preset of this name")

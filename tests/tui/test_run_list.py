@@ -286,7 +286,7 @@ async def test_marks() -> None:
         assert targets(deck) == [3, 2]
         assert (deck.main.action_context.marked, deck.main.run.run_id) == (2, run_id(1))
         assert deck.screen_text.count("◆") == 2
-        await deck.until_text("2 marked")
+        await deck.until_text("2 selected")
         await deck.press("k", "space")
         assert targets(deck) == [3]
 
@@ -302,7 +302,7 @@ async def test_marking_all_that_are_shown() -> None:
         await deck.press("escape")
         assert targets(deck) == [11, 2]
         await write(deck, "functions")
-        await deck.until_text("2 marked, 2 not shown")
+        await deck.until_text("2 selected, 2 hidden")
         await deck.press("escape")
         await deck.until(lambda: deck.main.runs.has_focus, "the list to have the keys")
         await deck.press("*")

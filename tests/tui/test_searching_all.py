@@ -97,7 +97,7 @@ async def test_terms_of_the_filter_choose_the_runs() -> None:
         await found(deck, "200 hits in 1 run")
         await deck.press("escape")
         await search(deck, "status:nonsense hay")
-        await deck.until_text('unknown value "nonsense" of status:')
+        await deck.until_text('unknown value "nonsense" for status:')
         assert [] == hits(deck)[1:]
 
 
