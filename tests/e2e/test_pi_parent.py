@@ -79,7 +79,7 @@ def test_a_session_that_delegates(here: Lab) -> None:
 
 @EITHER_PI
 def test_a_session_steers_its_run(here: Lab) -> None:
-    """A note says what its run asks; the model gives the run another task in the middle of its turn."""
+    """A note has the question of its run; the model gives the run another task in the middle of its turn."""
     for number in (1, 2):
         (here.project / f"more{number}.md").write_text("The token is checked here, too.\n")
     asks = {"preset": "looker", "task": "Where is the token checked? Ask me which file."}
@@ -90,7 +90,7 @@ def test_a_session_steers_its_run(here: Lab) -> None:
         assert "bg: 1 running / 1 total" in parent.footers()
         (run,) = here.runs
         (note,) = parent.notes()
-        assert note.startswith(f"looker {run.name[-6:]} asks: Which file shall I read?")
+        assert note.startswith(f"looker {run.name[-6:]} has a question: Which file shall I read?")
         steer = {"runId": run.name, "message": "Where is `auth.py` named?", "interrupt": True}
         here.script(called(("background_agent_send", steer)), said("Steered."))
         parent.prompt("Another question.")

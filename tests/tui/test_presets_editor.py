@@ -230,7 +230,7 @@ async def test_the_editor_goes_on_outside(project_dir: Path, tmp_path: Path, mon
         await deck.press("e")
         await until_screen(deck, PresetEditorScreen)
         await deck.press("ctrl+e")
-        await deck.until_text("✗ line 1: it has no frontmatter")
+        await deck.until_text("✗ line 1: the file has no frontmatter")
         assert f"scout.md\n{SCOUT}\x1b" == area(deck).written
         assert "␛" in deck.screen_text
         await deck.press("ctrl+z")
