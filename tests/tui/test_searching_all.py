@@ -135,7 +135,7 @@ async def test_search_ends_where_nobody_reads_on(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(search_screen, "MOST_HITS", 50)
     async with opened(an_engine()) as deck:
         await search(deck, "line")
-        await found(deck, "the first 50 hits in 1 run")
+        await found(deck, "first 50 hits in 1 run")
 
 
 async def test_hit_in_the_task_opens_the_prompt() -> None:
