@@ -183,7 +183,7 @@ def test_a_launch_beyond_the_day(project_dir: Path) -> None:
 def test_a_child_cannot_allow_it(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over the budget goes only a person."""
     monkeypatch.setattr(paths, "is_child", lambda: True)
-    with pytest.raises(UsageError, match="child agent"):
+    with pytest.raises(UsageError, match="an agent cannot exceed the budget"):
         reserve(str(project_dir), [], Settings(day_budget=1.0), over_budget=True)
 
 

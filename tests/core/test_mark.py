@@ -147,7 +147,7 @@ def test_a_key_of_another_length_is_refused(home: Path, length: int) -> None:
     """An empty or cut file protects nothing."""
     mark.make_key()
     key_file(home).write_bytes(b"k" * length)
-    with pytest.raises(SubdeckError, match="does not have 32 bytes"):
+    with pytest.raises(SubdeckError, match="it is not 32 bytes long"):
         mark.make_key()
 
 
@@ -162,7 +162,7 @@ def test_a_pipe_instead_of_the_key(home: Path) -> None:
 def test_no_writable_home(home: Path) -> None:
     """Where no key can be made the error says what that means and what to do."""
     (home / ".local").write_text("a file where the directory should be")
-    with pytest.raises(SubdeckError, match="cannot be") as refused:
+    with pytest.raises(SubdeckError, match="cannot use the key") as refused:
         mark.make_key()
     assert paths.key_file() == refused.value.where
 
@@ -170,7 +170,7 @@ def test_no_writable_home(home: Path) -> None:
 def test_a_home_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error says what follows from that, and names the way out."""
     monkeypatch.setenv("HOME", "/proc/self/no-home")
-    with pytest.raises(SubdeckError, match="cannot be made") as refused:
+    with pytest.raises(SubdeckError, match="cannot create the key") as refused:
         mark.make_key()
     assert "set HOME" in refused.value.hint
     assert "starts none" in refused.value.hint

@@ -414,7 +414,7 @@ class FakeEngine:
     def take_back(self, act: Act) -> TakenBack:
         self.acts.remove(act)
         if act.kind is not ActKind.DELETE_RUNS:
-            return TakenBack(f"took back {act.title}")
+            return TakenBack(f"undid {act.title}")
         back = tuple(name for name in act.data["runIds"] if name not in self.lost)
         self.tell(*(self._trash[name] for name in back))
         if len(back) < len(act.data["runIds"]):
