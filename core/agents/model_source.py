@@ -49,7 +49,7 @@ class AsksForModels:
         try:
             models, modes = self.ask_all(choice, timeout)
         except TimeoutError:
-            error = refused(choice, f"it was idle for {timeout:g} seconds")
+            error = refused(choice, f"no answer within {timeout:g} seconds")
         except AgentUnavailable as fault:
             error = fault
         except OSError as fault:

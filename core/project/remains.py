@@ -196,7 +196,7 @@ class Remains:
         check = self.fold.check
         if check is None:
             return CheckResult(self._meta.check, note=f"{NOT_RUN}: its wrapper died")
-        died = replace(check.result, note="its wrapper died while it ran")
+        died = replace(check.result, note="its wrapper died while the check was running")
         return check.result if check.state is CheckState.ENDED else died
 
     def _changes(self) -> Changes | None:

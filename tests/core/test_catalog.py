@@ -139,19 +139,24 @@ def test_a_program_is_started_once_a_day(programs: Programs, name: str, monkeypa
 
 
 @pytest.mark.parametrize(
-    "script",
-    ["exec sleep 600", "sleep 600 & wait", "exec >&-; exec 2>&-; sleep 600", "yes"],
+    ("script", "why"),
+    [
+        ("exec sleep 600", "no answer within 0.3 seconds"),
+        ("sleep 600 & wait", "no answer within 0.3 seconds"),
+        ("exec >&-; exec 2>&-; sleep 600", "no answer within 0.3 seconds"),
+        ("yes", "it wrote more than"),
+    ],
     ids=["hangs", "its child hangs", "is silent", "goes on"],
 )
 @pytest.mark.parametrize("name", ["claude", "codex"])
 def test_a_program_that_never_answers(
-    programs: Programs, name: str, script: str, monkeypatch: pytest.MonkeyPatch
+    programs: Programs, name: str, script: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is ended at the limit with all that it started, and not asked again that day."""
     monkeypatch.setattr("subdeck.core.agents.asking.LARGEST", 100_000)
     programs.make(name, script)
     agent = choose_agent(name, programs.settings(name))
-    with pytest.raises(AgentUnavailable, match="could not list its models: it said"):
+    with pytest.raises(AgentUnavailable, match=f"could not list its models: {why}"):
         refresh_models(agent, 0.3)
     assert () == due([agent])
 
@@ -287,7 +292,7 @@ def test_a_list_that_cannot_be_kept(programs: Programs, project_dir: Path, home:
     config.write_text(json.dumps({"agent": "codex", "agents": programs.config("codex")}))
     (tmp_path / "file").touch()
     done = subdeck("models", "--refresh", "--json", cwd=project_dir, XDG_CACHE_HOME=str(tmp_path / "file"))
-    assert (2, "cannot save the list of models") == (done.code, done.error["what"])
+    assert (2, "the list of models cannot be saved") == (done.code, done.error["what"])
     assert 0 == subdeck("models", cwd=project_dir, XDG_CACHE_HOME=str(tmp_path / "file")).code
 
 

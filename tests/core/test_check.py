@@ -75,7 +75,7 @@ def checking(engine: Engine, run: RunSnapshot) -> RunSnapshot:
     [
         ("cat made.txt; pwd >&2; echo last", 0, "tests ✓ passed after 0:00"),
         ("echo on; echo off >&2; echo bad; exit 3", 3, "tests ✗ exit code 3 after 0:00"),
-        ("kill -SEGV $$", None, "tests ✗ the run was killed by SIGSEGV after 0:00"),
+        ("kill -SEGV $$", None, "tests ✗ it was killed by SIGSEGV after 0:00"),
     ],
 )
 def test_a_check_after_the_child(project_dir: Path, script: str, code: int | None, words: str) -> None:
