@@ -76,7 +76,7 @@ def test_a_denied_tool(lab: Lab, talk: bool) -> None:
     assert "Bash" not in {tool["name"] for tool in lab.requests[0]["tools"]}
     assert not (lab.root / "new.txt").exists()
     assert (["write"] if talk else []) == lab.denied(result)
-    assert talk is not ("a call of write was denied" in lab.warnings(result))
+    assert talk is not ("a call to write was denied" in lab.warnings(result))
 
 
 def _write_agent(lab: Lab, *fields: str) -> None:
