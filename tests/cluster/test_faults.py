@@ -202,7 +202,7 @@ def test_given_up(bed: Bed, operator: Operator, watch: Watch) -> None:
         assert 0 == done.code, done.err
         operator.wait("it to be given up", [run], "lost", timeout=5)
         result = result_of(operator, run)
-        assert "operator" == result.written_by and "given up" in (result.error_message or "")
+        assert "operator" == result.written_by and "abandoned" in (result.error_message or "")
         assert bed.find("counted.py", host)
     finally:
         bed.heal(host)
