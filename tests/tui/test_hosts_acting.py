@@ -38,7 +38,7 @@ async def test_a_run_is_given_up() -> None:
     engine = an_engine()
     async with opened(engine) as deck:
         asked = await confirmed(deck, "U")
-        assert "h07 not heard" in asked
+        assert "h07 not seen" in asked
         assert "may still be running" in asked
         await deck.until(lambda: engine.given_up == [run_id(2)], "what the engine was asked")
         await deck.until(lambda: any("Abandoned" in toast for toast in deck.toasts), "the word about it")

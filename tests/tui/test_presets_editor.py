@@ -204,7 +204,7 @@ async def test_a_full_disk_loses_nothing(project_dir: Path, monkeypatch: pytest.
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", full)
             await deck.press("ctrl+s")
-            await deck.until_text("cannot be written: No space left on device")
+            await deck.until_text("cannot write the preset: No space left on device")
         assert (SCOUT, f"{SCOUT}more") == (file.read_text(), area(deck).written)
         await deck.press("ctrl+s")
         await deck.until(lambda: file.read_text() == f"{SCOUT}more", "the text in the file")
