@@ -170,7 +170,7 @@ async def test_readonly_says_nothing(key: str) -> None:
     async with opened(engine, readonly=True) as deck:
         await deck.press(key)
         await deck.until(
-            lambda: "changes nothing" in deck.screen_text or any("changes nothing" in toast for toast in deck.toasts),
+            lambda: "with --readonly" in deck.screen_text or any("with --readonly" in toast for toast in deck.toasts),
             "the refusal",
         )
         assert not engine.told
@@ -186,7 +186,7 @@ async def test_interrupting() -> None:
         engine.tell(a_listener(interrupted=True))
         await deck.until_text("◔ repo-scout")
         await deck.press("I")
-        await deck.until(lambda: any("interrupted already" in toast for toast in deck.toasts), "the refusal")
+        await deck.until(lambda: any("already interrupted" in toast for toast in deck.toasts), "the refusal")
 
 
 async def test_interrupting_several_asks() -> None:
