@@ -107,7 +107,7 @@ async def test_broken_runs(project_dir: Path) -> None:
         Path(engine.project.run_dir(run_id), name).write_bytes(content)
     async with opened(cast("Any", Engine.open(str(project_dir), kind=cast("Any", "app"))), (120, 40)) as deck:
         await look(deck, until="a whole run")
-        for text in ("meta.json is damaged: ", "lost: it is", "without events"):
+        for text in ("meta.json is damaged: ", "lost: the run's result", "without events"):
             assert text in deck.screen_text
         await look(deck, "2", "g")
         for _ in range(4):

@@ -271,7 +271,7 @@ async def test_readonly_shows_and_answers_nothing() -> None:
         await at_block(deck)
         assert "y allow" not in deck.screen_text
         await deck.press("y", "n", "e")
-        await deck.until(lambda: "changes nothing" in deck.screen_text or deck.toasts, "the refusal")
+        await deck.until(lambda: "with --readonly" in deck.screen_text or deck.toasts, "the refusal")
         assert not engine.told
 
 
