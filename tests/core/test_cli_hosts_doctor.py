@@ -84,7 +84,7 @@ def test_nothing_is_wrong() -> None:
         (replace(WELL, agents=(AgentVersion("mine", problem="no such"),)), "mine", State.PROBLEM, "no such"),
         (replace(WELL, missing_variables=("SOME_KEY",)), "variables", State.PROBLEM, "SOME_KEY: not set here"),
         (replace(WELL, problems=("file locks do not work",)), "spool", State.PROBLEM, "locks do not"),
-        (replace(WELL, git=""), "git", State.PROBLEM, "there is none"),
+        (replace(WELL, git=""), "git", State.PROBLEM, "no usable git"),
         (replace(WELL, problems=("h\x1b[2Jx\n",)), "spool", State.PROBLEM, "x"),
     ],
 )
@@ -109,7 +109,9 @@ def test_python_matters_to_dask_alone() -> None:
     assert "3.99.0 there" in troubles(replace(other, carrier="dask"))["python"].detail
 
 
-@pytest.mark.parametrize(("ahead", "words"), [(90.0, "90 s ahead of ours"), (-90.0, "90 s behind ours")])
+@pytest.mark.parametrize(
+    ("ahead", "words"), [(90.0, "90 s ahead of this machine's"), (-90.0, "90 s behind this machine's")]
+)
 def test_clock(ahead: float, words: str) -> None:
     """A clock that is off is a warning: it moves no lease, only the times that are shown."""
     check = troubles(surveyed(clock_ahead=ahead))["clock"]

@@ -122,7 +122,7 @@ def test_models_of_the_offline_agent(project_dir: Path, home: Path) -> None:
     done = subdeck("models", cwd=project_dir)
 
     assert (0, "@fast  a/b") == (done.code, done.out.strip())
-    assert "takes any" in done.err
+    assert "accepts any model" in done.err
     assert 2 == subdeck("models", "--refresh", cwd=project_dir).code
 
 
@@ -157,5 +157,5 @@ def test_settings_in_force(project_dir: Path, home: Path) -> None:
         document["settings"][key] for key in ("theme", "limits.timeout", "logs.stdout_mb")
     )
     assert f"# user: {path}\n" in shown
-    assert "config.yaml (not there)\n" in shown
+    assert "config.yaml (does not exist)\n" in shown
     assert "limits.timeout: 600.0\n" in shown

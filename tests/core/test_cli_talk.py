@@ -60,7 +60,7 @@ def test_who_cannot_be_told_is_named(project: Project, project_dir: Path) -> Non
     ended = make_finished(project)
     alone = subdeck("send", ended.short_id, "go", cwd=project_dir)
     assert (2, "") == (alone.code, alone.out)
-    assert "has ended (done)" in alone.err
+    assert "has finished (done)" in alone.err
     with listening(project) as run, listening(project, talk=False) as deaf:
         done = subdeck("send", run.short_id, deaf.short_id, ended.short_id, "go", cwd=project_dir)
         assert (1, f"{run.short_id} sent\n") == (done.code, done.out)
@@ -122,7 +122,7 @@ def test_status_says_who_waits(project: Project, project_dir: Path) -> None:
         assert done.startswith(
             f"? needs input  {run.short_id}  ad hoc  answer ok  wants to run a command: rm -rf build"
         )
-        assert "needs input: wants to run a command: rm -rf build" in done
+        assert "wants to run a command: rm -rf build" in done
         assert "1 run: 1 running (1 needs input)" in done
         document = subdeck("status", "--json", cwd=project_dir).document
         assert 1 == document["counts"]["waiting"]
@@ -156,7 +156,7 @@ def test_a_reply_says_whether_it_counted(project: Project, project_dir: Path) ->
         with answering(run, decide):
             done = subdeck("reply", run.short_id, "q7", "2", cwd=project_dir)
         assert f"{run.short_id} q7 answered\n" == done.out
-        assert "asks nothing" in subdeck("reply", run.short_id, "allow", cwd=project_dir).err
+        assert "has no pending request" in subdeck("reply", run.short_id, "allow", cwd=project_dir).err
         run.write(permission(8))
         late = [Message(id="", state=MessageState.REFUSED, reason="q8 is no longer pending")]
         with answering(run, lambda entry: [Message(id=entry.id, state=late[0].state, reason=late[0].reason)]):
@@ -172,7 +172,7 @@ def test_a_reply_says_whether_it_counted(project: Project, project_dir: Path) ->
         (("RUN", "yes"), "is a permission request"),
         (("RUN", "deny", "--run"), "--run requires allow"),
         (("RUN", "allow", "--word", "x"), "--word requires deny"),
-        (("RUN", "q9", "allow"), "q9 is not open"),
+        (("RUN", "q9", "allow"), "q9 is not pending"),
     ],
 )
 def test_a_reply_that_makes_no_sense_is_refused(
@@ -193,7 +193,7 @@ def test_who_waits_for_a_run_is_told_what_it_asks(project: Project, project_dir:
         try:
             assert waiter.stderr
             line, hint = waiter.stderr.readline().decode(), waiter.stderr.readline().decode()
-            assert f"{run.short_id} needs input: wants to run a command: rm -rf build\n" == line
+            assert f"{run.short_id} wants to run a command: rm -rf build\n" == line
             assert f"  subdeck reply {run.short_id} --request q1 --hash " in hint
         finally:
             waiter.terminate()

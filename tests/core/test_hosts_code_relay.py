@@ -94,7 +94,7 @@ async def test_its_work_is_taken_over_like_that_of_any_run(root: Path, tmp_path:
         assert "on h1" in work.plan_discard(other).words
         work.discard(work.plan_discard(other))
         assert not git(root, "for-each-ref", f"refs/heads/subdeck/adhoc-{other.run_id[-6:]}")
-        assert f"brought back the branch subdeck/adhoc-{other.run_id[-6:]}" == undo(there.engine)
+        assert f"restored the branch subdeck/adhoc-{other.run_id[-6:]}" == undo(there.engine)
         assert git(root, "for-each-ref", f"refs/heads/subdeck/adhoc-{other.run_id[-6:]}")
 
 
@@ -155,7 +155,7 @@ async def test_a_run_whose_files_are_not_known_works_with_no_others(root: Path, 
         (Path(paths.work_dir(there.project, run_id)) / "away.json").unlink()
         there.carrier.cut.clear()
         result = await there.end(run_id)
-        assert "start_failed" == result.reason and "not known any more" in (result.error_message or "")
+        assert "start_failed" == result.reason and "no longer available" in (result.error_message or "")
         assert not (root / "made.py").exists()
 
 

@@ -232,7 +232,7 @@ async def test_a_host_key_that_is_not_known_is_told(world: Path, h1: SshHost) ->
     """A host that ssh does not know is not connected with, and the operator is told how to see why."""
     (world / "known_hosts").unlink()
     async with carrying("h1") as carrier:
-        await until(lambda: "its unknown request key" in carrier.fault, f"the key; {carrier.fault}")
+        await until(lambda: "its host key is unknown" in carrier.fault, f"the key; {carrier.fault}")
 
 
 async def test_no_ssh_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -248,7 +248,11 @@ def test_places_of_the_clients_own_choice(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(
     ("words", "what"),
-    [(("install",), "no client given"), (("serve", "claude"), "takes no client name"), (("serve", "--project"), "takes no client name")],
+    [
+        (("install",), "no client given"),
+        (("serve", "claude"), "takes no client name"),
+        (("serve", "--project"), "takes no client name"),
+    ],
 )
 def test_wrong_words(words: tuple[str, ...], what: str, project_dir: Path) -> None:
     """A command that is not complete, or too much, is explained."""

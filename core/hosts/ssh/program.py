@@ -33,6 +33,10 @@ def command(host: str) -> tuple[str, ...]:
     return ("ssh", *OPTIONS, "--", host, *REMOTE)
 
 
+_TOO_OLD = ('unknown command "hosts"', 'no command is called "hosts"', "No such command")
+"""What versions of subdeck print that cannot serve as a host."""
+
+
 def why_ended(host: str, code: int, stderr: bytes) -> str:
     """Say why a connection could not be made, or ended."""
     lines = [one_line(line, _MOST) for line in stderr.decode("utf-8", "replace").splitlines()]
@@ -41,7 +45,7 @@ def why_ended(host: str, code: int, stderr: bytes) -> str:
         return _of_ssh(host, said[-1] if said else "")
     if code == NOT_FOUND:
         return f"{host}: subdeck is not installed there, or not on the PATH of ssh commands (ssh {host} subdeck)"
-    if any('no command is called "hosts"' in line or "No such command" in line for line in said):
+    if any(known in line for line in said for known in _TOO_OLD):
         return f"{host}: subdeck is too old there to serve as a host; install the same version on both machines"
     if said:
         return _of_agent(host, said)
