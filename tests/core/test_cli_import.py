@@ -163,7 +163,7 @@ def test_an_agent_of_the_settings(project: Path, home: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "what", "line"),
     [
-        (CLAUDE.replace("model: sonnet", "disallowedTools: Bash(rm *)"), '"Bash(rm *)" is about', ":5"),
+        (CLAUDE.replace("model: sonnet", "disallowedTools: Bash(rm *)"), '"Bash(rm *)" covers only a part', ":5"),
         ("notes\n", "not an agent file", ""),
     ],
 )

@@ -193,7 +193,7 @@ def test_who_waits_for_a_run_is_told_what_it_asks(project: Project, project_dir:
         try:
             assert waiter.stderr
             line, hint = waiter.stderr.readline().decode(), waiter.stderr.readline().decode()
-            assert f"{run.short_id} wants to run a command: rm -rf build\n" == line
+            assert f"{run.short_id} needs input: wants to run a command: rm -rf build\n" == line
             assert f"  subdeck reply {run.short_id} --request q1 --hash " in hint
         finally:
             waiter.terminate()

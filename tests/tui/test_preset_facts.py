@@ -115,7 +115,7 @@ async def test_empty_state_offers_the_bundled_preset(project_dir: Path) -> None:
         await deck.until_text("b  copy Explore")
         await deck.press("b")
         await until_screen(deck, CopyPresetScreen)
-        await deck.until_text("The role @fast is not set here")
+        await deck.until_text("The role @fast is not set")
         assert "inherit" == deck.app.screen.query_one("#model", Input).value
         await deck.press("ctrl+s")
         await deck.until(lambda: deck.main.presets.preset, "the copy in the list")
