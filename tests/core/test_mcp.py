@@ -146,7 +146,7 @@ async def test_a_client_steers_its_run(era: str, project_dir: Path) -> None:
         status = await client.call_tool("background_agent_status", {"runId": run.run_id})
         while not (asked := (status.structured_content or {})["runs"][0]).get("requests"):
             status = await client.call_tool("background_agent_status", {"runId": run.run_id})
-        assert ["asks: Which file shall I read?"] == [request["asks"] for request in asked["requests"]]
+        assert ["has a question: Which file shall I read?"] == [request["asks"] for request in asked["requests"]]
         assert 1 == (status.structured_content or {})["counts"]["waiting"]
         steer = {"runId": run.run_id, "message": "Where is `total`?", "interrupt": True}
         sent = await client.call_tool("background_agent_send", steer)

@@ -53,7 +53,7 @@ async def test_command_stands_beside_ours() -> None:
         await deck.until_text("^g my thing")
         await deck.press("?")
         await deck.type("my thing")
-        await deck.until_text("my thing: your command")
+        await deck.until_text("my thing (your command")
         await deck.press("escape", ":")
         await deck.type("my thing")
         await deck.until_text("my thing  (^g)")
@@ -105,8 +105,8 @@ async def test_readonly_and_foreign_runs_refuse_it() -> None:
 @pytest.mark.parametrize(
     ("command", "what"),
     [
-        (OwnCommand(key="x", argv=("a",)), '"x" means "stop" there'),
-        (OwnCommand(key="o", argv=("a",), where="runs"), '"o" means "sort" there'),
+        (OwnCommand(key="x", argv=("a",)), '"x" is already used for "stop"'),
+        (OwnCommand(key="o", argv=("a",), where="runs"), '"o" is already used for "sort"'),
         (OwnCommand(key="ctrl+nonsense", argv=("a",)), "is not a key"),
     ],
 )

@@ -98,7 +98,7 @@ async def test_a_setting_is_edited(monkeypatch: pytest.MonkeyPatch) -> None:
         await ask(deck, "max_running")
         await deck.press("enter")
         await deck.until_text("Maximum number of parallel runs in the project.")
-        assert "now       not set" in deck.screen_text
+        assert "current   not set" in deck.screen_text
         assert not os.path.exists(user_settings_file())
         await deck.press("enter")
         await deck.until(lambda: edited, "the editor")

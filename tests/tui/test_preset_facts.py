@@ -250,4 +250,4 @@ async def test_models_of_all_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         await deck.until_text("now claude")
         assert dialog.form.request(dialog._fields.values).agent == "claude"
         known = model_list(choose_agent("codex", engine.settings))
-        await deck.until(lambda: known and "it said nothing" in known.kept().problem, "the end of what hangs")
+        await deck.until(lambda: known and "no answer within" in known.kept().problem, "the end of what hangs")

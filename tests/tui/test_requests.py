@@ -217,7 +217,7 @@ async def test_a_reply_that_comes_too_late() -> None:
         await deck.until(lambda: any("no longer pending" in toast for toast in deck.toasts), "why not")
         assert deck.main.request.request
         await no_request(deck, engine)
-        await deck.until_text("request gone")
+        await deck.until_text("request withdrawn or answered elsewhere")
         await deck.pass_time()
         await deck.until(lambda: not deck.main.request.is_shown, "the block to go")
 

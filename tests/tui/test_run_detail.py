@@ -96,7 +96,7 @@ async def test_keys_go_through_the_tabs(over: Scene) -> None:
         assert "[2 Answer]" in deck.screen_text
         for number, name in enumerate(Tab, start=1):
             await tab(deck, screen, str(number), name) if name is not Tab.ANSWER else await deck.press("2")
-            assert f"[{number} {name.capitalize()}]" in deck.screen_text
+            assert f"[{number} {name.label.capitalize()}]" in deck.screen_text
         await tab(deck, screen, "right", Tab.TRANSCRIPT)
         await tab(deck, screen, "left", Tab.CHANGES)
         await tab(deck, screen, "tab", Tab.TRANSCRIPT)
