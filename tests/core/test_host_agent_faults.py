@@ -188,7 +188,7 @@ async def test_a_result_that_no_message_holds(tmp_path: Path, monkeypatch: pytes
         run_id = await relay.begin("say-big 20000", "finish")
         result = await relay.pull_end(run_id)
         assert "x" * 1_000 == result.final_text
-        assert "cut" in result.artifact_errors[-1]
+        assert "truncated" in result.artifact_errors[-1]
 
 
 async def test_what_was_delivered_is_kept_for_a_while(tmp_path: Path) -> None:
