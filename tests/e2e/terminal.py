@@ -18,8 +18,11 @@ from tests.waiting import wait_until
 
 T = TypeVar("T")
 
-KEEP = '"$@"; echo "[exit code $?]"; exec cat'
-"""A shell script that keeps the screen after the program has ended (tmux alone may never learn how it ended)."""
+KEEP = '"$@"; code=$?; echo "[exit code $code]"; while read -r _; do echo "[exit code $code]"; done'
+"""A shell script that keeps the screen after the program has ended (tmux alone may never learn how it ended).
+
+Enter prints the exit code once more.
+"""
 MODES = ("alternate_on", "mouse_any_flag", "mouse_sgr_flag", "cursor_flag", "keypad_flag", "insert_flag", "wrap_flag")
 """Of a pane: what a program may have left switched on or off."""
 ENDED = re.compile(r"\[exit code (\d+)\]")
@@ -84,9 +87,11 @@ class Terminal:
         self._tmux("resize-window", "-x", str(width), "-y", str(height))
 
     def kill(self) -> None:
-        """Kill the program as nothing can be killed politely."""
+        """Kill the program as nothing can be killed politely; the terminal may be put back after its end is printed."""
         os.kill(self.pid, signal.SIGKILL)
-        assert 128 + signal.SIGKILL == self.exit_code()
+        ended = self.until(lambda: self._tmux("send-keys", "Enter") or ENDED.search(self.screen), "the program to end")
+        assert isinstance(ended, re.Match)
+        assert 128 + signal.SIGKILL == int(ended[1])
 
     @property
     def has_ended(self) -> bool:

@@ -46,7 +46,7 @@ def test_there_and_back(open_app: OpenApp, shop: Path, before: tuple[str, ...]) 
 
 @pytest.mark.parametrize(
     ("typed", "told", "text"),
-    [("", "is finished", "You said: Say it."), ("Now you.", "goes on", "Gone on.")],
+    [("", "is finished", "You said: Say it."), ("Now you.", "continues", "Gone on.")],
     ids=["finished", "gone on"],
 )
 def test_at_the_command_line(shop: Path, typed: str, told: str, text: str) -> None:
