@@ -94,14 +94,9 @@ def named(name: str, most: int = NAME) -> str:
 def bounded(event: Event) -> Event:
     """Return an event whose names have an end."""
     match event:
-        case ToolCall() if len(event.tool_name) > NAME or max(len(event.tool_call_id), len(event.within)) > ID:
-            return replace(
-                event,
-                tool_name=named(event.tool_name),
-                tool_call_id=named(event.tool_call_id, ID),
-                within=named(event.within, ID),
-            )
-        case ToolResult() if len(event.tool_name) > NAME or max(len(event.tool_call_id), len(event.within)) > ID:
+        case ToolCall() | ToolResult() if (
+            len(event.tool_name) > NAME or max(map(len, (event.tool_call_id, event.within))) > ID
+        ):
             return replace(
                 event,
                 tool_name=named(event.tool_name),

@@ -39,7 +39,7 @@ def test_a_dry_run_changes_nothing(engine: Engine, project_dir: Path) -> None:
     first, second, third = done.out.splitlines()
     assert first.startswith("2 runs, ") and first.endswith("in the trash: 0 runs, 0 B")
     assert second.startswith("to delete: 1 run, ") and second.endswith(f"({old.short_id})")
-    assert third.startswith("that frees ") and "in a day" in third
+    assert third.startswith("this frees ") and "in a day" in third
     assert "at once" in subdeck("clean", "--dry-run", "--purge", cwd=project_dir).out
     assert 2 == len(run_dirs(project_dir))
 
