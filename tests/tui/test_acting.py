@@ -109,7 +109,7 @@ async def test_what_changed_files_is_taken_back_after_asking() -> None:
         await deck.until(lambda: deck.app.screen is deck.main, "the deck")
         assert 1 == len(engine.acts)
         await deck.press("u", "y")
-        await deck.until(lambda: "Took back applying repo-scout 000001" in deck.toasts, "the word about it")
+        await deck.until(lambda: "Undid applying repo-scout 000001" in deck.toasts, "the word about it")
         assert [] == engine.acts and not deck.main.undo
 
 
