@@ -114,6 +114,7 @@ class HostAgent:
         self._quick = ThreadPoolExecutor(4, "subdeck-quick")
         self._slow = ThreadPoolExecutor(2, "subdeck-slow")
         """For what may take seconds: what dead wrappers left is ended, old files are removed."""
+        self._delivering = asyncio.Lock()
         self._proving = False
         self._tidying = False
         self._answers: dict[Verb, Callable[[Any], Awaitable[Struct]]] = {
@@ -289,12 +290,13 @@ class HostAgent:
 
     async def _ack(self, asked: Ack) -> Answer:
         spool = self._spool(asked.relay)
-        if asked.run not in spool.known:
-            return Answer(Said.UNKNOWN)
-        if not spool.has_ended(asked.run):
-            return Answer(Said.REFUSED, "it has not finished")
-        await self._in_thread(spool.deliver, asked.run)
-        spool.forget(asked.run)
+        async with self._delivering:  # a relay may acknowledge a run twice at once
+            if asked.run not in spool.known:
+                return Answer(Said.UNKNOWN)
+            if not spool.has_ended(asked.run):
+                return Answer(Said.REFUSED, "it has not finished")
+            await self._in_thread(spool.deliver, asked.run)
+            spool.forget(asked.run)
         await self._files.forget(asked.run)
         return Answer(Said.TOLD)
 

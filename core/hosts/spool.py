@@ -308,13 +308,13 @@ class Spool:
     # --- what was delivered ---
 
     def deliver(self, run_id: str) -> None:
-        """Put a run aside of which the operator has all. Raises OSError."""
+        """Put a run aside of which the operator has all. Raises OSError; what was put aside before is kept then."""
         place = os.path.join(self.done, run_id)
         files.make_private_directory(self.done)
-        if os.path.lexists(place):
-            files.remove_tree(place)
         with opened(self.project.runs) as runs:
             runs.touch(run_id)
+        if os.path.lexists(place):
+            files.remove_tree(place)
         files.rename(self.project.run_dir(run_id), place)
 
     def purge(self) -> list[str]:

@@ -33,6 +33,21 @@ async def test_a_run_is_mirrored_to_its_end(tmp_path: Path) -> None:
         assert Answer(Said.UNKNOWN) == await relay.ack(run_id)
 
 
+async def test_a_run_that_is_acknowledged_twice_at_once_is_put_aside(tmp_path: Path) -> None:
+    """One acknowledgement counts, and what was put aside stays as it is, whatever else fails."""
+    async with hosting(tmp_path / "spool") as agent:
+        relay = Asking(agent)
+        run_id = await relay.begin("answer 42")
+        await relay.pull_end(run_id)
+        answers = await asyncio.gather(*(relay.ack(run_id) for _ in range(4)))
+        assert sorted([Answer(Said.TOLD), *[Answer(Said.UNKNOWN)] * 3], key=str) == sorted(answers, key=str)
+        place = relay.agent_project / "done" / run_id
+        assert (place / paths.RESULT).exists()
+        with pytest.raises(OSError):
+            agent._spool(relay.relay).deliver(run_id)
+        assert (place / paths.RESULT).exists()
+
+
 async def test_the_end_comes_with_the_last_piece(tmp_path: Path) -> None:
     """However small the pieces are, the result is told when all is told, and never before."""
     async with hosting(tmp_path / "spool") as agent:

@@ -207,7 +207,7 @@ class Relay:
             self._errands.guard(run, lambda run: self._hear_of(host, run))
         for end in pulled.ends:
             if end.run in host.deleted:
-                self._errands.run("ack", end.run, partial(self._courier.ack, host, end.run))
+                self._strays.acknowledge(host, end.run)
             elif run := self._run_at(end.run, host):
                 self._errands.run("end", end.run, partial(self._end, host, run, end.result))
         self._strays.see_to(host, host.known - self._runs.ids)
@@ -321,4 +321,4 @@ class Relay:
         if run.id in self._runs:
             self._drop(run)
         self._runs.close(run.id)
-        self._errands.run("ack", run.id, partial(self._courier.ack, host, run.id))
+        self._strays.acknowledge(host, run.id)

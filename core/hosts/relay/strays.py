@@ -64,6 +64,10 @@ class Strays:
         """Wait no longer for the end of a run that was given up."""
         self._given_up.pop(remote.id, None)
 
+    def acknowledge(self, host: Host, run_id: str) -> None:
+        """Let a host know that nothing of a run is wanted any more."""
+        self._errands.run("ack", _there(run_id, host), partial(self._courier.ack, host, run_id))
+
     def see_to(self, host: Host, run_ids: Collection[str]) -> None:
         """Do what is due about the runs that a host has and that are not open here: about a few of them at a time."""
         host.told &= host.known
@@ -100,7 +104,7 @@ class Strays:
         is_own = result.written_by in _OWN_ENDS
         meta = artifacts.read_meta(run_dir, certain=True) if is_own and not is_late else None
         if meta is None:
-            self._errands.run("ack", _there(run_id, host), partial(self._courier.ack, host, run_id))
+            self.acknowledge(host, run_id)
             return
         run = Remote(self._project, run_id, meta)
         run.open()
