@@ -340,6 +340,7 @@ class Attempt:
         clocks = (
             *(self._escalation.due(), self._records.activity.due(), self._watchdog.due(), self._settled_at()),
             *(self._conversation.due(), self._recorder.due),
+            None if self._escalation.has_begun else self._records.gone_due,
         )
         due = min((clock for clock in clocks if clock is not None), default=None)
         return None if due is None else min(max(0.0, due - time.monotonic()), LONGEST_WAIT_S) * 1000 + 1
@@ -367,7 +368,7 @@ class Attempt:
         if settled is not None and settled <= now:
             self._escalation.begin_grace(now)
         self._keep_limits(now)
-        if not self._escalation.has_begun and self._records.are_gone:
+        if not self._escalation.has_begun and self._records.are_gone(now):
             self._escalation.stop(now)  # the run was deleted: nobody can see it or stop it any more
         step = self._escalation.take(now)
         if step is Step.TERM:

@@ -59,7 +59,7 @@ def check(
         return CheckResult(meta.check, note=f"{NOT_RUN}: the run {became}")
     if not order:
         return CheckResult(meta.check, note=f"{NOT_RUN}: its launcher did not pass the command")
-    if records.are_gone or artifacts.read_stop(run_dir):
+    if records.are_gone(time.monotonic()) or artifacts.read_stop(run_dir):
         return CheckResult(meta.check, note=f"{NOT_RUN}: the run was being stopped")
     try:
         command = decode(order, CheckCommand)
@@ -171,8 +171,7 @@ class _Check:
                 elif not self._read(child.stdout):
                     poller.unregister(child.stdout)
             now = time.monotonic()
-            if now >= deadline and not self._note:
-                self._stop(f"it took longer than {clock(self._command.timeout)}")
+            self._keep_limits(now, deadline)
             self._records.touch(now)
             self._containment.look(now)
             match self._escalation.take(now):
@@ -185,18 +184,29 @@ class _Check:
         return returncode
 
     def _timeout_ms(self, deadline: float) -> float:
-        clocks = (deadline if not self._note else None, self._escalation.due(), self._records.activity.due())
+        records = self._records
+        clocks = (
+            *(deadline if not self._note else None, self._escalation.due()),
+            *(records.activity.due(), None if self._note else records.gone_due),
+        )
         due = min((clock for clock in clocks if clock is not None), default=None)
         wait = LONGEST_WAIT_S if due is None else min(max(0.0, due - time.monotonic()), LONGEST_WAIT_S)
         return wait * 1000 + 1
 
+    def _keep_limits(self, now: float, deadline: float) -> None:
+        """Stop a check that takes too long, or whose run was deleted."""
+        if now >= deadline:
+            self._stop(f"it took longer than {clock(self._command.timeout)}")
+        if self._records.are_gone(now):
+            self._stop("the run was stopped while the check was running")
+
     def _look(self) -> None:
-        """Do what a request says, or a signal that came without one; a run that was deleted needs no check."""
+        """Do what a request says, or a signal that came without one."""
         request = artifacts.read_stop(self._run_dir)
         if request and request.force:
             self._note = "the run was killed while the check was running"
             self._escalation.force(time.monotonic())
-        elif request or self._records.are_gone:
+        elif request:
             self._stop("the run was stopped while the check was running")
         elif self._signals.is_lease_over:
             self._stop("the run's lease expired while the check was running")

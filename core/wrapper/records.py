@@ -53,6 +53,8 @@ PANE_PATIENCE = 500
 
 LOOK_S = 1.0
 """Seconds between two looks whether something else wrote to the records."""
+GONE_S = 0.5
+"""Seconds that a run's directory is missing before the run counts as deleted: a moved one may be put back or linked."""
 MOST_TAMPERED = 50
 _VITAL = RunStarted | Message | Request | Decision | Interrupted | TakenOver | HandedBack | Check
 """Events that no cap leaves out."""
@@ -154,6 +156,7 @@ class Records:
         self.tampered: list[str] = []
         """What something else did to the records of the run, a sentence each."""
         self._look_at = 0.0
+        self._gone_since: float | None = None
         self._troubles: dict[str, str] = {}
         self.seq = written
         self.started_at: str | None = None
@@ -202,13 +205,20 @@ class Records:
             self._say_tampered(said)
         self._restore_events()
 
-    @property
-    def are_gone(self) -> bool:
-        """Whether the run's directory is not there, and cannot be made again: somebody deleted all runs."""
+    def are_gone(self, now: float) -> bool:
+        """Whether the run's directory is missing for GONE_S and cannot be made again: somebody deleted all runs."""
+        if not os.path.exists(self._run_dir):
+            self.look()
         if os.path.exists(self._run_dir):
-            return False
-        self.look()
-        return not os.path.exists(self._run_dir)
+            self._gone_since = None
+        elif self._gone_since is None:
+            self._gone_since = now
+        return self._gone_since is not None and now - self._gone_since >= GONE_S
+
+    @property
+    def gone_due(self) -> float | None:
+        """When a directory that is missing counts as deleted, in monotonic seconds; None while it is there."""
+        return None if self._gone_since is None else self._gone_since + GONE_S
 
     def _restore_events(self) -> None:
         if said := self._events.restore():

@@ -43,7 +43,7 @@ async def test_a_run_that_is_acknowledged_twice_at_once_is_put_aside(tmp_path: P
         assert sorted([Answer(Said.TOLD), *[Answer(Said.UNKNOWN)] * 3], key=str) == sorted(answers, key=str)
         place = relay.agent_project / "done" / run_id
         assert (place / paths.RESULT).exists()
-        with pytest.raises(OSError):
+        with pytest.raises(FileNotFoundError):
             agent._spool(relay.relay).deliver(run_id)
         assert (place / paths.RESULT).exists()
 

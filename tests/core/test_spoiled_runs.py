@@ -141,9 +141,12 @@ def test_stopping(engine: Engine, tmp_path: Path, name: str, way: str) -> None:
 
 @pytest.mark.parametrize("place", [".pi", ".pi/subagents"])
 def test_our_directories_are_moved_and_linked(engine: Engine, tmp_path: Path, place: str) -> None:
-    """The second copy is found by the project, whatever a child makes of the directories in which we keep its runs."""
+    """The second copy is found by the project, whatever a child makes of the directories in which we keep its runs.
+
+    A directory that is missing for a moment is not a deleted one: the run continues.
+    """
     done, root = tmp_path / "spoiled", engine.project.root
-    moved = f"cd {root} && mv {place} {place}-2 && ln -s {os.path.basename(place)}-2 {place}; touch {done}"
+    moved = f"cd {root} && mv {place} {place}-2 && sleep 0.2 && ln -s {os.path.basename(place)}-2 {place}; touch {done}"
     run = start(engine, "say One.", f"bash {moved}", "hang")
     wait_until(done.exists, "the child to move it")
     fresh = run_in_process(root, f"print(own_copy.exists({str(run_dir(engine, run))!r}))")
