@@ -17,6 +17,7 @@ from subdeck.core.models.catalog import Catalog, Listing, read_literal
 
 from tests.core.command_line import SUBDECK, run_dirs, subdeck, write_preset
 from tests.core.offline_reader import SHOP, write_tree
+from tests.factories import write_settings
 from tests.waiting import wait_until
 
 CORE = Path(errors.__file__).resolve().parent
@@ -128,9 +129,9 @@ def untrusted_project(world: World) -> str:
 
 
 def not_interactive(world: World) -> str:
+    write_settings()
     write_preset(world.project, extra="talk: false\n")
-    words = ("bg", "scout", "Where is the token checked?", "--json")
-    run_id = subdeck(*words, cwd=world.project, SUBDECK_OFFLINE_PACE="60").document["runId"]
+    run_id = subdeck("bg", "scout", "hang", "--json", cwd=world.project).document["runId"]
     try:
         return world.code("send", run_id, "more")
     finally:
