@@ -17,7 +17,7 @@ from ..delegation.parent import Parent, Resolved, SessionWatch, session_name
 from ..engine import Engine
 from ..errors import SubdeckError, UsageError
 from ..project.follower import Update
-from ..run.model import LauncherKind
+from ..run.model import LauncherKind, readable_preset
 from ..system.log import log_thread_faults
 from ..text.decoding import UNDECODABLE, decode
 from ..text.plain import one_line
@@ -105,7 +105,8 @@ def _line(emission: Emission) -> str:
     details = emission.payload["details"]
     said = details.get("activity") or details.get("error") or details["description"]
     name = emission.channel.removeprefix("subagents:")
-    return one_line(f"{name} {details['agentId'][-6:]} {details['subagentType']} {details['status']} {said}", 400)
+    preset = readable_preset(details["subagentType"])
+    return one_line(f"{name} {details['agentId'][-6:]} {preset} {details['status']} {said}", 400)
 
 
 @click.command("tool")

@@ -150,9 +150,9 @@ def details_of(
     is_unknown = usage.uncounted > 0 and not usage.tokens
     return AgentDetails(
         agent_id=meta.run_id,
-        display_name=one_line(display_name) or meta.title,
+        display_name=one_line(display_name) or meta.stored_title,
         description=meta.description or one_line(meta.task, DESCRIPTION_LENGTH),
-        subagent_type=meta.title,
+        subagent_type=meta.stored_title,
         status=status_of(run.status, run.reason),
         activity=activity(run) or None,
         entries=timeline and timeline.entries,

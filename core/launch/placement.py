@@ -17,8 +17,7 @@ from ..run.model import RunnerKind, RunRequest
 from ..text.plain import one_line
 
 NONE_HERE = (
-    "the offline reader was chosen because no agent is installed here; set the agent "
-    "(--agent pi) if your hosts have one"
+    "the offline agent was chosen because no agent is installed here; set the agent (--agent pi) if your hosts have one"
 )
 LOCAL = "remove the runner, or use process"
 

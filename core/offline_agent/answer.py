@@ -12,7 +12,7 @@ from .replacement import HOW, Replacement
 from .stream import Conversation
 from .task import Task
 
-NO_MODEL = "No model was used: this is the built-in offline reader (offline/reader)."
+NO_MODEL = "No model was used: this is the built-in offline agent (offline/reader)."
 FILES_READ = 3
 LINES_READ = 60
 """Of a file, from a little before its best line."""

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ..text.plain import one_line
 from .describe import AND_MORE, UNKNOWN, known_cost, moment, tokens
+from .model import readable_preset
 from .snapshot import RunSnapshot
 
 
@@ -60,7 +61,7 @@ class CostSheet(Struct, frozen=True, rename="camel"):
 NOT_COUNTED = "Deleted and untrusted runs are not counted."
 NO_MODEL = "no model"
 _NAMES: tuple[Callable[[RunSnapshot], str], ...] = (
-    lambda run: run.meta.title,
+    lambda run: run.meta.stored_title,
     lambda run: run.meta.resolved_model or run.meta.requested_model or NO_MODEL,
     lambda run: run.meta.agent or "unknown",
 )
@@ -85,7 +86,7 @@ HEADINGS = (*(period.value for period in Period), "tokens", "runs")
 def sections(sheet: CostSheet) -> list[tuple[str, list[tuple[str, ...]]]]:
     """Lay the sheet out in words: `preset`, `model` and `agent`, each with rows of a name and its figures."""
     return [
-        (title, [(line.name, *_figures(line.spent)) for line in lines])
+        (title, [(readable_preset(line.name), *_figures(line.spent)) for line in lines])
         for title, lines in (("preset", sheet.by_preset), ("model", sheet.by_model), ("agent", sheet.by_agent))
     ]
 

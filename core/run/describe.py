@@ -19,7 +19,7 @@ from .prices import dollars
 from .requests import request_line
 from .snapshot import Checking, Counts, Ended, Queued, Running, RunSnapshot
 
-NO_MODEL = "No model was used: this is the built-in offline reader (offline/reader)."
+NO_MODEL = "No model was used: this is the built-in offline agent (offline/reader)."
 """How each answer of the offline agent begins; where there is room for one line only, the second one tells more."""
 GLYPHS: dict[RunStatus, str] = {
     RunStatus.RUNNING: "●",

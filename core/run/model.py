@@ -39,6 +39,13 @@ from .prices import Price, dollars
 
 SCHEMA_VERSION = 1
 """Of the records that this version writes, and the newest that it reads."""
+NO_PRESET = "ad hoc"
+"""Stands for the preset of a one-off run in what programs read."""
+
+
+def readable_preset(name: str | None) -> str:
+    """Return a preset's name for readers; `name` may be one that programs read."""
+    return "one-off" if name in (None, "", NO_PRESET) else name
 
 
 def newer_schema(version: int) -> str:
@@ -344,7 +351,13 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def title(self) -> str:
-        return self.preset or "ad hoc"
+        """The preset's name for readers."""
+        return readable_preset(self.preset)
+
+    @property
+    def stored_title(self) -> str:
+        """The preset's name for programs."""
+        return self.preset or NO_PRESET
 
 
 class StopRequest(Struct, frozen=True):

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..run.events import AssistantText, Event, ToolCall, UnknownEvent, decode_beginning, decode_event
+from ..run.model import NO_PRESET
 from ..run.proven import counts
 from ..system.directory import Directory, opened
 from ..system.line_file import ENDLESS, HELD, LONGEST
@@ -64,7 +65,7 @@ class Found(Struct, frozen=True, rename="camel"):
 
     run_id: str
     preset: str
-    """As its list shows it, `ad hoc` without one."""
+    """`NO_PRESET` for a one-off run."""
     hits: tuple[Hit, ...]
 
 
@@ -127,7 +128,7 @@ def _search_run(
     if not hits:
         return None
     asked = _decoded(_decode_asked, meta)
-    return Found(run_id, one_line(asked.preset if asked else "", 60) or "ad hoc", tuple(hits))
+    return Found(run_id, one_line(asked.preset if asked else "", 60) or NO_PRESET, tuple(hits))
 
 
 def _add_answer(hits: list[Hit], pattern: Pattern, said: _Said) -> None:

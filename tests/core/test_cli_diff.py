@@ -80,7 +80,7 @@ def test_while_it_goes_on(repository: Path) -> None:
     other = start(engine, "hang")
     started(engine, other)
     said = subdeck("diff", run.run_id, "--stat", cwd=repository)
-    assert f"shared directory: other runs there: ad hoc {other.meta.short_id}" in said.err
+    assert f"shared directory: other runs there: one-off {other.meta.short_id}" in said.err
     engine.stop([run.run_id, other.run_id], force=True)
     engine.wait([run.run_id, other.run_id], timeout=20)
 

@@ -98,10 +98,10 @@ def test_events_for_a_person(project_dir: Path) -> None:
     run = start(engine, "wait-for go", "answer ok")
     following = start_command("events", "--run", run.run_id, cwd=project_dir)
     assert following.stdout
-    assert following.stdout.readline().decode().startswith(f"started {run.meta.short_id} ad hoc running")
+    assert following.stdout.readline().decode().startswith(f"started {run.meta.short_id} one-off running")
     (project_dir / "go").touch()
     out, _ = following.communicate(timeout=30)
-    assert f"completed {run.meta.short_id} ad hoc completed" in out.decode()
+    assert f"completed {run.meta.short_id} one-off completed" in out.decode()
 
 
 def test_a_reader_that_goes_ends_it(project_dir: Path) -> None:

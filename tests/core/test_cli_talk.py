@@ -100,9 +100,9 @@ def test_requests_show_exactly_what_is_asked(project: Project, project_dir: Path
     with listening(project, permission(command=command, ts=EARLIER)) as run, listening(project, choice()) as other:
         listed = subdeck("requests", cwd=project_dir).out.splitlines()
         assert listed[0].startswith(
-            f"{run.short_id}  q1  ad hoc  ! wants to run a command: rm -rf build && ⏎   make <U+001B>[31mall"
+            f"{run.short_id}  q1  one-off  ! wants to run a command: rm -rf build && ⏎   make <U+001B>[31mall"
         )
-        assert listed[1].startswith(f"{other.short_id}  q1  ad hoc  asks: Which database?")
+        assert listed[1].startswith(f"{other.short_id}  q1  one-off  asks: Which database?")
         shown = subdeck("requests", run.short_id, cwd=project_dir).out
         assert "\n  rm -rf build &&\n    make <U+001B>[31mall\n" in shown
         (asked, _) = subdeck("requests", "--json", cwd=project_dir).document["requests"]
@@ -120,7 +120,7 @@ def test_status_says_who_waits(project: Project, project_dir: Path) -> None:
     with listening(project, permission()) as run:
         done = subdeck("status", run.short_id, cwd=project_dir).out
         assert done.startswith(
-            f"? needs input  {run.short_id}  ad hoc  answer ok  wants to run a command: rm -rf build"
+            f"? needs input  {run.short_id}  one-off  answer ok  wants to run a command: rm -rf build"
         )
         assert "wants to run a command: rm -rf build" in done
         assert "1 run: 1 running (1 needs input)" in done

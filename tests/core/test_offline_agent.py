@@ -33,7 +33,7 @@ def evidence(answer: str) -> list[tuple[str, int, str]]:
 
 def test_first_line_of_the_answer_says_that_no_model_was_used(shop: Path) -> None:
     """Nobody may take the answer for a model's."""
-    expected = "No model was used: this is the built-in offline reader (offline/reader)."
+    expected = "No model was used: this is the built-in offline agent (offline/reader)."
     assert expected == read(shop, TASK).answer.splitlines()[0]
 
 

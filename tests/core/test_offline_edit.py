@@ -67,7 +67,7 @@ def test_a_text_is_replaced_and_the_rest_stays(shop: Path) -> None:
     assert [("edit", edit)] == reading.calls
     assert [("edit", False, "Successfully replaced 1 block(s) in src/prices.py.")] == reading.results
     first, _, said = reading.answer.split("\n")
-    assert "No model was used: this is the built-in offline reader (offline/reader)." == first
+    assert "No model was used: this is the built-in offline agent (offline/reader)." == first
     assert "Replaced `0.19` with `VAT` at `src/prices.py:6`." == said
 
 

@@ -348,7 +348,7 @@ def test_list_has_hosts_only_where_one_is_listed(engine: Engine) -> None:
     before = output(engine, "status", local.short_id).out.splitlines()[0]
     run_id, lock = remote_run(engine, ON_H07, started=True)
     first, *_ = output(engine, "status").out.splitlines()
-    assert ["● running", run_id[-6:], "ad hoc", "answer ok", "h07"] == re.split(r"\s{2,}", first)[:5]
+    assert ["● running", run_id[-6:], "one-off", "answer ok", "h07"] == re.split(r"\s{2,}", first)[:5]
     assert before == output(engine, "status", local.short_id).out.splitlines()[0]
     os.close(lock)
 

@@ -63,4 +63,4 @@ def test_two_runs_at_once(repository: Path) -> None:
     for run, other in ((first, second), (second, first)):
         changes = result_of(engine, run).changes
         assert "shared" == changes.figure
-        assert f"other runs there: ad hoc {other.meta.short_id}" in changes.shared
+        assert f"other runs there: one-off {other.meta.short_id}" in changes.shared

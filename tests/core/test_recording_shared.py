@@ -76,7 +76,7 @@ def test_a_run_of_another_project(repository: Path) -> None:
     for run in (inside, outside):
         started(far, run)
     said = shared(open_engine(repository), "edit a.py one 1")
-    assert f"other runs there: ad hoc {inside.meta.short_id}" == said
+    assert f"other runs there: one-off {inside.meta.short_id}" == said
     gate.touch()
     for run in (inside, outside):
         wait_for_end(far, run.run_id)

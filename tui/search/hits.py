@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...core.run.describe import moment
+from ...core.run.model import readable_preset
 from ...core.search.scan import Found, Hit
 from ..text.cells import fit
 from ..widgets.line_view import RowList
@@ -25,7 +26,7 @@ class HitRow(NamedTuple):
 
 
 def rows_of(found: Found) -> list[HitRow]:
-    return [HitRow(found.run_id, found.preset, hit) for hit in found.hits]
+    return [HitRow(found.run_id, readable_preset(found.preset), hit) for hit in found.hits]
 
 
 class HitList(RowList, can_focus=False):
