@@ -164,7 +164,7 @@ def test_a_directory_that_nobody_can_read(project: Project, agents: Path, agent:
 
 def test_a_broken_file_is_a_problem_by_its_name(project: Project, agents: Path) -> None:
     """The name is that of the agent and not of the file, and the line is that of the field."""
-    (agents / "other.md").write_text("---\nname: planner\ndescription: d\nisolation: worktree\n---\n")
+    (agents / "other.md").write_text("---\nname: planner\ndescription: d\nisolation: remote\n---\n")
     presets = catalog(project, PresetDir(str(agents), "claude"))
 
     assert ["reviewer"] == [preset.name for preset in presets.presets]
@@ -212,7 +212,7 @@ def test_names_are_found_for_the_screen(project: Project, agents: Path) -> None:
 
 def test_what_the_command_line_says(project: Project, agents: Path) -> None:
     """`presets` lists them with what is left out and what is broken, shows one in full, and doctor tells of both."""
-    (agents / "broken.md").write_text("---\nname: planner\ndescription: d\nisolation: worktree\n---\n")
+    (agents / "broken.md").write_text("---\nname: planner\ndescription: d\nisolation: remote\n---\n")
     write_project_settings(project, "preset_dirs: [{path: .claude/agents, agent: claude}]\n")
     root = Path(project.root)
 

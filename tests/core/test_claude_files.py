@@ -6,7 +6,7 @@ import pytest
 from subdeck.core.errors import ContentError
 from subdeck.core.presets.file import Preset
 from subdeck.core.presets.forms.claude import FORM
-from subdeck.core.run.model import Limits, PresetSource
+from subdeck.core.run.model import Limits, PresetSource, WorktreeFrom
 
 HEAD = "name: reviewer\ndescription: Reviews a change\n"
 
@@ -104,7 +104,7 @@ def test_what_is_left_out_is_said(field: str) -> None:
         ("disallowedTools: [[Bash]]", "expected a list of tools"),
         ("disallowedTools: [Bash", "invalid YAML"),
         ("disallowedTools: Bash Edit", '"Bash Edit" is not the name of a tool'),
-        ("isolation: worktree", "asks for a copy of the project"),
+        ("isolation: remote", '"remote" is not supported'),
         ("permissionMode: plan", "plan forbids all changes"),
         ("permissionMode: plan\ntools: Read, Bash", "plan forbids all changes"),
         ("maxTurns: many", "maxTurns: expected a whole number"),
@@ -117,6 +117,11 @@ def test_what_restricts_is_kept_to_or_refused(field: str, what: str) -> None:
 
     assert what in caught.value.what
     assert caught.value.line is not None and caught.value.line >= 4
+
+
+def test_a_copy_of_the_project_is_a_worktree() -> None:
+    """Like Claude Code's own, it begins with the last commit; without the field, the settings decide."""
+    assert (WorktreeFrom.HEAD, None) == (read("isolation: worktree\n").worktree, read().worktree)
 
 
 def test_a_planner_that_only_reads() -> None:

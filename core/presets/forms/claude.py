@@ -8,7 +8,7 @@ from ...agents.claude.lines import OURS
 from ...config.values import Count, Switch
 from ...config.yaml_tree import Fields, Text
 from ...models.catalog import INHERIT
-from ...run.model import Limits
+from ...run.model import Limits, WorktreeFrom
 from ...text.plain import one_line
 from ..file import Preset
 from .form import AgentFile, Form
@@ -45,12 +45,9 @@ class ClaudeForm:
             file.refuse("name", "it is missing, so Claude Code ignores this file", "add a name")
         tools, denied = _tools(file)
         _check_mode(file, tools)
-        if file.value("isolation") is not None:
-            file.refuse(
-                "isolation",
-                "the file asks for a copy of the project, but a run works in the project itself",
-                "remove the line, or the file from the directory",
-            )
+        isolation = file.value("isolation")
+        if isolation not in (None, "worktree"):
+            file.refuse("isolation", f'"{one_line(isolation, 40)}" is not supported', "use worktree or nothing")
         for key, why in _NOT_PASSED_ON.items():
             file.leave_out(key, why)
         return file.preset(
@@ -62,6 +59,7 @@ class ClaudeForm:
             thinking=file.thinking("effort"),
             tools=tools,
             denied_tools=denied,
+            worktree=WorktreeFrom.HEAD if isolation else None,
             context_files=False if file.value("omitClaudeMd", Switch) else None,
             limits=Limits(max_turns=file.value("maxTurns", Count)),
         )
