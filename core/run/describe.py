@@ -29,7 +29,7 @@ GLYPHS: dict[RunStatus, str] = {
     RunStatus.ABORTED: "⊘",
 }
 _STATES = {status: f"{glyph} {status}" for status, glyph in GLYPHS.items()}
-ELSEWHERE_GLYPH = "?"
+ELSEWHERE_GLYPH = "◇"
 """For a run that another machine holds: its status is only the last one written."""
 OUT_OF_REACH = "unknown"
 """The word for a run on a host that nothing was heard of lately."""

@@ -159,7 +159,7 @@ def test_it_is_shown_as_foreign(engine: Engine, way: Callable[[Path], None]) -> 
     for directory in (ended, going):
         way(directory)
     by_id = {run.run_id: run for run in engine.snapshots()}
-    assert {"? untrusted"} == {describe.state(run) for run in by_id.values()}
+    assert {"◇ untrusted"} == {describe.state(run) for run in by_id.values()}
     assert "completed: Thirty-one." == describe.doing(by_id[ended.name])
     assert "running: starting" == describe.doing(by_id[going.name])
     for run in by_id.values():
@@ -510,7 +510,7 @@ def test_status_says_foreign(engine: Engine) -> None:
     unmark(directory)
     place = Path(engine.project.root)
     listed = subdeck("status", cwd=place).out
-    assert "? untrusted" in listed
+    assert "◇ untrusted" in listed
     assert listed.endswith("\n0 runs; 1 untrusted, not counted\n")
     named = subdeck("status", directory.name, cwd=place)
     assert "it has no signature" in named.out

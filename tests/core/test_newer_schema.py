@@ -60,7 +60,7 @@ def test_it_is_shown_as_such(engine: Engine, fields: dict[str, Any]) -> None:
     """Its state and what it does say that a newer subdeck wrote it, and nothing else of it is read."""
     run = newer_open_run(engine, **fields)
 
-    assert ("? newer", SENTENCE) == (describe.state(run), describe.doing(run))
+    assert ("◇ newer", SENTENCE) == (describe.state(run), describe.doing(run))
     assert SENTENCE == explain(run, DiagnosisReader(engine.project, run.run_id).read(run), NOW)
     assert (SENTENCE, "", None) == (run.meta.task, run.meta.cwd, run.meta.child_session_id)
 
@@ -102,7 +102,7 @@ def test_it_can_be_deleted(engine: Engine) -> None:
     assert (run.run_id,) == engine.delete([run.run_id])
     assert () == engine.snapshots()
     assert (run.run_id,) == engine.restore([run.run_id])
-    assert "? newer" == describe.state(engine.snapshots()[0])
+    assert "◇ newer" == describe.state(engine.snapshots()[0])
 
 
 def test_retention_leaves_it(engine: Engine) -> None:
@@ -121,7 +121,7 @@ def test_a_newer_result(engine: Engine, fields: dict[str, Any]) -> None:
     rewrite(engine, meta.run_id, paths.RESULT, **fields)
     (run,) = engine.snapshots()
 
-    assert (True, "? newer", SENTENCE) == (run.has_ended, describe.state(run), describe.doing(run))
+    assert (True, "◇ newer", SENTENCE) == (run.has_ended, describe.state(run), describe.doing(run))
     result = artifacts.read_result(engine.project.run_dir(run.run_id))
     assert result and (SENTENCE, None) == (result.error_message, result.final_text)
 

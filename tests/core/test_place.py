@@ -133,7 +133,7 @@ def test_words_of_a_host_that_was_asked_for() -> None:
         ("queued", {"waits_for": WaitsFor.HOST, "ahead": 12}, "◌ queued · waiting for a host"),
         ("queued", {"place": ON_H07}, "on h07"),
         ("running", {"place": ON_H07}, "on h07"),
-        ("running", {"place": GONE, "elsewhere": True}, "? unknown · h07 not seen since 14:02"),
+        ("running", {"place": GONE, "elsewhere": True}, "◇ unknown · h07 not seen since 14:02"),
         ("completed", {"place": ON_H07}, ""),
     ],
 )
@@ -167,7 +167,7 @@ def test_parents_are_told_the_host() -> None:
 def test_run_of_this_machine_has_no_whereabouts() -> None:
     """What is said of a run of this machine stays as it is, also where another machine holds it."""
     held = make_snapshot(make_meta(), "running", elsewhere=True)
-    assert ["", "running", "? running"] == [describe.whereabouts(held), describe.standing(held), describe.state(held)]
+    assert ["", "running", "◇ running"] == [describe.whereabouts(held), describe.standing(held), describe.state(held)]
 
 
 def test_foreign_text_of_a_place_is_made_plain() -> None:

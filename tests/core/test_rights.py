@@ -78,7 +78,7 @@ def test_a_read_only_file_system(engine: Engine, project_dir: Path) -> None:
     assert "◌ queued" in listed.stdout, "somebody holds it"
     os.close(lock)
     listed = read_only(project_dir, "status", meta.run_id)
-    assert "? queued" in listed.stdout
+    assert "◇ queued" in listed.stdout
     assert "its file system is read-only" in listed.stdout
     assert "machine" not in listed.stdout
     for words in REFUSED:

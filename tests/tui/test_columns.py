@@ -180,9 +180,9 @@ def test_a_group_does_not_count_unknown_ends_as_failed() -> None:
     completed, failed = a_group("completed", "failed")
     unknown = replace(failed, newer_schema=2)
     assert summarize([completed, unknown], known=2).tally == "1 ✓  1 newer"
-    assert summarize([completed, unknown], known=2).short_tally == "1✓ 1?"
+    assert summarize([completed, unknown], known=2).short_tally == "1✓ 1◇"
     assert summarize([completed, unknown], known=2).state == "✓ completed"
-    assert summarize([unknown, unknown], known=2).state == "? newer"
+    assert summarize([unknown, unknown], known=2).state == "◇ newer"
 
 
 @pytest.mark.parametrize(
