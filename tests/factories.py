@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -113,6 +114,12 @@ def started(engine: Engine, run: RunSnapshot) -> RunStarted:
 
 def run_dir(engine: Engine, run: RunSnapshot) -> Path:
     return Path(engine.project.run_dir(run.run_id))
+
+
+def copy_run(engine: Engine, run: RunSnapshot, copy: Path) -> None:
+    """Copy the directory of a run that has ended, once its wrapper has tidied it up."""
+    wait_until_gone(started(engine, run).pid)
+    shutil.copytree(run_dir(engine, run), copy)
 
 
 def pid_in(path: Path) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Callable
@@ -34,6 +33,7 @@ from tests.core.command_line import subdeck
 from tests.core.test_follow import following
 from tests.factories import (
     ahead_of,
+    copy_run,
     end_of,
     lives,
     make_finished,
@@ -367,7 +367,7 @@ def test_a_copied_run_hides_no_other(engine: Engine) -> None:
     """A run goes by the name of its directory: a copy under another name is a foreign run of its own."""
     run = run_to_end(engine, "answer ok")
     copy = run_dir(engine, run).with_name("20260101-000000-abcdef")
-    shutil.copytree(run_dir(engine, run), copy)
+    copy_run(engine, run, copy)
     assert {run.run_id: False, copy.name: True} == {seen.run_id: seen.foreign for seen in engine.snapshots()}
 
 
@@ -406,7 +406,7 @@ def test_a_copy_can_be_adopted(engine: Engine) -> None:
     """It has the directory's name from then on, and its conversation is its own."""
     run = run_to_end(engine, "answer ok")
     copy = run_dir(engine, run).with_name("20260101-000000-abcdef")
-    shutil.copytree(run_dir(engine, run), copy)
+    copy_run(engine, run, copy)
     engine.adopt([copy.name])
     meta = engine.meta(copy.name)
     assert (copy.name, str(copy / paths.CHILD_SESSION)) == (meta.run_id, meta.session_path)

@@ -18,6 +18,7 @@ from subdeck.core.run.model import RunReason, RunRequest, RunStatus, Verdict
 from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.factories import (
+    copy_run,
     events_of,
     lives,
     open_engine,
@@ -33,19 +34,25 @@ from tests.waiting import wait_until
 
 from .offline_reader import SHOP, write_tree
 
+
+def _replaced(by: str) -> str:
+    """Have it removed and made anew, until its run puts nothing between the two."""
+    return f"until rm -rf {{it}} && {by}; do :; done"
+
+
 WAYS = {
-    "other content": "until rm -rf {it} && echo '{{}}' > {it}; do :; done",
+    "other content": _replaced("echo '{{}}' > {it}"),
     "written into": 'printf \'{{"type":"run_ended","status":"completed","reason":"done"}}\\n\' >> {it}',
-    "empty": "rm -rf {it}; : > {it}",
+    "empty": _replaced(": > {it}"),
     "emptied": ": > {it}",
-    "deleted": "rm -rf {it}",
-    "pipe": "rm -rf {it}; mkfifo {it}",
-    "link to outside": "rm -rf {it}; ln -s {outside} {it}",
-    "link to another run": "rm -rf {it}; ln -s {other} {it}",
-    "hard link to another run": "rm -rf {it}; ln {other} {it}",
-    "copy of another run": "rm -rf {it}; cp -r {other} {it}",
-    "directory": "rm -rf {it}; mkdir -p {it}/full",
-    "device": "rm -rf {it}; ln -s /dev/zero {it}",
+    "deleted": _replaced("true"),
+    "pipe": _replaced("mkfifo {it}"),
+    "link to outside": _replaced("ln -sT {outside} {it}"),
+    "link to another run": _replaced("ln -sT {other} {it}"),
+    "hard link to another run": _replaced("ln -T {other} {it}"),
+    "copy of another run": _replaced("cp -rT {other} {it}"),
+    "directory": _replaced("mkdir -p {it}/full"),
+    "device": _replaced("ln -sT /dev/zero {it}"),
 }
 """What is done to the file `it`, by sh."""
 FILES = (paths.META, paths.LOCK, paths.RUNNER, paths.STOP, paths.EVENTS, paths.INBOX, paths.RESULT, ".")
@@ -110,10 +117,20 @@ class Surroundings:
 
 
 def spoiling(engine: Engine, there: Surroundings, name: str, way: str) -> RunSnapshot:
-    """Start a run whose child spoils a file of its own run and goes on; return it when that is done."""
-    done = there.outside.parent / "spoiled"
+    """Start a run whose child spoils a file of its own run and goes on; return it when that is done.
+
+    It begins when its wrapper has written who the child is, which would repair the file.
+    """
+    done, gate = (there.outside.parent / name for name in ("spoiled", "gate"))
     spoil = there.spoil(Path(engine.project.runs, "$SUBDECK_RUN_ID"), name, way)
-    run = start(engine, "say One.", f"bash {spoil}", f"touch {done}", "hang")
+    run = start(engine, "say One.", f"wait-for {gate}", f"bash {spoil}", f"touch {done}", "hang")
+
+    def is_known() -> bool:
+        facts = artifacts.read_runner(str(run_dir(engine, run)))
+        return facts is not None and bool(facts.child_pid)
+
+    wait_until(is_known, "the pid of the child")
+    gate.touch()
     wait_until(done.exists, "the child to spoil it")
     return run
 
@@ -260,7 +277,7 @@ def test_a_copied_run_needs_no_copy(engine: Engine, tmp_path: Path) -> None:
     there = tmp_path / "there"
     (there / ".git").mkdir(parents=True)
     (there / ".git/HEAD").write_text("ref: refs/heads/main")
-    shutil.copytree(engine.project.runs, there / ".pi/subagents/runs")
+    copy_run(engine, run, there / ".pi/subagents/runs" / run.run_id)
     (seen,) = Engine.open(str(there)).snapshots()
     assert ("done", False) == (seen.reason, seen.foreign)
     assert run.run_id == seen.run_id
