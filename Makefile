@@ -20,7 +20,7 @@ UNSET_MAKE := -u MAKEFLAGS -u MFLAGS -u MAKEOVERRIDES -u MAKELEVEL -u MAKE_TERMO
 help:
 	@echo "make run [DIR=directory]   open the app on a directory (default: here)"
 	@echo "make test [ARGS=…]         run the tests; ARGS go to pytest"
-	@echo "make agents [ARGS=…]       run the tests with real agents; write what held to docs/agents"
+	@echo "make agents [ARGS=…]       run the tests with real agents; write the results to docs/agents"
 	@echo "make quick [ARGS=…]        run the tests that need no tmux, pi or npm and start little: a minute at most"
 	@echo "make check                 format, lint, types, import contracts, sizes, tests, a short sweep; some on an older and a newer Python"
 	@echo "make format                rewrite the code in the one format, and the generated documents"

@@ -1,4 +1,4 @@
-"""The real pi and the real Claude Code as children on another machine, with a scripted model on that machine alone."""
+"""pi and Claude Code on another machine, with a scripted model on that machine only."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def run_to_end(operator: Operator, model: str) -> RunResult:
 @pytest.mark.pi
 @EITHER_PI
 def test_pi(bare_bed: Bed, pi_executable: str) -> None:
-    """Pi uses its tools on the host; its answer, its events and its conversation come back."""
+    """pi uses its tools on the host. Its answer, events and conversation come back."""
     node = shutil.which("node")
     link = bare_bed.programs / "node"
     link.unlink(missing_ok=True)
@@ -83,7 +83,7 @@ def _write_pi(directory: Path, url: str) -> None:
 
 @pytest.mark.agents
 def test_claude_code(bare_bed: Bed, claude_executable: str) -> None:
-    """Claude Code finds its key and its model by the variables that the settings let travel, and by no others."""
+    """Claude Code on the host finds its key and model in the variables that `hosts.env` lists."""
     script = {
         "turns": [call("Read", file_path="notes.md"), text("It says: a note.")],
         "after": "error",

@@ -1,4 +1,4 @@
-"""Two real agents of the Agent Client Protocol, started by our bridge, against a scripted model on loopback."""
+"""Runs of ACP agents with a scripted model."""
 
 from __future__ import annotations
 
@@ -131,6 +131,7 @@ def acp(
 
 
 def test_an_answer(acp: Acp) -> None:
+    """A run returns the answer, the tokens and the id of the conversation."""
     acp.script(say("It says hello."))
     ended = acp.run()
     result = result_of(acp.engine, ended)
@@ -140,7 +141,7 @@ def test_an_answer(acp: Acp) -> None:
 
 
 def test_a_tool_that_nobody_allows(acp: Acp) -> None:
-    """In a one-way run what an agent asks leave for is denied, the run goes on, and a warning on the run says so."""
+    """In a non-interactive run, a permission request is denied with a warning, and the run continues."""
     write_preset(acp.project, "interactive: false")
     target = acp.project / "made"
     acp.script(acp.shell(f"touch {target}; mkdir /proc/none"), say("I may not."))
@@ -154,7 +155,7 @@ def test_a_tool_that_nobody_allows(acp: Acp) -> None:
 
 
 def test_a_conversation_goes_on(acp: Acp) -> None:
-    """By the id that the agent gave, with only the new turn told."""
+    """A conversation is continued by its id, and only the new answer is in the new run."""
     acp.script(say("First answer."))
     first = acp.run()
     session = result_of(acp.engine, first).child_session_id
@@ -167,7 +168,7 @@ def test_a_conversation_goes_on(acp: Acp) -> None:
 
 @pytest.mark.parametrize("force", [False, True], ids=["stop", "kill"])
 def test_in_the_middle_of_a_sentence(acp: Acp, force: bool) -> None:
-    """What was being written is kept, and nothing of the agent is left."""
+    """Stopping a run keeps the unfinished sentence, and no process of the agent is left."""
     acp.script({"steps": [{"text": "So far so go"}, {"hang": True}]})
     run = acp.start()
     wait_until(lambda: "go" in acp.engine.snapshots([run.run_id])[0].sentence, "the sentence", PATIENCE)
@@ -180,6 +181,7 @@ def test_in_the_middle_of_a_sentence(acp: Acp, force: bool) -> None:
 
 
 def test_a_refusal_of_the_provider(acp: Acp) -> None:
+    """A provider error fails the run with the provider's message, without raw JSON."""
     acp.script({"status": 400})
     ended = acp.run()
     result = result_of(acp.engine, ended)
@@ -189,7 +191,7 @@ def test_a_refusal_of_the_provider(acp: Acp) -> None:
 
 
 def test_a_model_that_is_not_offered(acp: Acp) -> None:
-    """Refused before anything is asked, with what there is."""
+    """An unknown model is refused before any request, and the error lists the available models."""
     acp.script(say("Never."))
     ended = acp.run(model="nobody/nothing")
     result = result_of(acp.engine, ended)
@@ -199,7 +201,7 @@ def test_a_model_that_is_not_offered(acp: Acp) -> None:
 
 @pytest.mark.parametrize("tools", ["tools: [read, grep]", "denied_tools: [edit, write]"])
 def test_only_readers(acp: Acp, tools: str) -> None:
-    """A list of tools that only read is the agent's read-only or plan mode, in which nothing is changed."""
+    """A tool list that can only read starts the agent in its read-only or plan mode, where no file changes."""
     write_preset(acp.project, f"{tools}\ninteractive: false")
     acp.script(acp.shell(f"touch {acp.project}/made"), say("Looked."))
     ended = acp.run()
@@ -207,7 +209,7 @@ def test_only_readers(acp: Acp, tools: str) -> None:
 
 
 def test_the_prompt_goes_before_the_task(acp: Acp) -> None:
-    """The protocol has no other place for it; a warning on the run says so."""
+    """The preset's prompt goes before the task, with a warning on the run."""
     write_preset(acp.project, prompt="You look.")
     acp.script(say("Seen."))
     ended = acp.run()
@@ -216,8 +218,8 @@ def test_the_prompt_goes_before_the_task(acp: Acp) -> None:
 
 
 def test_a_result_is_handed_over(acp: Acp) -> None:
-    """By the tool of a server of ours, which needs nobody's leave; a turn without it is asked again, and a call that
-    hands over nothing is refused.
+    """The agent submits a structured result through subdeck's MCP server, without a permission request. If it doesn't,
+    it is asked again. A call without a result is refused.
     """
     write_preset(acp.project, "structured_result: true")
     acp.script(
@@ -236,7 +238,7 @@ def test_a_result_is_handed_over(acp: Acp) -> None:
 
 
 def test_nothing_is_handed_over(acp: Acp) -> None:
-    """Whoever never calls the tool has failed, however good the words were."""
+    """If the agent never submits a structured result, the run fails, even with a good answer."""
     write_preset(acp.project, "structured_result: true\nmax_attempts: 1")
     acp.script(say("I am done."))
     assert ("failed", "finalize_missing") == ((ended := acp.run()).status, ended.reason)

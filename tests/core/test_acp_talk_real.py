@@ -1,4 +1,4 @@
-"""Two real agents of the Agent Client Protocol, talked to while they work, against a scripted model on loopback."""
+"""Messages, interrupts and questions during runs of ACP agents."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def writing(acp: Acp, run: RunSnapshot) -> None:
 
 
 def test_a_message_ends_the_turn_and_begins_the_next(acp: Acp) -> None:
-    """What was said so far is kept, and the model reads the message in its next request."""
+    """A message ends the turn and starts the next one. The text so far is kept."""
     acp.script(LONG, say("With bananas."))
     run = acp.start("Count.")
     writing(acp, run)
@@ -40,7 +40,7 @@ def test_a_message_ends_the_turn_and_begins_the_next(acp: Acp) -> None:
 
 
 def test_an_interrupted_run_goes_on(acp: Acp) -> None:
-    """In the same process and the same conversation."""
+    """An interrupted run continues in the same process and the same conversation."""
     acp.script(LONG, say("Without waiting."))
     run = acp.start("Wait.")
     writing(acp, run)
@@ -55,7 +55,7 @@ def test_an_interrupted_run_goes_on(acp: Acp) -> None:
 
 
 def test_a_stop_of_an_interrupted_run(acp: Acp) -> None:
-    """It ends by itself, with its text."""
+    """Stopping an interrupted run keeps its text, and the agent exits normally."""
     acp.script(LONG)
     run = acp.start("Wait.")
     writing(acp, run)
@@ -68,7 +68,7 @@ def test_a_stop_of_an_interrupted_run(acp: Acp) -> None:
 
 
 def test_a_child_that_ends_while_a_message_is_on_its_way(acp: Acp) -> None:
-    """What it never showed is said in the result."""
+    """If the agent dies before it reads a message, the run's result lists the message as undelivered."""
     acp.script(LONG)
     run = acp.start("Wait.")
     writing(acp, run)
@@ -83,7 +83,7 @@ def test_a_child_that_ends_while_a_message_is_on_its_way(acp: Acp) -> None:
 
 
 def test_a_command_is_allowed_once_for_the_run_and_denied(acp: Acp) -> None:
-    """A command that is allowed for the run is allowed by that rule the next time; a denied one does not run."""
+    """A command allowed for the run is not asked about again. A denied command doesn't run."""
     if acp.agent == "codex":
         pytest.skip("it runs commands in its sandbox and asks nothing")
     target = acp.project / "made"
@@ -107,6 +107,7 @@ def test_a_command_is_allowed_once_for_the_run_and_denied(acp: Acp) -> None:
 
 
 def test_an_interrupt_takes_a_question_back(acp: Acp) -> None:
+    """An interrupt withdraws the pending permission request, and the command doesn't run."""
     if acp.agent == "codex":
         pytest.skip("it asks nothing")
     acp.script(acp.shell("touch made"), say("Then not."))
@@ -120,7 +121,7 @@ def test_an_interrupt_takes_a_question_back(acp: Acp) -> None:
 
 
 def test_a_question_of_the_model(acp: Acp) -> None:
-    """Claude Code asks by a form, as its client can show one; the answer reaches the model."""
+    """A question from Claude Code's model arrives as a form, and the model gets the reply."""
     if acp.agent == "codex":
         pytest.skip("its model has no tool to ask with")
     options = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]

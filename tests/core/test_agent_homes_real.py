@@ -1,4 +1,4 @@
-"""What the real agents leave in a user's home after runs of each form: records of their own, and no setting."""
+"""The files that agents write to your home directory."""
 
 from __future__ import annotations
 
@@ -193,8 +193,8 @@ def subject(kind: str, project: Path, home: Path, request: pytest.FixtureRequest
 def test_no_setting_of_the_user_changes(
     kind: str, pi_executable: str, project_dir: Path, home: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Tools listed or not, read-only, with rules, interactive or not, with a result, continued: no run of an agent
-    writes a setting, also in a project that brings settings of its own.
+    """Runs in every form (tools, read-only, rules, interactive or not, structured result, continued) never change the
+    agent's settings in your home directory, even if the project has its own settings.
     """
     subprocess.run(["git", "init", "-q", str(project_dir)], check=True)
     mark = home.parent / "started-by-the-checkout"

@@ -1,4 +1,4 @@
-"""What each installed agent offers: told once a day, kept, and used to decide what a run gets."""
+"""Each agent's model list: loaded once a day, and used to check launches."""
 
 from __future__ import annotations
 
@@ -312,7 +312,7 @@ def test_whoever_looks_may_go(programs: Programs, project_dir: Path, home: Path,
 
 @pytest.mark.agents
 def test_the_real_claude_code(claude_executable: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It tells its models without a key and without asking anybody."""
+    """Claude Code's model list loads without a key and without a request to a model."""
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
     settings = Settings(agents={"claude": AgentSettings((claude_executable,))})
     models = refresh_models(choose_agent("claude", settings))
@@ -322,7 +322,7 @@ def test_the_real_claude_code(claude_executable: str, monkeypatch: pytest.Monkey
 
 @pytest.mark.agents
 def test_the_real_codex(codex_executable: str) -> None:
-    """It tells its models without a login."""
+    """Codex's model list loads without a login."""
     settings = Settings(agents={"codex": AgentSettings((codex_executable,))})
     models = refresh_models(choose_agent("codex", settings))
     assert models
@@ -331,7 +331,9 @@ def test_the_real_codex(codex_executable: str) -> None:
 
 @pytest.mark.agents
 def test_real_agents_of_the_protocol(claude_executable: str, codex_executable: str) -> None:
-    """One that gives a session without a login tells its models; what the other asks for is said."""
+    """An ACP agent's model list loads without a login if the agent allows it. Otherwise, the error says what it
+    needs.
+    """
     if not ACP_HOME.exists():
         pytest.skip("the agents of the Agent Client Protocol could not be installed here")
     programs = ACP_HOME / "node_modules" / ".bin"

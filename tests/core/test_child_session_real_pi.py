@@ -1,4 +1,4 @@
-"""Child sessions with the real pi: the model sees what the session already holds."""
+"""pi's sessions: which messages its model sees."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pi(project_dir: Path, home: Path, pi_executable: str) -> Iterator[RealPi]:
 
 
 def test_an_id_goes_on_with_its_conversation(pi: RealPi, home: Path) -> None:
-    """pi takes over the id it is given, and its model sees the earlier messages; pi's own sessions stay empty."""
+    """A run with a session id continues that conversation. Nothing is written to pi's own sessions."""
     pi.preset()
     pi.script(said("One."), said("Two."))
     first = pi.run("Say one.")
@@ -42,7 +42,7 @@ def test_an_id_goes_on_with_its_conversation(pi: RealPi, home: Path) -> None:
 
 
 def test_a_sticky_session_is_shared(pi: RealPi, home: Path) -> None:
-    """Two sticky runs launched together, and one after them, share one conversation, one after the other."""
+    """Sticky runs share one conversation, one after the other, even if they are launched together."""
     pi.preset("sticky: true")
     pi.script(said("One."), said("Two."), said("Three."))
     together = pi.launch("Say it.", "Say it too.")
@@ -60,7 +60,7 @@ def test_a_sticky_session_is_shared(pi: RealPi, home: Path) -> None:
 
 
 def test_a_parent_hands_its_conversation_over(pi: RealPi) -> None:
-    """The session that pi wrote for one run is the parent of another: its model reads the block, then the task."""
+    """A run can get the parent's pi session: its model reads that conversation first, then the task."""
     pi.preset()
     pi.script(said("It is in a.py."), said("Seen."))
     parent = pi.run("Where is it?")

@@ -1,4 +1,4 @@
-"""The real Claude Code, started by our wrapper, against a scripted model on loopback."""
+"""Runs of Claude Code with a scripted model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def lab(world: Path, tmp_path: Path, project_dir: Path, claude_executable: str) 
 
 @pytest.mark.parametrize("talk", [True, False])
 def test_text_and_thinking(lab: Lab, talk: bool) -> None:
-    """A task that begins with a dash and an at sign is answered; what it thought, used and cost is on record."""
+    """A task that starts with a dash and an at sign works. Thinking, tokens and cost are recorded."""
     lab.answers({"steps": [{"thinking": "Hm."}, {"text": "Hello."}], "usage": {"input": 100, "output": 20}})
     result = lab.run(preset=lab.preset("speaker", talk=talk))
 
@@ -49,7 +49,7 @@ def test_text_and_thinking(lab: Lab, talk: bool) -> None:
 
 
 def test_tools_by_our_names(lab: Lab) -> None:
-    """An allowlist is what the child has: what it lists works without a question, and another tool is not there."""
+    """With `tools`, the agent has only these tools and uses them without a permission request."""
     place = str(lab.root / "notes.md")
     lab.answers(call("Read", file_path=place), call("Bash", command="echo hi"), text("Done."))
     result = lab.run(tools=("read", "edit"))
@@ -65,8 +65,8 @@ def test_tools_by_our_names(lab: Lab) -> None:
 
 @pytest.mark.parametrize("talk", [True, False])
 def test_a_denied_tool(lab: Lab, talk: bool) -> None:
-    """A tool that the preset denies is not there, and the others follow the user's own permissions: a call that would
-    ask asks a person; nobody can be asked in a one-way run, where it is denied, and the run says so.
+    """A denied tool is missing. Your own permissions apply to all others. In a non-interactive run, permission requests
+    are denied with a warning.
     """
     lab.preset("careful", denied_tools=["bash"], talk=talk)
     lab.answers(call("Write", file_path=str(lab.root / "new.txt"), content="x"), text("I could not."))
@@ -97,7 +97,9 @@ def _write_agent(lab: Lab, *fields: str) -> None:
 
 
 def test_an_agent_file(lab: Lab) -> None:
-    """A file of Claude's own is run as a preset: what it denies is not there, nor is what it grants or starts."""
+    """A Claude Code agent file works as a preset. Tools that it denies are missing, and its grants, hooks and servers
+    are ignored.
+    """
     _write_agent(lab, "disallowedTools: Bash, Task")
     new = lab.root / "new.txt"
     lab.answers(
@@ -114,7 +116,7 @@ def test_an_agent_file(lab: Lab) -> None:
 
 
 def test_an_agent_of_a_checkout_bypasses_nothing(lab: Lab) -> None:
-    """A child may start the agents of a project that nobody has trusted by itself; their files grant them nothing."""
+    """Claude Code can start the agents of an untrusted project by itself, but their files grant them nothing."""
     _write_agent(lab)
     lab.script["after"] = "repeat_last"
     write = call("Write", file_path=str(lab.root / "new.txt"), content="x")
@@ -131,13 +133,13 @@ def test_an_agent_of_a_checkout_bypasses_nothing(lab: Lab) -> None:
 
 
 def test_no_tools(lab: Lab) -> None:
-    """An empty list leaves the child without any tool."""
+    """With an empty tool list, the agent has no tools."""
     assert RunReason.DONE == lab.run(tools=()).reason
     assert not lab.requests[-1].get("tools")
 
 
 def test_prompt_append_and_replace(lab: Lab) -> None:
-    """The preset's words are added to the program's own, or stand in their place; CLAUDE.md goes with the latter."""
+    """`append` adds the preset's prompt to Claude Code's own. `replace` replaces it and omits CLAUDE.md."""
     (lab.root / "CLAUDE.md").write_text("CONTEXT FILE")
     lab.preset("added", prompt="MY WORDS")
     lab.preset("alone", prompt="MY WORDS", prompt_mode="replace")
@@ -152,7 +154,7 @@ def test_prompt_append_and_replace(lab: Lab) -> None:
 
 
 def test_going_on(lab: Lab) -> None:
-    """A conversation goes on by its id, and its cost is that of this run alone; another agent cannot go on with it."""
+    """A conversation is continued by its id, and the cost covers only the new run. Another agent can't continue it."""
     lab.script["after"] = "repeat_last"
     first = lab.run("Remember kiwi")
     second = lab.run("Which word?", child_session=first.child_session_id)
@@ -165,7 +167,7 @@ def test_going_on(lab: Lab) -> None:
 
 
 def test_sticky(lab: Lab) -> None:
-    """Runs of a sticky preset share one conversation, of which only the id is ours."""
+    """Runs of a sticky preset share one conversation. subdeck stores only its id."""
     lab.preset("shared", sticky=True)
     lab.script["after"] = "repeat_last"
     first, second = lab.run("Remember kiwi", preset="shared"), lab.run("Which word?", preset="shared")
@@ -177,14 +179,14 @@ def test_sticky(lab: Lab) -> None:
 
 
 def test_no_session(lab: Lab) -> None:
-    """With `session: none` nothing of the conversation is kept."""
+    """With `session: none`, nothing of the conversation is kept."""
     lab.preset("passing", session="none")
     result = lab.run(preset="passing")
     assert (RunReason.DONE, None, None) == (result.reason, result.child_session_id, result.conversation)
 
 
 def test_finalize_with_a_corrective_retry(lab: Lab) -> None:
-    """A result is handed over by a tool of ours; a child that forgets is asked again in the same conversation."""
+    """The agent submits a structured result with a tool. If it forgets, it is asked again in the same conversation."""
     lab.preset("finishing", finalize=True, tools=["read"])
     hand_over = call("mcp__subdeck__subagent_finalize", status="SUCCESS", result="The answer")
     lab.answers(text("I am done."), hand_over, text("Handed over."))
@@ -196,7 +198,7 @@ def test_finalize_with_a_corrective_retry(lab: Lab) -> None:
 
 
 def test_a_refused_result(lab: Lab) -> None:
-    """A call that hands over nothing is refused by the tool, and the child can call it again."""
+    """A structured result without content is refused, and the agent can submit it again."""
     lab.preset("finishing", finalize=True)
     bad = call("mcp__subdeck__subagent_finalize", status="SUCCESS", result=" ")
     good = call("mcp__subdeck__subagent_finalize", status="ERROR", error="no luck")
@@ -220,7 +222,7 @@ def test_a_refused_result(lab: Lab) -> None:
     ids=["400", "401", "429", "529", "drop", "length", "refusal", "empty"],
 )
 def test_provider_errors(lab: Lab, turn: dict[str, Any], reason: RunReason, message: str) -> None:
-    """An error of the API is the end, in words and without raw JSON, although the program calls it a success."""
+    """A provider error fails the run with a readable message, even if Claude Code reports success."""
     lab.answers(turn)
     lab.script["after"] = "repeat_last"
     result = lab.run()
@@ -231,7 +233,7 @@ def test_provider_errors(lab: Lab, turn: dict[str, Any], reason: RunReason, mess
 
 
 def test_a_limit_of_money(lab: Lab, claude_executable: str) -> None:
-    """The user may set one by a flag of the program; it ends the run after the message that overstepped it."""
+    """A cost limit in Claude Code's own options ends the run after the message that exceeds it."""
     lab.command(claude_executable, "--max-budget-usd", "0.0001")
     lab.answers(call("Bash", command="echo 1"), text("Never."))
     result = lab.run(tools=("bash",))
@@ -240,7 +242,7 @@ def test_a_limit_of_money(lab: Lab, claude_executable: str) -> None:
 
 
 def test_what_ends_in_the_background_brings_another_turn(lab: Lab) -> None:
-    """A result is not the last word while a shell runs in the background; the answer is that of the last turn."""
+    """While a shell runs in the background, the run isn't finished. Its answer is the text of the last turn."""
     lab.answers(
         call("Bash", command="sleep 3; echo over", run_in_background=True), text("It runs."), text("It has ended.")
     )
@@ -258,7 +260,7 @@ def test_what_ends_in_the_background_brings_another_turn(lab: Lab) -> None:
     ],
 )
 def test_a_signal_that_nobody_of_ours_sent(lab: Lab, number: signal.Signals, reason: RunReason, words: str) -> None:
-    """Exit code 0, which SIGINT brings, is no success either."""
+    """If another program ends Claude Code with a signal, the run fails, even with exit code 0."""
     lab.answers(call("Bash", command="echo started > mark; sleep 100"), text("Done."))
     run = lab.start(tools=("bash",))
     wait_until((lab.root / "mark").exists, "the tool to run", timeout=60)
@@ -269,7 +271,7 @@ def test_a_signal_that_nobody_of_ours_sent(lab: Lab, number: signal.Signals, rea
 
 
 def test_a_missing_conversation(lab: Lab) -> None:
-    """An id that the agent does not know is a failed start, and a sticky preset begins anew the next time."""
+    """An unknown conversation id fails the run at its start. A sticky preset then starts a new conversation."""
     lab.preset("shared", sticky=True)
     first = lab.run(preset="shared")
     assert first.conversation is not None
@@ -280,7 +282,7 @@ def test_a_missing_conversation(lab: Lab) -> None:
 
 
 def test_a_bad_flag(lab: Lab, claude_executable: str) -> None:
-    """A program that says nothing on stdout could not be started; its last words are the message."""
+    """If Claude Code exits without output, the run fails as `start_failed`, with the end of stderr as its message."""
     lab.command(claude_executable, "--no-such-flag")
     result = lab.run()
     assert RunReason.START_FAILED == result.reason
@@ -289,7 +291,7 @@ def test_a_bad_flag(lab: Lab, claude_executable: str) -> None:
 
 @pytest.mark.parametrize("force", [False, True])
 def test_stopped_in_the_middle_of_a_tool(lab: Lab, force: bool) -> None:
-    """A soft stop and a kill end the child and its shell, and say so."""
+    """Stopping or killing a run ends Claude Code and the shell that it started."""
     lab.answers(call("Bash", command="echo started > mark; sleep 100"), text("Done."))
     run = lab.start(tools=("bash",))
     wait_until((lab.root / "mark").exists, "the tool to run", timeout=60)
@@ -302,7 +304,7 @@ def test_stopped_in_the_middle_of_a_tool(lab: Lab, force: bool) -> None:
 
 
 def test_max_turns(lab: Lab) -> None:
-    """The limit of turns counts model turns."""
+    """`max_turns` counts requests to the model."""
     lab.preset("short", max_turns=2, tools=["bash"])
     lab.answers(*[call("Bash", command="echo 1")] * 4)
     result = lab.run(preset="short")
@@ -310,7 +312,7 @@ def test_max_turns(lab: Lab) -> None:
 
 
 def test_a_limit_of_time(lab: Lab) -> None:
-    """The child is ended while it writes, and what it had written is kept."""
+    """A time limit ends the run while the agent writes, and keeps the text so far."""
     lab.preset("hasty", timeout=4)
     lab.answers({"steps": [{"text": {"repeat": ["ab", 10_000]}}], "chunk_size": 2, "chunk_delay": 0.1})
     result = lab.run(preset="hasty")
@@ -319,7 +321,7 @@ def test_a_limit_of_time(lab: Lab) -> None:
 
 
 def test_a_limit_of_time_in_the_middle_of_a_tool(lab: Lab) -> None:
-    """Its shell is ended with it, and what it said before is kept as it is."""
+    """A time limit ends a running shell, and keeps the text before it."""
     lab.preset("hasty", timeout=4, tools=["bash"])
     calling = call("Bash", command="echo started > mark; exec sleep 1000")
     lab.answers({"steps": [{"text": "Let me wait."}, *calling["steps"]]})
@@ -330,7 +332,7 @@ def test_a_limit_of_time_in_the_middle_of_a_tool(lab: Lab) -> None:
 
 
 def test_a_limit_of_silence(lab: Lab) -> None:
-    """A model that says nothing more is given up."""
+    """`stall` ends a run whose model stops responding."""
     lab.preset("quiet", stall=3)
     lab.answers({"steps": [{"text": "So far."}, {"hang": True}]})
     result = lab.run(preset="quiet")
@@ -338,7 +340,7 @@ def test_a_limit_of_silence(lab: Lab) -> None:
 
 
 def test_a_silent_tool_is_no_stall(lab: Lab) -> None:
-    """While a tool runs nothing is said, however long it takes."""
+    """`stall` doesn't end a run while a tool is running, however long it takes."""
     lab.preset("quiet", stall=2, tools=["bash"])
     lab.answers(call("Bash", command="sleep 4"), text("Slept."))
     result = lab.run(preset="quiet")
@@ -347,7 +349,9 @@ def test_a_silent_tool_is_no_stall(lab: Lab) -> None:
 
 @pytest.mark.parametrize("inherits", [True, False])
 def test_a_parents_conversation(lab: Lab, tmp_path: Path, inherits: bool) -> None:
-    """It goes before the task where the preset takes it, and nothing of it stands in the child's argv."""
+    """The parent's conversation goes before the task if the preset asks for it. It is never in Claude Code's
+    arguments.
+    """
     parent = SessionFile(tmp_path / "parent.jsonl")
     parent.turn("where")
     lab.preset("heir", inherit_context=inherits)
@@ -358,7 +362,7 @@ def test_a_parents_conversation(lab: Lab, tmp_path: Path, inherits: bool) -> Non
 
 
 def test_the_live_sentence(lab: Lab) -> None:
-    """What is being written is seen while it is written."""
+    """Text appears while the model writes it."""
     lab.answers({"steps": [{"text": "A long sentence " * 20}], "chunk_size": 8, "chunk_delay": 0.5})
     run = lab.start()
     wait_until(
@@ -371,7 +375,7 @@ def test_the_live_sentence(lab: Lab) -> None:
 
 
 def test_hostile_text(lab: Lab) -> None:
-    """Control sequences, lone surrogates and separators of lines arrive as what they are, and end nothing."""
+    """Control characters, invalid characters and line separators are only text, and don't break a run."""
     words = '\x1b[31mred\x1b]0;title\x07 \u2028 \u202e {"type":"result"} \\ " \n---\n#(touch x)'
     lab.answers(text(words))
     result = lab.run(words)
@@ -379,7 +383,7 @@ def test_hostile_text(lab: Lab) -> None:
 
 
 def test_deleting_says_that_the_conversation_stays(lab: Lab) -> None:
-    """The conversation is the agent's: deleting a run leaves it, and says so."""
+    """Deleting a run keeps the conversation, which belongs to Claude Code, and prints where it is kept."""
     result = lab.run()
     done = subdeck("rm", result.run_id, cwd=lab.root)
     assert "claude keeps its conversation" in done.err
@@ -388,7 +392,7 @@ def test_deleting_says_that_the_conversation_stays(lab: Lab) -> None:
 
 
 def test_a_stream_that_was_kept_is_replayed(lab: Lab) -> None:
-    """What a run kept of its child's output makes the same run again, of the kind that its first lines tell."""
+    """`subdeck replay` makes the same run again from its recorded output."""
     lab.answers(call("Read", file_path=str(lab.root / "notes.md")), text("Done."))
     result = lab.run(tools=("read",))
     kept = Path(lab.engine.project.run_dir(result.run_id), "stdout.log")
@@ -408,8 +412,8 @@ def test_a_stream_that_was_kept_is_replayed(lab: Lab) -> None:
     ids=["plain", "tools", "no-project", "no-context"],
 )
 def test_what_a_project_brings_along(lab: Lab, fields: dict[str, object], expected: tuple[bool, ...]) -> None:
-    """A project's CLAUDE.md is read and its hooks are run, unless the preset says otherwise; what it would permit is
-    not permitted, for nobody has said that it is trusted.
+    """A project's CLAUDE.md is read and its hooks run, unless the preset turns that off. Permissions in an untrusted
+    project don't apply.
     """
     (lab.root / "CLAUDE.md").write_text("CONTEXT FILE")
     hook = {"hooks": [{"type": "command", "command": f"touch {lab.root}/hooked"}]}

@@ -1,4 +1,4 @@
-"""The real Claude Code is talked to while it works: messages, interrupts, and what it asks."""
+"""Messages, interrupts and questions during runs of Claude Code."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def last_message(request: dict[str, Any]) -> str:
 
 
 def test_a_message_in_the_middle_of_a_tool(lab: Lab) -> None:
-    """It stands in the next request to the model, behind the tool's result; it is delivered then, and not before."""
+    """A message during a tool call is in the next request to the model, and only then counts as delivered."""
     lab.answers(waiting_shell(lab), text("Done, and bananas."))
     run = lab.start(tools=("bash",))
     has_started(lab)
@@ -67,7 +67,7 @@ def test_a_message_in_the_middle_of_a_tool(lab: Lab) -> None:
 
 
 def test_a_message_after_the_last_request(lab: Lab) -> None:
-    """What comes while the answer is being written has a turn of its own; the answer of the run is that turn's."""
+    """A message during the final answer gets its own turn, and the run's answer is the text of that turn."""
     lab.answers({"steps": [{"text": "First answer. " * 8}], "chunk_size": 8, "chunk_delay": 0.1}, text("Second."))
     run = lab.start()
     wait_until(lambda: "First" in getattr(lab.now(run).state, "sentence", ""), "the answer to begin", timeout=30)
@@ -81,7 +81,7 @@ def test_a_message_after_the_last_request(lab: Lab) -> None:
 
 
 def test_interrupted_and_gone_on(lab: Lab) -> None:
-    """The turn ends with its shell, the child stays, and what is said next goes on with all that it knows."""
+    """An interrupt ends the turn and its shell. Your next message continues the same conversation."""
     lab.answers(waiting_shell(lab), text("Something else."))
     run = lab.start(tools=("bash",))
     has_started(lab)
@@ -98,7 +98,7 @@ def test_interrupted_and_gone_on(lab: Lab) -> None:
 
 
 def test_what_was_kept_of_a_conversation_is_replayed(lab: Lab) -> None:
-    """With an interrupt, a message and a question in it, the same comes of it again."""
+    """A recorded run with an interrupt, a message and a question can be replayed."""
     shell, write = waiting_shell(lab), call("Write", file_path=str(lab.root / "new.txt"), content="x")
     lab.answers({"steps": [{"text": "So far."}, *shell["steps"]]}, write, text("Written."))
     lab.preset("asking", tools=["bash", "write"], permissions={"ask": ["write"]})
@@ -117,7 +117,7 @@ def test_what_was_kept_of_a_conversation_is_replayed(lab: Lab) -> None:
 
 
 def test_interrupted_with_a_message_on_its_way(lab: Lab) -> None:
-    """What was said before the interrupt, and was not read yet, is what the child goes on with."""
+    """After an interrupt, the run continues with the message that was sent before and not read yet."""
     lab.answers(waiting_shell(lab), text("Bananas."))
     run = lab.start(tools=("bash",))
     has_started(lab)
@@ -132,7 +132,7 @@ def test_interrupted_with_a_message_on_its_way(lab: Lab) -> None:
 
 
 def test_stopped_with_a_message_on_its_way(lab: Lab) -> None:
-    """A stop ends the turn by the child's own means, and a message that it still has begins no other."""
+    """A stop ends the turn through Claude Code's own protocol, and an unread message doesn't start another turn."""
     lab.answers(waiting_shell(lab), call("Bash", command="touch second; sleep 100"))
     run = lab.start(tools=("bash",))
     has_started(lab)
@@ -149,7 +149,7 @@ def test_stopped_with_a_message_on_its_way(lab: Lab) -> None:
 
 
 def test_a_child_that_dies_with_a_message_on_its_way(lab: Lab) -> None:
-    """What it did not read is said to be too late, in the events and in the result."""
+    """If Claude Code dies, unread messages are recorded as too late, in the events and in the result."""
     lab.answers(waiting_shell(lab))
     run = lab.start(tools=("bash",))
     has_started(lab)
@@ -163,7 +163,7 @@ def test_a_child_that_dies_with_a_message_on_its_way(lab: Lab) -> None:
 
 
 def test_a_wrapper_that_dies_with_messages_in_the_inbox(lab: Lab) -> None:
-    """Whoever finds the run lost says that they came too late."""
+    """If the wrapper dies, unread messages are recorded as too late once the run is found lost."""
     lab.answers(waiting_shell(lab))
     run = lab.start(tools=("bash",))
     has_started(lab)
@@ -185,7 +185,7 @@ def child_of(lab: Lab, run: RunSnapshot) -> int:
     [(Verdict.ALLOW, "", True, "File created"), (Verdict.DENY, "Not there.", False, "Not there.")],
 )
 def test_it_asks_for_leave(lab: Lab, verdict: Verdict, word: str, written: bool, answer: str) -> None:
-    """A call that needs leave waits for a person, who sees what it would do; their word reaches the model."""
+    """A permission request shows what the call would do and waits for you. The model gets your decision."""
     place = lab.root / "new.txt"
     lab.answers(call("Write", file_path=str(place), content="one\ntwo\n"), text("So be it."))
     run = lab.start()
@@ -209,7 +209,7 @@ def test_it_asks_for_leave(lab: Lab, verdict: Verdict, word: str, written: bool,
 
 
 def test_it_asks_a_question(lab: Lab) -> None:
-    """A question is answered by a text, one of its choices or another one; the model reads it."""
+    """You can reply to a question with one of its choices or your own text, and the model reads it."""
     options = [{"label": "SQLite", "description": "small"}, {"label": "PG", "description": "big"}]
     question = {"question": "Which database?", "header": "Store", "multiSelect": False, "options": options}
     lab.answers(call("AskUserQuestion", questions=[question]), text("As you say."))
@@ -223,7 +223,7 @@ def test_it_asks_a_question(lab: Lab) -> None:
 
 
 def test_it_asks_several_questions(lab: Lab) -> None:
-    """They are a form, each a field of it."""
+    """Several questions at once arrive as one form, with a field for each question."""
     options = [{"label": label, "description": "it"} for label in "ab"]
     questions = [
         {"question": f"Which {name}?", "header": name, "multiSelect": False, "options": options}
@@ -241,7 +241,7 @@ def test_it_asks_several_questions(lab: Lab) -> None:
 
 
 def test_interrupted_while_it_asks(lab: Lab) -> None:
-    """What it asked is taken back, and the child waits for what is said next."""
+    """An interrupt withdraws the pending question, and the agent waits for your message."""
     lab.answers(call("Bash", command="rm -rf build"), text("Otherwise."))
     run = lab.start()
     request = lab.asked(run)
@@ -259,7 +259,7 @@ OWN_RULES = {"allow": ["bash(touch allowed)"], "ask": ["write"], "deny": ["bash(
 
 @pytest.mark.parametrize("tools", [{"tools": "bash, write"}, {}])
 def test_rules_of_the_run_go_before_the_users_own(lab: Lab, tools: dict[str, str]) -> None:
-    """What Claude Code would do unasked, by its user's own rules or as a listed tool, is decided by the run's rules."""
+    """Rules of the run also decide about calls that Claude Code would make without asking."""
     home = Path(os.environ["HOME"], ".claude")
     home.mkdir(parents=True, exist_ok=True)
     (home / "settings.json").write_text(json.dumps({"permissions": {"allow": ["Bash", "Write", "Edit"]}}))
@@ -283,8 +283,8 @@ RULES = {"allow": ["edit(made/**)"], "ask": ["bash(touch *)"], "deny": ["bash(rm
 
 @pytest.mark.parametrize("listed", [True, False])
 def test_rules_decide_before_anybody_is_asked(lab: Lab, listed: bool) -> None:
-    """Whatever the child may do otherwise: what a rule denies is not done, what one allows is, and of all of it a
-    person is asked only where a rule says so. What no rule mentions goes on as it would.
+    """Rules decide before you are asked: denied calls don't run, allowed ones do, and only `ask` rules ask you. Calls
+    that match no rule work as without rules.
     """
     lab.preset("ruled", permissions=RULES, **({"tools": ["bash", "read", "edit", "write"]} if listed else {}))
     notes, made = (str(lab.root / name) for name in ("notes.md", "made/it"))
@@ -318,7 +318,7 @@ def test_rules_decide_before_anybody_is_asked(lab: Lab, listed: bool) -> None:
 
 
 def test_interrupted_and_left_alone(lab: Lab) -> None:
-    """Nobody says anything more: after a time the run ends as interrupted, with its text."""
+    """If you send nothing after an interrupt, the run ends as interrupted after a while, and keeps its text."""
     lab.answers({"steps": [{"text": "Let me count."}, *waiting_shell(lab)["steps"]]})
     lab.preset("patient", idle_timeout=0.5, tools=["bash"])
     run = lab.start(preset="patient")

@@ -1,4 +1,4 @@
-"""The real Codex, started as each run starts it, against a scripted model server on loopback."""
+"""Runs of Codex with a scripted model."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def of(kind: type, codex: RealCodex, run: RunSnapshot) -> list[Any]:
 
 
 def test_a_run(codex: RealCodex) -> None:
-    """A task that begins with a dash and an at sign is worked on with a command, thought about and answered."""
+    """A task that starts with a dash and an at sign works, with a command, thinking and an answer."""
     codex.preset("thinking: high", "tools: read", prompt="You are a scout.")
     thinking = {"steps": [{"thinking": "A look will do."}, *command("cat notes.md", "Let me look.")["steps"]]}
     codex.script(thinking, said("Seen."))
@@ -70,7 +70,9 @@ def test_a_run(codex: RealCodex) -> None:
 
 
 def test_a_conversation_goes_on_by_its_id(codex: RealCodex, home: Path) -> None:
-    """Codex keeps it; the run says by which id and where, and counts what it used itself."""
+    """A conversation is continued by its id. Each run counts only its own tokens, and shows where Codex stores the
+    conversation.
+    """
     codex.preset()
     codex.script(said("One."), said("Two."))
     first = result_of(codex.engine, codex.run("Say one."))
@@ -83,7 +85,7 @@ def test_a_conversation_goes_on_by_its_id(codex: RealCodex, home: Path) -> None:
 
 
 def test_a_session_that_is_not_kept(codex: RealCodex, home: Path) -> None:
-    """Nothing of it is left anywhere."""
+    """With `session: none`, nothing of the conversation is kept."""
     codex.preset("session: none")
     codex.script(said("One."))
     ended = result_of(codex.engine, codex.run())
@@ -92,7 +94,9 @@ def test_a_session_that_is_not_kept(codex: RealCodex, home: Path) -> None:
 
 
 def test_a_sticky_session_is_shared(codex: RealCodex) -> None:
-    """Runs that are launched together share one conversation, one after the other; our file holds its id alone."""
+    """Sticky runs share one conversation, one after the other, even if they are launched together. subdeck stores only
+    its id.
+    """
     codex.preset("sticky: true")
     codex.script(said("One."), said("Two."), said("Three."))
     together = codex.launch("Say it.", "Say it too.")
@@ -107,7 +111,7 @@ def test_a_sticky_session_is_shared(codex: RealCodex) -> None:
 
 
 def test_a_sticky_session_that_is_gone_begins_anew(codex: RealCodex) -> None:
-    """The run that finds it gone says so; the next one does not stumble over it again."""
+    """If a sticky conversation was deleted, one run fails with an error. The next run starts a new conversation."""
     codex.preset("sticky: true")
     codex.script(said("One."), said("Two."))
     first = result_of(codex.engine, codex.run())
@@ -122,7 +126,7 @@ def test_a_sticky_session_that_is_gone_begins_anew(codex: RealCodex) -> None:
 
 
 def test_a_result_is_handed_over(codex: RealCodex) -> None:
-    """A call that is refused is corrected by the model in its turn; a turn without one is asked again."""
+    """Codex can correct a refused structured result in the same turn. If it submits none, it is asked again."""
     codex.preset("structured_result: true")
     codex.script(
         called(FINALIZE_TOOL, status="DONE"),
@@ -145,7 +149,7 @@ def test_a_result_is_handed_over(codex: RealCodex) -> None:
 
 
 def test_readers_write_nothing(codex: RealCodex) -> None:
-    """The sandbox denies it, the model reads why, and the run goes on."""
+    """With tools that only read, the sandbox blocks writing. The model gets the reason, and the run continues."""
     codex.preset("tools: read, grep")
     codex.script(command("sleep 0.5; touch made.txt"), said("I could not write."))
     run = codex.run()
@@ -157,7 +161,7 @@ def test_readers_write_nothing(codex: RealCodex) -> None:
 
 
 def test_a_writer_writes_in_the_project_alone(codex: RealCodex) -> None:
-    """And in temporary directories, below which the project of a test lies."""
+    """With tools that write, Codex can write to the project and to temporary directories only."""
     codex.preset("tools: read, bash")
     outside = Path("/var/lib" if Path(__file__).is_relative_to("/tmp") else __file__).with_name(
         f"outside-{os.getpid()}"
@@ -169,7 +173,7 @@ def test_a_writer_writes_in_the_project_alone(codex: RealCodex) -> None:
 
 
 def test_no_tools(codex: RealCodex) -> None:
-    """What is left cannot do anything: a question to a user who is not there."""
+    """With an empty tool list, Codex has no tool that can do anything."""
     codex.preset("tools: []")
     codex.script(said("Done."))
     codex.run()
@@ -177,8 +181,8 @@ def test_no_tools(codex: RealCodex) -> None:
 
 
 def test_a_question_is_declined(codex: RealCodex) -> None:
-    """Without a list of tools the user's own permissions hold; what they would ask for is declined, and warned of,
-    where nobody can be asked.
+    """Without a tool list, your own permissions apply. In a non-interactive run, permission requests are denied with a
+    warning.
     """
     codex.configure('approval_policy = "on-request"\nsandbox_mode = "read-only"')
     codex.preset("interactive: false")
@@ -194,7 +198,9 @@ def test_a_question_is_declined(codex: RealCodex) -> None:
 
 
 def test_what_a_project_brings_along(codex: RealCodex) -> None:
-    """`context_files` and `project_resources` keep it out, even where the user trusts the project."""
+    """`context_files: false` and `project_resources: false` exclude a project's files, even if you trust the
+    project.
+    """
     codex.configure(tables=f'[projects."{codex.project}"]\ntrust_level = "trusted"')
     (codex.project / "AGENTS.md").write_text("MARK-AGENTS")
     skill = codex.project / ".agents" / "skills" / "shop" / "SKILL.md"
@@ -213,7 +219,7 @@ def test_what_a_project_brings_along(codex: RealCodex) -> None:
 
 
 def test_servers_know_whose_child_starts_them(codex: RealCodex, tmp_path: Path) -> None:
-    """Codex keeps its own environment from the MCP servers of its user; ours would offer a child to delegate."""
+    """MCP servers that Codex starts get the run's id, so subdeck's own server doesn't offer to start more runs."""
     seen = tmp_path / "environment"
     codex.configure(tables=f'[mcp_servers.shop]\ncommand = "sh"\nargs = ["-c", "env > {seen}; exec cat"]\n')
     codex.preset()
@@ -224,7 +230,7 @@ def test_servers_know_whose_child_starts_them(codex: RealCodex, tmp_path: Path) 
 
 @pytest.mark.parametrize("force", [False, True])
 def test_an_end_in_the_middle_of_a_command(codex: RealCodex, force: bool) -> None:
-    """Stopped or killed, nothing of it is left, and what it had said is kept."""
+    """Stopping or killing a run during a command leaves no process, and keeps the text so far."""
     codex.preset("tools: read, bash")
     codex.script(command(LONG, "Let me wait."), said("Done."))
     run = codex.begin()
@@ -242,7 +248,7 @@ def test_an_end_in_the_middle_of_a_command(codex: RealCodex, force: bool) -> Non
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_a_signal_that_nobody_of_ours_sent(codex: RealCodex, number: signal.Signals) -> None:
-    """Codex went away before it had finished: a failure, whatever its exit code, with what it had said."""
+    """If another program ends Codex, the run fails with any exit code, and keeps the text so far."""
     codex.preset("tools: read, bash")
     codex.script(command(LONG, "Let me wait."), said("Done."))
     run = codex.begin()
@@ -256,7 +262,7 @@ def test_a_signal_that_nobody_of_ours_sent(codex: RealCodex, number: signal.Sign
 
 
 def test_going_on_after_the_wrapper_was_killed(codex: RealCodex) -> None:
-    """The id that Codex told is on record, and its conversation has what came before the end."""
+    """After the wrapper was killed, the conversation can still be continued by its id."""
     codex.preset("tools: read, bash")
     codex.script(command(LONG, "Let me wait."), said("Going on."))
     run = codex.begin("Wait a while.")
@@ -289,7 +295,7 @@ HANDED_IN = {"status": "SUCCESS", "result": "Found."}
 @pytest.mark.parametrize("talk", ["true", "false"])
 @pytest.mark.parametrize("turn", [command("ls"), command("true"), SLOW], ids=["lists", "does nothing", "goes on"])
 def test_a_limit_of_turns(codex: RealCodex, turn: dict[str, Any], talk: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model is never asked more often than the limit says, however late it is read what the last turn used."""
+    """The model never gets more requests than `max_turns`."""
     run_wrappers_with(monkeypatch, SLOW_TO_COUNT)
     codex.preset("max_turns: 2", "tools: read", f"interactive: {talk}")
     codex.script(turn)
@@ -300,7 +306,7 @@ def test_a_limit_of_turns(codex: RealCodex, turn: dict[str, Any], talk: str, mon
 
 
 def test_the_last_turn_may_hand_over(codex: RealCodex) -> None:
-    """The call that hands the result over is no call that the limit ends; Codex lets closing words follow it."""
+    """A structured result can be submitted in the last turn. Codex then makes one more request."""
     codex.preset("max_turns: 2", "tools: read", "structured_result: true")
     codex.script(command("ls"), called(FINALIZE_TOOL, **HANDED_IN), said("Bye."))
     run = codex.run()
@@ -308,7 +314,7 @@ def test_the_last_turn_may_hand_over(codex: RealCodex) -> None:
 
 
 def test_a_refused_last_turn(codex: RealCodex) -> None:
-    """A call that was refused needs another turn, which the limit does not leave."""
+    """A structured result refused in the last turn can't be submitted again."""
     codex.preset("max_turns: 1", "tools: read", "structured_result: true")
     codex.script(called(FINALIZE_TOOL, status="SUCCESS"), called(FINALIZE_TOOL, **HANDED_IN))
     run = codex.run()
@@ -316,7 +322,7 @@ def test_a_refused_last_turn(codex: RealCodex) -> None:
 
 
 def test_a_limit_of_time(codex: RealCodex) -> None:
-    """What was being written then is kept."""
+    """A time limit ends the run and keeps the unfinished text."""
     codex.preset("timeout: 3")
     codex.script({"steps": [{"text": {"repeat": ["ab", 10_000]}}], "chunk_size": 2, "chunk_delay": 0.1})
     run = codex.run()
@@ -326,7 +332,7 @@ def test_a_limit_of_time(codex: RealCodex) -> None:
 
 
 def test_a_limit_of_silence(codex: RealCodex) -> None:
-    """A model that says nothing more is given up."""
+    """`stall` ends a run whose model stops responding."""
     codex.preset("stall: 3")
     codex.script({"steps": [{"text": "So far."}, {"hang": True}]})
     run = codex.run()
@@ -334,7 +340,7 @@ def test_a_limit_of_silence(codex: RealCodex) -> None:
 
 
 def test_a_silent_command_is_no_stall(codex: RealCodex) -> None:
-    """While a command runs nothing is said, however long it takes."""
+    """`stall` doesn't end a run while a command is running, however long it takes."""
     codex.preset("stall: 2", "tools: read, bash")
     codex.script(called("exec_command", cmd="sleep 4", yield_time_ms=10_000), said("Slept."))
     run = codex.run()
@@ -343,7 +349,7 @@ def test_a_silent_command_is_no_stall(codex: RealCodex) -> None:
 
 @pytest.mark.parametrize("inherits", ["true", "false"])
 def test_a_parents_conversation(codex: RealCodex, tmp_path: Path, inherits: str) -> None:
-    """It goes before the task where the preset takes it."""
+    """The parent's conversation goes before the task if the preset asks for it."""
     parent = SessionFile(tmp_path / "parent.jsonl")
     parent.turn("where")
     codex.preset(f"inherit_context: {inherits}")
@@ -367,6 +373,7 @@ def test_a_parents_conversation(codex: RealCodex, tmp_path: Path, inherits: str)
     ],
 )
 def test_an_end_that_is_no_answer(codex: RealCodex, turn: dict[str, Any], reason: str, words: str) -> None:
+    """If a turn ends without a complete answer, the run fails with the reason and keeps the text so far."""
     codex.preset()
     codex.script(turn)
     run = codex.run()
@@ -378,7 +385,7 @@ def test_an_end_that_is_no_answer(codex: RealCodex, turn: dict[str, Any], reason
 
 
 def test_a_retry(codex: RealCodex) -> None:
-    """What broke off stays in the record, and the whole message is the answer."""
+    """If the connection breaks, Codex tries again. The retry is recorded, and the answer is the complete message."""
     codex.configure(retries=1)
     codex.preset()
     codex.script({"steps": [{"text": "It begins and"}, {"drop": True}]}, said("The whole answer."))
@@ -389,7 +396,7 @@ def test_a_retry(codex: RealCodex) -> None:
 
 
 def test_hostile_text(codex: RealCodex) -> None:
-    """What a model writes is text, whatever it looks like."""
+    """Text from the model is only text, even with control characters or JSON in it."""
     text = '\x1b]0;x\x07\u2028{"method":"turn/completed"}\n' + "ü𝄞" * 5000
     codex.preset()
     codex.script(said(text))
@@ -398,7 +405,7 @@ def test_hostile_text(codex: RealCodex) -> None:
 
 
 def test_agents_that_codex_starts(codex: RealCodex) -> None:
-    """Their words are not the answer, and their end is not the run's."""
+    """The text and the end of a nested agent are not the run's answer and end."""
     codex.preset()
     spawn = {"name": "spawn_agent", "namespace": "multi_agent_v1", "arguments": {"message": "BELOW"}}
     codex.script(
@@ -413,6 +420,7 @@ def test_agents_that_codex_starts(codex: RealCodex) -> None:
 
 
 def test_no_words_of_a_prompt_stand_in_an_argv(codex: RealCodex) -> None:
+    """The prompt and the task are never in the arguments of a process."""
     codex.preset(prompt="SECRET-PROMPT")
     codex.script({"steps": [{"hang": True}]})
     run = codex.begin("SECRET-TASK")
@@ -427,7 +435,7 @@ def test_no_words_of_a_prompt_stand_in_an_argv(codex: RealCodex) -> None:
 
 
 def test_exec_in_its_place(by_exec: RealCodex) -> None:
-    """Where the app-server lacks what is used the same run is made without live text, and says so."""
+    """If the app-server lacks a feature, the run uses `codex exec`, with a note and without live text."""
     by_exec.preset("tools: read", "thinking: low", prompt="You are a scout.")
     by_exec.script(command("sleep 0.5; cat notes.md"), said("Seen."), said("Again."))
     (by_exec.project / "notes.md").write_text("a note\n")
@@ -445,7 +453,7 @@ def test_exec_in_its_place(by_exec: RealCodex) -> None:
 
 
 def test_exec_that_cannot_begin(by_exec: RealCodex) -> None:
-    """With nothing on stdout its exit code and stderr say why."""
+    """If `codex exec` exits without output, the run's message has its exit code and stderr."""
     by_exec.configure(settings="no toml at all")
     by_exec.preset()
     run = by_exec.run()
@@ -454,6 +462,7 @@ def test_exec_that_cannot_begin(by_exec: RealCodex) -> None:
 
 
 def test_exec_is_stopped(by_exec: RealCodex) -> None:
+    """A run with `codex exec` can be stopped during a command."""
     by_exec.preset("tools: read, bash")
     by_exec.script(command(LONG, "Let me wait."))
     run = by_exec.begin()
@@ -464,6 +473,7 @@ def test_exec_is_stopped(by_exec: RealCodex) -> None:
 
 
 def test_exec_fails(by_exec: RealCodex) -> None:
+    """A provider error fails a run with `codex exec`, with the provider's message."""
     by_exec.preset()
     by_exec.script({"status": 400, "body": {"error": {"message": "too many things"}}})
     run = by_exec.run()

@@ -1,4 +1,4 @@
-"""The real Codex, talked to while it works: messages, interrupts, and what it asks."""
+"""Messages, interrupts and questions during runs of Codex."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def escalated(words: str) -> dict[str, object]:
 
 
 def test_a_message_in_the_middle_of_a_command(codex: RealCodex) -> None:
-    """It stands in the next request to the model, and counts as delivered then; the answer comes after it."""
+    """A message during a command is in the next request to the model, and counts as delivered then."""
     codex.preset("tools: read, bash")
     codex.script(called("exec_command", cmd="echo begun; sleep 1.5", yield_time_ms=10_000), said("With bananas."))
     run = codex.begin("Count.")
@@ -49,7 +49,7 @@ def test_a_message_in_the_middle_of_a_command(codex: RealCodex) -> None:
 
 
 def test_an_interrupted_run_goes_on(codex: RealCodex) -> None:
-    """Its turn ends, its child stays; the next message goes on with the same conversation."""
+    """An interrupt ends the turn and keeps Codex running. Your next message continues the same conversation."""
     codex.preset("tools: read, bash")
     codex.script(command("echo begun; sleep 300", "Let me wait."), said("Without waiting."))
     run = codex.begin("Wait.")
@@ -67,7 +67,9 @@ def test_an_interrupted_run_goes_on(codex: RealCodex) -> None:
 
 
 def test_a_command_is_allowed_once_for_the_run_and_denied(codex: RealCodex) -> None:
-    """What is allowed for the run is not asked again; a denied command does not run, and the model reads why."""
+    """A command allowed for the run is not asked about again. A denied command doesn't run, and the model gets the
+    reason.
+    """
     codex.configure(ASKING)
     codex.preset()
     codex.script(
@@ -99,6 +101,7 @@ def test_a_command_is_allowed_once_for_the_run_and_denied(codex: RealCodex) -> N
 
 
 def test_an_edit_is_shown_before_it_is_made(codex: RealCodex) -> None:
+    """A request to edit a file shows the path and the diff, and nothing is written before you allow it."""
     codex.configure(ASKING)
     codex.preset()
     patch = "*** Begin Patch\n*** Add File: made.txt\n+hello\n*** End Patch"
@@ -114,6 +117,7 @@ def test_an_edit_is_shown_before_it_is_made(codex: RealCodex) -> None:
 
 
 def test_an_interrupt_takes_a_question_back(codex: RealCodex) -> None:
+    """An interrupt withdraws the pending permission request, and the command doesn't run."""
     codex.configure(ASKING)
     codex.preset()
     codex.script(escalated("touch made.txt"), said("Then not."))
@@ -128,7 +132,7 @@ def test_an_interrupt_takes_a_question_back(codex: RealCodex) -> None:
 
 
 def test_a_child_that_ends_while_a_message_is_on_its_way(codex: RealCodex) -> None:
-    """What it had taken and never shown is said in the result."""
+    """If Codex dies before it reads a message, the run's result lists the message as undelivered."""
     codex.preset("tools: read, bash")
     codex.script(command("echo begun; sleep 300", "Let me wait."), said("Never."))
     run = codex.begin()
@@ -144,7 +148,7 @@ def test_a_child_that_ends_while_a_message_is_on_its_way(codex: RealCodex) -> No
 
 
 def test_a_stop_ends_the_turn_first(codex: RealCodex) -> None:
-    """Codex ends by its own means: no signal was needed, and the conversation knows of the interruption."""
+    """A stop ends the turn through Codex's own protocol, without a signal, and the conversation records it."""
     codex.preset("tools: read, bash")
     codex.script(command("echo begun; sleep 300", "Let me wait."), said("Going on."))
     run = codex.begin("Wait.")
@@ -156,7 +160,7 @@ def test_a_stop_ends_the_turn_first(codex: RealCodex) -> None:
 
 
 def test_rules_decide_before_a_person_does(codex: RealCodex) -> None:
-    """One denies, one allows, one asks; each decision stands in the records with its rule."""
+    """Rules deny, allow or ask, and each decision is recorded with its rule."""
     codex.preset(
         "tools: read, bash, edit",
         "permissions: {allow: ['bash(touch *)'], ask: ['bash(mkdir *)'], deny: ['bash(rm *)', 'edit(kept.txt)']}",
@@ -187,7 +191,7 @@ def test_rules_decide_before_a_person_does(codex: RealCodex) -> None:
 
 
 def test_what_no_rule_mentions_is_asked_where_there_is_a_sandbox(codex: RealCodex) -> None:
-    """Codex would run it outside of that, once it is allowed."""
+    """In a run with rules, Codex asks about a command that no rule covers."""
     codex.preset("tools: read", "permissions: {deny: ['bash(rm *)']}")
     codex.script(command("touch made.txt"), said("I may not."))
     run = codex.begin()

@@ -1,4 +1,4 @@
-"""The real Codex in checkouts that bring settings of Codex along: nothing of them is started, nothing trusts them."""
+"""Codex in checkouts with their own Codex settings."""
 
 from __future__ import annotations
 
@@ -88,7 +88,9 @@ FORMS = ("repository", "below", "worktree", "link", "no repository")
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_writer_trusts_no_checkout(codex: RealCodex, form: str) -> None:
-    """Its sandbox stays, and neither that run nor one by hand after it starts what the checkout names."""
+    """The sandbox stays on, and the checkout's servers and hooks don't start, in the run or in later sessions
+    by hand.
+    """
     hostile = checkout(codex, form)
     codex.preset("tools: bash, edit, write")
     outside = Path("/var/lib" if Path(__file__).is_relative_to("/tmp") else __file__).with_name(f"trust-{os.getpid()}")
@@ -120,7 +122,7 @@ def test_a_writer_trusts_no_checkout(codex: RealCodex, form: str) -> None:
     ],
 )
 def test_no_form_of_a_run_trusts_a_checkout(codex: RealCodex, settings: str, fields: tuple[str, ...]) -> None:
-    """A conversation that is continued does not either."""
+    """No form of a run makes Codex trust the checkout, and neither does a continued conversation."""
     codex.configure(settings)
     hostile = checkout(codex, "repository")
     codex.preset(*fields)
@@ -133,6 +135,7 @@ def test_no_form_of_a_run_trusts_a_checkout(codex: RealCodex, settings: str, fie
 @pytest.mark.usefixtures("by_exec")
 @pytest.mark.parametrize("form", ["repository", "worktree"])
 def test_exec_trusts_no_checkout(codex: RealCodex, form: str) -> None:
+    """A run with `codex exec` doesn't make Codex trust the checkout."""
     hostile = checkout(codex, form)
     codex.preset("tools: bash, edit, write")
     codex.script(command("touch made.txt"), said("Done.", delay=1.5))
@@ -143,6 +146,7 @@ def test_exec_trusts_no_checkout(codex: RealCodex, form: str) -> None:
 
 @pytest.mark.parametrize("form", ["repository", "below", "worktree"])
 def test_a_trusted_project_keeps_its_settings(codex: RealCodex, form: str) -> None:
+    """The Codex settings of a project that you trust are used."""
     codex.configure(tables=f'[projects."{codex.project}"]\ntrust_level = "trusted"')
     checkout(codex, form)
     cwd = {"below": codex.project / "below" / "it", "worktree": codex.home / "tree"}.get(form, codex.project)
@@ -161,7 +165,9 @@ def either(codex: RealCodex, request: Any) -> RealCodex:
 
 
 def test_codex_is_read_only_where_nobody_said_anything(either: RealCodex) -> None:
-    """The run says so, once, with its way out; it is not allowed more because it is known as untrusted."""
+    """If your settings neither trust the project nor set a sandbox, Codex runs read-only, with one warning on
+    the run.
+    """
     git(either.project, "init", "-q")
     either.preset("interactive: false")
     either.script(command("touch made.txt"), said("Done."))
@@ -174,6 +180,7 @@ def test_codex_is_read_only_where_nobody_said_anything(either: RealCodex) -> Non
 
 @pytest.mark.parametrize("level", ["trusted", "untrusted"])
 def test_codex_writes_where_the_user_said_something(codex: RealCodex, level: str) -> None:
+    """If your Codex settings name the project, they decide whether Codex can write."""
     git(codex.project, "init", "-q")
     codex.configure('approval_policy = "never"', f'[projects."{codex.project}"]\ntrust_level = "{level}"')
     codex.preset()

@@ -1,4 +1,4 @@
-"""Finalization with the real pi: what only pi can show of the tool, the same session and its retries."""
+"""Structured results from pi."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pi(project_dir: Path, home: Path, pi_executable: str) -> Iterator[RealPi]:
 
 
 def test_the_same_session_is_asked_again(pi: RealPi) -> None:
-    """The model sees its earlier words and the feedback, in the same session, and is told once how to hand over."""
+    """If pi submits no structured result, it is asked again in the same session, with instructions."""
     pi.preset("structured_result: true", "tools: read", prompt="You look.")
     pi.script(said("I looked."), called(FOUND, text="Here."))
     ended = pi.run("Look for it.")
@@ -50,7 +50,9 @@ def test_the_same_session_is_asked_again(pi: RealPi) -> None:
 
 
 def test_a_call_that_the_tool_refuses(pi: RealPi) -> None:
-    """Both result and error with SUCCESS, no result, and a status that is none: the model corrects it by itself."""
+    """Invalid structured results are refused: an error with SUCCESS, no result, an unknown status. The model corrects
+    them.
+    """
     pi.preset("structured_result: true")
     wrong = (
         {"status": "SUCCESS", "result": "x", "error": "y"},
@@ -75,7 +77,7 @@ def test_a_call_that_the_tool_refuses(pi: RealPi) -> None:
 
 
 def test_a_refused_call_is_fed_back(pi: RealPi) -> None:
-    """A model that gives up after a refused call is asked again with what was wrong with that call."""
+    """If the model stops after a refused structured result, it is asked again with the reason."""
     pi.preset("structured_result: true")
     pi.script(called((FINALIZE_TOOL, {"status": "DONE", "result": "x"})), said("I am done."), called(FOUND))
     ended = pi.run()
@@ -86,7 +88,7 @@ def test_a_refused_call_is_fed_back(pi: RealPi) -> None:
 
 
 def test_a_call_beside_another_tool(pi: RealPi) -> None:
-    """pi asks the model once more when the call is not alone; what was handed over last counts."""
+    """If the structured result comes with another tool call, pi continues, and the last submitted result counts."""
     pi.preset("structured_result: true", "tools: read")
     early = (FINALIZE_TOOL, {"status": "SUCCESS", "result": "Early."})
     pi.script(called(early, ("read", {"path": "notes.md"})), said("Bye."))
@@ -102,7 +104,7 @@ def test_a_call_beside_another_tool(pi: RealPi) -> None:
 
 
 def test_two_calls_in_one_message(pi: RealPi) -> None:
-    """Of two calls at once the last one wins, and the model is not asked again."""
+    """If one message submits two results, the last one counts, and the model gets no further request."""
     pi.preset("structured_result: true")
     pi.script(called((FINALIZE_TOOL, {"status": "ERROR", "error": "Hm."}), FOUND))
     ended = pi.run()
@@ -111,7 +113,7 @@ def test_two_calls_in_one_message(pi: RealPi) -> None:
 
 
 def test_a_huge_result(pi: RealPi) -> None:
-    """A result of 2 MB comes whole through pi; the events keep its beginning with a mark."""
+    """A structured result of 2 MB arrives complete. The events keep its beginning, and mark the cut."""
     pi.preset("structured_result: true")
     huge = "x" * (2 * 1024**2)
     pi.script(called((FINALIZE_TOOL, {"status": "SUCCESS", "result": huge}), chunk_size=4 * 1024**2))
@@ -125,7 +127,7 @@ def test_a_huge_result(pi: RealPi) -> None:
 
 @pytest.mark.parametrize(("status", "message"), [(401, "Invalid API key"), (500, "It broke")])
 def test_a_provider_failure_is_not_asked_again(pi: RealPi, status: int, message: str) -> None:
-    """A provider that refuses is asked no more: the run fails with its words, in its first attempt."""
+    """A provider error fails the run at its first attempt, with the provider's message."""
     pi.preset("structured_result: true")
     pi.script({"status": status, "body": {"error": {"message": message}}})
     ended = pi.run()
@@ -137,7 +139,7 @@ def test_a_provider_failure_is_not_asked_again(pi: RealPi, status: int, message:
 
 
 def test_a_parent_has_no_such_tool(pi: RealPi) -> None:
-    """Only a child of ours registers the tool, even where a user loads the extension."""
+    """Only agents in runs get the tool for structured results, even if you load the extension yourself."""
     pi.script(said("Hi."))
     pi.bare("-e", FINALIZE_EXTENSION)
     (parent,) = pi.requests

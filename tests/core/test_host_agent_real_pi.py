@@ -1,4 +1,4 @@
-"""The real pi as the child of a run on a host: found there, talked to, and its conversation told in the end."""
+"""pi in a run on a host."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.pi, EITHER_PI]
 
 @pytest.mark.parametrize("talk", [False, True], ids=["one-way", "talking"])
 async def test_pi_runs_on_a_host(project_dir: Path, home: Path, pi_executable: str, tmp_path: Path, talk: bool) -> None:
-    """pi is started by this host's own command, works in the directory it is told, and its conversation is mirrored."""
+    """A host finds pi, takes messages during the run, and reports its conversation."""
     (project_dir / "note.txt").write_text("forty-two\n")
     async with hosting(tmp_path / "spool") as agent:
         with real_pi(project_dir, home, pi_executable) as pi:

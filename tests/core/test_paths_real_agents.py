@@ -1,4 +1,4 @@
-"""The paths that the real Claude Code and Codex write to, against what the rules of a run say to them."""
+"""Rules for paths: which files Claude Code and Codex write."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ def check(said: dict[str, tuple[bool, bool, bool]], where: dict[str, str], cwd: 
 
 @pytest.mark.timeout(400)
 def test_where_claude_code_writes(lab: Lab) -> None:
-    """What a rule allows lands below its directory and in no protected file; a denial holds for what lands there."""
+    """An allow rule covers only unprotected files below its directory. A deny rule covers every path that leads
+    there.
+    """
     outside, cwd = lay_out(lab.root), os.path.realpath(lab.root)
     lab.preset("writing", permissions={"ask": ["edit"]})
     paths = [written(spelling, cwd, outside) for spelling in TRIED]
@@ -91,7 +93,9 @@ def test_where_claude_code_writes(lab: Lab) -> None:
 
 @pytest.mark.timeout(400)
 def test_where_codex_writes(codex: RealCodex) -> None:
-    """What a rule allows lands below its directory and in no protected file; a denial holds for what lands there."""
+    """An allow rule covers only unprotected files below its directory. A deny rule covers every path that leads
+    there.
+    """
     outside, cwd = lay_out(codex.project), os.path.realpath(codex.project)
     codex.preset("tools: read, bash, edit", "permissions: {ask: [edit]}")
     paths = [written(spelling, cwd, outside) for spelling in TRIED if not set("\n\t") & set(spelling)]
@@ -110,7 +114,7 @@ def test_where_codex_writes(codex: RealCodex) -> None:
 
 @pytest.mark.timeout(400)
 def test_where_claude_code_looks_for_names(lab: Lab) -> None:
-    """A pattern that begins elsewhere than its directory is judged by where it begins."""
+    """Rules for `find` check where the pattern's search starts, even if the call names another directory."""
     outside, cwd = lay_out(lab.root), os.path.realpath(lab.root)
     lab.preset(
         "finding", tools=["read", "find"], permissions={"allow": ["find(src/**)"], "deny": [f"find({outside}/**)"]}

@@ -1,4 +1,4 @@
-"""The paths that the real pi opens, against what the rules of a run say to them."""
+"""Rules for paths: which files pi opens."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def answer_all(pi: RealPi, run: RunSnapshot, seen: dict[str, Request], look: Cal
 @EITHER_PI
 @pytest.mark.timeout(400)
 def test_where_a_write_lands(pi: RealPi, home: Path) -> None:
-    """What a rule allows lands below its directory and in no protected file, and a denial holds for all that lands in
-    its directory, by whatever spelling.
+    """An allow rule covers only unprotected files below its directory. A deny rule covers every spelling of a path that
+    leads there.
     """
     outside, cwd = lay_out(pi.project), os.path.realpath(pi.project)
     pi.preset("permissions: {ask: [edit]}")
@@ -83,7 +83,9 @@ def test_where_a_write_lands(pi: RealPi, home: Path) -> None:
 
 @EITHER_PI
 def test_what_a_read_opens(pi: RealPi) -> None:
-    """A file under a name that pi tries for another one is not read unasked, nor one that is denied."""
+    """If pi could open a file with a similar name instead, an allow rule doesn't cover the path, and a deny
+    rule does.
+    """
     outside, cwd = lay_out(pi.project), os.path.realpath(pi.project)
     secret = pi.project / "my secret.txt"
     secret.write_text("hush\n")
@@ -114,7 +116,9 @@ def test_what_a_read_opens(pi: RealPi) -> None:
 
 @EITHER_PI
 def test_leave_for_the_run_reaches_no_further(pi: RealPi) -> None:
-    """What was allowed in the run for a file is asked again for an unclear, a protected and an outer one."""
+    """Allowing a write for the run covers other plain paths in the project. Unclear, protected and outside paths are
+    asked about again.
+    """
     outside, cwd = lay_out(pi.project), os.path.realpath(pi.project)
     pi.preset("permissions: {ask: [write]}")
     paths = ("src/ok", "src/more", f"@file://{outside}/a", f"file://localhost{outside}/a", ".git/hooks/x", "up/y")
@@ -140,7 +144,7 @@ def test_leave_for_the_run_reaches_no_further(pi: RealPi) -> None:
 
 @EITHER_PI
 def test_a_protected_file_is_asked_about_in_a_run_with_other_rules(pi: RealPi) -> None:
-    """A run with rules asks before it changes settings, also where no rule is about edits; other files are free."""
+    """A run with any rules asks before it changes protected settings. Other files follow the rules."""
     lay_out(pi.project)
     pi.preset("permissions: {ask: ['bash(rm *)']}")
     write = ("write", {"path": ".claude/settings.json", "content": "{}"})
@@ -272,8 +276,8 @@ paths_of_a_model = st.builds(
 )
 @given(spelling=paths_of_a_model, tool=st.sampled_from(("read", "write", "grep")))
 def test_what_is_surely_inside_is_inside(readers: list[Reader], laid_out: Path, spelling: str, tool: str) -> None:
-    """A path that a rule allows leads pi below the directory of the rule, and one that leads pi to denied files is
-    denied, in both versions.
+    """A path that an allow rule covers opens a file in the rule's directory. A path that opens a denied file is
+    denied.
     """
     cwd, outside = os.path.realpath(laid_out), os.path.realpath(laid_out.parent / "outside")
     path = written(spelling, cwd, outside)
@@ -295,7 +299,7 @@ def test_what_is_surely_inside_is_inside(readers: list[Reader], laid_out: Path, 
 
 
 def test_the_table_of_spellings(readers: list[Reader], laid_out: Path) -> None:
-    """No spelling of the table is surely inside where pi opens something else, and plain ones are."""
+    """No special spelling of a path counts as inside a directory if pi opens a file elsewhere."""
     cwd, outside = os.path.realpath(laid_out), os.path.realpath(laid_out.parent / "outside")
     sure: set[str] = set()
     for spelling in SPELLINGS:

@@ -1,4 +1,4 @@
-"""What is known about pi without starting it."""
+"""What subdeck knows about pi without starting it."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_tools() -> None:
 
 @pytest.mark.pi
 def test_real_pi(pi_executable: str) -> None:
-    """The version of the real pi is read without node."""
+    """pi's version is read without Node.js."""
     assert "0.73.1" == pi_version(find_pi((pi_executable,)))
 
 

@@ -1,4 +1,4 @@
-"""pi's models: what is known without starting it, and the one command that starts it."""
+"""pi's model list, read with and without starting pi."""
 
 from __future__ import annotations
 
@@ -289,7 +289,7 @@ def test_a_node_that_is_too_old(tmp_path: Path) -> None:
 @EITHER_PI
 @pytest.mark.pi
 def test_the_real_pi(pi_executable: str, agent_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The real package brings hundreds of models, and the real list has the user's own."""
+    """The list has the hundreds of models that come with pi, and those in your own settings."""
     monkeypatch.setenv("PI_OFFLINE", "1")
     config = {"baseUrl": "http://127.0.0.1:9/v1", "api": "openai-completions", "apiKey": "sk-fake"}
     models = [{"id": "test"}, {"id": "org/llama:8b", "reasoning": True}]

@@ -1,4 +1,4 @@
-"""The real pi, started by our command line, against a scripted model server on loopback."""
+"""Runs of pi with a scripted model."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def lab(world: Path, tmp_path: Path, pi_executable: str) -> Iterator[Lab]:
 
 @EITHER_PI
 def test_a_run(lab: Lab) -> None:
-    """A task that begins with a dash and an at sign is read from stdin, worked on with a tool, and answered."""
+    """A task that starts with a dash and an at sign works, with a tool call and an answer."""
     stream, events, outcome = lab.run(lab.meta("fake/test"))
     assert ("completed", "done", 0) == (outcome.status, outcome.reason, outcome.exit_code), outcome.message
     assert ["Let me look.", "Seen."] == [event.text for event in events if isinstance(event, AssistantText)]
@@ -134,7 +134,7 @@ def test_a_run(lab: Lab) -> None:
 
 @EITHER_PI
 def test_system_prompt(lab: Lab) -> None:
-    """A preset's text reaches the model as system prompt, appended or instead of pi's own."""
+    """A preset's prompt reaches the model, added to pi's own system prompt or instead of it."""
     (lab.root / "system-prompt.md").write_text("You are a careful reader.")
     (lab.root / "AGENTS.md").write_text("Context of the project.")
     appended = replace(lab.meta("fake/test"), system_prompt_path=str(lab.root / "system-prompt.md"), session_path=None)
@@ -150,7 +150,7 @@ def test_system_prompt(lab: Lab) -> None:
 
 @EITHER_PI
 def test_copilot_header(lab: Lab) -> None:
-    """Every request of a child on a GitHub Copilot model says that an agent is behind it, the first one too."""
+    """With a GitHub Copilot model, every request has the header that marks it as sent by an agent."""
     _, _, outcome = lab.run(lab.meta("github-copilot/gpt-4.1"))
     assert "done" == outcome.reason, outcome.message
     assert ["agent", "agent"] == [request["headers"].get("x-initiator") for request in lab.requests]
@@ -158,14 +158,14 @@ def test_copilot_header(lab: Lab) -> None:
 
 @EITHER_PI
 def test_other_providers_have_no_copilot_header(lab: Lab) -> None:
-    """No other provider sees the header, even when the launcher's own environment asks for it."""
+    """Other providers never get the GitHub Copilot header, even if your environment asks for it."""
     lab.run(lab.meta("fake/test"))
     assert [None, None] == [request["headers"].get("x-initiator") for request in lab.requests]
 
 
 @EITHER_PI
 def test_unknown_provider(lab: Lab) -> None:
-    """pi's own words on stderr become the message."""
+    """An unknown provider fails the run with pi's own error message."""
     _, _, outcome = lab.run(lab.meta("nowhere/model"))
     assert ("failed", "agent_exit", 1) == (outcome.status, outcome.reason, outcome.exit_code)
     assert 'Model "nowhere/model" not found' in (outcome.message or "")
@@ -173,7 +173,7 @@ def test_unknown_provider(lab: Lab) -> None:
 
 @pytest.mark.parametrize("pi_executable", [NEW_PI_VERSION], indirect=True)
 def test_a_node_that_is_too_old(lab: Lab, tmp_path: Path) -> None:
-    """What ends pi on an older node is told as the version that it needs, not as an export that node lacks."""
+    """If Node.js is too old, the error names the version that pi needs."""
     old = tmp_path / "node"
     old.write_text(
         "#!/bin/sh\necho 'SyntaxError: no export named x' >&2\necho >&2\necho 'Node.js v20.20.2' >&2\nexit 1\n"

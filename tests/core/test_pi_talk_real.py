@@ -1,4 +1,4 @@
-"""The real pi, talked to while it works: messages, interrupts, and what its extensions ask."""
+"""Messages, interrupts and dialogs during runs of pi."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def working(pi: RealPi, run: RunSnapshot) -> None:
 
 
 def test_a_message_in_the_middle_of_a_tool(pi: RealPi, tmp_path: Path) -> None:
-    """It stands in the next request to the model, and counts as delivered then."""
+    """A message during a tool call is in the next request to the model, and counts as delivered then."""
     pi.preset()
     go = tmp_path / "go"
     pi.script(bash(f"until [ -e {go} ]; do sleep 0.05; done"), said("With bananas."))
@@ -70,7 +70,7 @@ def test_a_message_in_the_middle_of_a_tool(pi: RealPi, tmp_path: Path) -> None:
 
 
 def test_its_output_is_read_again(pi: RealPi, tmp_path: Path) -> None:
-    """What was kept of a run that was talked to is a recording as any other."""
+    """The recorded output of a run with messages can be replayed."""
     pi.preset("tools: bash")
     pi.script(bash("echo hi", "I look."), said("Seen."))
     ended = pi.run()
@@ -81,7 +81,9 @@ def test_its_output_is_read_again(pi: RealPi, tmp_path: Path) -> None:
 
 
 def test_without_a_key(pi: RealPi) -> None:
-    """A prompt that pi does not take ends the run, in pi's words; pi before 0.77 sends what stands for the key."""
+    """If a key's variable isn't set, the run fails with pi's error message. pi before 0.77 sends a placeholder as the
+    key.
+    """
     models = Path(os.environ["PI_CODING_AGENT_DIR"]) / "models.json"
     models.write_text(models.read_text().replace("sk-fake", "$NO_SUCH_KEY_AT_ALL"))
     pi.preset()
@@ -96,7 +98,7 @@ def test_without_a_key(pi: RealPi) -> None:
 
 
 def test_an_interrupted_run_goes_on(pi: RealPi) -> None:
-    """Its turn ends with its shell, its child stays; the next message goes on with the same conversation."""
+    """An interrupt ends the turn and its shell, and keeps pi running. Your next message continues the conversation."""
     pi.preset()
     pi.script(bash("echo begun; sleep 300", "Let me wait."), said("Without waiting."))
     run = pi.start("Wait.")
@@ -118,7 +120,9 @@ def test_an_interrupted_run_goes_on(pi: RealPi) -> None:
 
 
 def test_dialogs_of_an_extension(pi: RealPi) -> None:
-    """Each is a request, and the extension gets what was replied; a word of it to the user is a notice."""
+    """Each dialog of an extension is a question in subdeck, and the extension gets your reply. Its notifications are
+    notices.
+    """
     extension("""
 	pi.registerTool({
 		name: "survey", label: "Survey", description: "Ask the user.", parameters: { type: "object", properties: {} },
@@ -159,7 +163,7 @@ def test_dialogs_of_an_extension(pi: RealPi) -> None:
 
 
 def test_an_interrupt_takes_a_question_back(pi: RealPi) -> None:
-    """A dialog that no signal closes does not keep the turn from ending."""
+    """An interrupt ends the turn, even if an extension's dialog is open."""
     extension("""
 	pi.on("tool_call", async (_event: any, ctx: any) => {
 		if (!(await ctx.ui.confirm("May it?", ""))) return { block: true, reason: "no" };
@@ -178,7 +182,7 @@ def test_an_interrupt_takes_a_question_back(pi: RealPi) -> None:
 
 
 def test_a_message_that_comes_too_late_for_the_last_turn(pi: RealPi, tmp_path: Path) -> None:
-    """Said while pi ends its last turn, it begins one of its own; it is delivered once."""
+    """A message that arrives as the last turn ends gets its own turn, once."""
     ending, go = tmp_path / "ending", tmp_path / "go"
     extension(f"""
 	pi.on("agent_end", async () => {{
@@ -203,7 +207,7 @@ def test_a_message_that_comes_too_late_for_the_last_turn(pi: RealPi, tmp_path: P
 
 
 def test_interrupted_between_two_tries(pi: RealPi) -> None:
-    """Waiting for a retry is a part of the turn."""
+    """An interrupt also ends the wait before pi's next retry."""
     settings = Path(os.environ["PI_CODING_AGENT_DIR"]) / "settings.json"
     settings.write_text(
         '{"retry": {"enabled": true, "maxRetries": 3, "baseDelayMs": 60000, "provider": {"maxRetries": 0}}}'
@@ -220,7 +224,7 @@ def test_interrupted_between_two_tries(pi: RealPi) -> None:
 
 
 def test_a_command_of_an_extension(pi: RealPi) -> None:
-    """What is said may be a command of pi: it is carried out, and the run goes on or ends."""
+    """A message can be a command of a pi extension. pi runs it, and the run continues or ends."""
     extension("""
 	pi.registerCommand("jot", { description: "Write.", handler: async (text: string) => {
 		(await import("node:fs")).writeFileSync("jotted.txt", text);
@@ -240,7 +244,7 @@ def test_a_command_of_an_extension(pi: RealPi) -> None:
 
 
 def test_permissions(pi: RealPi) -> None:
-    """Its own tools ask through our extension: rules decide, or a person where a rule says so; the rest goes on."""
+    """pi's own tools follow your rules, and ask you if an `ask` rule matches. Calls that no rule covers are allowed."""
     pi.preset('permissions: {allow: ["bash(echo *)"], ask: [bash, write], deny: ["read(secret*)"]}')
     (pi.project / "secret.txt").write_text("hush")
     write = ("write", {"path": "made.txt", "content": "new\n"})
@@ -277,7 +281,7 @@ def test_permissions(pi: RealPi) -> None:
 
 
 def test_a_dialog_is_no_permission(pi: RealPi) -> None:
-    """What another extension asks is decided by a person, whatever the rules say."""
+    """Rules never answer the dialog of an extension; only you can."""
     extension("""
 	pi.on("tool_call", async (_event: any, ctx: any) => {
 		if (!(await ctx.ui.confirm("May it?", "bash(touch *)"))) return { block: true, reason: "no" };
@@ -294,7 +298,7 @@ def test_a_dialog_is_no_permission(pi: RealPi) -> None:
 
 
 def test_a_one_way_run(pi: RealPi) -> None:
-    """It has no user interface for extensions, and ends as a talking one does."""
+    """In a non-interactive run, extensions have no user interface, and the run completes."""
     extension("""
 	pi.on("agent_start", async (_event: any, ctx: any) => { if (ctx.hasUI) await ctx.ui.confirm("May it?", ""); });
     """)

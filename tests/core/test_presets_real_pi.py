@@ -1,4 +1,4 @@
-"""Presets with the real pi: what a field decides is what the model server is asked."""
+"""Presets with pi: what each key changes in the requests to the model."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def tools(request: dict[str, Any]) -> set[str]:
 
 
 def test_a_role_thinks_as_it_says(ask: Ask) -> None:
-    """A role leads to an id with a slash and a colon in it, and its suffix goes before the preset's thinking."""
+    """A model role can name an id with a slash and a colon, and its thinking level overrides the preset's."""
     run, request = ask('model: "@deep"\nthinking: low', "Read.")
 
     assert "completed" == run.status, run
@@ -77,7 +77,9 @@ def test_a_role_thinks_as_it_says(ask: Ask) -> None:
 
 
 def test_a_denial_and_a_replaced_prompt(ask: Ask) -> None:
-    """Without the denied tools, with our prompt alone, and with the context files because they were asked for."""
+    """`denied_tools` removes tools, `prompt_mode: replace` sends only the preset's prompt, and `context_files: true`
+    adds context files.
+    """
     run, request = ask(
         "model: fake/test\ndenied_tools: [bash, write]\nprompt_mode: replace\ncontext_files: true", "You are a scout."
     )
@@ -90,7 +92,7 @@ def test_a_denial_and_a_replaced_prompt(ask: Ask) -> None:
 
 
 def test_an_allowlist_and_an_appended_prompt(ask: Ask) -> None:
-    """Tools that are off by default are on when they are listed, and context files can be left out alone."""
+    """`tools` turns on tools that are off by default, and `context_files: false` omits only the context files."""
     run, request = ask("model: test\ntools: grep, find\ncontext_files: false", "You are a scout.")
 
     assert "completed" == run.status, run
@@ -100,7 +102,7 @@ def test_an_allowlist_and_an_appended_prompt(ask: Ask) -> None:
 
 
 def test_no_tools_and_no_session(ask: Ask) -> None:
-    """An empty list leaves the child without tools, and `session: none` leaves no session on disk."""
+    """With an empty tool list, the agent has no tools. With `session: none`, no session is stored."""
     run, request = ask("model: fake/test\ntools: []\nsession: none", "You are a scout.")
 
     assert "completed" == run.status, run
@@ -140,7 +142,7 @@ def agent_dir() -> Path:
 
 
 def test_a_denial_takes_nothing_else_away(ask: Ask, agent_dir: Path, pi_executable: str) -> None:
-    """Tools of the user's extensions and those that are on by setting stay, where pi can be told what not to offer."""
+    """`denied_tools` keeps the tools of your extensions, in pi versions that can remove single tools."""
     (agent_dir / "extensions").mkdir()
     (agent_dir / "extensions" / "mine.ts").write_text(USER_TOOL)
     (agent_dir / "settings.json").write_text('{"defaultTools": ["+grep"]}')
@@ -156,7 +158,7 @@ def test_a_denial_takes_nothing_else_away(ask: Ask, agent_dir: Path, pi_executab
 
 
 def test_servers_of_mcp(ask: Ask, agent_dir: Path, tmp_path: Path, pi_executable: str) -> None:
-    """A child whose list of tools reaches no MCP server starts none; another starts those of its user."""
+    """pi starts your MCP servers only if the tool list can reach one of them."""
     if not is_since(pi_version((pi_executable,)), NO_SERVERS_SINCE):
         pytest.skip("this pi knows of no servers")
     started = tmp_path / "started"
@@ -174,8 +176,8 @@ def test_servers_of_mcp(ask: Ask, agent_dir: Path, tmp_path: Path, pi_executable
 def test_what_a_project_brings_along(
     ask: Ask, agent_dir: Path, project_dir: Path, tmp_path: Path, pi_executable: str
 ) -> None:
-    """pi before 0.79 runs a project's extensions unasked, a newer one where its user trusts the project; a preset can
-    keep it from that, and its own finalization works all the same.
+    """pi before 0.79 runs a project's extensions without asking, newer versions only if you trust the project. A preset
+    can turn that off, and structured results still work.
     """
     ran = tmp_path / "ran"
     (project_dir / ".pi" / "extensions").mkdir(parents=True)

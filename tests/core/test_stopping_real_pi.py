@@ -1,4 +1,4 @@
-"""The real pi, ended by us: its running shell goes with it, what it was writing stays, and the result says why."""
+"""Stopping pi."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ended(pi: RealPi, run: RunSnapshot) -> RunSnapshot:
 
 @pytest.mark.parametrize("reason", ["stopped", "killed"])
 def test_in_the_middle_of_a_shell(pi: RealPi, tmp_path: Path, reason: str) -> None:
-    """The shell that pi runs, and a process that it left in the background, end with the run."""
+    """Stopping a run ends pi's shell and the processes that it left in the background."""
     pi.preset("tools: bash")
     note = tmp_path / "pid"
     shell = f"sleep 1000 & echo $! > {note}.part; mv {note}.part {note}; wait"
@@ -52,7 +52,7 @@ def test_in_the_middle_of_a_shell(pi: RealPi, tmp_path: Path, reason: str) -> No
 
 @pytest.mark.parametrize("reason", ["stopped", "killed"])
 def test_in_the_middle_of_a_sentence(pi: RealPi, reason: str) -> None:
-    """What pi was writing is kept as the answer as far as it came."""
+    """Stopping a run keeps the unfinished sentence as a partial answer."""
     pi.preset()
     pi.script(HANGING)
     run = pi.start("Say it.")
@@ -69,7 +69,7 @@ def test_in_the_middle_of_a_sentence(pi: RealPi, reason: str) -> None:
 
 @pytest.mark.parametrize("limit", ["stall", "timeout"])
 def test_a_limit(pi: RealPi, limit: str) -> None:
-    """A model that falls silent, or takes too long, ends the run at its limit, with what it had said."""
+    """A time limit or `stall` ends a run whose model is slow or silent, and keeps its text."""
     pi.preset(f"{limit}: {'6s' if limit == 'stall' else '8s'}")
     pi.script(HANGING)
     end = ended(pi, pi.start("Say it."))

@@ -1,4 +1,4 @@
-"""Runs of the real Claude Code and the real Codex, gone on with by keyboard in their own programs, and handed back."""
+"""Runs opened in Claude Code and Codex, and returned to subdeck."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def _told(event: Event) -> object:
 
 
 def test_claude(lab: Lab, home: Path) -> None:
-    """Its turn ends in the middle of a tool; what was said and done by hand is in the timeline, and it goes on."""
+    """Opening a run ends its turn, even during a tool call. The timeline shows the work by hand, and the run
+    continues.
+    """
     command = {"name": "Bash", "arguments": {"command": "echo seen", "description": "x"}}
     by_hand = {"steps": [{"text": "Let me look."}, {"tool_calls": [command]}]}
     sleeping = claude.call("Bash", command="tail -f /dev/null", description="x")
@@ -86,7 +88,7 @@ def codex(project_dir: Path, home: Path, codex_executable: str) -> Iterator[Real
 
 
 def test_codex(codex: RealCodex) -> None:
-    """Its turn is interrupted; what was said and done by hand is in the timeline, and it goes on with a message."""
+    """Opening a run interrupts its turn. The timeline shows the work by hand, and the run continues with a message."""
     codex.configure(tables=f'[projects."{codex.project}"]\ntrust_level = "trusted"\n')
     codex.preset("tools: bash", prompt="You are a scout.")
     codex.script(command("echo begun; sleep 300"))

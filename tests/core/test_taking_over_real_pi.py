@@ -1,4 +1,4 @@
-"""A run of the real pi is taken over in a real tmux, gone on with by keyboard in pi itself, and handed back."""
+"""Runs opened in pi in tmux, and returned to subdeck."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def standing(pi: RealPi, run: RunSnapshot) -> RunSnapshot:
 
 
 def test_a_run_is_taken_over_and_handed_back(pi: RealPi) -> None:
-    """Its turn ends, pi opens with what was said, and what is said there stands in the timeline; the run goes on."""
+    """Opening a run ends its turn, and pi shows the conversation. The timeline shows the work by hand, and the run
+    continues.
+    """
     pi.preset("runner: process", prompt="Look.")
     pi.script(called(("bash", {"command": "sleep 300"})), said("By hand."), said("Gone on."))
     run = pi.start("Wait a while.")
@@ -61,7 +63,7 @@ def test_a_run_is_taken_over_and_handed_back(pi: RealPi) -> None:
 
 
 def test_a_finished_run_whose_tools_ask(pi: RealPi) -> None:
-    """It is gone on with in a run of its own; what its rules ask about is asked in the program, in words for people."""
+    """A finished run continues as a new run. Its rules ask you in pi, in readable sentences."""
     pi.preset("permissions: {ask: [bash]}", prompt="Look.")
     pi.script(said("One."), called(("bash", {"command": "echo seen"})), said("Two."))
     first = pi.run("Say one.")

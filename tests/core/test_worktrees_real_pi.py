@@ -1,4 +1,4 @@
-"""The real pi in a worktree of its own: it works there and nowhere else, and what it did is taken over."""
+"""pi in a worktree."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def pi(project_dir: Path, home: Path, pi_executable: str) -> Iterator[RealPi]:
 
 
 def test_it_edits_a_copy_which_is_applied(pi: RealPi) -> None:
-    """Its tools and its shell work in the worktree; its conversation is kept outside of it, and goes on there."""
+    """pi works only in the worktree, and its changes can be applied. Its conversation is stored elsewhere and can be
+    continued.
+    """
     edit = {"path": "a.txt", "edits": [{"oldText": "two", "newText": "zwei"}]}
     pi.preset("worktree: true")
     pi.script(called(("edit", edit), ("bash", {"command": "pwd > where.txt"})), said("Done."), said("Still here."))

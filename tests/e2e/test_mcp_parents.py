@@ -1,4 +1,4 @@
-"""The real Claude Code and Codex as parents, with the entry that `subdeck mcp install` writes, on a scripted model."""
+"""Claude Code and Codex as parents, with the entry that `subdeck mcp install` writes."""
 
 from __future__ import annotations
 
@@ -129,9 +129,7 @@ def parent(request: pytest.FixtureRequest, project_dir: Path, home: Path, tmp_pa
 
 
 def test_a_parent_delegates(parent: Parent, project_dir: Path) -> None:
-    """The tools are there for the first request and may be called; the model reads the answer, and of a run in the
-    background what it was asked, but little else.
-    """
+    """The tools are in the first request. The model reads the answer of a run, and the task of a background run."""
     task = {"preset": "scout", "task": "touch begun\nanswer it is in a.py"}
     *_, read, started = parent.ask("go on", ("subagent", task), ("background_agent", task))
     assert "it is in a.py" in read
@@ -146,14 +144,14 @@ def test_a_parent_delegates(parent: Parent, project_dir: Path) -> None:
 
 
 def test_a_child_has_the_keys_of_its_parent(parent: Parent, project_dir: Path) -> None:
-    """Also those that stand in variables."""
+    """Subagents get the API keys of the parent, also those in environment variables."""
     name = "ANTHROPIC_API_KEY" if parent.name == "claude" else "OPENAI_API_KEY"
     parent.ask("go on", ("subagent", {"preset": "scout", "task": f"bash printenv {name} > key\nanswer done"}))
     assert "none\n" == (project_dir / "key").read_text()
 
 
 def test_the_entry_of_a_project(parent: Parent) -> None:
-    """It does what the user's own one does, in a project that the user trusts; without either the tools are gone."""
+    """The entry in a project works if you trust the project. Without the entry, the tools are missing."""
     parent.mcp("uninstall")
     parent.mcp("install", "--project")
     *_, read = parent.ask("go on", ("subagent", {"preset": "scout", "task": "answer it is in a.py"}))
@@ -163,7 +161,7 @@ def test_the_entry_of_a_project(parent: Parent) -> None:
 
 
 def test_an_error_is_read_once(parent: Parent) -> None:
-    """What went wrong with a run stands once in what the model reads, and so does what is wrong with a call."""
+    """The model reads the error of a run or of a call exactly once."""
     failing = {"preset": "scout", "task": "error quota-is-used-up\nfinish"}
     *_, failed, refused = parent.ask("go on", ("subagent", failing), ("subagent", {"preset": "scuot", "task": "x"}))
     assert 1 == failed.count("quota-is-used-up"), failed
@@ -171,7 +169,7 @@ def test_an_error_is_read_once(parent: Parent) -> None:
 
 
 def test_a_long_answer_is_within_the_limit(parent: Parent) -> None:
-    """The client neither keeps a long answer from its model nor cuts it itself; the model knows where the whole is."""
+    """The client shows a long answer to its model uncut, and the model knows where the complete answer is."""
     *_, read = parent.ask("go on", ("subagent", {"preset": "scout", "task": "say-big 200000\nfinish"}))
     assert "the whole answer is in" in read
     assert "/answer.md]" in read
@@ -183,7 +181,7 @@ def test_a_long_answer_is_within_the_limit(parent: Parent) -> None:
 def test_a_prompt_takes_the_whole_line(
     request: pytest.FixtureRequest, project_dir: Path, home: Path, tmp_path: Path
 ) -> None:
-    """Claude Code's model reads all of what was typed after the command of a preset, and is told so."""
+    """Claude Code's model reads everything that you typed after a preset's command."""
     program = request.getfixturevalue("claude_executable")
     parent = Parent("claude", program, make_project(project_dir), home, tmp_path / "requests.jsonl")
     (read,) = parent.ask("/mcp__subdeck__scout find the place where users are authenticated")

@@ -1,4 +1,4 @@
-"""The real pi as a parent: its model has our four tools, its user and its session hear how runs ended."""
+"""pi as a parent."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ended(parent: Parent) -> Any:
 
 @EITHER_PI
 def test_a_session_that_delegates(here: Lab) -> None:
-    """The model runs a task and sees its answer, starts another in the background, and asks how that one stands."""
+    """The model runs a task and reads its answer, starts another in the background, and asks for its status."""
     status = called(("background_agent_status", {"includeCompleted": True}))
     here.script(called(("subagent", LOOK)), called(("background_agent", LOOK)), said("Wait."), status, said("Done."))
     with here.parent() as parent:
@@ -79,7 +79,7 @@ def test_a_session_that_delegates(here: Lab) -> None:
 
 @EITHER_PI
 def test_a_session_steers_its_run(here: Lab) -> None:
-    """A note has the question of its run; the model gives the run another task in the middle of its turn."""
+    """pi notifies you of a question from a run, and the model can redirect the run in the middle of its turn."""
     for number in (1, 2):
         (here.project / f"more{number}.md").write_text("The token is checked here, too.\n")
     asks = {"preset": "looker", "task": "Where is the token checked? Ask me which file."}
@@ -103,7 +103,7 @@ def test_a_session_steers_its_run(here: Lab) -> None:
 
 @EITHER_PI
 def test_a_session_goes_on(here: Lab) -> None:
-    """What ended while pi was away is told once when it is back, before the model is asked; a third time nothing is."""
+    """Results from while pi was closed are reported once after a restart, before the model's next request."""
     here.script(called(("background_agent", HOLD)), said("Wait."))
     with here.parent() as parent:
         parent.prompt("Go.")
@@ -126,7 +126,7 @@ def test_a_session_goes_on(here: Lab) -> None:
 
 
 def test_what_runs_is_watched_again(here: Lab) -> None:
-    """A run that goes on over a restart of pi is told when it ends, and starts no turn."""
+    """A run that outlives a restart of pi is reported when it finishes, and doesn't start a turn."""
     here.script(called(("background_agent", HOLD)), said("Wait."))
     with here.parent() as parent:
         parent.prompt("Go.")
@@ -141,7 +141,7 @@ def test_what_runs_is_watched_again(here: Lab) -> None:
 
 
 def test_no_turn_is_disturbed(here: Lab) -> None:
-    """A run that ends while a turn goes on is notified at once; its message stands in the session after the turn."""
+    """If a run finishes during a turn, you are notified at once. The message is added to the session after the turn."""
     here.script(called(("background_agent", LOOK)), called(("subagent", HOLD)), said("Done."), said("Later."))
     with here.parent() as parent:
         parent.begin("Go.")
@@ -157,7 +157,7 @@ def test_no_turn_is_disturbed(here: Lab) -> None:
 
 
 def test_two_parents_in_one_project(here: Lab) -> None:
-    """Neither counts, lists or hears of the background runs of the other; the operator sees who started which."""
+    """Two pi sessions in one project don't see each other's background runs. The app shows who started which."""
     here.script(called(("background_agent", LOOK)), said("Wait."))
     with here.parent("one.jsonl") as one, here.parent("two.jsonl") as two:
         one.prompt("Go.")
@@ -174,7 +174,7 @@ def test_two_parents_in_one_project(here: Lab) -> None:
 
 @EITHER_PI
 def test_cancelling_ends_the_run(here: Lab) -> None:
-    """When the user stops the turn, the runs that its tool call waits for are ended as cancelled."""
+    """If you stop the turn, the runs that its tool call waits for are cancelled."""
     here.script(called(("subagent", {"tasks": [HOLD, HOLD]})), said("Stopped."))
     with here.parent() as parent:
         parent.begin("Go.")
@@ -187,7 +187,7 @@ def test_cancelling_ends_the_run(here: Lab) -> None:
 
 
 def test_a_parent_that_dies_takes_its_calls_along(here: Lab) -> None:
-    """When pi is killed, no run that somebody waited for is left behind."""
+    """If pi is killed, the runs that its tool call waits for end."""
     here.script(called(("subagent", HOLD)), said("Never."))
     with here.parent() as parent:
         parent.begin("Go.")
@@ -200,7 +200,7 @@ def test_a_parent_that_dies_takes_its_calls_along(here: Lab) -> None:
 
 @EITHER_PI
 def test_tools_that_the_parent_has_switched_off(here: Lab) -> None:
-    """Of what its preset lists a child gets all that pi has, on or off; what pi lacks is told to its model."""
+    """A subagent gets the listed tools that pi has, on or off. The model is told which tools are missing."""
     write_preset(here.project, "looker", extra="tools: read, grep, find, ls, webfetch\n")
     here.script(called(("subagent", LOOK)), said("Done."))
     with here.parent() as parent:
@@ -213,9 +213,7 @@ def test_tools_that_the_parent_has_switched_off(here: Lab) -> None:
 @EITHER_PI
 @pytest.mark.parametrize("session", ["s.jsonl", None], ids=["file", "branch"])
 def test_what_a_child_gets_from_its_parent(here: Lab, session: str | None) -> None:
-    """The conversation goes before the task, from the session file or, without one, from pi itself; a preset's tools
-    are bounded by those that the parent has.
-    """
+    """The parent's conversation goes before the task. The preset's tools are limited to the parent's."""
     write_preset(here.project, "looker", extra="tools: read, grep\n")
     here.script(called(("subagent", LOOK)), said("Done."))
     with here.parent(session, "--tools", "read,subagent") as parent:
@@ -227,7 +225,7 @@ def test_what_a_child_gets_from_its_parent(here: Lab, session: str | None) -> No
 
 
 def test_a_new_session_begins_with_nothing(here: Lab) -> None:
-    """After /new the footer is gone, and the runs of the session before are told there, not here."""
+    """After /new, the footer is empty, and results of earlier runs are reported in their own session."""
     here.script(called(("background_agent", HOLD)), said("Wait."), said("New."))
     with here.parent() as parent:
         parent.prompt("Go.")
@@ -244,7 +242,7 @@ def test_a_new_session_begins_with_nothing(here: Lab) -> None:
 
 @EITHER_PI
 def test_a_refused_call_is_an_error(here: Lab) -> None:
-    """The model reads what was wrong and what is right; the details stay with the error."""
+    """The model reads why a call was refused and what to do instead. The details are in the error."""
     here.script(called(("subagent", {"preset": "nobody", "task": "Look."})), said("I see."))
     with here.parent() as parent:
         parent.prompt("Go.")
@@ -265,7 +263,7 @@ WRONG_CALLS = [
 
 @EITHER_PI
 def test_wrong_calls_are_answered_in_our_words(here: Lab) -> None:
-    """What pi's own check of a call could refuse comes through to us, who can say what to do instead."""
+    """Invalid calls reach subdeck, which explains how to correct them."""
     here.script(*(called((tool, params)) for tool, params, _ in WRONG_CALLS), said("I see."))
     with here.parent() as parent:
         parent.prompt("Go.")
@@ -278,7 +276,7 @@ def test_wrong_calls_are_answered_in_our_words(here: Lab) -> None:
 
 
 def test_a_child_registers_nothing(here: Lab) -> None:
-    """A pi that is itself a child offers none of our tools to its model, and starts nothing of ours."""
+    """A pi that runs as an agent doesn't get subdeck's tools."""
     here.script(said("Nothing."))
     done = here.ask("--model", "fake/test", "--no-session", PI_SUBAGENTS_CHILD="1")
     assert (0, b"") == (done.returncode, done.stderr)
@@ -286,7 +284,7 @@ def test_a_child_registers_nothing(here: Lab) -> None:
 
 
 def test_without_a_ui(here: Lab) -> None:
-    """In a pi that shows nothing the tools work, nothing is printed beside its events, and it ends while runs go on."""
+    """Without a user interface, the tools work, the output has only pi's events, and pi exits while runs continue."""
     here.script(called(("background_agent", HOLD)), said("Started."))
     done = here.ask("--model", "fake/test", "--session", str(here.project.parent / "s.jsonl"))
     assert (0, b"") == (done.returncode, done.stderr)
@@ -300,7 +298,7 @@ def test_without_a_ui(here: Lab) -> None:
 
 
 def test_tools_follow_the_presets(here: Lab) -> None:
-    """A preset that appears while pi runs is in the description when the model is asked next."""
+    """A preset that is added while pi is open appears in the tool description with the next request."""
     here.script(said("One."), said("Two."))
     with here.parent() as parent:
         parent.prompt("Go.")
@@ -325,7 +323,7 @@ export default function (pi) {
 
 
 def test_other_extensions(here: Lab, tmp_path: Path) -> None:
-    """Another extension says what a role stands for, and hears of each run on the four channels."""
+    """Another extension can resolve a model role, and receives the events of each run."""
     other = tmp_path / "other.ts"
     other.write_text(OTHER_EXTENSION)
     here.script(called(("subagent", {**HOLD, "model": "@fast"})), said("Done."))
@@ -362,7 +360,7 @@ export default function (pi) {
 
 @EITHER_PI
 def test_the_roles_that_another_extension_has(here: Lab, tmp_path: Path) -> None:
-    """If it cannot resolve a role, the error that the model reads names its roles, whatever else it adds."""
+    """If an extension can't resolve a role, the error lists its known roles."""
     other = tmp_path / "other.ts"
     other.write_text(UNKNOWN_ROLE)
     here.script(called(("subagent", {**HOLD, "model": "@fst"})), said("I see."))
@@ -383,7 +381,7 @@ def models_offered(request: dict[str, Any]) -> list[str]:
 
 @EITHER_PI
 def test_the_models_of_the_session_are_offered(here: Lab, home: Path) -> None:
-    """The schema lists what this pi has, and nothing that settings or other agents have."""
+    """The tool's schema lists the models of this pi only."""
     config = home / ".config" / "subdeck" / "config.yaml"
     config.write_text(json.dumps({**json.loads(config.read_text()), "models": ["other/one", "fake/two"]}))
     here.script(said("One."))
@@ -396,7 +394,7 @@ def test_the_models_of_the_session_are_offered(here: Lab, home: Path) -> None:
 
 
 def test_the_copilot_header(here: Lab) -> None:
-    """When the variable asks for it, in children too, requests to GitHub Copilot say that an agent is behind them."""
+    """If the variable is set, requests to GitHub Copilot are marked as sent by an agent, in subagents also."""
     here.script(said("One."))
     flags = ("--model", "github-copilot/gpt-4.1", "--no-session")
     here.ask(*flags, PI_SUBAGENTS_GITHUB_COPILOT_INITIATOR="agent")
@@ -406,7 +404,7 @@ def test_the_copilot_header(here: Lab) -> None:
 
 
 def test_a_watcher_that_dies_is_replaced(here: Lab) -> None:
-    """The end of a run is told although the process that watched for it was killed."""
+    """A run's result is reported even if the process that watched it was killed."""
     here.script(called(("background_agent", HOLD)), said("Wait."))
     with here.parent() as parent:
         parent.prompt("Go.")
@@ -419,7 +417,7 @@ def test_a_watcher_that_dies_is_replaced(here: Lab) -> None:
 
 @pytest.mark.parametrize("command", [("/gone/python",), ("/bin/echo", "nonsense"), ("/bin/false",)], ids=" ".join)
 def test_a_subdeck_that_does_not_answer(here: Lab, command: tuple[str, ...]) -> None:
-    """Where the command is gone or broken pi says so once and works on, without the tools."""
+    """If the subdeck command is missing or broken, pi reports it once and works without the tools."""
     agent_dir = os.environ["PI_CODING_AGENT_DIR"]
     installation(agent_dir, command).install()
     here.script(said("One."), said("Two."))
@@ -433,7 +431,7 @@ def test_a_subdeck_that_does_not_answer(here: Lab, command: tuple[str, ...]) -> 
 
 
 def test_broken_settings(here: Lab, home: Path) -> None:
-    """A settings file that cannot be used is named to the user once, and pi works on without the tools."""
+    """If a settings file is invalid, pi reports it once and works without the tools."""
     config = home / ".config" / "subdeck" / "config.yaml"
     config.write_text("agnet: offline\n")
     here.script(said("One."))
@@ -446,7 +444,7 @@ def test_broken_settings(here: Lab, home: Path) -> None:
 
 
 def test_the_templates(here: Lab) -> None:
-    """pi expands a template by its name with what the user typed, and our mark does not reach the model."""
+    """pi expands a prompt template with your text, and the model doesn't see subdeck's file header."""
     here.script(said("One."))
     with here.parent() as parent:
         parent.prompt("/inspect where the token is checked")

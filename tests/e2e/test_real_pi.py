@@ -1,4 +1,4 @@
-"""The real pi, launched from the app in a real terminal, against a scripted model server on loopback."""
+"""pi launched from the app."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def serve(world: Path, home: Path, pi_executable: str) -> Iterator[Callable[[dic
 def test_a_sentence_is_seen_while_it_is_written(
     serve: Callable[[dict[str, Any]], None], open_app: OpenApp, shop: Path
 ) -> None:
-    """Tool calls stand in the transcript, and the answer is read as the model writes it."""
+    """The transcript shows tool calls, and the answer while the model writes it."""
     serve(READING)
     app = open_app()
     assert "pi 0.73.1" in app.screen
@@ -70,7 +70,7 @@ def test_a_sentence_is_seen_while_it_is_written(
 
 
 def test_a_refused_key_is_no_success(serve: Callable[[dict[str, Any]], None], open_app: OpenApp, shop: Path) -> None:
-    """pi ends with exit code 0 after a 401; row, toast and transcript say that the run failed, and why."""
+    """If the provider refuses the key, the run fails although pi exits with code 0. The app shows why."""
     serve(REFUSED)
     app = open_app()
     launch(app, "where are requests authenticated?")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from .support import PAGES, RESULTS, Results, pages, read_results, write_pages, written_pages
+from .support import PAGES, RESULTS, Results, pages, read_results, write_pages, write_results, written_pages
 
 PASSED = ["passed", "2026-01-02"]
 
@@ -28,8 +28,16 @@ def test_each_result_is_of_a_test_that_exists() -> None:
     assert json.loads(RESULTS.read_text()) == read_results(RESULTS), "run python -m tests.house.support"
 
 
+def test_results_of_asynchronous_tests_are_kept(tmp_path: Path) -> None:
+    """A test that is a coroutine is a test that exists."""
+    results: Results = {"agent 1.0": {"tests/core/test_host_agent_real_pi.py::test_pi_runs_on_a_host[x]": PASSED}}
+    file = tmp_path / "results.json"
+    write_results(file, results)
+    assert results == read_results(file)
+
+
 def test_what_does_not_hold_is_shown() -> None:
-    """A page names each test once, with its cases, and says where some or all of them failed."""
+    """A page has one row for each test, with its docstring or name, its cases, and how many of them failed."""
     here = "tests/house/test_support.py"
     tests = {
         f"{here}::test_what_does_not_hold_is_shown[a]": ["failed", "2026-01-01"],
@@ -40,6 +48,7 @@ def test_what_does_not_hold_is_shown() -> None:
     made = pages(results)
     assert "| [agent 1.0](agent-1.0.md) | 3 | 2 | 1 | 2026-01-02 |" in made["README.md"]
     page = made["agent-1.0.md"]
-    assert "## The pages about agents are what their tests found." in page
+    assert "## The pages about agents are what their tests found\n" in page
     assert "| each result is of a test that exists | 1 | yes | 2026-01-02 |" in page
-    assert "and says where some or all of them failed. | 2 | **not in 1** | 2026-01-02 |" in page
+    assert "| A page has one row for each test, with its docstring or name" in page
+    assert "and how many of them failed. | 2 | **not in 1** | 2026-01-02 |" in page
