@@ -11,7 +11,7 @@ BIN := $(CURDIR)/.venv/bin
 TEST_ENV := PATH="$(BIN):$$PATH" SUBDECK_TEST_PI="$(CURDIR)/.cache/pi-0.73.1/node_modules/.bin/pi"
 NEWEST := $(CURDIR)/.cache/newest-venv
 SYSTEM := $(CURDIR)/.cache/system-venv
-STREAMS := $(patsubst %,tests/core/test_%.py,*stream* *recordings updates lines replay codex_fuzz)
+STREAMS := $(patsubst %,tests/core/test_%.py,*stream* *recordings updates lines replay codex_fuzz hostile_ssh)
 QUICK := -m pytest -n 2 -m "not (tmux or pi or agents or npm or cluster or processes or app or fuzz)" $(ARGS)
 PYRIGHT_ENV := PATH="$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1
 # What make tells its children is not for the app, whose runs may call make themselves.

@@ -173,10 +173,13 @@ class DaskCarrier(Carrier):
         self._tickets.clear()
         if client is None:
             return
-        try:
-            async with asyncio.timeout(CLOSE_S):
-                await client._close(fast=True)  # pyright: ignore[reportPrivateUsage] - close() waits for its tasks
-        except Exception as error:
+        # close() would wait for its tasks; asyncio.timeout has no effect in a cancelled task on early Python 3.11
+        closing = asyncio.create_task(client._close(fast=True))  # pyright: ignore[reportPrivateUsage]
+        await asyncio.wait((closing,), timeout=CLOSE_S)
+        if not closing.done():
+            closing.cancel()
+            self._fault = self._fault or "the connection does not close"
+        elif not closing.cancelled() and (error := closing.exception()):
             self._fault = self._fault or _words(error)
 
     def _take(self, workers: Mapping[str, Any]) -> None:

@@ -168,16 +168,19 @@ async def _end(process: Process) -> int:
     assert process.stdin and process.stdout  # noqa: S101 - they are pipes
     process.stdin.close()
     dropping = asyncio.create_task(_drop(process.stdout))
+    ended = asyncio.create_task(process.wait())
     try:
         for end in (process.kill, lambda: None):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(ENDING_S):
-                    return await process.wait()
+            # asyncio.timeout has no effect in a task that is being cancelled on early versions of Python 3.11
+            await asyncio.wait((ended,), timeout=ENDING_S)
+            if ended.done():
+                return ended.result()
             with suppress(ProcessLookupError):
                 end()
         return process.returncode if process.returncode is not None else -signal.SIGKILL
     finally:
         dropping.cancel()
+        ended.cancel()
 
 
 async def _drop(stream: asyncio.StreamReader) -> None:
