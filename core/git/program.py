@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import selectors
 import signal
 import subprocess
@@ -189,7 +188,7 @@ class Git:
         settings: Sequence[Setting],
         given: Given,
     ) -> tuple[int, str]:
-        argv = [program(), "--no-pager", *arguments]
+        argv = [*self._bound(), program(), "--no-pager", *arguments]
         environment = self._environment(settings)
         try:
             with _as_file(given) as stdin:
@@ -207,8 +206,6 @@ class Git:
             raise GitError(f"cannot start git: {said}", where=one_line(self.directory)) from error
         is_done = False
         try:
-            if self._memory:
-                _bound(process, self._memory)
             said = _heard(process, take, time.monotonic() + self.patience)
             is_done = said is not None
         except ChildProcessError:
@@ -226,6 +223,15 @@ class Git:
                     stream.close()
             code = process.wait()
         return (0, "") if said is None else (code, said)
+
+    def _bound(self) -> tuple[str, ...]:
+        """Return what starts a command with no more memory for itself; files that it only maps do not count.
+
+        A lower limit of the user's stays.
+        """
+        if not self._memory:
+            return ()
+        return ("/bin/sh", "-c", 'ulimit -d "$1" 2>/dev/null; shift; exec "$@"', "sh", str(self._memory // 1024))
 
     def _environment(self, settings: Sequence[Setting]) -> Mapping[str, str]:
         usual = {name: value for name, value in os.environ.items() if name in _KEPT or not name.startswith("GIT_")}
@@ -361,14 +367,6 @@ def _heard(process: subprocess.Popen[bytes], take: Callable[[bytes], object], de
         time.sleep(pause)
         pause = min(0.02, pause * 2)
     return os.fsdecode(said)
-
-
-def _bound(process: subprocess.Popen[bytes], memory: int) -> None:
-    """Let a command have no more memory for itself: files that it only maps do not count."""
-    try:
-        resource.prlimit(process.pid, resource.RLIMIT_DATA, (memory, memory))
-    except (OSError, ValueError):
-        pass  # it has ended, or has a lower limit than that
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
