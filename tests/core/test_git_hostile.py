@@ -203,7 +203,8 @@ def test_nothing_is_fetched(
     repository = found(root)
     write(root, {"a": "changed"})
     if missing == "HEAD":
-        assert "missing" in repository.trouble
+        # the helper of an older git may die before git has finished with the name
+        assert "missing" in repository.trouble or (is_older and "not allowed" in repository.trouble)
     else:
         store = Store(str(tmp_path / "store"))
         store.take(repository)
