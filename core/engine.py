@@ -18,7 +18,17 @@ from .errors import RunBusy, SettingsError, SubdeckError, UnknownRun, UsageError
 from .project.references import found
 from .project.registry import Registry
 from .run import artifacts
-from .run.model import LaunchedBy, LauncherKind, RunMeta, RunRequest, RunResult, StopReason, Verdict, newer_schema
+from .run.model import (
+    OPERATOR,
+    LaunchedBy,
+    LauncherKind,
+    RunMeta,
+    RunRequest,
+    RunResult,
+    StopReason,
+    Verdict,
+    newer_schema,
+)
 from .run.snapshot import RunSnapshot
 from .text.plain import one_line
 
@@ -43,8 +53,6 @@ if TYPE_CHECKING:
     from .work.keeping import Unmerged
     from .work.undo import TakenBack
 
-OPERATOR = "operator"
-"""The session that app and command line of one user share."""
 
 _PARENTS = {LauncherKind.MCP: "the MCP client", LauncherKind.PI: "pi"}
 

@@ -26,7 +26,7 @@ from ..run.describe import (
 )
 from ..run.events import EventTail, ToolCall, decode_event
 from ..run.fold import Fold, OpenCalls
-from ..run.model import RunReason, RunResult, RunStatus, StopReason, StopRequest, WaitsFor, newer_schema
+from ..run.model import RunReason, RunResult, RunStatus, StopReason, StopRequest, WaitsFor, by_session, newer_schema
 from ..run.outcome import REASONS
 from ..run.progress import tool_word
 from ..run.snapshot import Ended, Queued, Running, RunSnapshot
@@ -187,7 +187,7 @@ def _requested(stop: StopRequest | None) -> str:
         return ""
     if stop.reason == StopReason.UNREAD:
         return "asked to stop: output pipe closed"
-    by = f" by {one_line(stop.by, 40)}" if stop.by else ""
+    by = by_session(stop.by)
     return f"{'to be killed' if stop.force else 'asked to stop'}{by}"
 
 

@@ -39,8 +39,19 @@ from .prices import Price, dollars
 
 SCHEMA_VERSION = 1
 """Of the records that this version writes, and the newest that it reads."""
+OPERATOR = "operator"
+"""The session of a person at the app or a shell."""
 NO_PRESET = "ad hoc"
 """Stands for the preset of a one-off run in what programs read."""
+
+
+def by_session(session: str) -> str:
+    """Return ` by NAME` for readers; empty for nobody."""
+    return f" by {session_words(session)}" if session.strip() else ""
+
+
+def session_words(session: str) -> str:
+    return "the user" if session == OPERATOR else one_line(session, 60)
 
 
 def readable_preset(name: str | None) -> str:

@@ -11,7 +11,17 @@ from typing import Any
 from msgspec import Struct
 
 from ..text.plain import one_line, plain
-from .model import STATUS_OF, Finalized, FinalizeStatus, RunReason, RunStatus, StopReason, StopRequest, Usage
+from .model import (
+    STATUS_OF,
+    Finalized,
+    FinalizeStatus,
+    RunReason,
+    RunStatus,
+    StopReason,
+    StopRequest,
+    Usage,
+    by_session,
+)
 
 FINALIZE_TOOL = "subagent_finalize"
 """Registered in children only, by the extension `finalize.ts`."""
@@ -280,7 +290,7 @@ def _handed_over(facts: StreamFacts) -> tuple[RunReason, str | None]:
 
 def stopped(stop: StopRequest) -> tuple[RunReason, str]:
     """Return the reason of a run that ends by a stop request, and a sentence that says who made it."""
-    by = f" by {one_line(stop.by, 80)}" if stop.by else ""
+    by = by_session(stop.by)
     if stop.reason == StopReason.UNREAD:
         return RunReason.CANCELLED, "cancelled: output pipe closed"
     if stop.reason == StopReason.CANCELLED:

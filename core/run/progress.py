@@ -30,7 +30,7 @@ from .events import (
     ToolCall,
     ToolResult,
 )
-from .model import CheckState, NoticeLevel
+from .model import CheckState, NoticeLevel, by_session
 from .outcome import FINALIZE_TOOL
 from .requests import WORDS, decision_line, interrupted_line, message_text, request_text
 
@@ -118,7 +118,7 @@ class ProgressFormatter:
                 return WAITING.get(event.waits_for, "Waiting")
             case TakenOver() | HandedBack():
                 what = "Opened in the agent" if isinstance(event, TakenOver) else "Returned from the agent"
-                return one_line(f"{what}{_by(event.by)}", LINE_LIMIT)
+                return one_line(f"{what}{by_session(event.by)}", LINE_LIMIT)
             case Check():
                 return _check(event)
             case RunEnded():
@@ -199,10 +199,6 @@ def _check(event: Check) -> str:
     verdict = f"Check {check_words(event.result)}"
     output = "" if event.result.passed else plain(event.output).strip("\n")
     return f"{verdict}\n{output}" if output else verdict
-
-
-def _by(whom: str) -> str:
-    return f" by {whom}" if whom.strip() else ""
 
 
 def _labelled(label: str, text: str) -> str:

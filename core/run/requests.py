@@ -10,7 +10,7 @@ from ..paths import WORKS, WORKTREE, is_run_id
 from ..text.plain import one_line, plain
 from ..text.visible import visible, visible_line, visible_name
 from .deciding import is_marked, request_hash, warnings
-from .model import MessageState, Verdict
+from .model import MessageState, Verdict, by_session, session_words
 
 if TYPE_CHECKING:
     from .events import Decision, Field, Interrupted, Message, Request
@@ -170,7 +170,7 @@ def message_text(message: Message) -> str:
     said = plain(message.text).strip("\n")
     if not said:
         return f"▸ {state}{why}"
-    by = one_line(message.by, 60) or "somebody"
+    by = session_words(message.by) or "somebody"
     return f"▸ {by}, {state}{why and f' ({one_line(message.reason, SUBJECT)})'}: {said}"
 
 
@@ -192,9 +192,8 @@ def _by(decision: Decision) -> str:
         return f" by the rule {one_line(decision.rule, 80)}" if decision.rule else " by a rule"
     if decision.by == BY_TIMEOUT:
         return ""  # the text says so
-    return f" by {'the agent' if decision.by == BY_AGENT else one_line(decision.by, 60)}" if decision.by else ""
+    return " by the agent" if decision.by == BY_AGENT else by_session(decision.by)
 
 
 def interrupted_line(event: Interrupted) -> str:
-    by = f" by {one_line(event.by, 60)}" if event.by else ""
-    return f"Interrupted{by}. Waiting for your message"
+    return f"Interrupted{by_session(event.by)}. Waiting for your message"

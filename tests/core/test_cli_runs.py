@@ -327,7 +327,7 @@ def test_stop_ends_runs_and_leaves_finished_ones(project: Path) -> None:
     assert (0, {"stopping": [going], "ended": [ended]}) == (done.code, done.document)
     assert 3 == subdeck("wait", going, cwd=project).code
     result = json.loads((run_dirs(project)[0].parent / going / "result.json").read_bytes())
-    assert ("aborted", "stopped", "stopped by operator") == (
+    assert ("aborted", "stopped", "stopped by the user") == (
         result["status"],
         result["reason"],
         result["errorMessage"],

@@ -85,7 +85,7 @@ def test_interrupt_then_say_what_to_do(engine: Engine, project_dir: Path, run: R
     waiter.communicate(timeout=30)
     assert 0 == waiter.returncode
     log = subdeck("logs", run.run_id, cwd=project_dir).out
-    said = ("? has a question\n", "Interrupted by operator", "▸ operator, queued: Where is `total`?\n", "▸ delivered\n")
+    said = ("? has a question\n", "Interrupted by the user", "▸ the user, queued: Where is `total`?\n", "▸ delivered\n")
     assert sorted(places := [log.index(text) for text in said]) == places
     late = subdeck("send", run.run_id, "one more", cwd=project_dir)
     assert 2 == late.code

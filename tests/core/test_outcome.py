@@ -109,9 +109,9 @@ def test_ended_by_us_after_the_end(gone: ChildExit) -> None:
 @pytest.mark.parametrize(
     ("stop", "reason", "message"),
     [
-        (STOP, "stopped", "stopped by operator"),
+        (STOP, "stopped", "stopped by the user"),
         (asked_to_stop(), "stopped", "stopped"),
-        (asked_to_stop(force=True, by="operator"), "killed", "killed by operator"),
+        (asked_to_stop(force=True, by="operator"), "killed", "killed by the user"),
         (asked_to_stop(reason="cancelled", by="cli"), "cancelled", "cancelled by cli"),
         (asked_to_stop(reason="cancelled", force=True), "cancelled", "cancelled"),
     ],

@@ -63,8 +63,8 @@ async def test_what_waits_says_for_what(project_dir: Path, tmp_path: Path) -> No
         assert "queued · no host has gpu" == standing(seen)
         there.engine.stop((first, second, third, needy))
         for run_id, message in (
-            (second, "stopped by operator before it was sent to a host"),
-            (first, "stopped by operator"),
+            (second, "stopped by the user before it was sent to a host"),
+            (first, "stopped by the user"),
         ):
             result = await there.end(run_id)
             assert ("stopped", message) == (result.reason, result.error_message)

@@ -104,7 +104,7 @@ async def test_a_change_at_the_time_of_another_is_seen(
     os.utime(run.dir, ns=(changed, changed))
     found.look()
     result = await until(lambda: run.result, "its end")
-    assert "stopped by operator before it was sent to a host" == result.error_message
+    assert "stopped by the user before it was sent to a host" == result.error_message
     await found._let_go()
 
 
@@ -182,7 +182,7 @@ async def test_a_host_without_room_is_asked_again(
             await until(lambda run=run: place(run) == (PlaceState.PLACED, why), "it to say what it waits for")
         artifacts.write_stop(str(stopped.dir), StopRequest(by="operator", force=False, at=paths.now_iso()))
         result = await until(lambda: stopped.result, "its end")
-        assert "stopped by operator before it was started" == result.error_message
+        assert "stopped by the user before it was started" == result.error_message
         assert waiting.result is None
         teller.says, teller.known = Answer(Said.KNOWN), (waiting.id,)
         await until(lambda: place(waiting) == (PlaceState.PLACED, ""), "it to be started")

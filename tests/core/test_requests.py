@@ -28,7 +28,7 @@ def told(event: Event) -> str | None:
 def test_a_message_is_told_with_who_said_it_and_how_far_it_has_come() -> None:
     """Its text stands once, with its lines; what became of it follows."""
     first = Message(id="1", state=MessageState.ACCEPTED, by="operator", text="leave it\n\x1b[31malone")
-    assert "▸ operator, queued: leave it\nalone" == told(first)
+    assert "▸ the user, queued: leave it\nalone" == told(first)
     assert "▸ delivered" == told(Message(id="1", state=MessageState.DELIVERED, by="operator"))
     assert "▸ too late: the run ended first" == told(
         Message(id="1", state=MessageState.LATE, by="operator", reason="the run ended first")
@@ -55,20 +55,20 @@ def test_a_request_is_told_exactly() -> None:
 @pytest.mark.parametrize(
     ("decision", "text"),
     [
-        (Decision(request="q1", verdict=Verdict.ALLOW, by="operator", subject="make"), "Allowed by operator: make"),
+        (Decision(request="q1", verdict=Verdict.ALLOW, by="operator", subject="make"), "Allowed by the user: make"),
         (
             Decision(request="q1", verdict=Verdict.ALLOW_RUN, by="operator", subject="make"),
-            "Allowed in this run by operator: make",
+            "Allowed in this run by the user: make",
         ),
         (
             Decision(request="q1", verdict=Verdict.DENY, by="operator", subject="rm x", text="use git"),
-            "Denied by operator: rm x — use git",
+            "Denied by the user: rm x — use git",
         ),
         (
             Decision(request="q1", verdict=Verdict.DENY, by="timeout", subject="rm x", text="nobody replied"),
             "Denied: rm x — nobody replied",
         ),
-        (Decision(request="q1", verdict=Verdict.REPLY, by="operator", text="2"), "Replied by operator: 2"),
+        (Decision(request="q1", verdict=Verdict.REPLY, by="operator", text="2"), "Replied by the user: 2"),
         (Decision(request="q1", verdict=Verdict.WITHDRAWN, by="agent"), "Withdrawn by the agent"),
         (
             Decision(verdict=Verdict.DENY, by="rule", rule="bash(rm *)", subject="rm"),
@@ -84,7 +84,7 @@ def test_a_decision_says_what_and_by_whom(decision: Decision, text: str | None) 
 
 def test_an_interrupt_says_what_comes_next() -> None:
     """And who wanted it."""
-    assert "Interrupted by operator. Waiting for your message" == told(Interrupted(by="operator"))
+    assert "Interrupted by the user. Waiting for your message" == told(Interrupted(by="operator"))
 
 
 def test_the_words_are_known_to_who_searches_for_them() -> None:

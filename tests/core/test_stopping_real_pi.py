@@ -43,7 +43,7 @@ def test_in_the_middle_of_a_shell(pi: RealPi, tmp_path: Path, reason: str) -> No
     pi.engine.stop([run.run_id], force=reason == "killed")
     end = ended(pi, run)
 
-    assert ("aborted", reason, f"{reason} by operator") == (end.status, end.reason, end_of(end).message)
+    assert ("aborted", reason, f"{reason} by the user") == (end.status, end.reason, end_of(end).message)
     assert "Working." == result_of(pi.engine, end).final_text
     assert [False, False] == [lives(pid) for pid in (sleeper, child)]
     assert ["bash"] == [event.tool_name for event in events_of(pi.engine, end) if isinstance(event, ToolCall)]

@@ -98,7 +98,7 @@ def test_what_is_said_and_asked_has_its_form() -> None:
     )
     assert "*▸ queued* \\*me\\*:\n\n> # head\n> ```\n> <b>\n" in shown
     assert "\n````text\nwants to run a command\n  # head\n  ```\n  <b>\n````\n" in shown
-    assert "*Denied by operator: \\# head*" in shown
+    assert "*Denied by the user: \\# head*" in shown
     assert "\n# head" not in outside_fences(shown)
 
 

@@ -129,9 +129,9 @@ def test_how_a_run_ended() -> None:
     assert explain(run, Evidence(result=error), NOW) == (
         "failed after 0:03 · the model answered with an error: 401 [bold]no key · exit code 1 · 3 attempts"
     )
-    killed = a_run("aborted", reason=RunReason.KILLED, message="killed by operator", duration_ms=61_000)
+    killed = a_run("aborted", reason=RunReason.KILLED, message="killed by the user", duration_ms=61_000)
     result = make_result("x", RunReason.KILLED, signal="SIGKILL")
-    assert explain(killed, Evidence(result=result), NOW) == "aborted after 1:01 · killed by operator · by SIGKILL"
+    assert explain(killed, Evidence(result=result), NOW) == "aborted after 1:01 · killed by the user · by SIGKILL"
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_a_soft_stop_takes_the_whole_tree(project_dir: Path, tmp_path: Path) -> 
     assert (run.run_id,) == engine.stop([run.run_id])
     run = wait_for_end(engine, run.run_id)
     assert (("aborted", "stopped"), "SIGTERM") == (ending(run), result_of(engine, run).signal)
-    assert "stopped by operator" == end_of(run).message
+    assert "stopped by the user" == end_of(run).message
     assert [False] * 3 == [lives(pid) for pid in pids]
 
 

@@ -46,7 +46,7 @@ def test_a_first_look(app: Terminal, home: Path) -> None:
     app.press("]")
     app.until_shown("y allow")
 
-    reply(app, "y", "Allowed by operator")
+    reply(app, "y", "Allowed by the user")
     app.until_shown("The branch is pushed. CI runs on it now.")
     assert 0 == quit_app(app)
     assert "still running" not in app.screen

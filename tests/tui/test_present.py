@@ -50,7 +50,7 @@ def test_an_end_says_its_reason() -> None:
     assert describe.doing(a_run(1, "failed", message="401")) == "model_error: 401"
     assert describe.doing(a_run(1, "completed", reason=RunReason.TRUNCATED, message="and")) == "truncated: and"
     assert describe.doing(a_run(1, "aborted")) == "stopped"
-    assert describe.doing(a_run(1, "aborted", message="stopped by operator")) == "stopped by operator"
+    assert describe.doing(a_run(1, "aborted", message="stopped by the user")) == "stopped by the user"
 
 
 def test_a_row_has_no_marks_of_markdown() -> None:
@@ -71,7 +71,7 @@ def test_the_offline_agent_tells_what_it_found() -> None:
 
 def test_a_run_of_another_machine_is_not_called_running() -> None:
     """What cannot be known is shown as such."""
-    assert describe.state(a_run(1, elsewhere=True)).startswith("?")
+    assert describe.state(a_run(1, elsewhere=True)).startswith("◇")
     assert "another machine" in describe.doing(a_run(1, elsewhere=True))
 
 

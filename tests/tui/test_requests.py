@@ -357,7 +357,7 @@ async def test_a_request_in_the_transcript() -> None:
     engine.write(run_id(1), *some_events(), replace(asked, seq=11), decision)
     async with opened(engine, (120, 50)) as deck:
         await deck.until_text("? wants to edit: src/auth.py")
-        assert "Denied by operator" in deck.screen_text
+        assert "Denied by the user" in deck.screen_text
         await deck.press("3", "up", "enter")
         await deck.until_text("13 +     token = bearer(request)")
 

@@ -34,7 +34,7 @@ from ...core.run.events import (
     decode_beginning,
     decode_event,
 )
-from ...core.run.model import CheckState, MessageState, NoticeLevel, Verdict
+from ...core.run.model import OPERATOR, CheckState, MessageState, NoticeLevel, Verdict
 from ...core.run.progress import ProgressFormatter, arguments_text
 from ...core.run.requests import decision_line, message_text, request_line, request_text
 from ...core.system.line_file import HELD
@@ -52,8 +52,6 @@ QUICK = 10_000
 
 REQUEST_LIMIT = 300
 """Characters of the line that stands for a request."""
-OPERATOR = "operator"
-"""The session of who sits at an app or a shell."""
 
 THINKING_LIMIT = 300
 """Characters of the line that stands for folded thinking."""

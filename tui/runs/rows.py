@@ -71,7 +71,7 @@ class RowFlags(NamedTuple):
 
     def cells(self) -> list[Cell]:
         if self.waiting:
-            return [(ASKS, _WAITING), self._place]
+            return [(NEEDS_YOU, _WAITING), self._place]
         calm = _CALM[self.asks] if self.unread else (" ", _MUTED)
         loud = "row-list--failed" if self.silence is None else _SILENT
         attention = (NEEDS_YOU, loud) if self.needs_you else calm

@@ -143,7 +143,7 @@ def fault_of_rule(rule: Rule) -> str:
     first = (rule.pattern.removeprefix("=").split() or ("*",))[0]
     name = first.strip("'\"").rpartition("/")[2]
     if "*" in name or name in TRUSTED:
-        return f"it runs {name if name in TRUSTED else 'some commands'} without asking if they only read"
+        return f"it runs read-only {f'{name} commands' if name in TRUSTED else 'commands'} without asking"
     return ""
 
 

@@ -14,7 +14,6 @@ from ... import paths
 from ...config.host_settings import HostsSettings
 from ...errors import SubdeckError
 from ...git import repository
-from ...run.artifacts import GIVEN_UP_BY
 from ...run.model import RunReason, RunResult, StopRequest
 from ...runners.hosts import read_luggage
 from ...system import files
@@ -129,7 +128,7 @@ class Courier:
 
     async def end_there(self, host: Host, run_id: str, why: str) -> None:
         """End what goes on of a run that nobody waits for any more."""
-        request = StopRequest(by=f"{GIVEN_UP_BY}, which had {why} it", force=True, at=paths.now_iso())
+        request = StopRequest(by=f"the user, who had {why} it", force=True, at=paths.now_iso())
         answer = await self._ask(host, Verb.STOP, Stop(self._relay, run_id, msgspec.json.encode(request)))
         if answer.said not in (Said.TOLD, Said.UNKNOWN):
             raise BadMessage(f"{host.name} rejected the request to end {run_id}: {answer.said} {answer.why}")
