@@ -160,6 +160,11 @@ def reason(error: BaseException) -> str:
     return known.what if not known.where or known.where in known.what else f"{known.where}: {known.what}"
 
 
+def in_one_line(error: BaseException) -> str:
+    """Return what is wrong, where, and what to do, for a reader who gets one line."""
+    return "; ".join(filter(None, (reason(error), explained(error).hint)))
+
+
 def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6, count: int = 3) -> str:
     """Return "did you mean …?" for the nearest known words, or an empty string."""
     close = nearest_of(word, known, cutoff=cutoff, count=count)

@@ -198,6 +198,12 @@ def _owners(path: str) -> set[int]:
         return set()
 
 
+def at_home(path: str) -> str:
+    """Return a path with `~` for the home directory, to be read by a person."""
+    home = os.path.expanduser("~")
+    return "~" + path[len(home) :] if path == home or path.startswith(home.rstrip("/") + "/") else path
+
+
 def agent_dir() -> str:
     """pi's own directory, where global presets and the list of models live; `PI_CODING_AGENT_DIR` moves it."""
     named = os.environ.get("PI_CODING_AGENT_DIR")

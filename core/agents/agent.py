@@ -11,6 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from ..errors import UsageError
 from ..models.catalog import LEVELS, Catalog, Listing, Model
 from ..run.model import Permissions, PromptMode, Tools
 from ..run.tool_policy import Offer
@@ -113,6 +114,12 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """Those of `budget` and `max_tokens` that call or preset set."""
     caps: tuple[str, ...] = ()
     """Those that only the settings set."""
+
+    def refused(self, field: str, what: str, hint: str) -> UsageError:
+        """Return the error of a field, at the file of the preset or, without one, at the field itself."""
+        if self.where:
+            return UsageError(f"{field}: {what}", where=self.where, hint=hint)
+        return UsageError(what, where=field, hint=hint)
 
 
 class Agent(Protocol):

@@ -84,11 +84,7 @@ class ModelList:
         try:
             self._write(KeptList(key, tuple(models), time.time(), self._program, key, modes=told))
         except OSError as error:
-            raise AgentUnavailable(
-                f"cannot save the list of models: {error.strerror}",
-                where=paths.cache_dir(),
-                hint="check its permissions",
-            ) from error
+            raise not_saved(error.strerror or "") from error
 
     def keep_problem(self, problem: str, key: dict[str, str]) -> None:
         """Keep why the agent told nothing, beside what it told before."""
@@ -101,6 +97,16 @@ class ModelList:
     def _write(self, kept: KeptList) -> None:
         files.make_private_directory(paths.cache_dir())
         files.write_whole(self._file, msgspec.json.encode(kept))
+
+
+def not_saved(reason: str = "") -> AgentUnavailable:
+    """Return the error of a list that was loaded and is not on disk."""
+    what = "cannot save the list of models"
+    return AgentUnavailable(
+        f"{what}: {reason}" if reason else what,
+        where=paths.cache_dir(),
+        hint="check the permissions of that directory",
+    )
 
 
 def list_file(*of: str) -> str:

@@ -13,7 +13,7 @@ import msgspec
 from .. import paths
 from ..agents.agent import AgentChoice
 from ..agents.choice import catalog_of, installed_agents, model_list
-from ..agents.model_list import TIMEOUT_S, KeptList
+from ..agents.model_list import TIMEOUT_S, KeptList, not_saved
 from ..agents.offered import AgentModels, context_words, due, models_of, price_words
 from ..config.host_needs import needs_words
 from ..config.renamed import PRESETS as KEYS
@@ -278,11 +278,7 @@ def _check_told(agent: AgentChoice, kept: KeptList, began: float) -> None:
     if kept.problem:
         raise AgentUnavailable(kept.problem, where=" ".join(agent.command), hint="try that command")
     if kept.asked_at < began:
-        raise AgentUnavailable(
-            "the list of models cannot be saved",
-            where=paths.cache_dir(),
-            hint="check the permissions of that directory",
-        )
+        raise not_saved()
 
 
 def _group(offered: AgentModels) -> list[str]:

@@ -16,7 +16,7 @@ from ..agents.agent import AgentChoice
 from ..agents.choice import choose_agent
 from ..config.settings import Settings
 from ..config.workspace import load_settings
-from ..errors import SubdeckError
+from ..errors import SubdeckError, in_one_line
 from ..git import repository
 from ..launch.child_session import ChildSession, prepare
 from ..run import artifacts
@@ -176,7 +176,7 @@ def _settings(project: paths.Project) -> Settings:
     try:
         return load_settings(project)
     except SubdeckError as error:
-        raise Refused(f"cannot read the host's settings: {one_line(str(error), 500)}") from error
+        raise Refused(f"cannot read the host's settings: {one_line(in_one_line(error), 500)}") from error
 
 
 def _agent(meta: RunMeta, settings: Settings) -> AgentChoice:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from .. import paths
-from ..errors import SubdeckError
+from ..errors import SubdeckError, in_one_line
 from ..project import talk
 from ..project.liveness import ask_to_stop, reconcile
 from ..run import artifacts
@@ -147,7 +147,7 @@ class HostAgent:
             return encode(Answer(Said.REFUSED, one_line(str(error), _LONGEST_WHY)))
         except Exception as error:
             log_fault(f"answering {verb}", error)
-            said = str(error) if isinstance(error, SubdeckError) else f"{type(error).__name__}: {error}"
+            said = in_one_line(error) if isinstance(error, SubdeckError) else f"{type(error).__name__}: {error}"
             return encode(Answer(Said.REFUSED, one_line(f"{self.name}: {said}", _LONGEST_WHY)))
 
     async def hold(self, relay: str, run_id: str) -> Said:
@@ -251,7 +251,8 @@ class HostAgent:
             if not is_full and not isinstance(error, Refused):
                 raise
             await self._files.forget(asked.run)
-            return Answer(Said.NOT_NOW if is_full else Said.REFUSED, one_line(str(error), _LONGEST_WHY))
+            why = str(error) if isinstance(error, Refused) else in_one_line(error)
+            return Answer(Said.NOT_NOW if is_full else Said.REFUSED, one_line(why, _LONGEST_WHY))
         finally:
             self._offers.settle(spool, asked.run)
         spool.add(asked.run)

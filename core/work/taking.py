@@ -73,7 +73,7 @@ class ApplyPlan(Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """Say what it will do, and what keeps it from that; some lines."""
-        where = one_line(self.root, 200)
+        where = one_line(paths.at_home(self.root), 200)
         if self.refusal:
             return "\n".join(filter(None, (sentence(self.refusal), begun(self.advice))))
         verb = "Removes the changes of {} from {}: {}" if self.is_reversed else "Writes the changes of {} into {}: {}"

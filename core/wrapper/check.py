@@ -10,6 +10,7 @@ import time
 from msgspec.structs import replace
 
 from .. import paths
+from ..errors import in_one_line
 from ..run import artifacts
 from ..run.changes import NOT_RUN, CheckCommand, CheckResult
 from ..run.describe import clock
@@ -69,7 +70,7 @@ def check(
         raise
     except Exception as error:  # of ours, too
         log_fault("checking a run's result", error)
-        ended = CheckResult(meta.check, note=f"cannot run it: {one_line(str(error), 200)}")
+        ended = CheckResult(meta.check, note=f"cannot run it: {one_line(in_one_line(error), 200)}")
     records.event(
         Check(
             name=ended.name,

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from .. import paths
 from ..agents.child import Start, own_variables
 from ..agents.kinds import interactive_side
-from ..errors import SubdeckError
+from ..errors import SubdeckError, in_one_line
 from ..run import artifacts
 from ..run.events import Decision, HandedBack, Notice, Request, TakenOver, UsageReported
 from ..run.fold import add_usage
@@ -158,7 +158,7 @@ class Hand:
             invitation = self._invitation(wanted.id)
             files.write_whole(os.path.join(self._run_dir, paths.INVITATION), invitation)
         except (SubdeckError, OSError) as error:
-            self._conversation.refuse(wanted, one_line(str(error), 300))
+            self._conversation.refuse(wanted, one_line(in_one_line(error), 300))
             return
         self._is_out = True
         self._records.event(TakenOver(by=wanted.by, message=wanted.id))

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..agents.child import Start
+from ..errors import in_one_line
 from ..run import artifacts, proven
 from ..run.changes import NOT_RECORDED, Changes
 from ..run.events import Notice, Retry, RunEnded, SessionTold
@@ -177,7 +178,7 @@ def _changes(recorder: Recorder, records: Records, result: RunResult) -> Changes
         return recorder.finish(used_tools=bool(result.usage.tool_uses))
     except Exception as error:  # whatever it is, the run has ended as it has
         log_fault("recording a run's changes", error)
-        return Changes(note=f"{NOT_RECORDED}: {one_line(str(error), 200)}")
+        return Changes(note=f"{NOT_RECORDED}: {one_line(in_one_line(error), 200)}")
 
 
 def _session_to_resume(meta: RunMeta) -> str | None:

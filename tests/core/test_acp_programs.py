@@ -243,16 +243,26 @@ def test_a_limit_that_nothing_can_enforce(name: str) -> None:
     """Of call or preset it is refused, of the settings a warning; where each request tells its usage it holds."""
     for command in (["copilot"], ["gemini"], ["opencode"], ["goose"]):
         with pytest.raises(UsageError, match=f"{name}: other reports its usage only after each turn"):
-            settled(command, spends=(name,))
+            settled(command, spends=(name,), where="preset.md")
         assert f"{name} from the settings: other reports" in settled(command, caps=(name,))
     assert "" == settled(["qwen"], spends=(name,), caps=(name,))
 
 
 def test_a_result_that_cannot_be_handed_over() -> None:
-    """Copilot offers no server of its client to its model."""
+    """Copilot does not offer its client's server to its model."""
     with pytest.raises(UsageError, match="structured_result: other does not pass the tool"):
-        settled(["copilot"], finalize=True)
+        settled(["copilot"], finalize=True, where="preset.md")
     settled(["gemini"], finalize=True)
+
+
+def test_an_error_names_its_field_once() -> None:
+    """Without a preset's file, the field is the place of the error and not a part of its sentence."""
+    with pytest.raises(UsageError) as caught:
+        settled(["copilot"], finalize=True)
+    assert str(caught.value).startswith("structured_result: other does not pass the tool")
+    with pytest.raises(UsageError) as caught:
+        settled(["copilot"], finalize=True, where="preset.md")
+    assert str(caught.value).startswith("preset.md: structured_result: other does not pass the tool")
 
 
 @pytest.mark.parametrize(

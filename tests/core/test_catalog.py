@@ -285,14 +285,14 @@ def test_on_the_command_line(programs: Programs, project_dir: Path, home: Path) 
 
 
 def test_a_list_that_cannot_be_kept(programs: Programs, project_dir: Path, home: Path, tmp_path: Path) -> None:
-    """Whoever asks for it to be asked anew is told so, with the place."""
+    """A refresh that cannot save the list reports it like the command that loads it, with the directory."""
     programs.tells("codex")
     config = home / ".config" / "subdeck" / "config.yaml"
     config.parent.mkdir(parents=True)
     config.write_text(json.dumps({"agent": "codex", "agents": programs.config("codex")}))
     (tmp_path / "file").touch()
     done = subdeck("models", "--refresh", "--json", cwd=project_dir, XDG_CACHE_HOME=str(tmp_path / "file"))
-    assert (2, "the list of models cannot be saved") == (done.code, done.error["what"])
+    assert (2, "cannot save the list of models") == (done.code, done.error["what"])
     assert 0 == subdeck("models", cwd=project_dir, XDG_CACHE_HOME=str(tmp_path / "file")).code
 
 

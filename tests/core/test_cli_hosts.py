@@ -148,7 +148,8 @@ async def test_a_host_is_served(project_dir: Path, tmp_path: Path) -> None:
         with serving("serve", address, *options, cwd=project_dir) as second:
             assert second.stderr is not None
             lines = (line.decode() for line in second.stderr)
-            assert next(line for line in lines if "another process uses this spool" in line)
+            busy = f"subdeck: {spool}: another process uses this spool; stop that process, or use another directory\n"
+            assert busy == next(line for line in lines if "another process uses this spool" in line)
             assert "exited (exit code 1); starting it again" in next(lines) + next(lines)
 
 

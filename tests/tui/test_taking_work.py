@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from msgspec import structs
 from subdeck.core.errors import SubdeckError
@@ -19,6 +21,16 @@ from .fake_engine import FakeEngine, a_run, run_id
 FILE = ChangedFile("src/a.py", FileStatus.MODIFIED, 3, 1)
 APPLY = ApplyPlan(run_id=run_id(1), run="scout 1", root="/src/shop", files=(FILE,), now="a", wanted="b")
 MERGE = MergePlan(run_id=run_id(1), run="scout 1", root="/src/shop", branch="main", files=(FILE,), message="Proposed")
+
+
+async def test_the_directory_of_a_plan(home: Path) -> None:
+    """A directory below your home is shown with `~`."""
+    engine = FakeEngine(a_run(1, "completed"))
+    engine.work.plans["apply"] = structs.replace(APPLY, root=str(home / "src" / "shop"))
+    async with opened(engine) as deck:
+        taking = TakingCommands(deck.main)
+        taking.spawn(taking.apply_run, engine.runs[run_id(1)])
+        await deck.until_text("Writes the changes of scout 1 into ~/src/shop: 1 file +3 −1")
 
 
 async def test_applying() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
+from ...core.paths import at_home
 from ...core.run.deciding import warnings
 from ...core.run.edits import diff_to_decide
 from ...core.run.events import Field, Request
@@ -14,7 +15,6 @@ from ...core.run.requests import place_in_worktree, run_rule_line, shown_path
 from ...core.text.visible import visible, visible_line, visible_name
 from ..feed.lines import numbered
 from ..text.cells import cells, wrap_line
-from ..text.format import at_home
 
 MOST_ROWS = 20_000
 """Rows that are laid out; of what is longer the first row says how much is missing."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache
 
 from rich.cells import cell_len
 
 from ...core.errors import SubdeckError, explained
-from ...core.paths import is_demo
+from ...core.paths import at_home, is_demo
 from ...core.run.describe import moment, runs_word
 from ...core.run.snapshot import Counts, Queued, RunSnapshot
 from ...core.text.plain import one_line, plain
@@ -30,12 +29,6 @@ def dollars(cost: float) -> str:
     if cost <= 0:
         return ""
     return f"${cost:.2f}" if cost >= 0.005 else "<$0.01"
-
-
-def at_home(path: str) -> str:
-    """Return a path with `~` for the home directory."""
-    home = os.path.expanduser("~")
-    return "~" + path[len(home) :] if path == home or path.startswith(home.rstrip("/") + "/") else path
 
 
 def short_path(path: str, width: int | None = None) -> str:
@@ -69,8 +62,8 @@ def farewell(counts: Counts) -> str:
 
 
 def format_error(error: BaseException) -> str:
-    """Return what is wrong, where, and what to do, safe for the screen."""
-    return plain(str(explained(error)))
+    """Return what is wrong, where, and what to do, safe for the screen; a path as `short_path` has it."""
+    return plain(at_home(str(explained(error))))
 
 
 def brief_error(error: Exception) -> str:

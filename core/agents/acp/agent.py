@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 
-from ...errors import AgentUnavailable, UsageError
+from ...errors import AgentUnavailable
 from ...models.catalog import Catalog, Listing, Model, split_thinking
 from ...run.model import PromptMode, ToolPolicy
 from ...run.outcome import FINALIZE_TOOL
@@ -78,7 +78,7 @@ class AcpAgent(AsksForModels):
         program = program_in(choice.command)
         if problem := _problem(wanted) or _unreported(program, wanted) or self._mode_problem(choice, wanted):
             field, what, hint = problem
-            raise UsageError(f"{field}: {choice.name} {what}", where=wanted.where or field, hint=hint)
+            raise wanted.refused(field, f"{choice.name} {what}", hint)
         advice: list[str] = []
         if wanted.has_prompt:
             advice.append("prompt: the protocol has no system prompt, so the prompt is put before the task")

@@ -72,10 +72,10 @@ class CodexAgent(AsksForModels):
             )
         if fault := denied_in_part(wanted.tools):
             field = "permissions.deny" if wanted.permissions and wanted.permissions.deny else "denied_tools"
-            raise UsageError(
-                f"{field}: {choice.name} cannot turn off {', '.join(wanted.tools.excluded)}: {fault}",
-                where=wanted.where or field,
-                hint="list its tools (read, grep, find, ls: it writes nothing), deny edit and write together "
+            raise wanted.refused(
+                field,
+                f"{choice.name} cannot turn off {', '.join(wanted.tools.excluded)}: {fault}",
+                "list its tools (read, grep, find, ls: it writes nothing), deny edit and write together "
                 "or web_search, or choose another agent",
             )
         return (

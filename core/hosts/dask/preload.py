@@ -21,7 +21,7 @@ import_msgspec()  # before what brings all of it
 from msgspec import Struct
 
 from ... import paths
-from ...errors import SubdeckError
+from ...errors import SubdeckError, in_one_line
 from ...system.memory import keep_little
 from ...text.plain import one_line
 from .. import protocol
@@ -63,7 +63,7 @@ async def dask_setup(worker: Any, spool: str, host_name: str) -> None:
             expiry=partial(expiry, str(worker.security.tls_ca_file), str(worker.security.tls_worker_cert)),
         )
     except (SubdeckError, OSError) as error:
-        sys.exit(f"subdeck: {one_line(str(error), 1000)}")
+        sys.exit(f"subdeck: {one_line(in_one_line(error), 1000)}")
     configuration.drop_variables()
     keep_little()
     _serving.append(Serving(agent, asyncio.create_task(agent.run())))
