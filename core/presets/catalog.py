@@ -38,7 +38,8 @@ class PresetCatalog(Struct, frozen=True):
         if BUNDLED not in self.places and name + SUFFIX in os.listdir(BUNDLED):
             what = f'the preset "{name}" comes with subdeck and is turned off'
             raise PresetError(what, hint="set bundled_presets: true", code="preset.not_found")
-        near = nearest(name, [preset.name for preset in self.presets]) if self.presets else "no presets yet;"
+        none = "no presets yet; subdeck init writes four;"
+        near = nearest(name, [preset.name for preset in self.presets]) if self.presets else none
         looked = f"searched for {self.patterns} in {', '.join(self.places)}"
         raise PresetError(
             f'unknown preset "{one_line(name, 80)}"',

@@ -311,7 +311,7 @@ def header(meta: RunMeta) -> str:
     """Facts of the run, one a line, and the task."""
     facts = {
         "Run": meta.run_id,
-        "Preset": f"{meta.preset} ({meta.preset_source})" if meta.preset else "ad hoc",
+        "Preset": f"{meta.preset} ({meta.preset_source})" if meta.preset else "one-off",
         "Model": meta.resolved_model or "the agent's own default",
         "Directory": meta.cwd,
         **({"Worktree": meta.worktree.words} if meta.worktree else {}),

@@ -128,7 +128,6 @@ ALLOWED: dict[str, frozenset[str]] = {
         )
     ),
     "core/run/model.py": frozenset(("ad hoc",)),
-    "core/wrapper/records.py": frozenset(("ad hoc",)),
 }
 """Texts by file that keep such a wording for a reason, as data or as words that are fixed."""
 

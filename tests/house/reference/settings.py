@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 
 import msgspec
+from msgspec import Struct
 from subdeck.core.config.files import KEYS, value_of
 from subdeck.core.config.settings import Settings
 from subdeck.core.config.values import ProjectMay, expected
@@ -56,10 +57,22 @@ def _row(key: str) -> tuple[str, ...]:
     return f"`{key}`", markdown.text(expected(entry.kind)), _default(key), PROJECT[entry.setting.project], meaning
 
 
+def _time(seconds: float) -> str:
+    """Return a time as a file has it: `90s`, `10m`, `2h`, `7d`."""
+    units = (("d", 86400), ("h", 3600), ("m", 60))
+    return next((f"{seconds / size:g}{unit}" for unit, size in units if not seconds % size), f"{seconds:g}s")
+
+
 def _default(key: str) -> str:
     value = value_of(Settings(), key)
+    if isinstance(value, Struct):
+        value = msgspec.to_builtins(value)
+        parts = [f"{name}: {_time(part) if isinstance(part, float) else part}" for name, part in value.items() if part]
+        return markdown.code(f"{{{', '.join(parts)}}}") if parts else ""
     if value is None or value == () or value == {}:
         return ""
+    if isinstance(value, float) and "a time such as" in expected(KEYS[key].kind):
+        return markdown.code(_time(value))
     if isinstance(value, bool | int | float | str):
         return markdown.code(str(value).lower() if isinstance(value, bool | str) else f"{value:g}")
     return markdown.code(msgspec.json.encode(value).decode())
