@@ -203,11 +203,17 @@ async def test_who_waits_comes_first() -> None:
         await deck.until_text("1 needs input · 2 failed · 1 unread")
         first = deck.rows(deck.main.runs)[1]
         assert "?" in first
-        assert "wants to run a" in first
+        assert "run: rm -rf build" in first
         assert "bg: 2 running / 5 total  " in deck.screen_text
         await deck.press("]")
         assert deck.main.runs.selected == run_id(2)
         assert "3 need you" in deck.screen_text
+
+
+async def test_a_narrow_row_shows_the_command() -> None:
+    """With little room, the command comes before the words around it."""
+    async with opened(FakeEngine(asking(1, "git push origin main")), (80, 24)) as deck:
+        await deck.until(lambda: "run: git pus… (+13)" in deck.rows(deck.main.runs)[1], "the command in the row")
 
 
 async def test_who_waits_is_not_ticked_off() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -142,11 +143,17 @@ def _copy(run: RunSnapshot) -> str:
     return f"{group.index + 1} of {group.size}" if group else about(run)
 
 
+ROOMY = 48
+"""From this width on, a request is shown in full words."""
+_WANTS = re.compile(r"^(! )?wants to (run|change|write|read) (?:a command|a file|files): ")
+
+
 def _now(run: RunSnapshot, flags: RowFlags, layout: Layout) -> str:
     now = doing(run) if flags.silence is None else doing_silently(run, flags.silence)
     place = layout.place(Column.NOW)
     if run.is_waiting and place is not None:
-        return recounted(_with_note(run, doing(run), layout), max(0, place.width - GUTTER), cells_of)
+        asked = doing(run) if place.width >= ROOMY else _WANTS.sub(r"\1\2: ", doing(run))
+        return recounted(_with_note(run, asked, layout), max(0, place.width - GUTTER), cells_of)
     return _with_note(run, now, layout)
 
 
