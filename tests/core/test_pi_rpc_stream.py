@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from subdeck.core.agents.child import Start
 from subdeck.core.agents.pi.rpc_stream import RpcStream
-from subdeck.core.run.events import Decision, Event, Interrupted, Message, Request
+from subdeck.core.run.events import Decision, Event, Interrupted, Message, Notice, Request
 from subdeck.core.run.model import MessageState, RequestKind, RunReason, StopRequest, Verdict
 from subdeck.core.run.outcome import ChildExit, decide
 
@@ -399,6 +399,18 @@ def test_a_permission_is_answered(new: Pi, verdict: Verdict, value: str) -> None
     new.stream.reply("u", Verdict.DENY, "allow")
     (answer,) = new.told()
     assert "deny: allow" == answer["value"]
+
+
+@pytest.mark.parametrize("depth", [100, 1100, 5000])
+def test_a_call_that_cannot_be_read_is_denied(new: Pi, depth: int) -> None:
+    """A call nested so deeply that no rule can read its path is denied with a warning."""
+    new.begins()
+    call = '{"id":"call-1","tool":"read","args":{"path":"secret/key","x":' + "[" * depth + "]" * depth + "}}"
+    (warning,) = new.writes({**asks_leave("read"), "placeholder": call})
+    assert isinstance(warning, Notice)
+    assert "nested too deeply" in warning.text
+    (answer,) = new.told()
+    assert answer["value"].startswith("deny: ")
 
 
 def test_an_edit_is_shown(new: Pi) -> None:

@@ -8,10 +8,13 @@ from ...run.events import Request
 from ...run.model import RequestKind, Verdict
 from ...text.plain import one_line
 from ..diffs import diff_of_texts
-from ..json_lines import decode, items, mapping, shown_json, string
+from ..json_lines import decode, is_deep, items, mapping, shown_json, string
 
 PERMISSION = "subdeck: may this tool be called?"
 """The title of the dialog that `ask.ts` opens; the offline agent opens the same."""
+
+UNREADABLE = "subdeck cannot read the call: its arguments are nested too deeply"
+"""Why such a call is denied: rules decide on what they can read."""
 
 ALLOWED, DENIED = "allow", "deny"
 """What that dialog is answered with; a reason may follow the second, after a colon."""
@@ -31,6 +34,14 @@ _SHOWN = {
     **dict.fromkeys(("read", "grep", "find", "ls"), ("path", "file_path")),
 }
 """The arguments that a request shows in a place of their own."""
+
+
+def is_unreadable(fields: dict[str, Any]) -> bool:
+    """Tell whether a dialog asks about a call that cannot be read, or not be shown to anybody."""
+    if fields.get("method") != "input" or fields.get("title") != PERMISSION:
+        return False
+    call = decode(string(fields.get("placeholder")).encode("utf-8", "replace"))
+    return call is None or not string(call.get("tool")) or is_deep(call.get("args"))
 
 
 def request_of(fields: dict[str, Any]) -> Request | None:

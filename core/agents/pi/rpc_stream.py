@@ -20,7 +20,7 @@ from ...system.files import open_regular
 from ...text.plain import one_line
 from ..child import Start
 from ..json_lines import count, decode, error_words, items, mapping, string
-from .dialogs import answer_to, request_of
+from .dialogs import UNREADABLE, answer_to, is_unreadable, request_of
 from .lines import kind
 from .stream import QUIET_AFTER_END, PiStream
 
@@ -387,6 +387,9 @@ class RpcStream(PiStream):
         request = request_of(fields)
         if request is None or self._at is _At.FINISHED:
             return []
+        if is_unreadable(fields):
+            self._command(answer_to(request, Verdict.DENY, UNREADABLE))
+            return [Notice(level=NoticeLevel.WARNING, text=f"a call was denied: {UNREADABLE}")]
         self._dialogs[request.id] = request
         if limit := count(fields.get("timeout")):
             self._closing[request.id] = self._clock() + limit / 1000
