@@ -11,7 +11,7 @@ from typing import Any
 
 from ...run.deciding import is_marked
 from ...run.model import RunMeta
-from ...run.permissions import Policy, asked_tools
+from ...run.permissions import Policy
 from ...text.visible import is_hiding
 from ..json_lines import is_deep, mapping, string
 from ..path_rules import path_rules_of
@@ -60,8 +60,3 @@ class Hook:
 
     def _directory(self, directory: str) -> str:
         return directory if directory != self._cwd else ""
-
-
-def hook_of(meta: RunMeta) -> Hook | None:
-    """Return the hook of a run; None where it has no rules that need one."""
-    return Hook(meta) if asked_tools(meta.permissions) else None

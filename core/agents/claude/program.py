@@ -153,8 +153,10 @@ def _tools(meta: RunMeta) -> tuple[str, ...]:
 
 
 def _may_ask(meta: RunMeta) -> bool:
-    """Whether rules of the run make it ask about calls of tools that its preset lists."""
-    return bool(meta.talk and meta.permissions and (meta.permissions.ask or meta.permissions.deny))
+    """Whether rules of the run make it ask about calls of tools that its preset lists: about changes of protected files
+    any rules do.
+    """
+    return bool(meta.talk and meta.permissions)
 
 
 def their_names(names: Sequence[str]) -> tuple[str, ...]:

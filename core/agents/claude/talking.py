@@ -107,11 +107,11 @@ class TalkingStream(ClaudeStream):
 
     def _say_task(self, start: Start) -> None:
         if start.meta.permissions:
-            from .hook import hook_of  # few runs have rules
+            from .hook import Hook  # few runs have rules
 
-            if hook := hook_of(start.meta):
-                self._send(hook.registration)
-                self._hook, self._held = hook, []
+            self._hook = Hook(start.meta)
+            self._send(self._hook.registration)
+            self._held = []
         self._say_to_model(_prompt(start))
 
     def _say_to_model(self, text: str, **fields: str) -> None:
