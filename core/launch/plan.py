@@ -403,7 +403,8 @@ class Plan:
         if self.permissions and self.agent.takes_tools:
             from ..run.permissions import denied_tools
 
-            tools = without(tools, denied_tools(self.permissions), self.agent.offer)
+            offer = self.agent.offer
+            tools = without(tools, denied_tools(self.permissions, offer.known or ()), offer)
         return with_finalize(tools) if preset and preset.structured_result else tools
 
     @cached_property

@@ -27,6 +27,8 @@ from .shell_words import ACTIVE_STAR, RESERVED, plain_words, simple_command
 EDITING = ("edit", "write")
 """One thing for rules: a file may be changed by either. `NotebookEdit` and the like are meant, too."""
 _EDITORS = frozenset({*EDITING, "NotebookEdit", "MultiEdit", "apply_patch"})
+_RUNNERS = frozenset({"bash", "Monitor"})
+"""Tools that run commands, which rules for `bash` are about. `Monitor` opens a connection instead if it has none."""
 READING = ("read", "grep", "find", "ls")
 LOOKS_INTO = frozenset({"grep", "find", "ls"})
 """Tools that, given a directory, look at what lies below it."""
@@ -53,7 +55,11 @@ class Rule(Struct, frozen=True):
         """Tell whether it is about a tool."""
         if self.tool.endswith("*"):
             return tool.startswith(self.tool[:-1])
-        return tool == self.tool or (self.tool in EDITING and tool in _EDITORS)
+        return (
+            tool == self.tool
+            or (self.tool in EDITING and tool in _EDITORS)
+            or (self.tool == "bash" and tool in _RUNNERS)
+        )
 
 
 def parse_rule(text: str) -> Rule:
@@ -119,11 +125,15 @@ def guarded_tools(permissions: Permissions | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*asked_tools(permissions), *EDITING))) if permissions else ()
 
 
-def denied_tools(permissions: Permissions | None) -> tuple[str, ...]:
-    """Return the tools that are denied whatever they are called with."""
+def denied_tools(permissions: Permissions | None, offered: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the tools that are denied whatever they are called with; of those that an agent offers, also the ones that
+    do the same by another name.
+    """
     rules = [parse_rule(text) for text in (permissions.deny if permissions else ())]
-    whole = (rule for rule in rules if rule.pattern is None and not rule.tool.endswith("*"))
-    return tuple(dict.fromkeys(name for rule in whole for name in _names_of(rule)))
+    whole = [rule for rule in rules if rule.pattern is None and not rule.tool.endswith("*")]
+    named = (name for rule in whole for name in _names_of(rule))
+    others = (name for name in offered if any(rule.names(name) for rule in whole))
+    return tuple(dict.fromkeys((*named, *others)))
 
 
 def _names_of(rule: Rule) -> tuple[str, ...]:
@@ -193,7 +203,7 @@ class Policy:
 
     def _written_rule(self, request: Request) -> str:
         tool = request.tool_name
-        if tool == "bash":
+        if tool in _RUNNERS:
             words = simple_command(request.command) or ()
             is_plain = words and all(re.fullmatch(r"[A-Za-z0-9_@%+=:,./-]+", word) for word in words)
             return f"bash({' '.join(words)})" if is_plain else f"bash({EXACTLY}{request.command})"
@@ -249,6 +259,8 @@ class Policy:
         if rule.pattern is None:
             return True
         if rule.tool == "bash":
+            if request.tool_name != "bash" and not request.command:
+                return False
             is_whole = request.command.strip() and not request.command.endswith(CUT)
             return not is_whole or _may_be_command(rule.pattern, request.command)
         readings, looks_into = self._readings(request), request.tool_name in LOOKS_INTO

@@ -370,6 +370,25 @@ def test_what_an_agent_has_to_be_made_to_ask_about() -> None:
     assert asked_tools(None) == denied_tools(None) == ()
 
 
+def test_tools_of_an_agent_that_do_the_same() -> None:
+    """A rule without a pattern also denies an agent's other tools that change files or run commands."""
+    rules = Permissions(deny=("edit", "bash"))
+    offered = ("Read", "NotebookEdit", "Monitor", "WebFetch")
+    assert denied_tools(rules, offered) == ("edit", "write", "bash", "NotebookEdit", "Monitor")
+    assert denied_tools(Permissions(deny=("edit(src/**)", "read")), offered) == ("read",)
+
+
+def test_a_tool_that_runs_commands_in_the_background() -> None:
+    """Rules for `bash` cover Claude Code's `Monitor`, unless it opens a connection instead."""
+    watching = asked("Monitor", command="touch x; tail -f log")
+    assert Verdict.DENY is says(watching, deny="bash(touch *)")
+    assert says(watching, ask="bash(tail *)") == "bash(tail *)"
+    assert says(watching, allow="bash(tail *)") is None
+    assert Verdict.ALLOW is says(asked("Monitor", command="tail -f log"), allow="bash(tail *)")
+    assert says(asked("Monitor"), deny="bash(touch *)") is None
+    assert Policy(None, "/srv").run_rule(asked("Monitor", command="tail -f log")) == "bash(tail -f log)"
+
+
 def test_rules_of_several_places_go_together() -> None:
     """Each rule counts once; no rules are None."""
     both = merged(Permissions(allow=("a",), deny=("b",)), Permissions(allow=("a", "c")))

@@ -23,7 +23,7 @@ BY_RULE = "a rule of this run"
 """Why it asks where a hook of ours had it do so."""
 
 _TITLES = {
-    "bash": "wants to run a command",
+    **dict.fromkeys(("bash", "Monitor"), "wants to run a command"),
     "edit": "wants to change a file",
     "write": "wants to write a file",
     "read": "wants to read a file",
@@ -38,6 +38,8 @@ _PATHS = ("file_path", "notebook_path", "path")
 _TEXTS = ("plan", "pattern", "url", "query", "description", "prompt")
 _EDITORS = {"edit": ("old_string", "new_string"), "write": ("content",), "NotebookEdit": ("new_source",)}
 """Tools whose calls are shown as a change, and the arguments that are shown so; the last one is the new text."""
+_RUNNERS = ("bash", "Monitor")
+"""Tools that run a command in a shell."""
 _FREE = "dangerouslyDisableSandbox"
 
 
@@ -100,7 +102,7 @@ def _leave(arguments: dict[str, Any]) -> dict[str, Any]:
 def call_of(id_: str, call_id: str, name: str, arguments: dict[str, Any], cwd: str = "") -> Request:
     """Return a call of a tool, by Claude Code's name, as a request; without the change that it would make."""
     tool = own_name(name)
-    command = string(arguments.get("command")) if tool == "bash" else ""
+    command = string(arguments.get("command")) if tool in _RUNNERS else ""
     # A rule for a command does not let it out of a sandbox.
     is_free = bool(command) and arguments.get(_FREE) is True
     texts = [string(arguments.get(name)) for name in _TEXTS]
@@ -126,7 +128,7 @@ def _searched(tool: str, arguments: dict[str, Any]) -> tuple[str, ...]:
 def _further(tool: str, arguments: dict[str, Any]) -> str:
     """Return the arguments that are shown nowhere else: nothing that somebody allows is hidden from them."""
     edits = _EDITORS.get(tool, ()) if any(string(arguments.get(name)) for name in _PATHS) else ()
-    shown = (*_PATHS, *_TEXTS, *edits, *(("command",) if tool == "bash" else ()))
+    shown = (*_PATHS, *_TEXTS, *edits, *(("command",) if tool in _RUNNERS else ()))
     further = {
         name: value
         for name, value in arguments.items()
