@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
+from contextlib import suppress
 
+from ...errors import UsageError
+from ...run.model import Permissions
+from ...run.path_patterns import segments
 from ...run.path_readings import Reading, home_of, read_as
+from ...run.shell_words import ACTIVE_STAR
 
 SETTINGS = (".claude", ".claude.json", ".mcp.json", ".claude-plugin")
 
 _BLANKS = "\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 _ENDS = re.compile(f"^[{_BLANKS}]+|[{_BLANKS}]+$")
+_STARS = re.compile(f"{ACTIVE_STAR}+")
+_SIGNS = re.compile(r"[\\?\[\]{}()!#]")
 _SCREENSHOT = re.compile("([ \u202f])(AM|PM)(?=\\.png$)")
 
 
@@ -27,3 +35,30 @@ def read_path(tool: str, path: str, directory: str) -> Reading:
 
 def _with_other_blank(found: re.Match[str]) -> str:
     return f"{' ' if found[1] != ' ' else chr(0x202F)}{found[2]}"
+
+
+def denied_reads(permissions: Permissions | None, cwd: str) -> tuple[str, ...]:
+    """Return rules of Claude Code's own against reading what rules of the run deny.
+
+    It reads some files without a call that could be asked about: those that a CLAUDE.md imports, and each CLAUDE.md on
+    the way to a file that it opens.
+    """
+    if permissions is None:
+        return ()
+    from ...run.permissions import Rule, parse_rule  # few runs have rules
+
+    rules: list[Rule] = []
+    for text in permissions.deny:
+        with suppress(UsageError):  # of a newer version, which denies every call
+            rules.append(parse_rule(text))
+    patterns = [rule.pattern for rule in rules if rule.tool == "read" and rule.pattern]
+    bases = dict.fromkeys((cwd, os.path.realpath(cwd)))
+    return tuple(dict.fromkeys(_own_rule(pattern, base) for pattern in patterns for base in bases))
+
+
+def _own_rule(pattern: str, base: str) -> str:
+    """Write a pattern as that of an absolute path; a sign that means something there stands for any one."""
+    names = (
+        "**" if part == ACTIVE_STAR else _SIGNS.sub("?", _STARS.sub("*", part)) for part in segments(pattern, base)
+    )
+    return f"Read(//{'/'.join(names)})"

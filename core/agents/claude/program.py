@@ -12,6 +12,7 @@ from ..child import Command, Start, child_environment, existing
 from ..finalize_tool import CLAUDE_NAME, SERVER, server_command
 from ..program import own_or_installed, package, package_dir
 from .lines import TOOLS
+from .paths import denied_reads
 
 PACKAGE = "@anthropic-ai/claude-code"
 _INSTALL = f"install it (npm install -g {PACKAGE})"
@@ -137,6 +138,7 @@ def _tools(meta: RunMeta) -> tuple[str, ...]:
     user's own permissions, without what the preset denies.
     """
     allowed = [CLAUDE_NAME] if meta.finalize else []
+    denied = list(denied_reads(meta.permissions, meta.cwd))
     flags: list[str] = []
     if meta.finalize:
         program, *args = server_command()
@@ -148,7 +150,8 @@ def _tools(meta: RunMeta) -> tuple[str, ...]:
         allowed += [name for name in named if name != CLAUDE_NAME]
         flags += ["--tools", ",".join(built_in), "--permission-mode", "default" if _may_ask(meta) else "dontAsk"]
     elif meta.tools.policy == ToolPolicy.DENY:
-        flags += ["--disallowedTools", ",".join(their_names(meta.tools.excluded))]
+        denied += their_names(meta.tools.excluded)
+    flags += ["--disallowedTools", ",".join(denied)] if denied else []
     return (*flags, *(("--allowedTools", ",".join(allowed)) if allowed else ()))
 
 
