@@ -100,3 +100,95 @@ def decided(kind: str, request: Request, cwd: Path | str, **rules: str) -> tuple
     """Return what one rule of each list says to a request of an agent."""
     permissions = Permissions(**{name: (rule,) for name, rule in rules.items()})
     return Policy(permissions, str(cwd), path_rules_of(kind)).decide(request)
+
+
+# --- ways to a file that a rule denies ---
+
+NOTEBOOK = (
+    '{"cells":[{"cell_type":"code","id":"c1","source":["kept"],"metadata":{},"outputs":[],"execution_count":null}],'
+    '"metadata":{},"nbformat":4,"nbformat_minor":5}'
+)
+HUSH = "hush"
+"""Is in each file below `secret`, and in the name of one."""
+
+
+def hide(project: Path) -> None:
+    """Fill a project with a directory that nobody may look at, and links that lead there."""
+    for name in ("secret/sub", f"secret/{DECOMPOSED}", "src/sub", "other", ".git/hooks"):
+        (project / name).mkdir(parents=True, exist_ok=True)
+    for name in ("key", "hush-name", "sub/key", "my key", "a\u2019b", f"{DECOMPOSED}/key", "n.ipynb"):
+        (project / "secret" / name).write_text(NOTEBOOK if name == "n.ipynb" else f"{HUSH}\n")
+    (project / "src" / "plain").write_text("plain\n")
+    (project / "src" / "n.ipynb").write_text(NOTEBOOK)
+    links = {
+        **{"to": "secret", "src/to": "../secret", "abs": f"{project}/secret", "down": "secret/sub", "loop": "loop"},
+        **{"self": "/proc/self/cwd", "fd": "/dev/fd", "src/root": "/proc/self/root", "other/up": "../secret/sub"},
+    }
+    for name, target in links.items():
+        (project / name).symlink_to(target)
+
+
+WAYS = (
+    *("secret/", "secret//", "secret/./", ".//secret///", "nothing/../secret/", "/{cwd}/secret/", "//{cwd}//secret/"),
+    *("../{base}/secret/", "SECRET/", "Secret/", "secret./", "secret /", "secret\u00a0/", " secret/", "\u3000secret/"),
+    *("\ufeffsecret/", "\u200bsecret/", "secret\u200b/", "\tsecret/", "\nsecret/", "\u0085secret/", "\u2028secret/"),
+    *("~root/../{cwd}/secret/", "~/../{cwd}/secret/", "~+/secret/", "~{cwd}/secret/", "./~/../secret/"),
+    *("/proc/self/root{cwd}/secret/", "/proc/self/cwd/secret/", "/proc/thread-self/cwd/secret/"),
+    *(
+        "/proc/self/task/../cwd/secret/",
+        "/proc//self//cwd/secret/",
+        "/proc/./self/cwd/secret/",
+        "/proc/1/root{cwd}/secret/",
+    ),
+    *("/dev/fd/../cwd/secret/", "/dev/../proc/self/cwd/secret/", "fd/../cwd/secret/", "/dev/stdin/../secret/"),
+    *("self/secret/", "self/self/to/", "src/root{cwd}/secret/", "secret%2f", "%73ecret/", "%2e/secret/"),
+    *("file://{cwd}/secret/", "file:{cwd}/secret/", "FILE://{cwd}/secret/", "file:secret/", "file://{cwd}/%73ecret/"),
+    *(
+        "secret\\",
+        ".\\secret\\",
+        "src\\..\\secret\\",
+        "'secret/",
+        "`secret/",
+        "@secret/",
+        "@{cwd}/secret/",
+        "@@secret/",
+    ),
+    *("to/", "src/to/", "self/to/", "abs/", "to/sub/../", "down/../", "other/up/../", "to//", "src/../to/./"),
+    *("$PWD/secret/", "se*ret/", "secre?/", "{secret,x}/", "[s]ecret/", "\uff53ecret/", "./" * 2100 + "secret/"),
+    *(
+        "C:{cwd}/secret/",
+        "/c:{cwd}/secret/",
+        "\\\\?\\{cwd}/secret/",
+        "//localhost{cwd}/secret/",
+        "../" * 12 + "{cwd}/secret/",
+    ),
+)
+"""Names for a directory, some of which lead to `secret`; `{cwd}` and `{base}` stand for the project and its name."""
+NAMES = (
+    *("key ", "key\u00a0", "key.", "key/", "key/.", "key\n", "key\t", "key\x00", "key\x00.txt", "key#x", "key?x"),
+    *("key:1", "key#L1", "KEY", "ke\u200by", "my\u00a0key", "my\u2003key", "my\u202fkey", "a'b", "sub//../key"),
+    *("key/../key", "nothing/../key", "key\\", "key\ufeff", f"{COMPOSED}/key", f"{DECOMPOSED}/key"),
+)
+"""Names for files in it."""
+GLOBS = (
+    *("../secret/*", "../{secret,x}/*", "../s*/*", ".?/secret/*", "../+(secret)/*", "{..,x}/secret/*", "[.]./secret/*"),
+    *("**/../secret/*", "sub/../../secret/*", "..//secret/*", "\\.\\./secret/*", "{.,..}/secret/*", "to/*", "to/**"),
+    *("@(..|x)/secret/*", "{cwd}/secret/*", "/{cwd}/secret/*", "{{cwd}/secret,x}/*", "~/../{cwd}/secret/*", "**/hush*"),
+    *("/proc/self/cwd/secret/*", "../self/secret/*", ".{.,x}/secret/*", "{a..z}ecret/*", "--follow", "-L", "* -L"),
+)
+"""Patterns that are looked for in `src`."""
+
+
+def ways_to(project: Path, name: str) -> list[str]:
+    """Return paths to a file that is in `secret`, and to that directory if there is no name."""
+    cwd = os.path.realpath(project)
+    return [
+        way.replace("{cwd}", cwd).replace("{base}", os.path.basename(cwd)) + name
+        for way in (WAYS if IS_WHOLE else WAYS[:: 3 if name else 2])
+    ]
+
+
+def secrets_of(project: Path) -> dict[str, str]:
+    """Return what is in `secret`."""
+    files = (path for path in (project / "secret").rglob("*") if path.is_file())
+    return {str(path.relative_to(project)): path.read_text() for path in files}

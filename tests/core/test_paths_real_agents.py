@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from subdeck.core.engine import Engine
@@ -14,7 +16,19 @@ from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.waiting import wait_until
 
-from .path_spellings import TRIED, decided, landed, lay_out, written
+from .path_spellings import (
+    GLOBS,
+    HUSH,
+    NAMES,
+    TRIED,
+    decided,
+    hide,
+    landed,
+    lay_out,
+    secrets_of,
+    ways_to,
+    written,
+)
 from .real_claude import Lab, call, real_claude, text
 from .real_codex import RealCodex, command, real_codex, said
 
@@ -128,3 +142,139 @@ def test_where_claude_code_looks_for_names(lab: Lab) -> None:
     result = lab.end(lab.start(preset="finding"))
     results = [event for event in lab.events(result) if isinstance(event, ToolResult)]
     assert [True, True, False] == [event.is_error for event in results]
+
+
+# --- files that rules deny ---
+
+
+def together(*calls: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield turns in which several of these calls are made at once."""
+    steps = [step for turn in calls for step in turn["steps"]]
+    for at in range(0, len(steps), 20):
+        yield {"steps": [{"tool_calls": [each for step in steps[at : at + 20] for each in step["tool_calls"]]}]}
+
+
+def all_allowed(lab: Lab, preset: str) -> RunSnapshot:
+    """Run it to its end, and allow all that it asks."""
+    run = lab.start(preset=preset)
+    lab.end(run, Verdict.ALLOW)
+    return run
+
+
+@pytest.mark.timeout(400)
+def test_no_way_of_claude_code_leads_to_a_denied_file(lab: Lab) -> None:
+    """A deny rule holds for every tool and every spelling of a path, through links, `/proc` and `/dev/fd`."""
+    hide(lab.root)
+    before = secrets_of(lab.root)
+    deny = [f"{tool}(secret/**)" for tool in ("read", "grep", "find", "edit")]
+    lab.preset("looking", tools=["read", "grep", "find", "edit", "write"], permissions={"deny": deny})
+    files = [*ways_to(lab.root, "key"), *(f"secret/{name}" for name in NAMES)]
+    directories = ways_to(lab.root, "")
+    patterns = [pattern.replace("{cwd}", str(lab.root)) for pattern in GLOBS]
+    calls = [
+        *(call("Read", file_path=path) for path in files),
+        *(call("Grep", pattern=".", path=path, output_mode="content") for path in (*files, *directories)),
+        *(call("Grep", pattern=".", path="src", glob=glob) for glob in ("../secret/*", "--follow", "* --follow")),
+        *(call("Glob", pattern="*", path=path) for path in directories),
+        *(call("Glob", pattern=f"{path}*", path="src") for path in directories),
+        *(call("Glob", pattern=pattern, path=path) for pattern in patterns for path in ("src", f"{lab.root}/src")),
+        *(call("Write", file_path=f"{path}new", content="x") for path in directories),
+        call("Read", file_path="src/plain"),
+    ]
+    lab.answers(*together(*calls), text("Done."))
+    results = lab.said(all_allowed(lab, "looking"), ToolResult)
+    assert len(calls) == len(results)
+    assert [] == [result.content for result in results if HUSH in result.content]
+    assert "plain" in results[-1].content
+    assert before == secrets_of(lab.root)
+
+
+@pytest.mark.timeout(400)
+def test_no_way_of_claude_code_leads_to_a_denied_notebook(lab: Lab) -> None:
+    """Rules for `edit` hold for notebooks: every spelling of a denied one, and protected directories."""
+    hide(lab.root)
+    protected = lab.root / ".git" / "n.ipynb"
+    protected.write_text((lab.root / "src" / "n.ipynb").read_text())
+    before = secrets_of(lab.root)
+    rules = {"allow": ["edit(**)"], "deny": ["edit(secret/**)"]}
+    lab.preset("noting", tools=["read", "NotebookEdit"], permissions=rules)
+    paths = [*ways_to(lab.root, "n.ipynb"), ".git/n.ipynb", "src/n.ipynb"]
+    edits = (call("NotebookEdit", notebook_path=path, new_source="new", cell_id="c1") for path in paths)
+    lab.answers(*together(*(call("Read", file_path=path) for path in paths)), *together(*edits), text("Done."))
+    run = lab.start(preset="noting")
+    lab.end(run)
+    assert before == secrets_of(lab.root)
+    assert '"new"' not in protected.read_text()
+    assert "new" in (lab.root / "src" / "n.ipynb").read_text()
+    assert "protected path .git" in [request.rule for request in lab.said(run, Request)]
+
+
+@pytest.mark.parametrize("interactive", [True, False])
+def test_claude_code_has_no_notebooks_if_edits_are_denied(lab: Lab, interactive: bool) -> None:
+    """Denying `edit` without a pattern also denies changing notebooks."""
+    hide(lab.root)
+    rules = {"deny": ["edit"]}
+    lab.preset("noting", tools=["read", "NotebookEdit"], permissions=rules, interactive=interactive)
+    path = str(lab.root / "src" / "n.ipynb")
+    before = Path(path).read_text()
+    edit = call("NotebookEdit", notebook_path=path, new_source="new", cell_id="c1")
+    lab.answers(call("Read", file_path=path), edit, text("Done."))
+    all_allowed(lab, "noting")
+    assert before == Path(path).read_text()
+
+
+def test_claude_code_asks_about_protected_files_in_a_run_with_any_rules(lab: Lab) -> None:
+    """A run that only has allow rules asks before it changes the settings of any agent."""
+    hide(lab.root)
+    lab.preset("writing", tools=["write"], permissions={"allow": ["edit(src/**)"]})
+    names = (".codex/config.toml", ".pi/x", "opencode.json", ".github/hooks/x", ".git/hooks/x", ".mcp.json")
+    lab.answers(
+        *together(*(call("Write", file_path=str(lab.root / name), content="x") for name in ("src/ok", *names))),
+        text("Done."),
+    )
+    run = lab.start(preset="writing")
+    lab.end(run)
+    assert [True] * len(names) == [request.rule.startswith("protected") for request in lab.said(run, Request)]
+    assert ["src/ok"] == [name for name in ("src/ok", *names) if (lab.root / name).exists()]
+
+
+def test_claude_code_runs_no_denied_command_in_the_background(lab: Lab) -> None:
+    """Rules for `bash` hold for the tool that watches a command."""
+    lab.preset("watching", tools=["Monitor"], permissions={"deny": ["bash(touch *)"], "ask": ["bash(tail *)"]})
+    watch = {"description": "x", "timeout_ms": 3000}
+    lab.answers(
+        call("Monitor", command=f"echo x; touch {lab.root}/made", **watch),
+        call("Monitor", command="tail -f notes.md", **watch),
+        text("Done."),
+    )
+    run = lab.start(preset="watching")
+    lab.end(run)
+    assert not (lab.root / "made").exists()
+    assert [("tail -f notes.md", "bash(tail *)")] == [(each.command, each.rule) for each in lab.said(run, Request)]
+
+
+@pytest.mark.parametrize("name", ["plain", "a (b) [c], d", "a!b#c {d}*?", "half ) open", "back\\slash"])
+def test_claude_code_imports_no_denied_file(lab: Lab, name: str) -> None:
+    """A deny rule for `read` holds for files that a CLAUDE.md imports, which the agent reads without a call."""
+    root = lab.root / "src" / name
+    root.mkdir(parents=True)
+    hide(root)
+    (root / "src" / "sub" / "free").write_text("imported\n")
+    (root / "secret" / "CLAUDE.md").write_text(f"{HUSH}\n")
+    lab.preset("importing", permissions={"allow": ["edit(**)", "read", "bash(cat *)"], "deny": ["read(secret/**)"]})
+    lab.answers(
+        call(
+            "Write",
+            file_path=str(root / "src" / "sub" / "CLAUDE.md"),
+            content="@../../secret/key\n\n@../to/key\n\n@free\n",
+        ),
+        call("Read", file_path=str(root / "src" / "sub" / "free")),
+        call("Read", file_path=str(root / "secret" / "key")),
+        call("Bash", command="cat secret/key"),
+        text("Done."),
+    )
+    run = lab.start(preset="importing", cwd=str(root))
+    lab.end(run)
+    said = json.dumps(lab.requests[-1]["messages"])
+    assert HUSH not in said
+    assert said.count("imported") >= 2

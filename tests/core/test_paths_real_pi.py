@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -21,8 +22,22 @@ from tests.killing import IS_WHOLE
 from tests.waiting import wait_until
 
 from .conversed import decisions, of, standing
-from .path_spellings import SPELLINGS, TRIED, asked, decided, landed, lay_out, written
-from .real_pi import EITHER_PI, PATIENCE, RealPi, called, real_pi, said
+from .path_spellings import (
+    GLOBS,
+    HUSH,
+    NAMES,
+    SPELLINGS,
+    TRIED,
+    asked,
+    decided,
+    hide,
+    landed,
+    lay_out,
+    secrets_of,
+    ways_to,
+    written,
+)
+from .real_pi import EITHER_PI, PATIENCE, RealPi, called, real_pi, said, texts
 
 pytestmark = pytest.mark.pi
 
@@ -154,6 +169,74 @@ def test_a_protected_file_is_asked_about_in_a_run_with_other_rules(pi: RealPi) -
     answer_all(pi, run, seen)
     assert [("protected path .claude", "")] == [(request.rule, request.run_rule) for request in seen.values()]
     assert (pi.project / "src" / "free").exists() and (pi.project / ".claude" / "settings.json").exists()
+
+
+HIDDEN = (
+    f"permissions: {{deny: [{', '.join(f'{tool}(secret/**)' for tool in ('read', 'grep', 'find', 'ls', 'edit'))}]}}"
+)
+
+
+@EITHER_PI
+@pytest.mark.timeout(400)
+def test_no_way_leads_to_a_denied_file(pi: RealPi) -> None:
+    """A deny rule holds for every tool and every spelling of a path, through links, `/proc` and `/dev/fd`."""
+    hide(pi.project)
+    before = secrets_of(pi.project)
+    files = [*ways_to(pi.project, "key"), *(f"secret/{name}" for name in NAMES)]
+    directories = ways_to(pi.project, "")
+    calls = [
+        *(("read", {"path": path}) for path in files),
+        *(("grep", {"pattern": ".", "path": path, "context": 1}) for path in (*files, *directories)),
+        *(("grep", {"pattern": ".", "path": "src", "glob": glob}) for glob in ("../secret/*", "--follow")),
+        *((tool, {"pattern": "*", "path": path}) for tool in ("find", "ls") for path in directories),
+        *(("find", {"pattern": pattern, "path": "src"}) for pattern in GLOBS),
+        *(("write", {"path": f"{path}new", "content": "x"}) for path in directories),
+        *(("edit", {"path": path, "edits": [{"oldText": HUSH, "newText": "x"}]}) for path in files),
+        ("read", {"path": "src/plain"}),
+    ]
+    pi.preset("tools: read, grep, find, ls, edit, write", HIDDEN)
+    pi.script(*(called(*calls[at : at + 20]) for at in range(0, len(calls), 20)), said("Done."))
+    run = pi.start("Look.")
+    answer_all(pi, run, {})
+    results = of(ToolResult, pi.engine, run)
+    assert len(calls) == len(results)
+    assert [] == [result.content for result in results if HUSH in result.content]
+    assert results[-1].content.startswith("plain")
+    assert before == secrets_of(pi.project)
+
+
+@EITHER_PI
+def test_a_call_that_cannot_be_read(pi: RealPi) -> None:
+    """A deny rule holds for a call with an argument that is nested too deeply to be read."""
+    hide(pi.project)
+    pi.preset("tools: read, write", HIDDEN)
+    deep = '"x":' + "[" * 1500 + "]" * 1500
+    read: Any = ("read", f'{{"path":"secret/key",{deep}}}')
+    write: Any = ("write", f'{{"path":"secret/new","content":"x",{deep}}}')
+    pi.script(called(read, chunk_size=5000), called(write, chunk_size=5000), said("Done."))
+    run = pi.start("Look.")
+    answer_all(pi, run, {})
+    told = texts(pi.requests[-1], "tool")
+    assert [True, True] == [text.startswith("Denied: subdeck cannot read the call") for text in told]
+    assert not (pi.project / "secret" / "new").exists()
+
+
+@EITHER_PI
+def test_a_link_that_changes_while_a_person_decides(pi: RealPi) -> None:
+    """Allowing a write doesn't cover the place to which its path leads since the request was shown."""
+    hide(pi.project)
+    pi.preset("permissions: {ask: [write]}")
+    pi.script(called(("write", {"path": "src/sub/x", "content": "x"})), said("Done."))
+    run = pi.start("Write.")
+
+    def swap() -> None:
+        if not (pi.project / "moved").exists():
+            (pi.project / "src" / "sub").rename(pi.project / "moved")
+            (pi.project / "src" / "sub").symlink_to("../.git/hooks")
+
+    answer_all(pi, run, {}, swap)
+    assert "leads to another file" in texts(pi.requests[-1], "tool")[-1]
+    assert [] == os.listdir(pi.project / ".git" / "hooks")
 
 
 # --- pi's own code, without a model ---
