@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from subdeck.core.config.host_settings import HostsSettings, TlsFiles
 from subdeck.core.config.hosts_in_force import hosts_in_force
 from subdeck.core.hosts.carrier import Link, OutOfReach, Wish
-from subdeck.core.hosts.dask.carrier import DaskCarrier
+from subdeck.core.hosts.dask.carrier import MOST_WORKERS, DaskCarrier
 from subdeck.core.hosts.dask.certificates import make_keys
 from subdeck.core.hosts.dask.ticket import make_ticket
 from subdeck.core.hosts.protocol import Answer, Said, Verb
@@ -143,7 +143,7 @@ async def test_a_worker_without_subdeck_is_told(tmp_path: Path) -> None:
                 for run in runs:
                     assert key == await offering({key: relay}, run)
                 with pytest.raises(OutOfReach, match="is not in the cluster"):
-                    await carrier.call(carrier._strangers[0], Verb.PULL, b"", 5)
+                    await carrier.call(next(iter(carrier._strangers)), Verb.PULL, b"", 5)
         finally:
             stranger.kill()
             stranger.wait()
@@ -251,16 +251,51 @@ def test_odd_workers_are_no_hosts(told: Any) -> None:
     """Whatever a worker says of itself, it is a host by the rules, or none that is told of in plain words."""
     carrier = DaskCarrier(HostsSettings(scheduler=NOBODY), RELAY)
     fit = {"status": "running", "subdeck": {"name": "h2"}, "resources": {"subdeck": 2, "gpu": 1}}
-    carrier._take({"tls://odd:1\x1b[2J": {"status": "running", **told} if isinstance(told, dict) else told, "b": fit})
-    assert {"b": Link("b", "h2", 2, {"gpu": 1})} == carrier.links
+    good = "tls://10.0.0.1:2"
+    carrier._take({"tls://odd:1": {"status": "running", **told} if isinstance(told, dict) else told, good: fit})
+    assert {good: Link(good, "h2", 2, {"gpu": 1})} == carrier.links
     assert "worker tls://odd:1 has no subdeck" == carrier.fault
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "address", "is_host"),
+    [
+        ("tls://10.0.0.1:1", "tls://10.0.0.2:2", True),
+        ("tls://10.0.0.1:1", "tls://[::1]:2", True),
+        ("tls://10.0.0.1:1", "tcp://10.0.0.2:2", False),
+        ("tls://10.0.0.1:1", "tcp://127.0.0.1:2", False),
+        ("tcp://127.0.0.1:1", "tcp://127.0.0.1:2", True),
+        ("tcp://127.0.0.1:1", "tcp://10.0.0.2:2", False),
+        ("tcp://127.0.0.1:1", "tcp://127.0.0.1.evil:2", False),
+        ("tcp://127.0.0.1:1", "inproc://127.0.0.1/1/1", False),
+        ("tcp://127.0.0.1:1", "ws://127.0.0.1:2", False),
+        ("tls://10.0.0.1:1", "tls://10.0.0.2:2\x1b[2J", False),
+        ("tls://10.0.0.1:1", "../x", False),
+    ],
+)
+def test_prompts_go_nowhere_unprotected(scheduler: str, address: str, is_host: bool) -> None:
+    """A worker whose address is less protected than the scheduler's is no host, whatever the scheduler says of it."""
+    carrier = DaskCarrier(HostsSettings(scheduler=scheduler), RELAY)
+    carrier._take({address: {"status": "running", "subdeck": {"name": "h2"}}})
+    assert is_host == bool(carrier.links)
+    assert is_host == (carrier.fault == "")
+    assert "\x1b" not in carrier.fault
+
+
+def test_workers_are_bounded() -> None:
+    """However many there are, so many are asked and no more; that there are more is told."""
+    carrier = DaskCarrier(HostsSettings(scheduler=NOBODY), RELAY)
+    told = {"status": "running", "subdeck": {"name": "h2"}}
+    carrier._take({f"tls://10.0.0.1:{port}": told for port in range(1, 2 * MOST_WORKERS)})
+    assert MOST_WORKERS == len(carrier.links)
+    assert f"is ignored: at most {MOST_WORKERS} workers are used" in carrier.fault
 
 
 def test_a_worker_that_goes_is_no_host() -> None:
     """One that closes, or may take no work for want of memory, cannot be asked; it is no stranger either."""
     carrier = DaskCarrier(HostsSettings(scheduler=NOBODY), RELAY)
     for status in ("closing", "closing_gracefully", "paused"):
-        carrier._take({"a": {"status": status, "subdeck": {"name": "h2"}}})
+        carrier._take({"tls://10.0.0.1:2": {"status": status, "subdeck": {"name": "h2"}}})
         assert ({}, "") == (carrier.links, carrier.fault)
 
 

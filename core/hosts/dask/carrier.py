@@ -9,14 +9,14 @@ import asyncio
 import os
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ...config.host_settings import HostsSettings
+from ...config.host_settings import HostsSettings, is_address, is_loopback
 from ...errors import SubdeckError
 from ...run.kinds import Cost
 from ...text.decoding import UNDECODABLE, fit
@@ -32,6 +32,10 @@ configuration.apply()
 from distributed import Client, Future  # noqa: E402 - it reads the configuration when it is imported
 from distributed.core import send_recv  # noqa: E402 # pyright: ignore[reportUnknownVariableType]
 
+from . import reading  # noqa: E402 - it imports distributed
+
+reading.install()
+
 LOOK_S = 0.5
 """Between two looks at the cluster."""
 CONNECT_S = 5.0
@@ -46,6 +50,9 @@ DIRECT_AGAIN_S = 15.0
 """After how long it is tried again to reach a worker without the scheduler."""
 CLOSE_S = 3.0
 MOST_FAULTS = 3
+NO_SUBDECK = "has no subdeck"
+MOST_WORKERS = 500
+"""That are asked, each on a connection of its own."""
 SECRETS = (Verb.START, Verb.MESSAGE, Verb.CODE, Verb.FETCH)
 """What carries prompts, variables and files: through the scheduler only where the operator allows that."""
 
@@ -54,8 +61,14 @@ class _Told(Struct, frozen=True):
     """What the scheduler tells of a worker, as far as it is of use here."""
 
     status: Annotated[str, Meta(max_length=64)] = ""
-    resources: dict[str, Cost] = {}
+    resources: Annotated[dict[Annotated[str, Meta(max_length=64)], Cost], Meta(max_length=65)] = {}
     subdeck: _Card | None = None
+
+
+class _Cluster(Struct, frozen=True):
+    """What the scheduler tells of itself."""
+
+    workers: dict[str, Any]
 
 
 class _Card(Struct, frozen=True):
@@ -81,8 +94,8 @@ class DaskCarrier(Carrier):
         self._relay = relay
         self._client: Client | None = None
         self._links: dict[str, Link] = {}
-        self._strangers: tuple[str, ...] = ()
-        """Workers without subdeck."""
+        self._strangers: Mapping[str, str] = {}
+        """Workers that are no hosts, and why."""
         self._indirect: dict[str, float] = {}
         """Workers that are reached through the scheduler only, and until when that is taken for granted."""
         self._fault = ""
@@ -99,7 +112,7 @@ class DaskCarrier(Carrier):
     def fault(self) -> str:
         if self._fault:
             return self._fault
-        faults = [f"worker {one_line(address, 100)} has no subdeck" for address in self._strangers]
+        faults = [f"worker {one_line(address, 100)} {why}" for address, why in self._strangers.items()]
         faults += [link.why_not for link in self._links.values() if link.why_not]
         return "; ".join(faults[:MOST_FAULTS])
 
@@ -130,7 +143,7 @@ class DaskCarrier(Carrier):
         except Exception as error:  # what an odd peer answers may be raised as anything
             raise OutOfReach(f"no answer from {one_line(key, 100)}: {_words(error)}") from error
         if not isinstance(answer, bytes):
-            raise OutOfReach(f"worker {one_line(key, 100)} has no subdeck")
+            raise OutOfReach(f"worker {one_line(key, 100)} {NO_SUBDECK}")
         return answer
 
     def want(self, wishes: Mapping[str, Wish]) -> None:
@@ -151,16 +164,18 @@ class DaskCarrier(Carrier):
             set_as_default=False,
             direct_to_workers=True,
         )
+        _hear_of_tickets_alone(client)
         self._client = client
         async with asyncio.timeout(CONNECT_S + ANSWER_S):
             await client
         client.unsubscribe_topic("print")  # workers have nothing to print here
+        client.unsubscribe_topic("warn")
         scheduler: Any = client.scheduler
         stream: Any = client.scheduler_comm
         while client.status == "running" and not stream.comm.closed():
             async with asyncio.timeout(ANSWER_S):
                 told = await scheduler.identity(n_workers=-1)
-            self._take(told["workers"])
+            self._take(fit(told, _Cluster).workers)
             self._fault = ""
             self._settle()
             await asyncio.sleep(LOOK_S)
@@ -168,7 +183,7 @@ class DaskCarrier(Carrier):
 
     async def _disconnect(self) -> None:
         client, self._client = self._client, None
-        self._links, self._strangers = {}, ()
+        self._links, self._strangers = {}, {}
         self._indirect.clear()
         self._tickets.clear()
         if client is None:
@@ -184,19 +199,31 @@ class DaskCarrier(Carrier):
 
     def _take(self, workers: Mapping[str, Any]) -> None:
         links: dict[str, Link] = {}
-        strangers: list[str] = []
+        strangers: dict[str, str] = {}
         for address, fields in workers.items():
+            if not self._may_ask(address):
+                strangers[address] = "has an unencrypted address; prompts are not sent there"
+                continue
             try:
                 told = fit(fields, _Told)
             except UNDECODABLE:
                 told = _Told()
             if told.subdeck is None:
-                strangers.append(address)
+                strangers[address] = NO_SUBDECK
+            elif told.status == "running" and len(links) == MOST_WORKERS:
+                strangers[address] = f"is ignored: at most {MOST_WORKERS} workers are used"
             elif told.status == "running":
                 slots = max(1, int(told.resources.get("subdeck", 1)))
                 labels = {label: count for label, count in told.resources.items() if label != "subdeck"}
                 links[address] = Link(address, told.subdeck.name, slots, labels, self._why_not(address))
-        self._links, self._strangers = links, tuple(strangers)
+        self._links, self._strangers = links, strangers
+        self._indirect = {address: until for address, until in self._indirect.items() if address in links}
+
+    def _may_ask(self, address: str) -> bool:
+        """Return whether an address is as well protected as the scheduler's: what goes there are prompts and keys."""
+        if not is_address(address):
+            return False
+        return address.startswith("tls://") if self._address.startswith("tls://") else is_loopback(address)
 
     def _why_not(self, key: str) -> str:
         """Return why no run can be started on a worker; empty where one can."""
@@ -271,6 +298,23 @@ class DaskCarrier(Carrier):
             workers=workers,
             allow_other_workers=False,
         )
+
+
+def _hear_of_tickets_alone(client: Any) -> None:
+    """Take nothing else that the scheduler tells of its own accord, before the client connects.
+
+    dask's own table has more: objects to print, to warn with or to take for a type, each of them pickled.
+    """
+    handlers: dict[str, Callable[..., object]] = client._stream_handlers
+
+    def done(key: object = None, **_: object) -> None:
+        handlers["key-in-memory"](key=key)
+
+    def failed(key: object = None, **_: object) -> None:
+        handlers["task-erred"](key=key, exception=reading.UNOPENED)
+
+    plain = {op: handlers[op] for op in ("lost-data", "cancelled-keys", "task-retried", "restart")}
+    client._stream_handlers = {**plain, "key-in-memory": done, "task-erred": failed}
 
 
 def _out_of_way(key: str) -> str:

@@ -49,8 +49,8 @@ def apply() -> None:
     import dask.config  # not for who only starts other programs
 
     dask.config.set({key: value for key, value in _OURS.items() if _variable(key) not in os.environ})
-    dask.config.set({"logging": {"distributed": "error", "distributed.client": "critical"}})
-    warnings.filterwarnings("ignore", "Mismatched versions found")  # the doctor tells that
+    dask.config.set({"logging": {"distributed": "critical", "distributed.client": "critical"}})
+    warnings.filterwarnings("ignore", module=r"distributed\.")  # of versions, which the doctor tells; or a peer's words
 
 
 def _variable(key: str) -> str:
