@@ -16,7 +16,7 @@ from ..run import artifacts, own_copy
 from ..run.artifacts import RunnerFacts
 from ..run.model import StopReason, StopRequest, newer_schema
 from ..run.proven import has_result
-from ..run.restoring import restore
+from ..run.restoring import let_in, restore
 from ..run.snapshot import RunSnapshot
 from ..runners import standby
 from ..runners.hosts import see_to_relay
@@ -81,7 +81,7 @@ def reconcile(
     try:
         if not _take(lock, run_dir, patience):
             return Proof.ALIVE
-        if has_result(run_dir, certain=True):
+        if _has_ended(run_dir, by):
             return Proof.FINISHED
         if _has_wrapper(run_id, run_dir):
             return Proof.ALIVE  # this is not the lock that it holds
@@ -96,6 +96,16 @@ def reconcile(
         return _unknown_or_gone(run_dir)
     finally:
         os.close(lock)
+
+
+def _has_ended(run_dir: str, by: str | None) -> bool:
+    """Return whether a run has ended, once its directory can be looked into, where that may be changed.
+
+    Raises OSError.
+    """
+    if by is not None:
+        let_in(run_dir)
+    return has_result(run_dir, certain=True)
 
 
 def _may_be_finished(run_dir: str, facts: RunnerFacts | None, is_sole: bool) -> bool:

@@ -10,6 +10,7 @@ Only the standard library's lightest modules: a wrapper that waits in a queue lo
 
 from __future__ import annotations
 
+import errno
 import os
 
 from .. import paths
@@ -104,7 +105,9 @@ def _has(run_dir: str, name: str, certain: bool) -> bool:
         record = files.read(f"{run_dir}/{name}")
     except (FileNotFoundError, RefusedError):
         return False
-    except OSError:
+    except OSError as error:
+        if error.errno == errno.EACCES and own_copy.exists(run_dir):
+            return False  # nobody may read what a child wrote; ours can be read, and takes the copy away
         if certain:
             raise
         return True

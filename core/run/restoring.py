@@ -9,8 +9,27 @@ import os
 import stat
 
 from .. import paths
-from ..system.directory import Directory, RefusedError, opened
+from ..system.directory import Directory, RefusedError, opened, regain_way
 from . import own_copy, proven
+
+_CLOSED = "the permissions of the run's directory, or of one above it, were removed during the run"
+_KEPT = (
+    *(paths.META, paths.RUNNER, paths.STOP, paths.LOCK),
+    *(paths.EVENTS, paths.TRANSCRIPT, paths.STDOUT, paths.STDERR),
+)
+"""The files of a run that are no good to anybody who cannot open them."""
+
+
+def let_in(run_dir: str) -> None:
+    """Let ourselves into the directory of an unfinished run again, where something else took our rights away."""
+    if not own_copy.exists(run_dir):
+        return
+    try:
+        was_out = regain_way(run_dir)
+    except OSError:
+        return  # who uses the directory finds out what is wrong with it
+    if was_out:
+        own_copy.say(run_dir, _CLOSED)
 
 
 def restore(run_dir: str) -> list[str]:
@@ -19,6 +38,7 @@ def restore(run_dir: str) -> list[str]:
     What stands in the place of a record is moved aside, itself and not what it leads to.
     """
     said: list[str] = []
+    let_in(run_dir)
     meta = own_copy.read(run_dir, paths.META)
     try:
         if meta:
@@ -38,7 +58,8 @@ def restore(run_dir: str) -> list[str]:
 
 
 def _restored(run_dir: str, directory: Directory, meta: bytes) -> list[str]:
-    said = _restore_record(directory, paths.META, meta)
+    said = [f"the permissions of {name} were removed during the run" for name in _KEPT if _regained(directory, name)]
+    said += _restore_record(directory, paths.META, meta)
     if runner := own_copy.read(run_dir, paths.RUNNER):
         said += _restore_record(directory, paths.RUNNER, runner)
     stop = own_copy.read(run_dir, paths.STOP)
@@ -59,8 +80,8 @@ def move_forged(run_dir: str, name: str) -> None:
         try:
             if proven.counts(run_dir, name, directory.read(name)):
                 return
-        except RefusedError:
-            pass  # it is no file
+        except (RefusedError, PermissionError):
+            pass  # it is no file, or nobody may read it
         own_copy.say(run_dir, moved_aside(directory, name))
 
 
@@ -71,6 +92,13 @@ def moved_aside(directory: Directory, name: str) -> str:
     except FileNotFoundError:
         return f"{name} was removed during the run"
     return f"{name} was changed or replaced during the run; the replaced content is {aside}"
+
+
+def _regained(directory: Directory, name: str) -> bool:
+    try:
+        return directory.regain(name)
+    except FileNotFoundError:
+        return False
 
 
 def _restore_directory(run_dir: str) -> list[str]:

@@ -18,6 +18,7 @@ HOME = ".pi/subagents"
 """What a project keeps of ours, below its root."""
 _GUARDED = f"/{HOME}/"
 
+_ITSELF = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
 _STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEEPEST = 50
@@ -98,6 +99,16 @@ class Directory:
     def status(self, name: str) -> os.stat_result:
         """Return what stands under a name, be it a link."""
         return os.stat(self._at(name), dir_fd=self._descriptor, follow_symlinks=False)
+
+    def regain(self, name: str) -> bool:
+        """Let this user read and write a file or directory of his own, and never what a link leads to; return whether
+        he could not.
+        """
+        descriptor = os.open(self._at(name), _ITSELF, dir_fd=self._descriptor)
+        try:
+            return _regain(descriptor)
+        finally:
+            os.close(descriptor)
 
     def has(self, name: str) -> bool:
         """Return whether there is anything of that name."""
@@ -384,6 +395,36 @@ def opened(path: str, *, make: bool = False) -> Directory:
         path = f"{path}/{name}"
         descriptor = _next(descriptor, name, path, make)
     return Directory(path, descriptor)
+
+
+def regain_way(path: str) -> bool:
+    """Let this user into a directory below `.pi/subagents` again, as far as it and those above it are his and no links.
+
+    Return whether he was kept out of any. Raises OSError.
+    """
+    root, mark, below = f"{path}/".rpartition(_GUARDED)
+    if not mark:
+        return False
+    was_out = False
+    descriptor = os.open(root or "/", _STEP & ~os.O_NOFOLLOW)
+    try:
+        for name in filter(None, f"{HOME}/{below}".split("/")):
+            before, descriptor = descriptor, os.open(name, _STEP, dir_fd=descriptor)
+            os.close(before)
+            was_out |= _regain(descriptor)
+    finally:
+        os.close(descriptor)
+    return was_out
+
+
+def _regain(descriptor: int) -> bool:
+    """Give this user the usual rights to what is open, if it is a file or directory of his without them."""
+    status = os.fstat(descriptor)
+    least = 0o700 if stat.S_ISDIR(status.st_mode) else 0o600 if stat.S_ISREG(status.st_mode) else 0
+    if status.st_mode & least == least or status.st_uid != os.geteuid():
+        return False
+    os.chmod(f"/proc/self/fd/{descriptor}", stat.S_IMODE(status.st_mode) | least)  # O_PATH has no other way
+    return True
 
 
 def _open_home(root: str, make: bool) -> int:

@@ -53,6 +53,8 @@ WAYS = {
     "copy of another run": _replaced("cp -rT {other} {it}"),
     "directory": _replaced("mkdir -p {it}/full"),
     "device": _replaced("ln -sT /dev/zero {it}"),
+    "without rights": "touch {it}; chmod 000 {it}",
+    "replaced without rights": _replaced("mkdir {it} && touch {it}/full && chmod 000 {it}"),
 }
 """What is done to the file `it`, by sh."""
 FILES = (paths.META, paths.LOCK, paths.RUNNER, paths.STOP, paths.EVENTS, paths.INBOX, paths.RESULT, ".")
@@ -67,7 +69,7 @@ def _has_sense(name: str, way: str) -> bool:
     if name in (paths.STOP, paths.RESULT) and way in ("deleted", "emptied"):
         return way == "emptied"
     if name == ".":
-        return way in ("deleted", "link to outside", "pipe", "other content", "copy of another run")
+        return way in ("deleted", "link to outside", "pipe", "other content", "copy of another run", "without rights")
     if name == paths.INBOX:
         return way not in ("written into", "emptied", "copy of another run", "hard link to another run")
     if name == paths.LOCK:
@@ -150,7 +152,8 @@ def test_stopping(engine: Engine, tmp_path: Path, name: str, way: str) -> None:
     tampered = " ".join(result_of(fresh, ended).tampered)
     assert not ended.foreign
     if name != paths.INBOX:  # which a child that is not talked to does not have
-        assert name in tampered and tampered in " ".join(ended.warnings)
+        word = "directory" if name == "." else name
+        assert word in tampered and tampered in " ".join(ended.warnings)
     assert fresh.meta(run.run_id).task == run.meta.task
     assert not own_copy.exists(str(run_dir(engine, run)))
     there.check()
