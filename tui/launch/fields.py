@@ -81,6 +81,8 @@ class LaunchFields(VerticalScroll, can_focus=False):
         """The agent that `auto` takes, and why no other."""
         self._asked = ""
         """The agent that is asked for its models."""
+        self._by_name: dict[str, Widget] = {}
+        """All widgets with an id, once the dialog is mounted; none comes or goes later."""
 
     # --- what is there -------------------------------------------------------------------------------------------
 
@@ -166,6 +168,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
         yield Field("Purpose", about, name="about")
 
     def on_mount(self) -> None:
+        self._by_name = {node.id: node for node in self.walk_children(Widget) if node.id}
         self.task_area.move_cursor(self.task_area.document.end)
         self.task_area.focus()
         self._show_relevant()
@@ -215,12 +218,17 @@ class LaunchFields(VerticalScroll, can_focus=False):
 
     def _written(self, name: str) -> str:
         """Return what is in a field; empty where the dialog has none of this name."""
-        for field in self.query(f"#{name}"):
-            if isinstance(field, TextArea):
-                return field.text
-            if isinstance(field, Input | Choice):
-                return field.value
-        return ""
+        field = self._named(name)
+        if isinstance(field, TextArea):
+            return field.text
+        return field.value if isinstance(field, Input | Choice) else ""
+
+    def _named(self, name: str) -> Widget | None:
+        """Return the widget of an id; None if the dialog has none.
+
+        A query walks over all widgets, and each key would need dozens of them.
+        """
+        return self._by_name.get(name)
 
     def remember(self, last: LastValues, draft: str) -> None:
         """Put the values of the last launch, and a draft, where nothing was typed yet."""
@@ -323,7 +331,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
             field = self._field_of(problem)
             said.setdefault(field, []).append(self._line_of(problem, field))
         for field in (*FIELDS, REST):
-            for place in self.query(f"#{field}-problem").results(Problem):
+            if isinstance(place := self._named(f"{field}-problem"), Problem):
                 place.say("\n".join(said.get(field, ())))
         self.call_after_refresh(self._keep_in_sight)
 
@@ -361,7 +369,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
             field = "runner"
         elif field == "previous":
             field = "task"
-        return field if field in FIELDS and self.query(f"#{field}-problem") else REST
+        return field if field in FIELDS and self._named(f"{field}-problem") else REST
 
     def _keep_in_sight(self) -> None:
         """Scroll to the field with the cursor when what is said has pushed it away."""
@@ -392,9 +400,9 @@ class LaunchFields(VerticalScroll, can_focus=False):
 
     def _show_relevant(self) -> None:
         values = self.values
-        for field in self.query("#previous-field"):
+        if field := self._named("previous-field"):
             field.display = PREVIOUS in values.task
-        for field in self.query("#about-field"):
+        if field := self._named("about-field"):
             field.display = values.save_as is not None
         self.query_one("#host-field").display = values.is_remote
         self.query_one("#agent", Choice).offer(self.form.agents(values))
