@@ -68,9 +68,30 @@ HIDING = {
         {".GIT/x", "git~1/x", "src/.git./x", ".gitmodules"},
     ),
     "a repository inside": ("git init -q src; echo evil > src/new.py", {"src/new.py"}),
+    "a monitor that sees nothing": (
+        "printf '#!/bin/sh\\nprintf \"x\\\\0\"\\n' > ../mon; chmod +x ../mon; git config core.fsmonitor $PWD/../mon;"
+        "git status >/dev/null; echo evil > b.py",
+        {"b.py"},
+    ),
+    "a split index": (
+        "git update-index --split-index; git update-index --assume-unchanged b.py; echo evil > b.py", {"b.py"}
+    ),
+    "line ends": ("git config core.autocrlf input; printf 'bbb\\r\\n' > b.py", {"b.py"}),
+    "attributes elsewhere": (
+        "echo '*.py text=auto' > ../attrs; git config core.attributesFile $PWD/../attrs; printf 'bbb\\r\\n' > b.py",
+        {"b.py"},
+    ),
+    "objects elsewhere": (
+        "mkdir ../alt; o=$(git rev-parse --git-common-dir)/objects; cp -r $o/. ../alt; rm -rf $o/??;"
+        "echo $PWD/../alt > $o/info/alternates; echo evil > b.py",
+        {"b.py"},
+    ),
+    "a replaced file": ("o=$(git rev-parse HEAD:b.py); echo evil > b.py; git replace $(git hash-object -w b.py) $o",
+        {"b.py"}),
 }  # fmt: skip
 QUIET = {
     "a name that git refuses",
+    "a split index",
     "assumed",
     "skipped",
     "skipped and gone",
@@ -131,6 +152,23 @@ def test_a_large_file_of_the_same_size_and_time(repository: Path) -> None:
     assert ["large.bin"] == [file.path for file in changes.named]
     _, _, changes = ended(repository, "cat large.bin >/dev/null")
     assert not changes.named
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm -rf .git; git init -q; git add -A; git -c user.name=a -c user.email=a@b commit -qm x",
+        'git clone -q . ../clone; mv .git ../old.git; echo "gitdir: $PWD/../clone/.git" > .git',
+        "cp -r . ../copy; git config core.worktree $PWD/../copy",
+        "rm -rf .git/objects/??",
+    ],
+    ids=["another repository", "a link to another repository", "another working tree", "no objects"],
+)
+def test_what_cannot_be_compared_is_not_called_unchanged(repository: Path, command: str) -> None:
+    """A repository that a child spoils is told to be so."""
+    _, _, changes = ended(repository, f"echo evil > b.py; {command}")
+    assert "not recorded" in changes.words
+    assert not changes.is_nothing
 
 
 @pytest.mark.parametrize(
