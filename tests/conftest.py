@@ -131,7 +131,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.flaky(reruns=1))
         if item.path.name in QUICK:
             continue
-        if starts_processes(item.path):
+        if starts_processes(item.path) or "contract" in item.path.parts:
             item.add_marker(pytest.mark.processes)
         if fuzzes(item.path):
             item.add_marker(pytest.mark.fuzz)

@@ -211,7 +211,13 @@ COMMANDS = {
     )
 }  # fmt: skip
 
-for line in sys.stdin.buffer.read().decode("utf-8", "replace").splitlines():
-    command, _, argument = line.strip().partition(" ")
-    if command:
-        COMMANDS[command](argument)
+
+def perform(script):
+    for line in script.splitlines():
+        command, _, argument = line.strip().partition(" ")
+        if command:
+            COMMANDS[command](argument)
+
+
+if __name__ == "__main__":
+    perform(sys.stdin.buffer.read().decode("utf-8", "replace"))

@@ -9,6 +9,8 @@ from pathlib import Path
 import grimp
 import pytest
 
+ROOT = Path(__file__).resolve().parents[2]
+
 NOUNS = {
     f"subdeck.core.{name}"
     for name in (
@@ -128,3 +130,13 @@ def test_nouns_import_only_nouns() -> None:
         if imported not in NOUNS | {"subdeck.core", "subdeck.core.run", "subdeck.core.system", "subdeck.core.text"}
     }
     assert set() == upward
+
+
+def test_the_contract_knows_the_command_line_only() -> None:
+    """The tests of all kinds of agents load nothing of subdeck, so that they stay as they are whatever is behind it."""
+    modules = [f"tests.contract.{path.stem}" for path in sorted((ROOT / "tests" / "contract").glob("*.py"))]
+    loaded = "[name for name in sys.modules if name.startswith('subdeck')]"
+    code = f"import importlib, sys; [*map(importlib.import_module, {modules})]; print({loaded})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert len(modules) > 5
+    assert "[]\n" == done.stdout
