@@ -27,6 +27,8 @@ class Kind(NamedTuple):
     """Whether it reports what its model costs."""
     reports_each_message: bool = True
     """Whether it reports tokens while it works, so that limits can end a turn."""
+    reports_after_calls: bool = False
+    """Whether it reports the tokens of a message only once the calls in it have ended."""
     counts_turns: bool = True
     cut: str = "truncated"
     """The reason of a run whose answer reached the length limit."""
@@ -50,7 +52,7 @@ class Kind(NamedTuple):
 PI = Kind("pi", "pi.py", "fake/scripted")
 PI_JSON = PI._replace(name="pi-json", talks=False)
 CLAUDE = Kind("claude", "claude.py", "anthropic/claude-scripted", asks=True, cut="model_error")
-CODEX = Kind("codex", "codex.py", "openai/gpt-scripted", priced=False, cut="model_error")
+CODEX = Kind("codex", "codex.py", "openai/gpt-scripted", priced=False, reports_after_calls=True, cut="model_error")
 ACP = Kind(
     "acp",
     "acp.py",
