@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
+from subdeck.core.system import processes
 
 SIZE = (120, 30)
 """Columns and rows of each pane."""
@@ -84,7 +85,8 @@ class Panes:
     def open(self, *argv: str, cwd: str) -> Pane:
         """Start a program in a pane of its own."""
         started = time.monotonic()
-        words = ("new-window", "-P", "-F", "#{pane_id} #{pane_pid}", "-c", cwd, "--", *argv)
+        # A single word would be the command of a shell, and the pid that of the shell.
+        words = ("new-window", "-P", "-F", "#{pane_id} #{pane_pid}", "-c", cwd, "--", "env", *argv)
         pane, pid = self.command(shlex.join(words))[0].split()
         self._pids.append(int(pid))
         return Pane(self, pane, int(pid), started)
@@ -204,8 +206,8 @@ class Pane:
 
 def end(pid: int) -> None:
     """See a program of ours to its end, which its closed terminal has told it to come to."""
-    deadline = time.monotonic() + 5
-    while os.path.exists(f"/proc/{pid}") and time.monotonic() < deadline + 2:
+    started, deadline = processes.start_time(pid), time.monotonic() + 5
+    while started is not None and processes.is_alive(pid, started) and time.monotonic() < deadline + 2:
         if time.monotonic() > deadline:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
