@@ -33,7 +33,9 @@ child.wait()
 
 def measure() -> Iterator[Figure]:
     program = str(ACP_HOME / "node_modules" / ".bin" / "codex-acp")
-    return agent_child.measure(agent_child.Case("acp", program, "", _environment, MINIMAL))
+    return agent_child.measure(
+        agent_child.Case("acp", program, "", _environment, MINIMAL, needs=(str(agent_program("codex")),))
+    )
 
 
 def _environment(url: str, home: Path) -> dict[str, str]:

@@ -17,9 +17,9 @@ from msgspec import Struct
 
 from tests.mock_models import MockModels
 
-from .figures import REPEATS, Figure, resident_mb
+from .figures import REPEATS, Figure, not_measured, resident_mb, usually
 
-STREAM_MB = 250
+STREAM_MB = usually(250, smoke=2)
 PATIENCE = 60
 TASK = "Say hello."
 SO_FAR = "So far."
@@ -54,9 +54,14 @@ class Case(Struct, frozen=True):
     is_asked_first: bool = False
     """Whether the program is asked what it can do; of a long answer, too."""
     deltas: str = "deltas"
+    needs: tuple[str, ...] = ()
+    """Paths of other programs that it starts."""
 
 
 def measure(case: Case) -> Iterator[Figure]:
+    if missing := next((program for program in (case.program, *case.needs) if not os.path.exists(program)), ""):
+        yield not_measured(f"{case.agent} as a child", f"{missing} is not there")
+        return
     models = Models({"steps": [{"text": "Hello."}]}, models=(case.model.rpartition("/")[2],))
     with tempfile.TemporaryDirectory() as directory, models:
         bench = _Bench(case, Path(os.path.realpath(directory)), models)
@@ -103,14 +108,14 @@ class _Bench:
     def launch(self) -> Figure:
         ways = ((*_SUBDECK, "run", "greeter", TASK), (sys.executable, "minimal.py", self._case.program))
         taken: tuple[list[float], list[float]] = ([], [])
-        for _ in range(REPEATS + 1):
+        for _ in range(usually(REPEATS + 1, smoke=1)):
             for argv, times in zip(ways, taken, strict=True):
                 self._models.moments.clear()
                 started = time.perf_counter()
                 self._call(*argv)
                 times.append((self._models.moments[0] - started) * 1000)
         # Of each the first try is left out: the agent then sets itself up, and is asked for what it can do.
-        ours, floor = (statistics.median(times[1:]) for times in taken)
+        ours, floor = (statistics.median(times[-REPEATS:]) for times in taken)
         return Figure(
             f"exec of subdeck run to the first model request, {self._case.agent}",
             f"{ours / floor:.2f}x, {ours - floor:+.0f} ms ({ours:.0f} ms)",
@@ -132,6 +137,7 @@ class _Bench:
         _wait(lambda: any(SO_FAR.encode() in file.read_bytes() for file in told), "the beginning of the answer")
         weight = resident_mb(json.loads((run_dir / "runner.json").read_text())["pid"])
         self._subdeck("stop", run_dir.name)
+        _wait((run_dir / "result.json").exists, "the end of the stopped run")
         return Figure(f"wrapper resident while {self._case.agent} runs", f"{weight:.1f} MB", "", "20 MB", weight <= 20)
 
     def _write_long_program(self, lines: Iterator[bytes]) -> int:

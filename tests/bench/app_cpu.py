@@ -11,14 +11,16 @@ from subdeck.core.paths import Project
 
 from .app_live import newest_event, open_app
 from .busy import Writer, made_project
-from .figures import Figure, cpu_seconds, forks_so_far, spawned_so_far
+from .figures import Figure, cpu_seconds, forks_so_far, spawned_so_far, usually
 from .pane import MINIMAL, Panes
 
-RUNS = 100
+RUNS = usually(100, smoke=5)
 PER_SECOND = 20
-IDLE_SECONDS = 20.0
-BUSY_SECONDS = 15.0
-SETTLE_SECONDS = 3.0
+IDLE_SECONDS = usually(20.0, smoke=0.5)
+BUSY_SECONDS = usually(15.0, smoke=1.0)
+SETTLE_SECONDS = usually(3.0, smoke=0.5)
+DRAWN = usually(0.8, smoke=0.0)
+"""More than this share of the events has to reach the screen."""
 
 _FOLLOW = (
     "import sys, threading; from subdeck.core.engine import Engine\n"
@@ -73,7 +75,7 @@ def _busy() -> Figure:
         finally:
             engine.kill()
             engine.wait()
-    assert drawn > RUNS * PER_SECOND * BUSY_SECONDS * 0.8, f"only {drawn} events later on the screen"
+    assert drawn > RUNS * PER_SECOND * BUSY_SECONDS * DRAWN, f"only {drawn} events later on the screen"
     name = f"app: {RUNS} runs writing {PER_SECOND} events/s each"
     return Figure(
         name, f"{share:.1f} % of a core", f"the engine alone: {floor:.1f} %", "15 %; 8 %", share < 15 and floor < 8

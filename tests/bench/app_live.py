@@ -9,17 +9,21 @@ from collections.abc import Iterator, Sequence
 from subdeck.core import paths
 
 from .busy import Writer, made_project
-from .figures import Figure, percentile
+from .figures import Figure, percentile, usually
 from .pane import APP, MINIMAL, Pane, Panes, Screen
 
-WRITING = 20
+WRITING = usually(20, smoke=3)
 PER_SECOND = 10
-SECONDS = 30.0
-RUNNING = 200
+SECONDS = usually(30.0, smoke=1.0)
+REST_SECONDS = usually(2.0, smoke=0.5)
+"""In which the last of them reach the screen."""
+RUNNING = usually(200, smoke=10)
 """Of which `WRITING` write, while keys are pressed."""
-KEYS = 150
+KEYS = usually(150, smoke=4)
 PAUSE = 0.05
 """Seconds between a key's answer and the next key, which thereby meets the frames at any of their moments."""
+QUIET = usually(1.5, smoke=0.3)
+"""Seconds without output after which the app has read the runs."""
 
 _TRANSCRIPT = re.compile(r"\d\d:\d\d:\d\d\s.*event (\d+): I'm")
 """A line of the transcript: it begins with its time of day."""
@@ -36,7 +40,7 @@ def open_app(panes: Panes, directory: str) -> Pane:
     """Open the app and wait until it has read the runs."""
     pane = panes.open(APP, cwd=directory)
     pane.until(highlighted, "highlighted run")
-    pane.until_quiet(1.5, patience=8)
+    pane.until_quiet(QUIET, patience=8)
     return pane
 
 
@@ -60,7 +64,7 @@ def _events() -> Figure:
             tail.until(lambda screen: "run_started" in screen.text, "first event")
             writer.begin()
             reached: dict[Pane, list[tuple[int, float]]] = {app: [], tail: []}
-            for pane, screen in panes.screens((app, tail), SECONDS + 2):
+            for pane, screen in panes.screens((app, tail), SECONDS + REST_SECONDS):
                 reached[pane].append((newest_event(screen, _TRANSCRIPT if pane is app else _TAIL), screen.at))
         moments = writer.written()[shown]
     name = f"app: event appended to text in the pane, {WRITING} runs at {PER_SECOND}/s, p50 / p99"

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 
 from . import made_up
 from .busy import made_project
-from .figures import Figure
+from .figures import Figure, usually
 from .pane import APP, MINIMAL, Panes, Screen
 
-RUNS = 1000
-REPEATS = 11
+RUNS = usually(1000, smoke=20)
+REPEATS = usually(11, smoke=1)
+TRIES = usually(REPEATS + 1, smoke=1)
+"""The first of which warms up."""
 MOST = 1.15
 
 
@@ -22,7 +24,7 @@ def measure() -> Iterator[Figure]:
     least: list[float] = []
     with made_project() as project, Panes() as panes:
         made_up.finished(project, RUNS)
-        for _ in range(REPEATS + 1):
+        for _ in range(TRIES):
             pane = panes.open(*MINIMAL, cwd=project.root)
             least.append((pane.until(lambda screen: "ready" in screen.text, "line").at - pane.started) * 1000)
             pane.close()
@@ -30,7 +32,7 @@ def measure() -> Iterator[Figure]:
             app.append((pane.until(_has_panes, "first screen").at - pane.started) * 1000)
             listed.append((pane.until(_has_runs, "run in the list").at - pane.started) * 1000)
             pane.close()
-    floor, first, runs = (statistics.median(times[1:]) for times in (least, app, listed))
+    floor, first, runs = (statistics.median(times[-REPEATS:]) for times in (least, app, listed))
     floor_text = f"minimal Textual app: {floor:.0f} ms"
     ratio = first / floor
     yield Figure(

@@ -11,15 +11,15 @@ from subdeck.core import paths
 from . import made_up
 from .app_live import open_app
 from .busy import made_project
-from .figures import Figure, percentile, resident_mb
+from .figures import Figure, percentile, resident_mb, usually
 from .pane import MINIMAL, Pane, Panes
 from .run_list import FRAME_MS, scroll_frames, weight_of_empty
 
-EVENTS = 1_000_000
-OPENINGS = 7
+EVENTS = usually(1_000_000, smoke=5_000)
+OPENINGS = usually(7, smoke=1)
 OPEN_MS = 300.0
 MEMORY_MB = 200.0
-SETTLED = 2.0
+SETTLED = usually(2.0, smoke=0.3)
 """Seconds without output after which nothing is read any more."""
 
 _SMALL = re.compile(r"\d\d:\d\d:\d\d\s.*31 functions")

@@ -11,15 +11,15 @@ from subdeck.core import paths
 from . import made_up
 from .app_live import open_app
 from .busy import made_project
-from .figures import Figure, percentile
+from .figures import Figure, percentile, usually
 from .pane import MINIMAL, Panes
 from .run_list import FRAME_MS, scroll_frames
 
-LINES = 50_000
+LINES = usually(50_000, smoke=4_000)
 IN_A_FILE = 2_000
-OPENINGS = 9
+OPENINGS = usually(9, smoke=1)
 OPEN_MS = 300.0
-SETTLED = 1.0
+SETTLED = usually(1.0, smoke=0.3)
 """Seconds without output after which nothing is coloured any more."""
 
 _LINE = r"\d+[-+] .*value_\d+"

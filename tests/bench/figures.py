@@ -1,4 +1,4 @@
-"""What a benchmark answers, and how it is printed."""
+"""What a benchmark answers, how much it measures for that, and how it is printed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,24 @@ import statistics
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 
 REPEATS = 7
+T = TypeVar("T")
+_is_smoke = False
+
+
+def begin_smoke() -> None:
+    """Have `usually` give the small numbers from now on: to the modules that are imported later."""
+    global REPEATS, _is_smoke
+    REPEATS, _is_smoke = 1, True
+
+
+def usually(usual: T, *, smoke: T) -> T:
+    """Return how much is measured: as usual, or in smoke mode as little as shows that the benchmark works."""
+    return smoke if _is_smoke else usual
 
 
 class Figure(Struct, frozen=True):
@@ -20,22 +34,34 @@ class Figure(Struct, frozen=True):
     """What the same machine needed for the least that could do it, in the same run."""
     target: str
     reached: bool
+    is_skipped: bool = False
+
+    @property
+    def verdict(self) -> str:
+        if self.is_skipped:
+            return "skipped"
+        return "ok" if self.reached else "MISSED"
 
 
-def median_ms(action: Callable[[], object], repeats: int = REPEATS) -> float:
+def not_measured(name: str, why: str) -> Figure:
+    """Return what a benchmark answers that cannot run here."""
+    return Figure(name, f"not measured: {why}", "", "", True, is_skipped=True)
+
+
+def median_ms(action: Callable[[], object], repeats: int | None = None) -> float:
     """Median wall time in milliseconds."""
     times: list[float] = []
-    for _ in range(repeats):
+    for _ in range(repeats or REPEATS):
         started = time.perf_counter()
         action()
         times.append((time.perf_counter() - started) * 1000)
     return statistics.median(times)
 
 
-def in_turn_ms(actions: Sequence[Callable[[], object]], repeats: int = REPEATS) -> list[float]:
+def in_turn_ms(actions: Sequence[Callable[[], object]], repeats: int | None = None) -> list[float]:
     """Median of each, taken in turn, so that a slow moment of the machine hits all alike."""
     times: list[list[float]] = [[] for _ in actions]
-    for _ in range(repeats):
+    for _ in range(repeats or REPEATS):
         for action, taken in zip(actions, times, strict=True):
             started = time.perf_counter()
             action()
@@ -94,9 +120,12 @@ def spawned_so_far(pid: int) -> int:
 
 
 def print_table(figures: Sequence[Figure]) -> None:
+    """Print figures beside their targets; in smoke mode without these, which say nothing of small numbers."""
     rows = [("what", "measured", "floor", "must reach", "")]
-    rows += [(f.name, f.measured, f.floor, f.target, "ok" if f.reached else "MISSED") for f in figures]
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    rows += [(f.name, f.measured, f.floor, f.target, f.verdict) for f in figures]
+    if _is_smoke:
+        rows = [row[:3] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     print(f"load average of the machine: {' '.join(f'{load:.1f}' for load in os.getloadavg())}")
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip(), flush=True)

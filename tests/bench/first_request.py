@@ -16,10 +16,10 @@ from pathlib import Path
 from tests.fake_llm import FakeLLM
 from tests.house.set_up import MCP_CLIENTS_HOME, NEW_PI_HOME, NEW_PI_VERSION
 
-from .figures import Figure
+from .figures import Figure, not_measured, usually
 
-REPEATS = 15
-FILES = 300
+REPEATS = usually(15, smoke=1)
+FILES = usually(300, smoke=10)
 TASK = "Say hello."
 SAYS_HELLO = {"turns": [{"steps": [{"text": "Hello."}]}], "index_by": "requests"}
 
@@ -37,6 +37,9 @@ class _Server(FakeLLM):
 
 
 def measure() -> Iterator[Figure]:
+    if not os.path.exists(_pi()):
+        yield not_measured("first model request of pi", f"{_pi()} is not there")
+        return
     with tempfile.TemporaryDirectory() as directory, _Server(SAYS_HELLO) as server:
         project = Path(os.path.realpath(directory)) / "project"
         repository = project.parent / "repository"

@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from subdeck.core.engine import Engine
 
 from .busy import Writer, made_project
-from .figures import Figure, cpu_seconds, forks_so_far, percentile, spawned_so_far
+from .figures import Figure, cpu_seconds, forks_so_far, percentile, spawned_so_far, usually
 
-RUNS = 100
+RUNS = usually(100, smoke=5)
 PER_SECOND = 10
-SECONDS = 10.0
-IDLE_SECONDS = 20.0
+SECONDS = usually(10.0, smoke=1.0)
+IDLE_SECONDS = usually(20.0, smoke=0.5)
+SETTLE_SECONDS = usually(3.0, smoke=0.2)
 
 
 def measure() -> Iterator[Figure]:
@@ -70,7 +71,7 @@ def _idle() -> Iterator[Figure]:
         follower = subprocess.Popen((sys.executable, "-c", code, project.root), stdout=subprocess.PIPE)
         assert follower.stdout
         follower.stdout.readline()
-        time.sleep(3)
+        time.sleep(SETTLE_SECONDS)
         before, forks = cpu_seconds(follower.pid), forks_so_far()
         time.sleep(IDLE_SECONDS)
         share = (cpu_seconds(follower.pid) - before) / IDLE_SECONDS * 100

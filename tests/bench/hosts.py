@@ -20,18 +20,19 @@ from tests.cluster.operator import AGENT, Operator
 from tests.cluster.sweep import Sweep, draw
 from tests.waiting import wait_until
 
-from .figures import Figure, percentile
+from .figures import Figure, not_measured, percentile, usually
 
 LOOK_S = 0.002
-TALKING, PER_SECOND, SECONDS = 4, 20, 10.0
-NO_OP, SLOTS = 200, 16
-SEEDS = (1, 2)
-SWEEP_S, SWEEP_RUNS = 40.0, 20
+TALKING, PER_SECOND, SECONDS = usually((4, 20, 10.0), smoke=(2, 20, 1.5))
+NO_OP, SLOTS = usually((200, 16), smoke=(6, 3))
+SEEDS = usually((1, 2), smoke=(30,))
+SWEEP_S, SWEEP_RUNS = usually((40.0, 20), smoke=(2.0, 2))
+"""Seed 30 kills a worker."""
 
 
 def measure() -> Iterator[Figure]:
     if why := why_not():
-        yield Figure("runs on hosts", f"not measured: {why}", "", "", True)
+        yield not_measured("runs on hosts", why)
         return
     with bed(slots=SLOTS) as there:
         yield _late(there)

@@ -18,12 +18,12 @@ from subdeck.core.run.model import RunMeta
 from subdeck.core.work.away import take
 
 from . import made_up
-from .figures import Figure, quietly
+from .figures import Figure, quietly, usually
 
-FILES = 5_000
-IN_EACH = 50
+FILES = usually(5_000, smoke=30)
+IN_EACH = usually(50, smoke=5)
 SIZE = 10_000
-TURNS = 5
+TURNS = usually(5, smoke=1)
 RELAY = "0123456789ab"
 MOST_FIRST = 3.0
 MOST_NEXT_MS = 1_000.0

@@ -29,10 +29,10 @@ from tests.cluster.bed import HEAD, WORKER, Bed, why_not
 from tests.cluster.operator import Operator
 
 from . import hosts, made_up
-from .figures import Figure, resident_mb
+from .figures import Figure, not_measured, resident_mb, usually
 
-RUNS, PER_SECOND = 500, 20
-WARM_S, WATCH_S = 20.0, 40.0
+RUNS, PER_SECOND = usually((500, 20), smoke=(6, 5))
+WARM_S, WATCH_S = usually((20.0, 40.0), smoke=(0.5, 1.0))
 TARGETS = {"relay": 70.0, "agent": 60.0, "scheduler": 60.0}
 FLAT_MB = 3.0
 """How much more it may be at the end than when it was warm."""
@@ -41,7 +41,7 @@ ROOT = Path(__file__).parents[2]
 
 def measure() -> Iterator[Figure]:
     if why := why_not():
-        yield Figure("memory of runs on hosts", f"not measured: {why}", "", "", True)
+        yield not_measured("memory of runs on hosts", why)
         return
     with hosts.bed(slots=RUNS // 2) as there, Operator(there, "memory").entered() as operator, ExitStack() as stack:
         _make_spools(operator)

@@ -11,19 +11,19 @@ from collections.abc import Iterator
 
 from .app_live import open_app
 from .busy import Writer, made_project
-from .figures import Figure, resident_mb
+from .figures import Figure, resident_mb, usually
 from .pane import Panes
 
-RUNS = 20
+RUNS = usually(20, smoke=3)
 PER_SECOND = 2
 """Of each run, in the hour's own time."""
-MINUTES = 60
-WARM = 10
+MINUTES = usually(60, smoke=3)
+WARM = usually(10, smoke=1)
 """Minutes after which nothing should grow any more."""
-MINUTE_SECONDS = 2.0
+MINUTE_SECONDS = usually(2.0, smoke=0.5)
 """How long a minute takes here."""
 GROWTH_MB = 5.0
-MEDIAN_OF = 5
+MEDIAN_OF = usually(5, smoke=1)
 
 
 def measure() -> Iterator[Figure]:
@@ -44,7 +44,8 @@ def measure() -> Iterator[Figure]:
         count = sum(map(len, writer.written().values()))
     early, late = (statistics.median(part) for part in (weights[WARM : WARM + MEDIAN_OF], weights[-MEDIAN_OF:]))
     yield Figure(
-        f"app: an hour of {RUNS} busy runs in {MINUTES * MINUTE_SECONDS:.0f} s, {count} events: growth after {WARM}",
+        f"app: {MINUTES} minutes of {RUNS} busy runs in {MINUTES * MINUTE_SECONDS:.0f} s, "
+        f"{count} events: growth after {WARM}",
         f"{late - early:+.1f} MB",
         f"app by then: {early:.0f} MB",
         f"{GROWTH_MB:.0f} MB",

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from .figures import Figure, in_turn_ms, resident_mb
+from .figures import Figure, in_turn_ms, resident_mb, usually
 
-PRESETS = 20
-REPEATS = 9
+PRESETS = usually(20, smoke=2)
+REPEATS = usually(9, smoke=1)
 CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "0"}}
 
 LEAST = """

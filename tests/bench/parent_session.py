@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..core.session_file import SessionFile
-from .figures import Figure
+from .figures import Figure, usually
 
-SIZE = 200 * 1024 * 1024
+SIZE_MB = usually(200, smoke=4)
 SECONDS = 2.0
 PEAK_MB = 150.0
 
@@ -63,7 +63,7 @@ def _read(name: str, fill: Callable[[SessionFile, int], None]) -> list[Figure]:
         read = subprocess.run([sys.executable, "-c", _READ, str(path)], check=True, capture_output=True, text=True)
     seconds, peak = map(float, read.stdout.split())
     return [
-        Figure(f"inherit from 200 MB, {name}", f"{seconds:.2f} s", f"{floor:.2f} s", "2 s", seconds < SECONDS),
+        Figure(f"inherit from {SIZE_MB} MB, {name}", f"{seconds:.2f} s", f"{floor:.2f} s", "2 s", seconds < SECONDS),
         Figure(f"  resident at its most, {name}", f"{peak:.0f} MB", "", "150 MB", peak < PEAK_MB),
     ]
 
@@ -71,7 +71,7 @@ def _read(name: str, fill: Callable[[SessionFile, int], None]) -> list[Figure]:
 def _written(directory: Path, fill: Callable[[SessionFile, int], None]) -> Path:
     """Write rounds until the size is reached."""
     session, number = SessionFile(directory / "session.jsonl"), 0
-    while session.path.stat().st_size < SIZE:
+    while session.path.stat().st_size < SIZE_MB * 1024 * 1024:
         fill(session, number)
         number += 1
     return session.path

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from . import made_up
 from .app_live import open_app
 from .busy import made_project
-from .figures import Figure, on_cpu_ms, percentile, resident_mb
+from .figures import Figure, on_cpu_ms, percentile, resident_mb, usually
 from .pane import APP, MINIMAL, Pane, Panes
 
-RUNS = 10_000
-NOTCHES = 200
+RUNS = usually(10_000, smoke=200)
+NOTCHES = usually(200, smoke=6)
 FRAME_MS = 15.0
 MEMORY_MB = 60.0
-SETTLE_SECONDS = 3.0
+SETTLE_SECONDS = usually(3.0, smoke=0.3)
 """After which nothing is read any more."""
 
 

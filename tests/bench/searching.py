@@ -14,9 +14,9 @@ from subdeck.core.search.pattern import Pattern
 
 from . import made_up
 from .busy import made_project
-from .figures import Figure, in_turn_ms
+from .figures import Figure, in_turn_ms, usually
 
-RUNS = 1000
+RUNS = usually(1000, smoke=40)
 EVENTS = 390
 """In each run: 100 KB."""
 FIRST_MS = 100.0

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from subdeck.core.paths import Project
 
 from . import made_up
-from .figures import Figure, in_turn_ms, quietly
+from .figures import Figure, in_turn_ms, quietly, usually
 
-FINISHED = 1000
+FINISHED = usually(1000, smoke=20)
 
 
 def measure() -> Iterator[Figure]:
@@ -26,7 +26,7 @@ def measure() -> Iterator[Figure]:
                 lambda: quietly(subdeck, "--help"),
                 lambda: quietly(subdeck, "status", "--all", cwd=directory),
             ),
-            repeats=15,
+            repeats=usually(15, smoke=1),
         )
     yield _ratio("subdeck --help", help_ms, floor, 5)
     yield _ratio(f"subdeck status --all, {FINISHED} finished runs", status_ms, floor, 6)

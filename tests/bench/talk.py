@@ -15,19 +15,20 @@ from subdeck.core.paths import Project
 from subdeck.core.run.model import RunRequest, Verdict
 from subdeck.core.run.snapshot import RunSnapshot
 
+from .app_live import QUIET
 from .busy import made_project
-from .figures import Figure, on_cpu_ms, percentile, resident_mb
+from .figures import Figure, on_cpu_ms, percentile, resident_mb, usually
 from .pane import APP, Panes
 
 TALKER = str(Path(__file__).parent / "talker.py")
-RUNS = 100
+RUNS = usually(100, smoke=3)
 PER_SECOND = 5
 """Events that each of them writes."""
-MESSAGES = 200
-QUESTIONS = 60
+MESSAGES = usually(200, smoke=6)
+QUESTIONS = usually(60, smoke=2)
 PAUSE_S = 0.05
 """Between two messages, and between a reply and the next question."""
-WAITING_S = 30.0
+WAITING_S = usually(30.0, smoke=0.5)
 PATIENCE_S = 60.0
 
 
@@ -78,7 +79,7 @@ def _questions() -> Iterator[Figure]:
     with made_project() as project, _talkers(project, 1, 0) as (engine, (run,), notes), Panes() as panes:
         app = panes.open(APP, "--run", run.run_id, cwd=project.root)
         app.until(lambda screen: "talk 0" in screen.text, "the run")
-        app.until_quiet(1.5, patience=8)
+        app.until_quiet(QUIET, patience=8)
         shown: dict[str, float] = {}
         for number in range(QUESTIONS):
             text = f"ask {number}"

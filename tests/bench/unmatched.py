@@ -11,10 +11,10 @@ from subdeck.core.agents.pi.stream import PiStream
 from subdeck.core.agents.stream import AgentStream
 from subdeck.core.wrapper.intake import LineSplitter
 
-from .figures import REPEATS, Figure
+from .figures import REPEATS, Figure, usually
 
-SIZE = 10_000_000
-LINE = 200_000
+SIZE = usually(10_000_000, smoke=1_000_000)
+LINE = SIZE // 50
 """Bytes of the shorter lines, of which several come in a chunk."""
 CHUNK = 256 * 1024
 
@@ -45,9 +45,9 @@ def measure() -> Iterator[Figure]:
                 _ratio(stream, [opening + filling * (size // 2)] * (SIZE // size), closing) for size in (LINE, SIZE)
             )
             yield Figure(
-                f"10 MB of {name} without an end, {kind}",
+                f"{SIZE // 10**6} MB of {name} without an end, {kind}",
                 f"{worst:.2f}x",
-                f"10 MB that end: {text_ms:.0f} ms",
+                f"{SIZE // 10**6} MB that end: {text_ms:.0f} ms",
                 "2x",
                 worst <= 2,
             )

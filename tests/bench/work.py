@@ -13,10 +13,12 @@ from subdeck.core.git import worktrees
 from subdeck.core.git.repository import Repository, find
 from subdeck.core.git.snapshot import Store
 
-from .figures import Figure, median_ms, quietly
+from .figures import Figure, median_ms, quietly, usually
 
-FILES = 50_000
-IN_EACH = 50
+FILES = usually(50_000, smoke=100)
+IN_EACH = usually(50, smoke=5)
+TURNS = usually(7, smoke=1)
+TREES = usually(3, smoke=1)
 SIZE = 10_000
 MOST = 2.0
 MOST_WORKTREE = 1.3
@@ -61,7 +63,7 @@ def _snapshots(repository: Repository, state: str) -> Iterator[Figure]:
     def after(turn: int) -> None:
         _take(root, f"{state}/{turn}")
 
-    for turn in range(7):
+    for turn in range(TURNS):
         for look in (status, before, after):
             if look is after:
                 for part in range(20):
@@ -114,10 +116,10 @@ def _worktrees(repository: Repository, state: str) -> Figure:
         return taken
 
     times: dict[Callable[[], float], list[float]] = {theirs: [], ours: []}
-    for turn in range(3):  # who comes second finds the objects in memory, and the disk at work
+    for turn in range(TREES):  # who comes second finds the objects in memory, and the disk at work
         for make in (theirs, ours) if turn % 2 else (ours, theirs):
             times[make].append(make())
-    floor, taken = (sorted(taken)[1] for taken in times.values())
+    floor, taken = (sorted(taken)[TREES // 2] for taken in times.values())
     ratio = taken / floor
     name = f"worktree of {FILES:,} files, {FILES * SIZE // 10**6} MB"
     floor_text = f"git worktree add: {floor:.0f} ms"

@@ -17,9 +17,9 @@ from subdeck.core.run import artifacts
 from subdeck.core.run.model import RunMeta
 
 from . import made_up
-from .figures import REPEATS, Figure, median_ms, quietly, resident_mb
+from .figures import REPEATS, Figure, median_ms, quietly, resident_mb, usually
 
-STREAM_MB = 250
+STREAM_MB = usually(250, smoke=2)
 IDLE_CHILD = (sys.executable, "-c", "import time; time.sleep(60)")
 
 
