@@ -1,6 +1,6 @@
 # Each target does its own set-up; the first call takes a minute or two, later ones none.
 
-.PHONY: help run test agents quick check format bench soak soak-short fuzz screenshots snapshots clean
+.PHONY: help run test agents quick check format bench bench-smoke soak soak-short fuzz screenshots snapshots clean
 
 DIR ?= .
 ARGS ?=
@@ -22,9 +22,10 @@ help:
 	@echo "make test [ARGS=…]         run the tests; ARGS go to pytest"
 	@echo "make agents [ARGS=…]       run the tests with real agents; write the results to docs/agents"
 	@echo "make quick [ARGS=…]        run the tests that need no tmux, pi or npm and start little: a minute at most"
-	@echo "make check                 format, lint, types, import contracts, sizes, tests, a short sweep; some on an older and a newer Python"
+	@echo "make check                 format, lint, types, import contracts, sizes, tests, a short sweep, the benchmarks in small; some on an older and a newer Python"
 	@echo "make format                rewrite the code in the one format, and the generated documents"
 	@echo "make bench [ARGS=…]        measure a non-editable install"
+	@echo "make bench-smoke           run each benchmark with small numbers, to see that it works; no target is judged"
 	@echo "make soak [ARGS=…]         kill and fault every process of real runs at random; check what is left of them"
 	@echo "make soak-short            the same for a minute, from a fixed seed"
 	@echo "make fuzz                  give every decoder 5,000 damaged inputs"
@@ -60,6 +61,7 @@ check:
 	@"$(BIN)/python" -m tests.house.sizes
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory soak-short
+	@$(MAKE) --no-print-directory bench-smoke
 	@$(SET_UP) system
 	@test ! -d "$(SYSTEM)" || { echo "streams on $$("$(SYSTEM)/bin/python" --version)"; $(TEST_ENV) "$(SYSTEM)/bin/python" -m pytest -n 2 $(STREAMS); }
 	@$(SET_UP) newest
@@ -75,6 +77,11 @@ format:
 bench:
 	@$(SET_UP) bench
 	@"$(CURDIR)/.cache/bench-venv/bin/python" -m tests.bench $(ARGS)
+
+# In the environment of the tests, which is there already: nothing is judged, so it need not be a wheel.
+bench-smoke:
+	@$(SET_UP) test
+	@$(TEST_ENV) "$(BIN)/python" -m tests.bench --smoke
 
 soak:
 	@$(SET_UP) soak
