@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from .path_readings import LONGEST_PATH, UNICODE_BLANKS, Reading
 from .patterns import fits
 from .shell_words import ACTIVE_STAR, ANYTHING
+from .working_trees import same_in_others
 
 _OF_PROCESS = re.compile("/(?:proc/(?:self|thread-self|[0-9]+)|dev/(?:fd|stdin|stdout|stderr))(?:/|$)")
 """What is something else for each process: where a path leads from there, only that knows which opens it."""
@@ -32,14 +33,16 @@ def surely_below(pattern: str, readings: Sequence[Reading], cwd: str) -> bool:
 
 
 def may_touch(pattern: str, readings: Sequence[Reading], cwd: str, *, looks_into: bool) -> bool:
-    """Tell whether anything that may be opened is a file of a pattern, by name or by links.
+    """Tell whether anything that may be opened is a file of a pattern, by name or by links, or would be in the working
+    tree of the run.
 
     A call that `looks_into` directories touches what lies below its paths.
     """
-    bases = dict.fromkeys((cwd, os.path.realpath(cwd)))
     try:
-        wanted = dict.fromkeys(form for base in bases for form in forms_of(segments(pattern, base)))
         opened = dict.fromkeys(place for reading in readings for place in places(reading))
+        others = same_in_others(cwd, opened) if not pattern.startswith(("/", "~")) else ()
+        bases = dict.fromkeys((cwd, os.path.realpath(cwd), *others))
+        wanted = dict.fromkeys(form for base in bases for form in forms_of(segments(pattern, base)))
         return any(
             _touches(form, place, looks_into=looks_into and not os.path.isfile(joined(place)))
             for form in wanted

@@ -1,9 +1,10 @@
-"""Rules for paths: which files Claude Code and Codex write."""
+"""Rules for paths: which files Claude Code and Codex read and write."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from subdeck.core.run.events import Request, ToolResult
 from subdeck.core.run.model import Verdict
 from subdeck.core.run.snapshot import RunSnapshot
 
+from tests.repositories import git
 from tests.waiting import wait_until
 
 from .path_spellings import (
@@ -191,7 +193,7 @@ def test_no_way_of_claude_code_leads_to_a_denied_file(lab: Lab) -> None:
 
 @pytest.mark.timeout(400)
 def test_no_way_of_claude_code_leads_to_a_denied_notebook(lab: Lab) -> None:
-    """Rules for `edit` hold for notebooks: every spelling of a denied one, and protected directories."""
+    """Rules for `edit` also cover notebooks, with every spelling of a path, and in protected directories."""
     hide(lab.root)
     protected = lab.root / ".git" / "n.ipynb"
     protected.write_text((lab.root / "src" / "n.ipynb").read_text())
@@ -224,7 +226,7 @@ def test_claude_code_has_no_notebooks_if_edits_are_denied(lab: Lab, interactive:
 
 
 def test_claude_code_asks_about_protected_files_in_a_run_with_any_rules(lab: Lab) -> None:
-    """A run that only has allow rules asks before it changes the settings of any agent."""
+    """A run with only allow rules asks before it changes protected files, which include the settings of all agents."""
     hide(lab.root)
     lab.preset("writing", tools=["write"], permissions={"allow": ["edit(src/**)"]})
     names = (".codex/config.toml", ".pi/x", "opencode.json", ".github/hooks/x", ".git/hooks/x", ".mcp.json")
@@ -239,7 +241,7 @@ def test_claude_code_asks_about_protected_files_in_a_run_with_any_rules(lab: Lab
 
 
 def test_claude_code_runs_no_denied_command_in_the_background(lab: Lab) -> None:
-    """Rules for `bash` hold for the tool that watches a command."""
+    """Rules for `bash` also cover `Monitor`, a tool that runs a command in the background."""
     lab.preset("watching", tools=["Monitor"], permissions={"deny": ["bash(touch *)"], "ask": ["bash(tail *)"]})
     watch = {"description": "x", "timeout_ms": 3000}
     lab.answers(
@@ -278,3 +280,30 @@ def test_claude_code_imports_no_denied_file(lab: Lab, name: str) -> None:
     said = json.dumps(lab.requests[-1]["messages"])
     assert HUSH not in said
     assert said.count("imported") >= 2
+
+
+def test_a_nested_agent_of_claude_code_reads_no_denied_file_in_a_tree_of_its_own(lab: Lab) -> None:
+    """A deny rule also holds in the worktree that a nested agent gets."""
+    shutil.rmtree(lab.root / ".git")
+    git(lab.root, "init", "-q")
+    hide(lab.root)
+    (lab.root / "src" / "CLAUDE.md").write_text("@../secret/sub/key\n")
+    git(lab.root, "add", "secret", "src")
+    git(lab.root, "commit", "-qm", "all")
+    deny = ["read(secret/**)", "edit(secret/**)"]
+    lab.preset("nesting", permissions={"allow": ["read", "edit"], "deny": deny})
+    nested = {"prompt": "Look NESTED.", "subagent_type": "general-purpose", "isolation": "worktree"}
+    begin = {"last_role": "user", "last_contains": "NESTED", "tools": True, "once": True}
+    lab.answers(
+        {"when": begin, **call("Read", file_path="secret/key")},
+        call("Agent", description="x", run_in_background=False, **nested),
+        call("Read", file_path="src/plain"),
+        call("Write", file_path="secret/new", content="x"),
+        text("Done."),
+        text("Done."),
+    )
+    run = lab.start(preset="nesting")
+    lab.end(run, Verdict.ALLOW)
+    inner = [result for result in lab.said(run, ToolResult) if result.within]
+    assert [True, False, True] == [result.is_error for result in inner]
+    assert HUSH not in json.dumps([request["messages"] for request in lab.requests])

@@ -17,6 +17,8 @@ from subdeck.core.run.permissions import MOST_PATHS, Policy, asked_tools, checke
 from subdeck.core.run.shell_programs import possible_commands
 from subdeck.core.run.shell_words import simple_command
 
+from tests.repositories import git
+
 HERE = "/nowhere/project"
 
 
@@ -545,3 +547,26 @@ def test_no_text_breaks_the_rules(command: str) -> None:
 def test_long_command_is_decided_at_once(command: str) -> None:
     """However long and deep a text is, it is decided in moments."""
     says(asked("bash", command=command), deny="bash(r*m * *x *y)", allow="bash(a*b*c*d *)")
+
+
+def test_rules_hold_in_each_working_tree(tmp_path: Path) -> None:
+    """A deny rule also covers the same file in other worktrees of the repository. An allow rule doesn't."""
+    root, tree = tmp_path / "shop", tmp_path / "shop" / ".claude" / "worktrees" / "x"
+    (root / "web" / "secret").mkdir(parents=True)
+    (root / "web" / "secret" / "key").write_text("key\n")
+    git(root, "init", "-q")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "all")
+    git(root, "worktree", "add", "-q", str(tree))
+    git(root, "init", "-q", "other")
+    inner, main = tree / "web", root / "web"
+    for here, there in ((main, inner), (inner, main)):
+        for path in (f"{here}/secret/key", f"{there}/secret/key", f"{there}/secret/new"):
+            assert Verdict.DENY is says(asked("read", paths=(path,)), here, deny="read(secret/**)")
+            assert says(asked("write", paths=(path,)), here, ask="edit(**)") == "edit(**)"
+        assert says(asked("read", paths=(f"{there}/open",)), here, deny="read(secret/**)") is None
+        assert says(asked("read", paths=(f"{there}/secret/key",)), inner, allow="read(secret/**)") is (
+            Verdict.ALLOW if there == inner else None
+        )
+    for other in (f"{root}/other/web/secret/key", f"{tmp_path}/web/secret/key"):
+        assert says(asked("read", paths=(other,)), main, deny="read(secret/**)") is None

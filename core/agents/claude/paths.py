@@ -17,6 +17,8 @@ SETTINGS = (".claude", ".claude.json", ".mcp.json", ".claude-plugin")
 
 _BLANKS = "\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 _ENDS = re.compile(f"^[{_BLANKS}]+|[{_BLANKS}]+$")
+_TREES = "/.claude/worktrees/*"
+"""Where it makes working trees for nested agents."""
 _STARS = re.compile(f"{ACTIVE_STAR}+")
 _SIGNS = re.compile(r"[\\?\[\]{}()!#]")
 _SCREENSHOT = re.compile("([ \u202f])(AM|PM)(?=\\.png$)")
@@ -52,7 +54,7 @@ def denied_reads(permissions: Permissions | None, cwd: str) -> tuple[str, ...]:
         with suppress(UsageError):  # of a newer version, which denies every call
             rules.append(parse_rule(text))
     patterns = [rule.pattern for rule in rules if rule.tool == "read" and rule.pattern]
-    bases = dict.fromkeys((cwd, os.path.realpath(cwd)))
+    bases = [base + tree for base in dict.fromkeys((cwd, os.path.realpath(cwd))) for tree in ("", _TREES)]
     return tuple(dict.fromkeys(_own_rule(pattern, base) for pattern in patterns for base in bases))
 
 
