@@ -207,7 +207,7 @@ def test_no_way_leads_to_a_denied_file(pi: RealPi) -> None:
 
 @EITHER_PI
 def test_a_call_that_cannot_be_read(pi: RealPi) -> None:
-    """A deny rule holds for a call with an argument that is nested too deeply to be read."""
+    """A call is denied if its arguments are nested so deeply that subdeck can't read them."""
     hide(pi.project)
     pi.preset("tools: read, write", HIDDEN)
     deep = '"x":' + "[" * 1500 + "]" * 1500
@@ -223,7 +223,7 @@ def test_a_call_that_cannot_be_read(pi: RealPi) -> None:
 
 @EITHER_PI
 def test_a_link_that_changes_while_a_person_decides(pi: RealPi) -> None:
-    """Allowing a write doesn't cover the place to which its path leads since the request was shown."""
+    """If a link changes while you decide, allowing the write doesn't cover the link's new target."""
     hide(pi.project)
     pi.preset("permissions: {ask: [write]}")
     pi.script(called(("write", {"path": "src/sub/x", "content": "x"})), said("Done."))
