@@ -33,12 +33,17 @@ After this page you know which agent versions subdeck is tested with, and what w
 To set up and use an agent, read its guide: [Claude Code](claude.md), [Codex](codex.md), [pi](pi.md), or
 [ACP agents](acp.md) such as Gemini CLI, opencode, Copilot and Qwen Code.
 
-Each program below ran as an agent or as a parent of subdeck, against a scripted model. Its page lists every test,
-whether it passed, and the day of the last run. `make agents` runs all tests again and writes these pages.
+Each program below ran as an agent or as a parent of subdeck, against a scripted model. `claude-agent-acp` and
+`codex-acp` are Claude Code and Codex as ACP agents. A program's page lists every test, whether it passed, and the day
+of the last run. `make agents` runs all tests again and writes these pages.
 
 | program | cases | passed | failed | last run |
 |---|---|---|---|---|
 """
+
+
+_NAMES = {"claude": "Claude Code", "codex": "Codex"}
+"""What programs are called, where that is not the name of their command."""
 
 
 def read_results(file: Path) -> Results:
@@ -64,10 +69,15 @@ def _page(program: str) -> str:
     return program.replace(" ", "-")
 
 
+def _title(program: str) -> str:
+    name, _, version = program.partition(" ")
+    return f"{_NAMES.get(name, name)} {version}"
+
+
 def _overview(results: Results) -> str:
     rows = [
-        f"| [{program}]({_page(program)}.md) | {len(tests)} | {_count(tests, 'passed')} | {_count(tests, 'failed')} |"
-        f" {max(day for _, day in tests.values())} |"
+        f"| [{_title(program)}]({_page(program)}.md) | {len(tests)} | {_count(tests, 'passed')} |"
+        f" {_count(tests, 'failed')} | {max(day for _, day in tests.values())} |"
         for program, tests in sorted(results.items())
     ]
     return _HEAD + _WORDS + "\n".join(rows) + "\n"
@@ -82,7 +92,7 @@ def _of_program(program: str, tests: dict[str, list[str]]) -> str:
     for test, held in sorted(tests.items()):
         module, function = _named(test)
         parts[module][function].append(held)
-    text = [f"{_HEAD}# {program}\n"]
+    text = [f"{_HEAD}# {_title(program)}\n"]
     for module, functions in parts.items():
         text.append(
             f"\n## {_docstring(module, '').rstrip('.')}\n\n| test | cases | passed | last run |\n|---|---|---|---|\n"

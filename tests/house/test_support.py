@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from .support import PAGES, RESULTS, Results, pages, read_results, write_pages, write_results, written_pages
+from .words import refused
 
 PASSED = ["passed", "2026-01-02"]
 
@@ -13,6 +14,14 @@ PASSED = ["passed", "2026-01-02"]
 def test_the_pages_are_the_generated_ones() -> None:
     """The generated pages are current, and no page remains of a program that was not tried."""
     assert pages(read_results(RESULTS)) == written_pages(PAGES), "run python -m tests.house.support"
+
+
+def test_the_pages_are_in_plain_words() -> None:
+    """Each test of an agent says in a plain sentence what it shows."""
+    lines = [line for text in pages(read_results(RESULTS)).values() for line in text.splitlines()]
+    assert [line for line in lines if refused(line)] == []
+    named = [line for line in lines if line.startswith("| ") and "." not in line.partition(" | ")[0]]
+    assert [line for line in named if not line.startswith(("| program", "| test", "| ["))] == []
 
 
 def test_guides_are_left_alone(tmp_path: Path) -> None:
