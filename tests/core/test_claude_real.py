@@ -341,8 +341,8 @@ def test_a_limit_of_silence(lab: Lab) -> None:
 
 def test_a_silent_tool_is_no_stall(lab: Lab) -> None:
     """`stall` doesn't end a run while a tool is running, however long it takes."""
-    lab.preset("quiet", stall=2, tools=["bash"])
-    lab.answers(call("Bash", command="sleep 4"), text("Slept."))
+    lab.preset("quiet", stall=5, tools=["bash"])
+    lab.answers(call("Bash", command="sleep 7"), text("Slept."))
     result = lab.run(preset="quiet")
     assert (RunReason.DONE, "Slept.") == (result.reason, result.final_text), result.error_message
 
