@@ -37,19 +37,7 @@ from tests.core.teller import OTHER, SPOOL, Told, log, relay, relay_of
 
 KEY = b'{"env":{"API_KEY":"secret"}}'
 
-
-@pytest.fixture
-def project(project_dir: Path) -> Project:
-    project = Project(str(project_dir))
-    os.makedirs(project.runs)
-    return project
-
-
-@pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What failed is tried again at once."""
-    for module in ("errands", "relay"):
-        monkeypatch.setattr(f"subdeck.core.hosts.relay.{module}.AGAIN_S", 0.05)
+pytestmark = pytest.mark.usefixtures("soon")
 
 
 @pytest.fixture

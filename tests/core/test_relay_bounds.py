@@ -38,19 +38,7 @@ from tests.core.hosting import until
 from tests.core.repositories import git, make
 from tests.core.teller import OTHER, SPOOL, Teller, Told, log, relay
 
-
-@pytest.fixture
-def project(project_dir: Path) -> Project:
-    project = Project(str(project_dir))
-    os.makedirs(project.runs)
-    return project
-
-
-@pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What failed is tried again at once."""
-    for module in ("errands", "relay"):
-        monkeypatch.setattr(f"subdeck.core.hosts.relay.{module}.AGAIN_S", 0.05)
+pytestmark = pytest.mark.usefixtures("soon")
 
 
 @pytest.fixture
