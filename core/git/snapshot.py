@@ -116,6 +116,8 @@ class Store:
                 raise
             except GitError as error:
                 fault = fault or error
+            finally:
+                _make_private(index)
         raise fault or GitError("git cannot create an index", where=self.directory)
 
     def _told_inside(self, repository: Repository, taken: Snapshot, largest: int, patience: float) -> Iterator[Skipped]:
@@ -311,6 +313,14 @@ class Store:
         path = os.path.join(self.directory, name)
         if not os.path.exists(path) or files.content(path) != content:
             files.write_whole(path, content)
+
+
+def _make_private(index: str) -> None:
+    """Keep others out of an index. What git puts into a repository itself goes by its umask, and so does its index."""
+    try:
+        os.chmod(index, 0o600)
+    except FileNotFoundError:
+        pass
 
 
 def _submodules(repository: Repository) -> list[str]:

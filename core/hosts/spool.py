@@ -155,7 +155,8 @@ class Spool:
 
     def make(self) -> None:
         """Make what a run needs there. Raises OSError."""
-        for directory in (self.project.runs, self.project.active, self.done):
+        pi = os.path.join(self.project.root, ".pi")  # in a spool it is for nobody else
+        for directory in (pi, self.project.runs, self.project.active, self.done):
             files.make_private_directory(directory)
 
     # --- news ---

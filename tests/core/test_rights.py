@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import stat
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from subdeck.core.engine import Engine
+from subdeck.core.system import processes
+from subdeck.core.system.directory import HOME
 
+from tests.core import relaying as relays
+from tests.core.clusters import trial
 from tests.core.command_line import SUBDECK, subdeck, write_preset
-from tests.factories import make_finished, make_run, open_engine
+from tests.core.relaying import relaying
+from tests.core.repositories import make, write
+from tests.core.traveling import own
+from tests.factories import make_finished, make_run, open_engine, run_to_end
+from tests.waiting import wait_until
 
+DASKS_OWN = "dask-scratch-space"
+"""The locks in there are empty, and for everybody who gets there; nobody else does."""
 CAN_MOUNT = subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0
 
 
@@ -46,6 +58,84 @@ def test_nothing_is_open_to_others(project_dir: Path, home: Path) -> None:
     assert (project_dir / ".pi/subagents/kept.md").exists()
     assert (project_dir / ".pi/subagents/trash").exists()
     assert set() == {*open_to_others(project_dir), *open_to_others(home)} - before
+
+
+@contextmanager
+def masked(mask: int) -> Iterator[None]:
+    """Have this process, and what it starts, make files with another umask."""
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def others_access(*roots: Path) -> str:
+    """Return what others may open or look into, below directories in which all is private, a line each.
+
+    A worktree is as open as its user's umask wants it; what it is in is not.
+    """
+    found: list[str] = []
+    waiting = list(roots)
+    while waiting:
+        path = waiting.pop()
+        try:
+            mode = path.lstat().st_mode
+            if stat.S_ISLNK(mode) or path.name in (".gitignore", "tree") or path.parent.name == DASKS_OWN:
+                continue
+            if mode & 0o077:
+                found.append(f"{path} {stat.filemode(mode)}")
+            if stat.S_ISDIR(mode):
+                waiting += path.iterdir()
+        except FileNotFoundError:
+            continue  # who is at work there has just removed it
+    return "\n".join(found)
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o077], ids=oct)
+async def test_runs_on_hosts_are_private(
+    mask: int, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the umask, all that a relay, a spool and the code of a run are kept in is for their user alone."""
+    monkeypatch.setitem(relays.SETTINGS, "code", "git")
+    Path(tmp_path / "mine/.pi/subagents/runs").mkdir(parents=True)
+    for name in ("subagents", "subagents/runs"):
+        (tmp_path / "mine/.pi" / name).chmod(0o700)
+    there = tmp_path / "there"
+    there.mkdir(mode=0o700)
+    root = own(make(tmp_path / "mine", {"a.txt": "one\n", ".gitignore": ".pi/\n"}))
+    write(root, {"a.txt": "two\n"})
+    with masked(mask):
+        async with relaying(root, there, 2) as relay:
+            run_id = await relay.start("save made.py x = 1", "answer 42")
+            ended = await relay.end(run_id)
+            assert ("completed", "42", ()) == (ended.status, ended.final_text, ended.artifact_errors)
+            assert "" == others_access(root / HOME, home / ".local/state/subdeck", there)
+    assert set() == {*open_to_others(root / ".pi")}
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o077], ids=oct)
+def test_a_cluster_is_private(mask: int, project_dir: Path, home: Path) -> None:
+    """Whatever the umask, scheduler, workers, relay and their runs write for their user alone."""
+    with masked(mask), trial(cwd=project_dir):
+        done = subdeck("run", "--no-preset", "--agent", "offline", "--runner", "hosts", "what is here", cwd=project_dir)
+        assert 0 == done.code, done.err
+        assert "" == others_access(project_dir / HOME, home / ".local/state/subdeck")
+        relay = int((project_dir / HOME / "runs/.relay").read_text())
+        os.kill(relay, signal.SIGTERM)
+        wait_until(lambda: relay not in processes.living(), "the relay to go")
+
+
+def test_snapshots_are_private(tmp_path: Path, home: Path) -> None:
+    """An index of a repository's files is not for others, whatever the umask."""
+    root = own(make(tmp_path / "mine", {"a.txt": "one\n"}))
+    write(root, {"b.txt": "two\n"})
+    with masked(0):
+        run = run_to_end(open_engine(root), "save c.txt three", "answer 42", worktree=True)
+    assert "completed" == run.status
+    state = home / ".local/state/subdeck"
+    assert list(state.rglob("index.base"))
+    assert "" == others_access(state)
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ PATHS = {
         "the settings and hooks of a repository, and the submodules in it",
     ),
     "core/git/repository.py": ({"os.readlink"}, "the HEAD of a repository, which once was a link"),
-    "core/git/snapshot.py": ({"shutil.copy2"}, "an index of ours in the user's state"),
+    "core/git/snapshot.py": ({"os.chmod", "shutil.copy2"}, "an index of ours in the user's state"),
     "core/git/worktrees.py": (
         {"os.chmod", "os.walk", "shutil.rmtree"},
         "worktrees in the user's state, whatever a child made there",

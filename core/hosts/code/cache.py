@@ -42,7 +42,9 @@ REMOVED = ".removed"
 def write_settings(git_dir: str, object_format: str, *, bare: bool, more: Sequence[str] = ()) -> None:
     """Write what makes a directory a repository, but for its HEAD and its objects. Raises OSError."""
     is_other = object_format != "sha1"
-    lines = ["[core]", f"\trepositoryformatversion = {int(is_other)}", f"\tbare = {str(bare).lower()}", *more]
+    private = "\tsharedRepository = 0600"  # whatever the umask
+    version = f"\trepositoryformatversion = {int(is_other)}"
+    lines = ["[core]", version, f"\tbare = {str(bare).lower()}", private, *more]
     if is_other:
         lines += ["[extensions]", f"\tobjectFormat = {object_format}"]
     for name in ("objects/info", "objects/pack", "refs/heads", "info"):

@@ -16,6 +16,8 @@ MEMORY_OF_A_CHILD_MB = 400
 """What pi takes."""
 SLOTS_OF_A_CORE = 4
 """Children wait for models most of the time."""
+_DASKS_OWN = "dask-scratch-space"
+"""In which dask makes files for everybody, as its umask is that of the agents of runs."""
 PRELOAD = "subdeck.core.hosts.dask.preload"
 
 
@@ -37,7 +39,7 @@ class Host:
     def program(self) -> Program:
         """Return what is to be kept. Raises OSError where the spool cannot be made."""
         scratch = os.path.join(self.spool, "tmp")
-        files.make_private_directory(scratch)
+        files.make_private_directory(os.path.join(scratch, _DASKS_OWN))
         resources = {"subdeck": self.slots, **self.labels}
         return Program(
             title=f"the worker {self.name}".rstrip(),
