@@ -3,6 +3,7 @@
 Annotations are evaluated here, as there.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Callable
@@ -395,6 +396,10 @@ def publish_result(run_dir: str) -> bool:
                 return True
 
 
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What the kernel says where less may be written."""
+
+
 def _write_fitting(write: Callable[..., None], run_dir: str, name: str, result: RunResult) -> None:
     files.remove(os.path.join(run_dir, RESERVE))
     for keep in _SHRINK:
@@ -402,10 +407,8 @@ def _write_fitting(write: Callable[..., None], run_dir: str, name: str, result: 
             record = proven.sealed(run_dir, paths.RESULT, _pretty(_shortened(result, keep)))
             write(os.path.join(run_dir, name), record, durable=True)
             break
-        except FileExistsError:
-            raise
-        except OSError:
-            if keep == 0:
+        except OSError as error:
+            if keep == 0 or error.errno not in _NO_ROOM:
                 raise
 
 

@@ -118,6 +118,11 @@ class Directory:
             return False
         return True
 
+    @property
+    def is_removed(self) -> bool:
+        """Whether it was removed since it was opened; nobody knows of one that is not guarded."""
+        return self._descriptor is not None and os.fstat(self._descriptor).st_nlink == 0
+
     def names(self) -> list[str]:
         descriptor = self.open_itself()
         try:

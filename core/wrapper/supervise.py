@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 
@@ -16,7 +17,9 @@ from ..run.events import Notice, Retry, RunEnded, SessionTold
 from ..run.mark import Verifier
 from ..run.model import Finalized, NoticeLevel, RunMeta, RunReason, RunResult, RunStatus
 from ..run.outcome import InvalidPayload, Outcome, StreamFacts, feedback, handed_over
+from ..run.restoring import restore
 from ..system import files
+from ..system.directory import Directory, opened
 from ..system.log import log_fault
 from ..text.plain import one_line, plain
 from .attempt import Attempt
@@ -27,6 +30,10 @@ from .recorder import Recorder, working_tree
 from .records import Records, header, pane
 from .spending import Spending, added
 
+PUT_BACK_S, PUT_BACK_LOOK_S = 3.0, 0.01
+"""How long the result waits for the run's directory, and between two looks."""
+_MOVED = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EISDIR})
+"""What the kernel, or we, say of a way that something is changing just now."""
 _CHANGED = f"{paths.META} has changed since the launch"
 
 
@@ -50,6 +57,7 @@ def supervise(
         artifacts.write_result(run_dir, _unreadable(run_dir))
         files.remove(activity_file)
         return
+    place = _own_place(run_dir)
     records = Records(run_dir, activity_file, caps=meta.log_caps, written=events_written, show=pane())
     try:
         artifacts.reserve_result(run_dir)
@@ -92,7 +100,7 @@ def supervise(
     if trouble := containment.runner.trouble:
         records.note_trouble(paths.RUNNER, trouble)
     spending.settle()
-    conclude(run_dir, records, result)
+    conclude(run_dir, records, result, place)
 
 
 def _run(
@@ -305,10 +313,10 @@ def _together(before: StreamFacts, last: StreamFacts) -> StreamFacts:
     )
 
 
-def conclude(run_dir: str, records: Records, result: RunResult) -> None:
+def conclude(run_dir: str, records: Records, result: RunResult, place: Directory | None = None) -> None:
     """Write the end of a run: first the whole result under another name, from when on it cannot be lost any more.
 
-    Raises OSError where the disk takes no result.
+    `place` is its directory as it was found first. Raises OSError where the disk takes no result.
     """
     records.look()
     records.settle()
@@ -317,15 +325,39 @@ def conclude(run_dir: str, records: Records, result: RunResult) -> None:
     try:
         artifacts.prepare_result(run_dir, prepared)
     except OSError as error:
-        records.note_trouble(paths.RESULT, error)
+        if error.errno not in _MOVED:
+            records.note_trouble(paths.RESULT, error)
     records.event(RunEnded(status=result.status, reason=result.reason, mark=proven.seal_of_end(run_dir, result)))
     if result.error_message:
         records.transcript(plain(result.error_message))
     records.close()
-    if not (records.troubles == prepared.artifact_errors and _is_published(run_dir)):
-        artifacts.write_result(run_dir, replace(result, artifact_errors=records.troubles))
-        files.remove(os.path.join(run_dir, artifacts.PREPARED))
+    _publish(run_dir, place, replace(result, artifact_errors=records.troubles), prepared)
     records.remove_transient()
+
+
+def _publish(run_dir: str, place: Directory | None, result: RunResult, prepared: RunResult) -> None:
+    """Give a run its result in its own directory, which something may move away and put back. Raises OSError."""
+    deadline = time.monotonic() + PUT_BACK_S
+    while True:
+        try:
+            if not (result == prepared and _is_published(run_dir)):
+                artifacts.write_result(run_dir, result)
+                files.remove(os.path.join(run_dir, artifacts.PREPARED))
+            if place is None or place.has(paths.RESULT) or place.is_removed or time.monotonic() > deadline:
+                return
+        except OSError as error:
+            if error.errno not in _MOVED or time.monotonic() > deadline:
+                raise
+        time.sleep(PUT_BACK_LOOK_S)
+        restore(run_dir)
+
+
+def _own_place(run_dir: str) -> Directory | None:
+    """Open the directory of a run, to know it again wherever it is; None where that is not possible."""
+    try:
+        return opened(run_dir)
+    except OSError:
+        return None
 
 
 def _is_published(run_dir: str) -> bool:
