@@ -1,7 +1,8 @@
-"""`python -m tests.core.hostile_cluster WHAT DIRECTORY`: a scheduler of dask and a host in hostile hands.
+"""`python -m tests.core.hostile_cluster WHAT DIRECTORY [RUN]`: a scheduler of dask and a host in hostile hands.
 
 Both are dask's own and listen on loopback; what they answer is spoiled. An object that anybody unpickles leaves a file
-in the directory, named by the way it went. It says the scheduler's address, and ends with its stdin.
+in the directory, named by the way it went. With WHAT `claims` the host says that it has that run. It says the
+scheduler's address, and ends with its stdin.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 from distributed import Scheduler
 from distributed.core import Server, Status
 from distributed.protocol.serialize import Serialize, ToPickle
+from subdeck.core.hosts.protocol import Answer, Bell, Chunk, End, Pulled, Said, Verb, encode
 
 HONEST = "honest"
 SPOOL = "c" * 32
@@ -34,8 +36,9 @@ class Evil:
 
 
 class Cluster:
-    def __init__(self, what: str, directory: Path) -> None:
+    def __init__(self, what: str, directory: Path, run_id: str = "") -> None:
         self.what = what
+        self.run_id = run_id
         self.directory = directory
         self.host = Server({"subdeck": self.answer})
         self.identities = self.odd_identities() if what == "identities" else self.evils("identity")
@@ -129,11 +132,31 @@ class Cluster:
     # --- the host ---
 
     async def answer(self, comm: Any, verb: str, message: bytes) -> Any:
+        if self.what == "claims":
+            return self.claims(verb)
         for spoiled in self.answers:
             if isinstance(spoiled, str) and spoiled == "never":
                 await asyncio.Event().wait()
             return spoiled(comm) if callable(spoiled) else spoiled
         return HONEST.encode()
+
+    def claims(self, verb: str) -> bytes:
+        """Answer as a host that has a run which another host has, and one that never was."""
+        if verb != Verb.PULL:
+            (self.directory / f"asked-{verb}").touch()
+            return encode(Answer(Said.KNOWN))
+        runs = (self.run_id, "20260101-000000-abcdef")
+        result = b'{"runId":"x","status":"completed","reason":"done","writtenBy":"wrapper","endedAt":"2026-01-01"}'
+        told = Pulled(
+            spool=SPOOL,
+            host="h1",
+            known=runs,
+            offers=runs,
+            chunks=tuple(Chunk(run, name, 0, b"forged\n") for run in runs for name in ("stdout.log", "events.jsonl")),
+            bells=tuple(Bell(run, b"{}") for run in runs),
+            ends=tuple(End(run, result) for run in runs),
+        )
+        return encode(told)
 
     def odd_answers(self) -> Iterator[Any]:
         yield from ("x", None, 7, {}, ["x"], {"status": "uncaught-error"}, {"status": "error", "exception": 5})
@@ -169,4 +192,4 @@ def bad_messages() -> Iterator[bytes]:
 
 
 if __name__ == "__main__":
-    asyncio.run(Cluster(sys.argv[1], Path(sys.argv[2])).run())
+    asyncio.run(Cluster(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:]).run())

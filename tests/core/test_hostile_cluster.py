@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -10,15 +11,19 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from subdeck.core import paths
 from subdeck.core.config.host_settings import HostsSettings
 from subdeck.core.hosts.carrier import OutOfReach, Wish
 from subdeck.core.hosts.dask import carrier as carrier_module
 from subdeck.core.hosts.dask.carrier import DaskCarrier
 from subdeck.core.hosts.protocol import Verb
+from subdeck.core.hosts.relay.relay import relay_id
+from subdeck.core.paths import Project
 
-from tests.core.clusters import carrying
-from tests.core.hostile_cluster import HONEST
+from tests.core.clusters import UP_S, carrying
+from tests.core.hostile_cluster import HONEST, SPOOL
 from tests.core.hosting import until
+from tests.core.teller import Told, relay
 
 
 @pytest.fixture(autouse=True)
@@ -37,20 +42,26 @@ def planted(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def hostile(what: str, planted: Path) -> AsyncIterator[DaskCarrier]:
-    """Have a carrier that is connected with a cluster in hostile hands, once it tells of an honest host."""
-    argv = [sys.executable, "-m", "tests.core.hostile_cluster", what, str(planted)]
+async def cluster(*what: str) -> AsyncIterator[str]:
+    """Have a cluster in hostile hands; return the address of its scheduler."""
+    argv = [sys.executable, "-m", "tests.core.hostile_cluster", *what]
     root = Path(__file__).parents[2]
     kept = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=root)
     try:
         assert kept.stdout is not None
         address = (await asyncio.to_thread(kept.stdout.readline)).decode().strip()
         assert address.startswith("tcp://127.0.0.1:")
-        async with carrying(HostsSettings(scheduler=address)) as carrier:
-            yield carrier
+        yield address
     finally:
         kept.kill()
         kept.communicate()
+
+
+@asynccontextmanager
+async def hostile(what: str, planted: Path) -> AsyncIterator[DaskCarrier]:
+    """Have a carrier that is connected with such a cluster, once it tells of an honest host."""
+    async with cluster(what, str(planted)) as address, carrying(HostsSettings(scheduler=address)) as carrier:
+        yield carrier
 
 
 async def honest_answer(carrier: DaskCarrier) -> list[str]:
@@ -98,6 +109,29 @@ async def test_what_a_host_says_wrong(planted: Path, capfd: pytest.CaptureFixtur
     assert not [fault for fault in faults if "\x1b" in fault or len(fault) > 500 or "\n" in fault]
     assert "longer than" in "\n".join(faults)
     assert ("", "") == capfd.readouterr()
+
+
+async def test_a_host_says_nothing_of_runs_that_it_never_had(planted: Path, project: Project) -> None:
+    """Its word about another host's run, or about one that never was, changes nothing; it is only told to end those."""
+    carrier = DaskCarrier(HostsSettings(), relay_id(project))
+    run = Told(project, carrier)
+    before = contents(run.dir)
+    async with cluster("claims", str(planted), run.id) as address:
+        carrier = DaskCarrier(HostsSettings(scheduler=address), relay_id(project))
+        async with relay(project, carrier) as found:
+            host = await until(lambda: found._roster.get(SPOOL), "the host to be heard", UP_S)
+            heard = host.heard
+            await until(lambda: host.heard > heard + 1, "it to be heard again and again")
+    assert run.result is None
+    assert before == contents(run.dir)
+    assert not os.path.lexists(project.run_dir("20260101-000000-abcdef"))
+    assert {path.name for path in planted.iterdir()} <= {"asked-stop", "asked-ack"}
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    """Return the files of a run, but for those by which the relay says where it is."""
+    told = (paths.PLACE, paths.RUNNER)
+    return {path.name: path.read_bytes() for path in root.iterdir() if path.is_file() and path.name not in told}
 
 
 def test_who_speaks_with_a_cluster_unpickles_nothing(planted: Path) -> None:
