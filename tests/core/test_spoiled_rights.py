@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from subdeck.core import paths
 from subdeck.core.engine import Engine
+from subdeck.core.errors import SettingsError
 from subdeck.core.run import artifacts
 from subdeck.core.run.model import RunReason, RunStatus
 
@@ -58,12 +59,22 @@ def test_as_another_user() -> None:
         assert 0 == done.returncode, done.stdout[-8000:]
 
 
+def opened_elsewhere(root: str) -> Engine | None:
+    """Open a project as another process does; None while its settings are behind a closed directory, which is told."""
+    try:
+        return Engine.open(root)
+    except SettingsError as error:
+        told = str(error)
+    assert f"{root}/.pi/subagents/config.yaml: cannot read the file: Permission denied" == told
+    return None
+
+
 @pytest.mark.parametrize("force", [False, True], ids=["stop", "kill"])
 @pytest.mark.parametrize("place", PLACES)
 def test_a_closed_directory_is_stopped(engine: Engine, tmp_path: Path, place: str, force: bool) -> None:
     """A run in a directory that nobody can look into any more is alive, is stopped, and says what was done to it."""
     run_id = closing(engine, tmp_path, f"chmod 000 {engine.project.root}/{place}", "hang")
-    fresh = Engine.open(engine.project.root)
+    fresh = wait_until(lambda: opened_elsewhere(engine.project.root), "the settings to be readable")
     assert (run_id,) == fresh.stop([run_id], force=force)
     ended = wait_for_end(fresh, run_id)
     assert (RunStatus.ABORTED, RunReason.KILLED if force else RunReason.STOPPED) == (ended.status, ended.reason)
