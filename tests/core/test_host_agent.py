@@ -93,7 +93,7 @@ async def test_a_run_is_stopped(tmp_path: Path, force: bool) -> None:
         await relay.pull_until(lambda: "Working" in relay.text(run_id, paths.EVENTS), "its first words")
         assert Answer(Said.TOLD) == await relay.stop(run_id, force=force)
         result = await relay.pull_end(run_id)
-        assert ("killed" if force else "stopped", "operator") == (result.reason, (result.error_message or "")[-8:])
+        assert ("killed" if force else "stopped", "the user") == (result.reason, (result.error_message or "")[-8:])
         assert Answer(Said.UNKNOWN) == await relay.stop("20200101-000000-ffffff")
 
 
