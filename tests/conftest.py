@@ -122,12 +122,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what `make quick` leaves out: what starts processes, and the coroutines of `tests/tui`: they run the app.
 
     A test that types into a real terminal is run once more where it fails: a busy machine may take its keys in another
-    order. The summary names it.
+    order. So is a test of another program, which we cannot hurry. The summary names it.
     """
     starts_processes = cache(lambda path: any(map(path.match, STARTS_PROCESSES)))
     fuzzes = cache(lambda path: any(map(path.match, FUZZ)))
     for item in items:
-        if "e2e" in item.path.parts:
+        if "e2e" in item.path.parts or any(item.get_closest_marker(name) for name in ("agents", "pi")):
             item.add_marker(pytest.mark.flaky(reruns=1))
         if item.path.name in QUICK:
             continue

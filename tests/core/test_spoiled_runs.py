@@ -152,7 +152,8 @@ def test_stopping(engine: Engine, tmp_path: Path, name: str, way: str) -> None:
     tampered = " ".join(result_of(fresh, ended).tampered)
     assert not ended.foreign
     if name != paths.INBOX:  # which a child that is not talked to does not have
-        word = "directory" if name == "." else name
+        whole = paths.META if way == "copy of another run" else "directory"
+        word = whole if name == "." else name
         assert word in tampered and tampered in " ".join(ended.warnings)
     assert fresh.meta(run.run_id).task == run.meta.task
     assert not own_copy.exists(str(run_dir(engine, run)))
