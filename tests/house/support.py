@@ -7,15 +7,22 @@ in the same directory are written by hand, and are left alone.
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from .set_up import ACP_AGENTS, AGENTS, NEW_PI_VERSION, PI_VERSION
+
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "tests" / "agents" / "results.json"
 PAGES = ROOT / "docs" / "agents"
+CODE = ("core/agents", "core/acp_bridge")
+"""What talks to the programs."""
+PINS = (PI_VERSION, NEW_PI_VERSION, AGENTS, ACP_AGENTS)
+"""The programs that are tried, with their versions."""
 
 Results = dict[str, dict[str, list[str]]]
 """Program and version -> test -> whether it held, and the day."""
@@ -46,16 +53,41 @@ _NAMES = {"claude": "Claude Code", "codex": "Codex"}
 """What programs are called, where that is not the name of their command."""
 
 
+_PASSED_WITH = "passed with"
+"""The name of the hash among those of the programs."""
+
+
+def fingerprint(root: Path = ROOT) -> str:
+    """Return a hash of all that the results depend on: the code that talks to the programs, and their versions."""
+    files = sorted(path for directory in CODE for path in (root / directory).rglob("*") if path.is_file())
+    digest = hashlib.sha256(repr(PINS).encode())
+    for path in (path for path in files if "__pycache__" not in path.parts):
+        digest.update(f"\0{path.relative_to(root)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:32]
+
+
+def read_fingerprint(file: Path) -> str:
+    """Return the hash of what all tests with real agents last passed with; empty until they have."""
+    return str(_kept(file).get(_PASSED_WITH, ""))
+
+
+def _kept(file: Path) -> dict[str, Any]:
+    return json.loads(file.read_text()) if file.exists() else {}
+
+
 def read_results(file: Path) -> Results:
     """Return the results without those of tests that are gone."""
-    known: Results = json.loads(file.read_text()) if file.exists() else {}
+    known: Results = {program: tests for program, tests in _kept(file).items() if program != _PASSED_WITH}
     kept = {program: {test: held for test, held in tests.items() if _exists(test)} for program, tests in known.items()}
     return {program: tests for program, tests in kept.items() if tests}
 
 
-def write_results(file: Path, results: Results) -> None:
+def write_results(file: Path, results: Results, passed_with: str | None = None) -> None:
+    """Write the results; without `passed_with` the hash stays what it is."""
     file.parent.mkdir(exist_ok=True)
-    file.write_text(json.dumps(results, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    passed_with = read_fingerprint(file) if passed_with is None else passed_with
+    told = {_PASSED_WITH: passed_with} if passed_with else {}
+    file.write_text(json.dumps({**results, **told}, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 
 
 def pages(results: Results) -> dict[str, str]:

@@ -1,6 +1,8 @@
 """A plugin for the tests with real agents: keeps, for each program and version, which of them held and when.
 
 `pytest -p tests.house.support_lane …` adds its results to `tests/agents/results.json`; `support.py` makes pages of it.
+If all of these tests ran and passed, and none was skipped, it also keeps the hash of the code and the versions that
+they passed with.
 """
 
 from __future__ import annotations
@@ -11,12 +13,14 @@ from datetime import UTC, datetime
 import pytest
 
 from .set_up import ACP_AGENTS, AGENTS, PI_VERSION
-from .support import RESULTS, Results, read_results, write_results
+from .support import RESULTS, Results, fingerprint, read_results, write_results
 
 _PROGRAM = "agent"
 """The name under which a report says which program it is about."""
 
 _results: Results = {}
+_skipped: set[str] = set()
+"""Tests that were not tried, as where a program is missing."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -43,6 +47,8 @@ def _programs(item: pytest.Item) -> Iterator[str]:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.skipped and any(name == _PROGRAM for name, _ in report.user_properties):
+        _skipped.add(report.nodeid)
     if report.when != "call" and not (report.when == "setup" and report.failed):
         return
     held = "passed" if report.passed else "failed" if report.failed else ""
@@ -51,9 +57,15 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
             _results.setdefault(str(program), {})[report.nodeid] = [held, f"{datetime.now(UTC):%Y-%m-%d}"]
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
+def is_whole(config: pytest.Config) -> bool:
+    """Tell whether nobody chose some of the tests with real agents."""
+    return not config.option.keyword and config.args_source is pytest.Config.ArgsSource.TESTPATHS
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if _results and not hasattr(session.config, "workerinput"):
         known = read_results(RESULTS)
         for program, tests in _results.items():
             known[program] = known.get(program, {}) | tests
-        write_results(RESULTS, known)
+        passed = exitstatus == pytest.ExitCode.OK and is_whole(session.config) and not _skipped
+        write_results(RESULTS, known, fingerprint() if passed else None)

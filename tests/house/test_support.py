@@ -5,7 +5,21 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from .support import PAGES, RESULTS, Results, pages, read_results, write_pages, write_results, written_pages
+import pytest
+
+from .support import (
+    CODE,
+    PAGES,
+    RESULTS,
+    Results,
+    fingerprint,
+    pages,
+    read_fingerprint,
+    read_results,
+    write_pages,
+    write_results,
+    written_pages,
+)
 from .words import refused
 
 PASSED = ["passed", "2026-01-02"]
@@ -34,7 +48,9 @@ def test_guides_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_each_result_is_of_a_test_that_exists() -> None:
-    assert json.loads(RESULTS.read_text()) == read_results(RESULTS), "run python -m tests.house.support"
+    kept = json.loads(RESULTS.read_text())
+    assert kept == {**kept, **read_results(RESULTS)}
+    assert kept.keys() - {"passed with"} == read_results(RESULTS).keys(), "run python -m tests.house.support"
 
 
 def test_results_of_asynchronous_tests_are_kept(tmp_path: Path) -> None:
@@ -61,3 +77,33 @@ def test_what_does_not_hold_is_shown() -> None:
     assert "| each result is of a test that exists | 1 | yes | 2026-01-02 |" in page
     assert "| A page has one row for each test, with its docstring or name" in page
     assert "and how many of them failed. | 2 | **not in 1** | 2026-01-02 |" in page
+
+
+def test_all_passed_with_this_code() -> None:
+    """Once all tests with real agents have passed, each change of what talks to the agents needs them to pass again."""
+    if not (passed_with := read_fingerprint(RESULTS)):
+        pytest.skip("make agents has not passed since hashes are kept")
+    assert passed_with == fingerprint(), "what talks to the agents has changed: run make agents, commit its results"
+
+
+def test_the_hash_follows_the_code(tmp_path: Path) -> None:
+    """It changes with each file's name and text; what Python compiles is left out."""
+    for directory in CODE:
+        (tmp_path / directory / "__pycache__").mkdir(parents=True)
+    file = tmp_path / CODE[0] / "child.py"
+    hashes = [fingerprint(tmp_path)]
+    for text in ("a", "b"):
+        file.write_text(text)
+        hashes.append(fingerprint(tmp_path))
+    hashes.append(fingerprint(file.rename(file.with_name("kind.py")).parents[2]))
+    assert 4 == len(set(hashes))
+    (file.parent / "__pycache__" / "kind.pyc").write_text("compiled")
+    assert hashes[-1] == fingerprint(tmp_path)
+
+
+def test_results_of_some_tests_keep_the_hash(tmp_path: Path) -> None:
+    """Only a pass of all tests sets it."""
+    file = tmp_path / "agents" / "results.json"
+    write_results(file, {}, "1234")
+    write_results(file, {"agent 1.0": {"tests/house/test_support.py::test_x": PASSED}})
+    assert "1234" == read_fingerprint(file)
