@@ -1,77 +1,58 @@
-"""A child that speaks pi's rpc mode without a model, and notes the moments at which it hears and asks something.
+"""A scripted pi that talks by itself, and notes the moments at which it hears and asks something.
 
 `talker.py NOTES PER_SECOND` with flags of pi. Each line of NOTES is a moment (nanoseconds, monotonic), a word and an
-argument. A message that begins with `ask` makes it ask. Standard library only: a hundred of them are started.
+argument. A message that begins with `ask` makes it ask.
 """
 
-import json
 import os
-import select
 import sys
 import time
 
+SCRIPTED = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "children", "scripted")
+sys.path[:0] = [SCRIPTED, os.path.dirname(SCRIPTED)]
 
-def emit(**event):
-    os.write(1, json.dumps(event, separators=(",", ":")).encode() + b"\n")
-
-
-def say(role, text, **more):
-    message = {"role": role, "content": [{"type": "text", "text": text}], **more}
-    emit(type="message_start", message={**message, "content": []} if role == "assistant" else message)
-    emit(type="message_end", message=message)
+from pi import Pi
+from player import emit
 
 
-class Talker:
+class Talker(Pi):
     def __init__(self, notes, per_second):
+        super().__init__()
+        self.session.path = ""  # nothing goes on with it
         self._notes = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._pause = 1 / per_second if per_second else None
-        self._rest = b""
-        self._said = 0
 
     def note(self, word, argument):
         os.write(self._notes, f"{time.monotonic_ns()} {word} {argument}\n".encode())
 
-    def talk(self):
-        due = None
-        while True:
-            left = None if due is None else max(0.0, due - time.monotonic())
-            if select.select((0,), (), (), left)[0]:
-                if not (piece := os.read(0, 1 << 16)):
-                    return
-                self._hear(piece)
-                due = due or (time.monotonic() + self._pause if self._pause else None)
-            if due is not None and self._pause and time.monotonic() >= due:
-                due += self._pause
-                self._said += 1
-                say(
-                    "assistant", f"event {self._said}", provider="bench", model="talker", stopReason="toolUse", usage={}
-                )
+    def take(self, message):
+        if message["type"] == "extension_ui_response":
+            self.note("answered", message["id"])
+        elif message["type"] in ("prompt", "steer"):
+            self.note("heard", message["message"].replace("\n", " ")[:200])
+        super().take(message)
 
-    def _hear(self, piece):
-        *lines, self._rest = (self._rest + piece).split(b"\n")
-        for line in lines:
-            self._obey(json.loads(line))
-
-    def _obey(self, command):
-        kind, text = command["type"], command.get("message", "")
-        if kind == "extension_ui_response":
-            self.note("answered", command["id"])
-            return
-        if kind in ("prompt", "steer"):
-            self.note("heard", text.replace("\n", " ")[:200])
-        answer = {"id": command.get("id"), "type": "response", "command": kind, "success": True}
-        if kind == "get_state":
-            answer["data"] = {"sessionId": "talker", "isStreaming": True, "pendingMessageCount": 0}
-        emit(**answer)
-        if kind == "prompt":
-            emit(type="agent_start")
-            emit(type="turn_start")
-        if text:
-            say("user", text)
+    def show(self, message):
+        text = super().show(message)
         if text.startswith("ask"):
             self.note("asks", text)
             emit(type="extension_ui_request", id=text, method="confirm", title=f"May I: {text}?", message="It matters.")
+        return text
+
+    def turn(self, prompt):
+        """Talk until nobody is there any more."""
+        emit(type="agent_start")
+        emit(type="turn_start")
+        self.show(prompt)
+        due, said = time.monotonic() + (self._pause or 0), 0
+        while self.is_open:
+            self.look(max(0.0, due - time.monotonic()) if self._pause else None)
+            self.deliver()
+            if self._pause and time.monotonic() >= due:
+                due += self._pause
+                said += 1
+                self.message([{"type": "text", "text": f"event {said}"}], "toolUse")
 
 
 if __name__ == "__main__":
-    Talker(sys.argv[1], float(sys.argv[2])).talk()
+    Talker(sys.argv[1], float(sys.argv[2])).converse()
