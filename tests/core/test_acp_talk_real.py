@@ -85,7 +85,7 @@ def test_a_child_that_ends_while_a_message_is_on_its_way(acp: Acp) -> None:
 def test_a_command_is_allowed_once_for_the_run_and_denied(acp: Acp) -> None:
     """A command allowed for the run is not asked about again. A denied command doesn't run."""
     if acp.agent == "codex":
-        pytest.skip("it runs commands in its sandbox and asks nothing")
+        pytest.skip("not for this agent: it runs commands in its sandbox and asks nothing")
     target = acp.project / "made"
     append = acp.shell("echo one >> made")
     acp.script(append, append, append, acp.shell("rm made"), say("I may not."))
@@ -109,7 +109,7 @@ def test_a_command_is_allowed_once_for_the_run_and_denied(acp: Acp) -> None:
 def test_an_interrupt_takes_a_question_back(acp: Acp) -> None:
     """An interrupt withdraws the pending permission request, and the command doesn't run."""
     if acp.agent == "codex":
-        pytest.skip("it asks nothing")
+        pytest.skip("not for this agent: it asks nothing")
     acp.script(acp.shell("touch made"), say("Then not."))
     run = acp.start()
     wait_for_request(acp.engine, run)
@@ -123,7 +123,7 @@ def test_an_interrupt_takes_a_question_back(acp: Acp) -> None:
 def test_a_question_of_the_model(acp: Acp) -> None:
     """A question from Claude Code's model arrives as a form, and the model gets the reply."""
     if acp.agent == "codex":
-        pytest.skip("its model has no tool to ask with")
+        pytest.skip("not for this agent: its model has no tool to ask with")
     options = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]
     question = {"question": "Which colour?", "header": "Colour", "options": options, "multiSelect": False}
     asking = {"steps": [{"tool_calls": [{"name": "AskUserQuestion", "arguments": {"questions": [question]}}]}]}

@@ -160,7 +160,7 @@ def test_a_denial_takes_nothing_else_away(ask: Ask, agent_dir: Path, pi_executab
 def test_servers_of_mcp(ask: Ask, agent_dir: Path, tmp_path: Path, pi_executable: str) -> None:
     """pi starts your MCP servers only if the tool list can reach one of them."""
     if not is_since(pi_version((pi_executable,)), NO_SERVERS_SINCE):
-        pytest.skip("this pi knows of no servers")
+        pytest.skip("not for this agent: this pi knows of no servers")
     started = tmp_path / "started"
     (tmp_path / "server.py").write_text(SERVER.format(started=str(started)))
     server = {"command": sys.executable, "args": [str(tmp_path / "server.py")], "exposure": "direct"}

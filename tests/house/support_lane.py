@@ -21,6 +21,8 @@ _PROGRAM = "agent"
 _results: Results = {}
 _skipped: set[str] = set()
 """Tests that were not tried, as where a program is missing."""
+_DOES_NOT_APPLY = "not for this agent: "
+"""How a skip begins that leaves nothing untried."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,7 +49,8 @@ def _programs(item: pytest.Item) -> Iterator[str]:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    if report.skipped and any(name == _PROGRAM for name, _ in report.user_properties):
+    is_tried = not report.skipped or _DOES_NOT_APPLY in str(report.longrepr)
+    if not is_tried and any(name == _PROGRAM for name, _ in report.user_properties):
         _skipped.add(report.nodeid)
     if report.when != "call" and not (report.when == "setup" and report.failed):
         return
