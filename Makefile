@@ -40,7 +40,7 @@ run:
 
 test:
 	@$(SET_UP) test
-	@$(TEST_ENV) "$(BIN)/python" -m pytest -n 3 --dist worksteal $(ARGS)
+	@$(TEST_ENV) "$(BIN)/python" -m pytest -n 3 --dist worksteal -m "not lane" $(ARGS)
 
 agents:
 	@$(SET_UP) test
@@ -86,7 +86,7 @@ bench-smoke:
 soak:
 	@$(SET_UP) soak
 	@$(TEST_ENV) SUBDECK_EVERY_STEP=1 "$(BIN)/python" -m pytest -n 2 --timeout 1800 tests/core/test_work_kills.py tests/core/test_taking_kills.py tests/core/test_git_faults.py tests/core/test_git_cuts.py tests/core/test_planted.py
-	@$(TEST_ENV) SUBDECK_EVERY_STEP=1 "$(BIN)/python" -m pytest -n 2 tests/core/test_*_real_pi.py
+	@$(MAKE) --no-print-directory agents
 	@$(TEST_ENV) SUBDECK_EVERY_STEP=1 "$(BIN)/python" -m pytest --timeout 1800 tests/cluster
 	@"$(BIN)/python" -m tests.soak.deck --seconds 600
 	@"$(BIN)/python" -m tests.soak $(ARGS)

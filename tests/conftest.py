@@ -123,11 +123,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     A test that types into a real terminal is run once more where it fails: a busy machine may take its keys in another
     order. So is a test of another program, which we cannot hurry. The summary names it.
+
+    What runs real agents below the engine is left out of `make test`: tests/contract proves the same with scripted
+    ones, and `make check` compares the code with the one that `make agents` last passed with.
     """
     starts_processes = cache(lambda path: any(map(path.match, STARTS_PROCESSES)))
     fuzzes = cache(lambda path: any(map(path.match, FUZZ)))
     for item in items:
-        if "e2e" in item.path.parts or any(item.get_closest_marker(name) for name in ("agents", "pi")):
+        has_agent = any(item.get_closest_marker(name) for name in ("agents", "pi"))
+        if has_agent and "core" in item.path.parts:
+            item.add_marker(pytest.mark.lane)
+        if "e2e" in item.path.parts or has_agent:
             item.add_marker(pytest.mark.flaky(reruns=1))
         if item.path.name in QUICK:
             continue

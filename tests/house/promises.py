@@ -15,7 +15,8 @@ HEAD = """\
 # Promises and their tests
 
 After this page you can check each security promise of subdeck yourself: run the tests next to it with
-`make test ARGS="FILE -k NAME"`. [SECURITY.md](../../SECURITY.md) has the threat model and the limits.
+`make test ARGS="FILE -k NAME"`, or `make agents ARGS=…` for those that need real agents.
+[SECURITY.md](../../SECURITY.md) has the threat model and the limits.
 """
 
 
