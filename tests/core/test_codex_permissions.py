@@ -96,7 +96,7 @@ def test_a_denial_that_cannot_be_kept_is_refused(codex: agent.CodexAgent, denied
     tools = resolve_tools(None, denied, offer=OFFER)
     with pytest.raises(UsageError) as refused:
         codex.settle(choice(), Wanted(tools=tools))
-    assert ("denied_tools", True) == (refused.value.where, "denied_tools: codex" in refused.value.what)
+    assert ("denied_tools", True) == (refused.value.where, refused.value.what.startswith("codex"))
     assert "tools" in refused.value.hint
 
 

@@ -66,7 +66,7 @@ def test_stopping_by_key(open_app: OpenApp, shop: Path) -> None:
     app.until_shown("⊘ aborted: stopped", "bg: 0 running / 1 total")
     run = only_run(shop)
     assert ("aborted", "stopped") == (run["status"], run["reason"])
-    assert "operator" in run["errorMessage"]
+    assert "by the user" in run["errorMessage"]
 
 
 def test_two_apps(open_app: OpenApp, shop: Path) -> None:
