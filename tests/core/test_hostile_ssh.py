@@ -38,13 +38,19 @@ FLOODS = {
 
 @pytest.fixture
 def peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file with what is said in the place of ssh, and then nothing more."""
+    """A file with what is said in the place of ssh, and then nothing more until stdin ends.
+
+    With a file `stays` beside it, the end of stdin does not matter.
+    """
     said = tmp_path / "said"
     said.write_bytes(GREETING)
-    words = "import sys, os, time; c = open(sys.argv[1], 'rb').read()\nwhile c: c = c[os.write(1, c):]\ntime.sleep(600)"
+    words = (
+        "import sys, os, time; c = open(sys.argv[1], 'rb').read()\nwhile c: c = c[os.write(1, c):]\n"
+        "sys.stdin.read()\nif os.path.exists(sys.argv[2]): time.sleep(600)"
+    )
 
     def command(_: str) -> tuple[str, ...]:
-        return (sys.executable, "-I", "-S", "-c", words, str(said))
+        return (sys.executable, "-I", "-S", "-c", words, str(said), str(tmp_path / "stays"))
 
     monkeypatch.setattr("subdeck.core.hosts.ssh.line.command", command)
     for name in ("FIRST_WAIT_S", "LONGEST_WAIT_S"):
@@ -142,6 +148,7 @@ async def test_a_login_without_end(peer: Path, said: bytes) -> None:
 async def test_nothing_of_a_peer_is_left(peer: Path) -> None:
     """However a peer behaved, its process goes with the line."""
     peer.write_bytes(GREETING + FLOODS["messages that never end"])
+    (peer.parent / "stays").touch()
     before = processes.children()
     async with lined() as line:
         await until(lambda: "cannot read its answer" in line.fault, "its end")
