@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..system import files
+from ..system.git_pointers import directories_of, read_pointer
 from ..text.plain import one_line
 from .program import Answer, Git, GitError, failure
 
@@ -29,7 +30,6 @@ _READ_FIRST = (
     "objects/info/alternates",
 )
 """What git reads of a repository whatever it is asked: it would wait for a pipe there that nobody writes to."""
-_LONGEST_POINTER = 16 * 1024
 _MOVED = "git finds its working tree elsewhere: check core.worktree and .git"
 _NONE_HERE = "not a git repository (or any "
 
@@ -152,25 +152,15 @@ def _place_of(directory: str) -> str | None:
 
 def _waits(place: str) -> str:
     """Return a named pipe in the place of a file that git reads in every repository; empty for none."""
-    git_dir = os.path.join(place, _DOT_GIT) if os.path.lexists(os.path.join(place, _DOT_GIT)) else place
-    if os.path.isfile(git_dir):
-        git_dir = os.path.join(place, _pointer(git_dir).removeprefix("gitdir:").strip())
-    common_dir = os.path.join(git_dir, _pointer(os.path.join(git_dir, "commondir")))
+    dot_git = os.path.join(place, _DOT_GIT)
+    git_dir, common_dir = directories_of(place, dot_git if os.path.lexists(dot_git) else place)
     for directory in dict.fromkeys((git_dir, common_dir)):
-        reference = _pointer(os.path.join(git_dir, "HEAD")).removeprefix("ref:").strip()
+        reference = read_pointer(os.path.join(git_dir, "HEAD")).removeprefix("ref:").strip()
         for name in (*_READ_FIRST, reference or "HEAD"):
             path = os.path.join(directory, name)
             if _is_pipe(path):
                 return os.path.normpath(path)
     return ""
-
-
-def _pointer(path: str) -> str:
-    """Return what a small file says that names another place; empty if it cannot be the name of one."""
-    if not os.path.isfile(path) or os.path.getsize(path) > _LONGEST_POINTER:
-        return ""
-    said = os.fsdecode(files.content(path)).strip()
-    return "" if "\0" in said else said
 
 
 def _is_pipe(path: str) -> bool:

@@ -1,22 +1,18 @@
-"""The working trees of one git repository: what rules deny or ask about in one of them, they do in the others.
+"""The working trees of one git repository: rules with relative paths apply in all of them.
 
-Claude Code gives a nested agent a tree of its own if the model wants that, and a run may be in one itself.
+Claude Code can give a nested agent its own working tree, and a run may itself work in one.
 """
 
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..system.files import content
-
-_LONGEST_POINTER = 5000
-"""Bytes of the file `.git` of a working tree beside the first one."""
+from ..system.git_pointers import directories_of
 
 
 def same_in_others(directory: str, places: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield what corresponds to a directory in those other trees of its repository in which there are places."""
+    """Yield the path of a directory in each other working tree of its repository that contains one of the places."""
     here = tuple(filter(None, os.path.realpath(directory).split("/")))
     own = _tree_around(here)
     if own is None:
@@ -34,16 +30,9 @@ def _tree_around(place: Sequence[str]) -> tuple[tuple[str, ...], str] | None:
         root = "/" + "/".join(place[:end])
         dot_git = f"{root}/.git"
         try:
-            found = os.lstat(dot_git)
-        except (OSError, ValueError):
+            is_there = os.path.lexists(dot_git)
+        except ValueError:
             continue
-        if stat.S_ISREG(found.st_mode) and found.st_size <= _LONGEST_POINTER:
-            git_directory = os.path.join(root, _pointer(dot_git).removeprefix("gitdir:").strip())
-            common = _pointer(os.path.join(git_directory, "commondir")) or "."
-            return tuple(place[:end]), os.path.realpath(os.path.join(git_directory, common))
-        return tuple(place[:end]), os.path.realpath(dot_git)
+        if is_there:
+            return tuple(place[:end]), os.path.realpath(directories_of(root, dot_git)[1])
     return None
-
-
-def _pointer(path: str) -> str:
-    return os.fsdecode(content(path)).removesuffix("\n")
