@@ -82,11 +82,7 @@ class Acp(Player):
 
     def converse(self):
         while True:
-            while not self.prompts:
-                if not self.is_open:
-                    self.finish()
-                self.look(None)
-            self.turn(*self.prompts.popleft())
+            self.turn(*self.next_of(self.prompts))
 
     # --- turns ---
 

@@ -92,12 +92,8 @@ class Claude(Player):
 
     def converse(self):
         while True:
-            while not self._queue:
-                if not self.is_open:
-                    self.finish()
-                self.look(None)
+            message = self.next_of(self._queue)
             self._is_working = True
-            message = self._queue.popleft()
             self.turn(message["message"]["content"][0]["text"], message)
             self._is_working = self.is_interrupted = False
             self._queue.extend(self.messages)

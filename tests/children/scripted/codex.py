@@ -117,11 +117,7 @@ class Codex(Player):
 
     def converse(self):
         while True:
-            while not self.turns:
-                if not self.is_open:
-                    self.finish()
-                self.look(None)
-            self.turn(self.turns.popleft())
+            self.turn(self.next_of(self.turns))
 
     # --- turns ---
 

@@ -164,6 +164,14 @@ class Player:
             output = process.communicate()[0].decode()
         return output, process.returncode
 
+    def next_of(self, queue):
+        """Wait for the next prompt; exit if stdin ends first."""
+        while not queue:
+            if not self.is_open:
+                self.finish()
+            self.look(None)
+        return queue.popleft()
+
     def finish(self):
         """Exit as a program whose conversation was closed."""
         time.sleep(self._patience)
