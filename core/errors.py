@@ -161,7 +161,7 @@ def reason(error: BaseException) -> str:
 
 
 def in_one_line(error: BaseException) -> str:
-    """Return what is wrong, where, and what to do, for a reader who gets one line."""
+    """Return the error, its place and its hint in one line."""
     return "; ".join(filter(None, (reason(error), explained(error).hint)))
 
 

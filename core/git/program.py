@@ -225,9 +225,9 @@ class Git:
         return (0, "") if said is None else (code, said)
 
     def _bound(self) -> tuple[str, ...]:
-        """Return what starts a command with no more memory for itself; files that it only maps do not count.
+        """Return the words that start a command with limited memory. Mapped files do not count.
 
-        A lower limit of the user's stays.
+        The user's own limit still applies if it is lower.
         """
         if not self._memory:
             return ()

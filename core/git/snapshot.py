@@ -316,7 +316,7 @@ class Store:
 
 
 def _make_private(index: str) -> None:
-    """Keep others out of an index. What git puts into a repository itself goes by its umask, and so does its index."""
+    """Make an index private to its owner: git creates it with the umask of the process."""
     try:
         os.chmod(index, 0o600)
     except FileNotFoundError:

@@ -155,7 +155,7 @@ class Spool:
 
     def make(self) -> None:
         """Make what a run needs there. Raises OSError."""
-        pi = os.path.join(self.project.root, ".pi")  # in a spool it is for nobody else
+        pi = os.path.join(self.project.root, ".pi")  # private, because a spool is not a checkout
         for directory in (pi, self.project.runs, self.project.active, self.done):
             files.make_private_directory(directory)
 

@@ -99,9 +99,8 @@ def reconcile(
 
 
 def _has_ended(run_dir: str, by: str | None) -> bool:
-    """Return whether a run has ended, once its directory can be looked into, where that may be changed.
-
-    Raises OSError.
+    """Return whether a run has ended. Restore the permissions of its directory first, unless `by` is None: then this is
+    a reader, which changes nothing. Raises OSError.
     """
     if by is not None:
         let_in(run_dir)

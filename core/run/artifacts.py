@@ -397,7 +397,7 @@ def publish_result(run_dir: str) -> bool:
 
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""What the kernel says where less may be written."""
+"""Errors after which a shorter record may still fit."""
 
 
 def _write_fitting(write: Callable[..., None], run_dir: str, name: str, result: RunResult) -> None:

@@ -46,11 +46,12 @@ NO_PRESET = "ad hoc"
 
 
 def by_session(session: str) -> str:
-    """Return ` by NAME` for readers; empty for nobody."""
+    """Return ` by NAME` for readers; empty without a session."""
     return f" by {session_words(session)}" if session.strip() else ""
 
 
 def session_words(session: str) -> str:
+    """Return a session's name for readers."""
     return "the user" if session == OPERATOR else one_line(session, 60)
 
 

@@ -33,8 +33,8 @@ def surely_below(pattern: str, readings: Sequence[Reading], cwd: str) -> bool:
 
 
 def may_touch(pattern: str, readings: Sequence[Reading], cwd: str, *, looks_into: bool) -> bool:
-    """Tell whether anything that may be opened is a file of a pattern, by name or by links, or would be in the working
-    tree of the run.
+    """Return whether anything that may be opened matches a pattern: by name, by links, or by the same path in another
+    working tree of the repository.
 
     A call that `looks_into` directories touches what lies below its paths.
     """

@@ -28,7 +28,7 @@ EDITING = ("edit", "write")
 """One thing for rules: a file may be changed by either. `NotebookEdit` and the like are meant, too."""
 _EDITORS = frozenset({*EDITING, "NotebookEdit", "MultiEdit", "apply_patch"})
 _RUNNERS = frozenset({"bash", "Monitor"})
-"""Tools that run commands, which rules for `bash` are about. `Monitor` opens a connection instead if it has none."""
+"""Tools that run commands, so that rules for `bash` apply. `Monitor` without a command opens a connection instead."""
 READING = ("read", "grep", "find", "ls")
 LOOKS_INTO = frozenset({"grep", "find", "ls"})
 """Tools that, given a directory, look at what lies below it."""
@@ -126,8 +126,8 @@ def guarded_tools(permissions: Permissions | None) -> tuple[str, ...]:
 
 
 def denied_tools(permissions: Permissions | None, offered: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the tools that are denied whatever they are called with; of those that an agent offers, also the ones that
-    do the same by another name.
+    """Return the tools that are denied with any arguments, including those of `offered` that do the same under another
+    name.
     """
     rules = [parse_rule(text) for text in (permissions.deny if permissions else ())]
     whole = [rule for rule in rules if rule.pattern is None and not rule.tool.endswith("*")]

@@ -107,7 +107,7 @@ def _has(run_dir: str, name: str, certain: bool) -> bool:
         return False
     except OSError as error:
         if error.errno == errno.EACCES and own_copy.exists(run_dir):
-            return False  # nobody may read what a child wrote; ours can be read, and takes the copy away
+            return False  # not ours: our result is readable, and the copy is removed with it
         if certain:
             raise
         return True

@@ -17,17 +17,17 @@ _KEPT = (
     *(paths.META, paths.RUNNER, paths.STOP, paths.LOCK),
     *(paths.EVENTS, paths.TRANSCRIPT, paths.STDOUT, paths.STDERR),
 )
-"""The files of a run that are no good to anybody who cannot open them."""
+"""Files of a run that are useless if they cannot be opened."""
 
 
 def let_in(run_dir: str) -> None:
-    """Let ourselves into the directory of an unfinished run again, where something else took our rights away."""
+    """Restore our permissions on the directory of an unfinished run if something removed them."""
     if not own_copy.exists(run_dir):
         return
     try:
         was_out = regain_way(run_dir)
     except OSError:
-        return  # who uses the directory finds out what is wrong with it
+        return  # the next use of the directory reports the error
     if was_out:
         own_copy.say(run_dir, _CLOSED)
 
@@ -81,7 +81,7 @@ def move_forged(run_dir: str, name: str) -> None:
             if proven.counts(run_dir, name, directory.read(name)):
                 return
         except (RefusedError, PermissionError):
-            pass  # it is no file, or nobody may read it
+            pass  # not a file, or not readable
         own_copy.say(run_dir, moved_aside(directory, name))
 
 

@@ -101,8 +101,8 @@ class Directory:
         return os.stat(self._at(name), dir_fd=self._descriptor, follow_symlinks=False)
 
     def regain(self, name: str) -> bool:
-        """Let this user read and write a file or directory of his own, and never what a link leads to; return whether
-        he could not.
+        """Restore the user's own permissions on a file or directory. Links are not followed. Return whether they were
+        missing.
         """
         descriptor = os.open(self._at(name), _ITSELF, dir_fd=self._descriptor)
         try:
@@ -120,7 +120,7 @@ class Directory:
 
     @property
     def is_removed(self) -> bool:
-        """Whether it was removed since it was opened; nobody knows of one that is not guarded."""
+        """Whether it was removed since it was opened; always false if it is not guarded."""
         return self._descriptor is not None and os.fstat(self._descriptor).st_nlink == 0
 
     def names(self) -> list[str]:
@@ -403,9 +403,9 @@ def opened(path: str, *, make: bool = False) -> Directory:
 
 
 def regain_way(path: str) -> bool:
-    """Let this user into a directory below `.pi/subagents` again, as far as it and those above it are his and no links.
+    """Restore the user's permissions on a directory below `.pi/subagents` and on those above it.
 
-    Return whether he was kept out of any. Raises OSError.
+    Links and other users' directories stay as they are. Return whether permissions were missing. Raises OSError.
     """
     root, mark, below = f"{path}/".rpartition(_GUARDED)
     if not mark:
@@ -423,7 +423,7 @@ def regain_way(path: str) -> bool:
 
 
 def _regain(descriptor: int) -> bool:
-    """Give this user the usual rights to what is open, if it is a file or directory of his without them."""
+    """Restore the usual permissions of an open file or directory of the user. Return whether any were missing."""
     status = os.fstat(descriptor)
     least = 0o700 if stat.S_ISDIR(status.st_mode) else 0o600 if stat.S_ISREG(status.st_mode) else 0
     if status.st_mode & least == least or status.st_uid != os.geteuid():

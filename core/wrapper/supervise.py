@@ -31,9 +31,9 @@ from .records import Records, header, pane
 from .spending import Spending, added
 
 PUT_BACK_S, PUT_BACK_LOOK_S = 3.0, 0.01
-"""How long the result waits for the run's directory, and between two looks."""
+"""Seconds to wait until the run's directory is back, and seconds between two checks."""
 _MOVED = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EISDIR})
-"""What the kernel, or we, say of a way that something is changing just now."""
+"""Errors of a path that another process renames or replaces at this moment."""
 _CHANGED = f"{paths.META} has changed since the launch"
 
 
@@ -316,7 +316,7 @@ def _together(before: StreamFacts, last: StreamFacts) -> StreamFacts:
 def conclude(run_dir: str, records: Records, result: RunResult, place: Directory | None = None) -> None:
     """Write the end of a run: first the whole result under another name, from when on it cannot be lost any more.
 
-    `place` is its directory as it was found first. Raises OSError where the disk takes no result.
+    `place` is the run's directory as it was opened at the start. Raises OSError where the disk takes no result.
     """
     records.look()
     records.settle()
@@ -336,7 +336,7 @@ def conclude(run_dir: str, records: Records, result: RunResult, place: Directory
 
 
 def _publish(run_dir: str, place: Directory | None, result: RunResult, prepared: RunResult) -> None:
-    """Give a run its result in its own directory, which something may move away and put back. Raises OSError."""
+    """Write a run's result into its own directory, which another process may rename and put back. Raises OSError."""
     deadline = time.monotonic() + PUT_BACK_S
     while True:
         try:
@@ -353,7 +353,7 @@ def _publish(run_dir: str, place: Directory | None, result: RunResult, prepared:
 
 
 def _own_place(run_dir: str) -> Directory | None:
-    """Open the directory of a run, to know it again wherever it is; None where that is not possible."""
+    """Open a run's directory, to recognise it after a rename; None if it cannot be opened."""
     try:
         return opened(run_dir)
     except OSError:

@@ -242,9 +242,9 @@ class LaunchFields(VerticalScroll, can_focus=False):
     def take_prompt(self, prompt: str) -> None:
         """Put the system prompt of the run that is repeated, unless something was typed there."""
         self.form.take_prompt(prompt)
-        for area in self.query("#prompt").results(PlainTextArea):
-            if not area.text:
-                area.put(self.form.first.prompt)
+        area = self._named("prompt")
+        if isinstance(area, PlainTextArea) and not area.text:
+            area.put(self.form.first.prompt)
 
     @on(Button.Pressed, "#defaults")
     def put_defaults(self, event: Button.Pressed) -> None:
@@ -345,18 +345,18 @@ class LaunchFields(VerticalScroll, can_focus=False):
 
     def say_worktree(self, words: str) -> None:
         """Say beside its field what the worktree will be."""
-        for shown in self.query("#worktree-words").results(Static):
+        if isinstance(shown := self._named("worktree-words"), Static):
             shown.update(Content(words))
 
     def next_worktree(self) -> None:
         """Choose what the worktree begins with, one after the other."""
-        for choice in self.query("#worktree").results(Choice):
+        if isinstance(choice := self._named("worktree"), Choice):
             choice.action_choose(1)
 
     def go_to(self, problem: Exception) -> None:
         """Put the cursor into the field that a problem is about."""
         name = self._field_of(problem)
-        for field in self.query(f"#{'save-name' if name == 'save' else name}"):
+        if field := self._named("save-name" if name == "save" else name):
             field.focus()
 
     def _field_of(self, problem: Exception) -> str:

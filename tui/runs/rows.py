@@ -43,6 +43,10 @@ MARK = "◆"
 FOLDED, UNFOLDED = "▸", "▾"
 MEMBER, LAST_MEMBER = "│", "╰"
 
+_ROOMY = 48
+"""From this many cells on, a request is shown in full words."""
+_WANTS = re.compile(r"^(! )?wants to (run|change|write|read) (?:a command|a file|files): ")
+
 _MUTED = "row-list--muted"
 _SILENT = "row-list--silent"
 _WAITING = "row-list--waiting"
@@ -143,16 +147,11 @@ def _copy(run: RunSnapshot) -> str:
     return f"{group.index + 1} of {group.size}" if group else about(run)
 
 
-ROOMY = 48
-"""From this width on, a request is shown in full words."""
-_WANTS = re.compile(r"^(! )?wants to (run|change|write|read) (?:a command|a file|files): ")
-
-
 def _now(run: RunSnapshot, flags: RowFlags, layout: Layout) -> str:
     now = doing(run) if flags.silence is None else doing_silently(run, flags.silence)
     place = layout.place(Column.NOW)
     if run.is_waiting and place is not None:
-        asked = doing(run) if place.width >= ROOMY else _WANTS.sub(r"\1\2: ", doing(run))
+        asked = doing(run) if place.width >= _ROOMY else _WANTS.sub(r"\1\2: ", doing(run))
         return recounted(_with_note(run, asked, layout), max(0, place.width - GUTTER), cells_of)
     return _with_note(run, now, layout)
 

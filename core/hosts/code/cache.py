@@ -42,7 +42,7 @@ REMOVED = ".removed"
 def write_settings(git_dir: str, object_format: str, *, bare: bool, more: Sequence[str] = ()) -> None:
     """Write what makes a directory a repository, but for its HEAD and its objects. Raises OSError."""
     is_other = object_format != "sha1"
-    private = "\tsharedRepository = 0600"  # whatever the umask
+    private = "\tsharedRepository = 0600"  # independent of the umask
     version = f"\trepositoryformatversion = {int(is_other)}"
     lines = ["[core]", version, f"\tbare = {str(bare).lower()}", private, *more]
     if is_other:

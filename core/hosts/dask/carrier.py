@@ -52,7 +52,7 @@ CLOSE_S = 3.0
 MOST_FAULTS = 3
 NO_SUBDECK = "has no subdeck"
 MOST_WORKERS = 500
-"""That are asked, each on a connection of its own."""
+"""The most workers that are asked; each needs its own connection."""
 SECRETS = (Verb.START, Verb.MESSAGE, Verb.CODE, Verb.FETCH)
 """What carries prompts, variables and files: through the scheduler only where the operator allows that."""
 
@@ -66,7 +66,7 @@ class _Told(Struct, frozen=True):
 
 
 class _Cluster(Struct, frozen=True):
-    """What the scheduler tells of itself."""
+    """The part of the scheduler's identity that is used."""
 
     workers: dict[str, Any]
 
@@ -95,7 +95,7 @@ class DaskCarrier(Carrier):
         self._client: Client | None = None
         self._links: dict[str, Link] = {}
         self._strangers: Mapping[str, str] = {}
-        """Workers that are no hosts, and why."""
+        """Workers that are not used as hosts, with the reason."""
         self._indirect: dict[str, float] = {}
         """Workers that are reached through the scheduler only, and until when that is taken for granted."""
         self._fault = ""
@@ -164,7 +164,7 @@ class DaskCarrier(Carrier):
             set_as_default=False,
             direct_to_workers=True,
         )
-        _hear_of_tickets_alone(client)
+        _accept_only_tickets(client)
         self._client = client
         async with asyncio.timeout(CONNECT_S + ANSWER_S):
             await client
@@ -220,7 +220,7 @@ class DaskCarrier(Carrier):
         self._indirect = {address: until for address, until in self._indirect.items() if address in links}
 
     def _may_ask(self, address: str) -> bool:
-        """Return whether an address is as well protected as the scheduler's: what goes there are prompts and keys."""
+        """Return whether an address is protected as well as the scheduler's: prompts and keys are sent there."""
         if not is_address(address):
             return False
         return address.startswith("tls://") if self._address.startswith("tls://") else is_loopback(address)
@@ -300,10 +300,10 @@ class DaskCarrier(Carrier):
         )
 
 
-def _hear_of_tickets_alone(client: Any) -> None:
-    """Take nothing else that the scheduler tells of its own accord, before the client connects.
+def _accept_only_tickets(client: Any) -> None:
+    """Ignore all unrequested reports of the scheduler but those about tickets. Call it before the client connects.
 
-    dask's own table has more: objects to print, to warn with or to take for a type, each of them pickled.
+    dask's own table also accepts objects to print, to warn with or to use as a type, each of them pickled.
     """
     handlers: dict[str, Callable[..., object]] = client._stream_handlers
 

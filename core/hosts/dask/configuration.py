@@ -50,7 +50,7 @@ def apply() -> None:
 
     dask.config.set({key: value for key, value in _OURS.items() if _variable(key) not in os.environ})
     dask.config.set({"logging": {"distributed": "critical", "distributed.client": "critical"}})
-    warnings.filterwarnings("ignore", module=r"distributed\.")  # of versions, which the doctor tells; or a peer's words
+    warnings.filterwarnings("ignore", module=r"distributed\.")  # of versions, or with a peer's text
 
 
 def _variable(key: str) -> str:

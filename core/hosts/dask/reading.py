@@ -1,7 +1,7 @@
-"""What a client of a cluster reads: values of msgpack, of bounded size. Nothing that a peer sends is unpickled.
+"""Read a cluster's messages as plain msgpack values of bounded size. Nothing that a peer sends is unpickled.
 
-dask itself unpickles objects wherever they stand in an answer, before anybody sees it, so that each host and the
-scheduler could run programs as the operator. A relay needs no object of theirs.
+dask itself unpickles the objects in an answer before its caller sees them, so each host and the scheduler could run
+programs as the user. A relay needs none of these objects.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from tornado.iostream import IOStream, StreamClosedError
 from ..protocol import MOST_MESSAGE
 
 MOST_BYTES = MOST_MESSAGE // 2
-"""Of one message: above what any host answers."""
+"""Bytes of one message: more than any host's answer has."""
 MOST_FRAMES = 10_000
 MOST_PARTS = 500_000
-"""Arrays and maps in one message: an empty map is one byte there and many here."""
+"""Arrays and maps in one message. An empty map takes one byte in the message and many in memory."""
 UNOPENED = "an object that is not opened"
-"""Stands for one. A text, for dask takes that for the words of an error."""
+"""Replaces an object. It is a text because dask also uses it as an error message."""
 _OBJECTS = ("__Pickled__", "__Serialized__", "__Enum__")
-"""By which dask marks what is not of msgpack."""
+"""The keys with which dask marks an object that msgpack cannot hold."""
 _SIZE = struct.Struct("Q")
 
 
 class BadPeer(Exception):
-    """What came is no message."""
+    """A peer sent something that is not a valid message."""
 
 
 def install() -> None:
-    """Have each connection of this process that begins after this read so, and unpickling fail wherever it is tried.
+    """Make new connections of this process read plain values only, and make unpickling fail anywhere in it.
 
-    The latter holds for good. It costs other parts of the process nothing: none of them unpickles anything.
+    Unpickling stays disabled. No other part of the process needs it.
     """
     registry.backends["tcp"] = _PlainTcpBackend()
     registry.backends["tls"] = _PlainTlsBackend()
@@ -60,13 +60,13 @@ _hooked: list[bool] = []
 
 
 def _refuse_to_unpickle(event: str, _: object) -> None:
-    """Refuse what every pickle needs that is more than plain values: to find a class or function by its name."""
+    """Refuse to look up a class or function by name: every pickle of more than plain values needs that."""
     if event == "pickle.find_class":
         raise BadPeer("this process unpickles nothing")
 
 
 def decoded(content: bytes) -> Any:
-    """Decode the values of a message, objects left unopened. Raises BadPeer."""
+    """Decode a message's values and leave its objects unopened. Raises BadPeer."""
     parts = 0
 
     def count() -> None:
@@ -99,7 +99,7 @@ def decoded(content: bytes) -> Any:
 
 
 async def _message(stream: IOStream) -> bytes:
-    """Return the values of the next message; what objects in it consist of is dropped. Raises BadPeer."""
+    """Return the encoded values of the next message, without the data of its objects. Raises BadPeer."""
     (size,) = _SIZE.unpack(await stream.read_bytes(_SIZE.size))
     _check(size)
     block: bytes = await stream.read_bytes(size)
@@ -133,13 +133,13 @@ class _Plain(TCP):
         if stream is None:
             raise CommClosedError("the connection is closed")
         try:
-            await asyncio.sleep(0)  # who always has something to say leaves the others their turn
+            await asyncio.sleep(0)  # a peer that never stops sending must not block the others
             return decoded(await _message(stream))
         except (StreamClosedError, ssl.SSLError) as error:
             self.abort()
             convert_stream_closed_error(self, error)
         except BaseException:
-            self.abort()  # what follows is no beginning of a message
+            self.abort()  # the rest of the stream does not begin with a message
             raise
 
 

@@ -17,7 +17,7 @@ MEMORY_OF_A_CHILD_MB = 400
 SLOTS_OF_A_CORE = 4
 """Children wait for models most of the time."""
 _DASKS_OWN = "dask-scratch-space"
-"""In which dask makes files for everybody, as its umask is that of the agents of runs."""
+"""The directory in which dask creates files that others may read: its umask is that of the runs' agents."""
 PRELOAD = "subdeck.core.hosts.dask.preload"
 
 
