@@ -181,7 +181,7 @@ def test_a_cluster_to_try_ends_with_ctrl_c(project_dir: Path) -> None:
         assert not os.path.lexists(try_file())
         assert not os.path.lexists(cluster.key)
         assert [] == processes.marked(run_id)
-        assert not set(below) & set(processes.living())
+        wait_until(lambda: not set(below) & set(processes.living()), "all that ran on it to go", UP_S)
         assert [".git"] == os.listdir(project_dir)
 
 
