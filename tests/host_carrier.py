@@ -40,7 +40,8 @@ class AgentCarrier(Carrier):
         self.asked.append((key, verb))
         if key not in self.links:
             raise OutOfReach(f"{key} is cut off")
-        answer = await asyncio.wait_for(self.agents[key].answer(verb, message), timeout)
+        async with asyncio.timeout(timeout):  # `wait_for` of 3.11 may miss a cancellation
+            answer = await self.agents[key].answer(verb, message)
         if key in self.cut:
             raise OutOfReach(f"{key} was cut off")
         if self.deaf.get(verb):

@@ -17,8 +17,19 @@ def project(project_dir: Path) -> Project:
     return project
 
 
+SOON = {
+    "relay.errands.AGAIN_S": 0.05,
+    "relay.relay.AGAIN_S": 0.05,
+    "relay.relay.LOOK_S": 0.02,
+    "relay.relay._LEAST_PULL_S": 0.002,
+    "relay.roster.WRITE_S": 0.02,
+    "relay.connections.SETTINGS_S": 0.1,
+    "host_agent.PROOF_S": 0.1,
+}
+
+
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What failed in a relay is tried again at once."""
-    for module in ("errands", "relay"):
-        monkeypatch.setattr(f"subdeck.core.hosts.relay.{module}.AGAIN_S", 0.05)
+    """A relay and a host's agent in this process look at once again, and try again at once what failed."""
+    for period, seconds in SOON.items():
+        monkeypatch.setattr(f"subdeck.core.hosts.{period}", seconds)

@@ -87,7 +87,8 @@ class Peers(Carrier):
     async def call(self, key: str, verb: Verb, message: bytes, timeout: float) -> bytes:
         if key not in self.links:
             raise OutOfReach(f"{key} is not there")
-        return await asyncio.wait_for(self.peers[key].answer(verb, message), timeout)
+        async with asyncio.timeout(timeout):  # `wait_for` of 3.11 may miss a cancellation
+            return await self.peers[key].answer(verb, message)
 
     def want(self, wishes: Mapping[str, Wish]) -> None:
         self.wishes = wishes

@@ -272,7 +272,7 @@ async def test_prompts_of_later_attempts_are_bounded(
     async with relay(project, peers):
         run = Told(project, peers)
         h1.known = (run.id,)
-        for number in range(2, 40):
+        for number in range(2, 15):
             await h1.tell(chunks=(Chunk(run.id, f"prompt-{number}.md", 0, bytes(100)),))
         assert "is longer than" in log(project)
         found = list(run.dir.glob(".incoming-prompt-*"))

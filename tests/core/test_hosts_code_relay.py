@@ -23,6 +23,8 @@ from .repositories import git, make, write
 from .test_taking import undo
 from .traveling import own
 
+pytestmark = pytest.mark.usefixtures("soon")
+
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

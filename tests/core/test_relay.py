@@ -23,6 +23,8 @@ from tests.core.hosting import until
 from tests.core.offline_reader import SHOP, write_tree
 from tests.core.relaying import relaying
 
+pytestmark = pytest.mark.usefixtures("soon")
+
 
 def is_running(run: RunSnapshot) -> bool:
     return run.status == "running" and not run.elsewhere
@@ -201,7 +203,9 @@ async def test_what_runs_spend_counts_here(project_dir: Path, tmp_path: Path) ->
         assert spent.spent > 0
 
 
-async def test_a_relay_ends_when_nothing_is_open(project_dir: Path, tmp_path: Path) -> None:
+async def test_a_relay_ends_when_nothing_is_open(
+    project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It waits for another run for a while, and says so to whoever left one in the last moment."""
     async with relaying(project_dir, tmp_path, 1) as there:
         run_id = await there.start("answer 42")
@@ -210,6 +214,7 @@ async def test_a_relay_ends_when_nothing_is_open(project_dir: Path, tmp_path: Pa
         relay = Relay(there.project, lambda: there.means, Journal(there.project.relay_log))
         await asyncio.wait_for(relay.run(idle=0.3), 20)
         assert not relay.has_work()
+        monkeypatch.setattr("subdeck.core.runners.hosts.PATIENCE_S", 0.1)  # nobody is there to take it up
         left = await there.start("answer 43")
         assert relay.has_work()
         there.begin()

@@ -19,6 +19,8 @@ from tests.core.hosting import until
 from tests.core.relaying import Relaying, relaying
 from tests.factories import open_engine, start
 
+pytestmark = pytest.mark.usefixtures("soon")
+
 
 async def placed(there: Relaying, *script: str) -> str:
     """Return a run that has said its first words on a host which is out of reach since."""
