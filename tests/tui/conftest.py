@@ -1,7 +1,69 @@
-"""Shared by the tests of the app."""
+"""What makes the app cheap under test: short waits, styles parsed once, and frames drawn when somebody looks."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from textual import _wait
+from textual._compositor import Compositor
+from textual.app import App
+from textual.css.stylesheet import Stylesheet
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from textual.css.model import RuleSet
+    from textual.screen import Screen
 
 # Textual waits in steps of 20 ms until the app has nothing to do: after each of dozens of keys, in a thousand tests.
 _wait.SLEEP_GRANULARITY = 0.004
 _wait.SLEEP_IDLE = 0.0004
+
+
+def _parse_once() -> None:
+    """Keep what Textual parsed of a style sheet for the next app: a thousand apps start here with the same styles."""
+    parse = Stylesheet._parse_rules
+    known: dict[tuple[object, ...], list[RuleSet]] = {}
+
+    def parse_rules(self: Stylesheet, *args: object, **kwargs: object) -> list[RuleSet]:
+        key = (args, *kwargs.items(), *self._variables.items())
+        if key not in known:
+            known[key] = parse(self, *args, **kwargs)  # pyright: ignore[reportArgumentType]
+        return known[key]
+
+    Stylesheet._parse_rules = parse_rules
+
+
+def _draw_when_looked_at() -> None:
+    """Draw the first frame of each screen, the last of each app, and else only what a test looks at.
+
+    Without a terminal Textual throws its frames away after drawing them, which takes a third of a test's time.
+    `make soak` has every frame drawn.
+    """
+    render_update, shutdown = Compositor.render_update, App[object]._shutdown
+    drawn: WeakSet[Compositor] = WeakSet()
+
+    def render(
+        self: Compositor, full: bool = False, screen_stack: list[Screen] | None = None, simplify: bool = False
+    ) -> RenderableType | None:
+        if self in drawn and not full:
+            self._dirty_regions.clear()
+            return None
+        drawn.add(self)
+        return render_update(self, full, screen_stack, simplify)
+
+    async def draw_last(self: App[object]) -> None:
+        try:
+            if self._running and self._screen_stack:
+                self.screen._compositor.render_strips(self.size)
+        finally:
+            await shutdown(self)
+
+    Compositor.render_update = render
+    App._shutdown = draw_last
+
+
+_parse_once()
+if "SUBDECK_EVERY_STEP" not in os.environ:
+    _draw_when_looked_at()

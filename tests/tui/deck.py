@@ -63,7 +63,8 @@ class Deck:
         return [toast.message for toast in self.app._notifications]
 
     def rows(self, widget: Widget) -> list[str]:
-        """The lines of one widget."""
+        """The lines of one widget, with the screen drawn as it is now."""
+        assert self.strips
         return [widget.render_line(y).text.rstrip() for y in range(widget.size.height)]
 
     async def press(self, *keys: str) -> None:
@@ -97,11 +98,16 @@ class Deck:
         await self.pilot.press(*("space" if char == " " else char for char in text))
 
     async def until(self, condition: Callable[[], Any], what: str, timeout: float = 20.0) -> None:
-        """Let the app work until a condition holds; fail with its name when it does not."""
-        deadline = time.monotonic() + timeout
+        """Let the app work until a condition holds; fail with its name when it does not.
+
+        The screen is drawn now and then, as for an operator who waits: some of what the app reads is asked for then.
+        """
+        deadline, waits = time.monotonic() + timeout, 0
         while not condition():
             if time.monotonic() > deadline:
                 raise AssertionError(f"waited {timeout:g} s for {what}; the screen:\n{self.screen_text}")
+            if (waits := waits + 1) % 20 == 0 and self.app.screen_stack:
+                assert self.strips
             await asyncio.sleep(0.01)
             await self.pilot.pause()
         await self._drawn()
