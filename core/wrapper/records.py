@@ -51,8 +51,9 @@ PANE_PATIENCE = 500
 """Milliseconds that a pane may take to make room."""
 
 
-LOOK_S = 1.0
-"""Seconds between two looks whether something else wrote to the records."""
+LOOK_S = 0.5
+"""Least seconds between two looks whether something else wrote to the records. Who waits for a child looks each second
+(`queue.LOOK_FOR_STOP_S`): with as much here, each other look would come a moment too early."""
 GONE_S = 0.5
 """Seconds that a run's directory is missing before the run counts as deleted: a moved one may be put back or linked."""
 MOST_TAMPERED = 50

@@ -15,11 +15,13 @@ from subdeck.core.agents.sentence import Sentence
 from subdeck.core.engine import Engine
 from subdeck.core.run import artifacts, own_copy
 from subdeck.core.run.events import Notice
+from subdeck.core.run.model import LogCaps
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.system import files
 from subdeck.core.wrapper import appended_file, records
 from subdeck.core.wrapper.appended_file import MOST_HELD, AppendedFile
-from subdeck.core.wrapper.records import WritingFile
+from subdeck.core.wrapper.queue import LOOK_FOR_STOP_S
+from subdeck.core.wrapper.records import Records, WritingFile
 
 from tests.factories import (
     PUPPET,
@@ -47,6 +49,18 @@ def queued_run(engine: Engine, *script: str) -> tuple[RunSnapshot, RunSnapshot]:
     first = start(engine, "hang")
     started(engine, first)
     return first, start(engine, *script)
+
+
+def test_a_look_at_each_alarm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records are put right each time the wrapper wakes to look, also if it loaded slowly before the first look."""
+    looks: list[float] = []
+    kept = Records(str(tmp_path), str(tmp_path / "active"), caps=LogCaps(), written=0, show=lambda _: None)
+    monkeypatch.setattr(kept, "look", lambda: looks.append(now))
+    alarms = [100.0 + LOOK_FOR_STOP_S * count for count in range(1, 4)]
+    for now in (100.3, *alarms):
+        kept.touch(now)
+    kept.close()
+    assert [100.3, *alarms] == looks
 
 
 def test_events_that_cannot_be_written(project_dir: Path) -> None:
