@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -102,18 +104,37 @@ QUIET = {
 """Ways that leave the settings of the repository as they are."""
 
 
+AT_ONCE = 12
+"""Repositories that are made together, so that one second passes for all of them."""
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Return directories with equal repositories, a new one each time, some of them made long before they are used."""
+    pattern = make(tmp_path_factory.mktemp("pattern") / "repository", BEGIN)
+
+    def places() -> Iterator[Path]:
+        while True:
+            some = [tmp_path_factory.mktemp("prepared") for _ in range(AT_ONCE)]
+            for place in some:
+                root = Path(shutil.copytree(pattern, place / "repository"))
+                for name in BEGIN:
+                    os.utime(root / name, (1_500_000_000, 1_500_000_000))
+            yield from some
+
+    return places()
+
+
 @pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def repository(prepared: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
+    tmp_path = next(prepared)
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     for variable in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
         monkeypatch.delenv(variable, raising=False)
-    root = make(tmp_path / "repository", BEGIN)
-    for name in BEGIN:
-        os.utime(root / name, (1_500_000_000, 1_500_000_000))
-    return root
+    return tmp_path / "repository"
 
 
 def ended(repository: Path, command: str, **options: object) -> tuple[Engine, RunSnapshot, Changes]:

@@ -43,6 +43,8 @@ def die(*arguments):
     signal.pause()
 supervise.{0} = die
 """
+QUICK_LAUNCH = "subdeck.core.launch.start.EVENT_TIMEOUT_S"
+"""How long a launch waits for an event that does not come as long as the baseline hangs."""
 NOTE = "not recorded: its wrapper died before"
 
 
@@ -64,6 +66,7 @@ def test_killed(
     reached = tmp_path / "reached"
     with monkeypatch.context() as changed:
         run_wrappers_with(changed, change.format(name, after, str(reached)))
+        changed.setattr(QUICK_LAUNCH, 0.1)
         engine = open_engine(repository)
         run = start(engine, "edit a.py two 2", "answer Done.")
         wait_until(reached.exists, "the place where it is killed")
@@ -111,6 +114,7 @@ def test_stopped_before_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """A run that is stopped while its baseline is recorded ends without a child, and without waiting for that."""
     repository = make(tmp_path / "repository", {"a.py": "one\n"})
     run_wrappers_with(monkeypatch, HANG.format("begin", "pass", str(tmp_path / "reached")))
+    monkeypatch.setattr(QUICK_LAUNCH, 0.1)
     engine = open_engine(repository)
     run = start(engine, "edit a.py one 1", "answer Done.")
     wait_until((tmp_path / "reached").exists, "the baseline to have begun")

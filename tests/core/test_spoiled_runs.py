@@ -25,6 +25,7 @@ from tests.factories import (
     result_of,
     run_dir,
     run_to_end,
+    run_wrappers_with,
     start,
     started,
     wait_for_end,
@@ -78,6 +79,20 @@ def _has_sense(name: str, way: str) -> bool:
 
 
 CASES = [(name, way) for name in FILES for way in WAYS if _has_sense(name, way)]
+
+
+LOOK_OFTEN = """
+from subdeck.core.wrapper import __main__ as wrapper, queue
+queue.LOOK_FOR_STOP_S = 0.1
+before = wrapper._load
+def load(*parts):
+    supervise = before(*parts)
+    from subdeck.core.wrapper import records
+    records.LOOK_S = 0.05
+    return supervise
+wrapper._load = load
+"""
+"""Has wrappers look after their records ten times a second."""
 
 
 @pytest.fixture
@@ -177,8 +192,9 @@ def test_our_directories_are_moved_and_linked(engine: Engine, tmp_path: Path, pl
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_its_status_while_it_runs(engine: Engine, tmp_path: Path, name: str) -> None:
+def test_its_status_while_it_runs(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """A run whose records were spoiled is shown as running, with a warning that names the file."""
+    run_wrappers_with(monkeypatch, LOOK_OFTEN)
     there = Surroundings(engine, tmp_path)
     run = spoiling(engine, there, name, "other content")
 
@@ -233,6 +249,7 @@ def test_a_wrapper_that_dies(engine: Engine, tmp_path: Path, name: str) -> None:
 def test_replying(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, way: str) -> None:
     """A child's question is answered, and it goes on, although the records of its run were spoiled."""
     monkeypatch.setenv("SUBDECK_OFFLINE_PACE", "0")
+    run_wrappers_with(monkeypatch, LOOK_OFTEN)
     there = Surroundings(open_engine(project_dir), tmp_path)
     write_tree(project_dir, SHOP)
     write_settings(agent="offline", agents={})
