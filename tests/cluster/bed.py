@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -35,6 +36,11 @@ MARK = "SUBDECK_BED_PLACE"
 WORKER, SCHEDULER = "dask_worker", "hosts scheduler"
 """In the commands of what is killed and stopped; the first is started again by who started it."""
 SUBDECK = (sys.executable, "-P", "-m", "subdeck.tui.main")
+STEADY_SOON = (
+    "import sys; from subdeck.core.hosts.dask import keeper; from subdeck.tui.main import main; "
+    "keeper.LASTED_S = 2.0; sys.argv[0] = 'subdeck'; sys.exit(main())"
+)
+"""subdeck, to which a worker that was killed a second time is none that never lasts: it is started again at once."""
 TOOLS = ("ip", "unshare", "setpriv", "mount")
 COMM_TIMEOUT_S = 12
 """Below 11 s distributed fails an assertion at every connection."""
@@ -159,7 +165,7 @@ class Bed:
             machine_id.write_text(f"{uuid.uuid4().hex}\n")
         (home / "boot-id").write_text(f"{uuid.uuid4()}\n")
         words = ("hosts", "serve", "--slots", str(self.slots), "--name", host, "--spool", str(self.spool(host)))
-        init = INIT.format(name=host, home=home, serve=" ".join((*SUBDECK, *words)))
+        init = INIT.format(name=host, home=home, serve=shlex.join((sys.executable, "-P", "-c", STEADY_SOON, *words)))
         command = ("unshare", "-pfmu", "--mount-proc", "--kill-child=KILL", "bash", "-c", init)
         self._inits[host] = self._start(host, command, self.base / f"{host}.log")
 

@@ -126,6 +126,12 @@ class Operator:
         path = Path(self.engine.project.relay_log)
         return path.read_text(errors="replace") if path.exists() else ""
 
+    @property
+    def hosts_file(self) -> str:
+        """What the relay has written down of its hosts."""
+        path = Path(self.engine.project.hosts_file)
+        return path.read_text() if path.exists() else ""
+
     def look(self) -> None:
         """Have a command wait for the runs, for as good as no time: whoever waits sees to it that there is a relay."""
         open_runs = [run.run_id for run in self._runs() if not run.has_ended]

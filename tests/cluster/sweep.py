@@ -46,6 +46,7 @@ def draw(seed: int, *, seconds: float, runs: int, hosts: list[str]) -> Plan:
         name, longest = chance.choice([
             ("kill relay", 2.0), ("kill worker", 0.0), ("kill scheduler", 4.0), ("stop worker", 10.0), ("cut", 12.0),
         ])  # fmt: skip
+        longest = min(longest, seconds / 2)
         victim = chance.choice([HEAD, *hosts]) if name == "cut" else chance.choice(hosts) if "worker" in name else ""
         faults.append(Fault(name, chance.uniform(1, seconds), chance.uniform(longest / 10, longest), victim))
     return Plan(seed, launches, sorted(faults, key=lambda fault: fault.at))

@@ -17,7 +17,7 @@ from subdeck.core.run.kinds import RunReason
 from subdeck.core.run.model import RunRequest, RunResult
 
 from tests.core.real_claude import MODEL as CLAUDE_MODEL, call, text
-from tests.core.real_pi import EITHER_PI, NO_RETRIES, called, said
+from tests.core.real_pi import NEWER_PI, NO_RETRIES, called, said
 from tests.fake_llm import FakeLLM
 from tests.mock_models import MockModels
 
@@ -52,7 +52,7 @@ def run_to_end(operator: Operator, model: str) -> RunResult:
 
 
 @pytest.mark.pi
-@EITHER_PI
+@NEWER_PI
 def test_pi(bare_bed: Bed, pi_executable: str) -> None:
     """pi uses its tools on the host. Its answer, events and conversation come back."""
     node = shutil.which("node")

@@ -10,7 +10,7 @@ from .bed import Bed
 from .operator import Operator, Watch
 from .sweep import Sweep, draw, new_seed
 
-SECONDS, RUNS = (70.0, 30) if IS_WHOLE else (24.0, 12)
+SECONDS, RUNS = (70.0, 30) if IS_WHOLE else (8.0, 8)
 TIMES = 5 if IS_WHOLE else 1
 
 
