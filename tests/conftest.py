@@ -18,6 +18,7 @@ import pytest
 from . import isolation
 from .house.set_up import (
     AGENTS,
+    CACHE,
     MCP_CLIENTS_HOME,
     NEW_PI_HOME,
     NEW_PI_NODE,
@@ -204,6 +205,7 @@ def project_dir(tmp_path: Path) -> Path:
 @pytest.fixture
 def pi_executable(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The real pi that `make test` installs; where the test asks for it (`real_pi.EITHER_PI`), the newer one."""
+    monkeypatch.setenv("NODE_COMPILE_CACHE", str(CACHE / "node"))  # else it compiles itself in each test
     if getattr(request, "param", PI_VERSION) == NEW_PI_VERSION:
         return _new_pi(monkeypatch)
     named = os.environ.get("SUBDECK_TEST_PI") or str(PI_HOME / PI_PROGRAM)

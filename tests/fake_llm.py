@@ -103,7 +103,7 @@ class FakeLLM:
         self.httpd = Server((host, port), Handler)
         self.host, self.port = self.httpd.server_address[:2]
         self.base_url = f"http://{self.host}:{self.port}/v1"
-        self.thread = threading.Thread(target=self.httpd.serve_forever, daemon=True)
+        self.thread = threading.Thread(target=self.httpd.serve_forever, args=(0.02,), daemon=True)
 
     def __enter__(self):
         self.thread.start()

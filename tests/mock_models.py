@@ -105,7 +105,7 @@ class MockModels:
         self.url = f"http://{host}:{self.port}"
 
     def __enter__(self):
-        threading.Thread(target=self.httpd.serve_forever, daemon=True).start()
+        threading.Thread(target=self.httpd.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
     def __exit__(self, *exc):
