@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from subdeck.core import paths
@@ -68,6 +70,20 @@ def commit(tree: Path, name: str = "b.txt", content: str = "b\n") -> str:
     git(tree, "add", "-A")
     git(tree, "commit", "-q", "-m", f"change {name}")
     return git(tree, "rev-parse", "HEAD")
+
+
+def kept(*places: Path) -> Callable[[], None]:
+    """Copy directories; return what makes them again what they are now, quicker than what made them."""
+    copies = {place: place.with_name(f"{place.name}-kept") for place in places}
+    for place, copy in copies.items():
+        subprocess.run(["cp", "-a", place, copy], check=True)
+
+    def put_back() -> None:
+        for place, copy in copies.items():
+            shutil.rmtree(place)
+            subprocess.run(["cp", "-a", copy, place], check=True)
+
+    return put_back
 
 
 def pinned(repository: Path) -> list[str]:

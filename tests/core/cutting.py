@@ -25,7 +25,7 @@ from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.factories import open_engine
 from tests.killing import IS_WHOLE
-from tests.repositories import commit, git, make_repository, make_worktree
+from tests.repositories import commit, git, kept, make_repository, make_worktree
 from tests.soak import strace
 
 CALLS = (
@@ -164,20 +164,15 @@ class Stage:
 
     def __init__(self, base: Path, begin: Act | None) -> None:
         """`begin` is done before what is cut."""
-        self._kept = base.parent / f"{base.name}-kept"
-        self._home = Path(os.environ["HOME"])
         self._base = base
         self.scene = make_scene(base)
         self.first = state(self.scene)
         if begin is not None:
             begin(self.scene)
-        for number, place in enumerate((self._base, self._home)):
-            subprocess.run(["cp", "-a", place, f"{self._kept}{number}"], check=True)
+        self._put_back = kept(base, Path(os.environ["HOME"]))
 
     def reset(self) -> Scene:
-        for number, place in enumerate((self._base, self._home)):
-            shutil.rmtree(place)
-            subprocess.run(["cp", "-a", f"{self._kept}{number}", place], check=True)
+        self._put_back()
         engine = Engine.open(str(self._base), session="operator")
         runs = engine.snapshots((self.scene.run.run_id,))
         self.scene = Scene(engine, runs[0] if runs else self.scene.run, self._base, self.scene.tree)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from msgspec import Struct
+from msgspec import Struct, structs
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
 from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.factories import open_engine
 from tests.killing import deaths
-from tests.repositories import commit, git, make_repository, make_worktree
+from tests.repositories import commit, git, kept, make_repository, make_worktree
 
 REAL_GIT = shutil.which("git") or ""
 BIG = "".join(f"line {number} of the operator\n" for number in range(9_000))
@@ -168,19 +167,19 @@ def test_git_fails_in_an_undo(
 @pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
 def test_killed_in_an_undo(project_dir: Path, act: Callable[[Scene], object]) -> None:
     """Killed anywhere on its way, an undo is finished by the next one, and all is as it was before the act."""
-    numbers = itertools.count()
-    before: list[object] = []
+    scene = scene_at(project_dir / "scene")
+    before = state(scene.root)
+    act(scene)
+    put_back = kept(scene.root, Path(os.environ["HOME"]))
 
     def prepare() -> Scene:
-        scene = scene_at(project_dir / str(next(numbers)))
-        before[:] = [state(scene.root)]
-        act(scene)
-        return scene
+        put_back()
+        return structs.replace(scene, engine=Engine.open(str(scene.root), session="operator"))
 
     for scene in deaths(prepare, undo, every=EVERY):
         while scene.engine.last_act():
             undo(scene)
-        assert before == [state(scene.root)]
+        assert before == state(scene.root)
 
 
 def test_touched_files_are_no_edits(project_dir: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,7 @@ from subdeck.core.work.acts import ActKind
 
 from tests.factories import open_engine
 from tests.killing import deaths
-from tests.repositories import commit, git, make_repository, make_worktree
+from tests.repositories import commit, git, kept, make_repository, make_worktree
 
 
 class Scene(Struct):
@@ -91,21 +90,20 @@ EVERY = 23
 def test_killed_on_the_way(project_dir: Path, plan: Callable[[Scene], Callable[[], object]]) -> None:
     """Killed anywhere, what stands on the stack is taken back, and all is as it was; then it can be done again."""
     (Path(os.environ["HOME"]) / ".gitconfig").write_text("[user]\nname = Me\nemail = me@example.org\n")
-    numbers = itertools.count()
-    before: list[str] = []
+    first = scene = scene_at(project_dir / "scene")
+    before = state(first)
+    put_back = kept(first.root, Path(os.environ["HOME"]))
 
     def prepare() -> tuple[Scene, Callable[[], object]]:
-        scene = scene_at(project_dir / str(next(numbers)))
-        before[:] = state(scene)
+        put_back()
+        scene = structs.replace(first, engine=Engine.open(str(first.root), session="operator"))
         return scene, plan(scene)
 
-    scene = None
     for scene, _ in deaths(prepare, lambda prepared: prepared[1](), every=EVERY):
         while found := scene.engine.last_act():
             scene.engine.take_back(found)
         assert before == state(scene)
         assert [] == list((scene.root / ".git").rglob("*.lock"))
-    assert scene is not None
     plan(scene)()
     assert before != (state(scene) if scene.tree.exists() else [])
 
