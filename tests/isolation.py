@@ -18,7 +18,8 @@ SHIMS = Path(__file__).parent / "shims"
 AGENTS = ("pi", "claude", "codex")
 
 KEPT = frozenset({
-    "CI", "LOGNAME", "PATH", "SUBDECK_EVERY_STEP", "SUBDECK_FUZZ_EXAMPLES", "SUBDECK_TEST_PI", "USER", "VIRTUAL_ENV",
+    "CI", "LOGNAME", "PATH", "SUBDECK_EVERY_STEP", "SUBDECK_FUZZ_EXAMPLES", "SUBDECK_SAMPLE",
+    "SUBDECK_TEST_PI", "USER", "VIRTUAL_ENV",
 })  # fmt: skip
 KEPT_PREFIXES = ("COV_", "COVERAGE_", "PYTEST_", "PYTHON")
 """Names that pass; all else (keys of model providers, proxies, TMUX, settings of pi and subdeck) does not."""

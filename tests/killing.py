@@ -6,7 +6,8 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date
 from itertools import count
 from typing import TypeVar
 
@@ -20,7 +21,18 @@ MOST = 400
 IS_WHOLE = bool(os.environ.get("SUBDECK_EVERY_STEP"))
 """Whether every step is tried, as `make soak` does; else a sample of them."""
 
+SAMPLE = int(os.environ.get("SUBDECK_SAMPLE") or date.today().toordinal())
+"""Which are tried where not all are: on each day others. The variable repeats those of another day."""
+
 T = TypeVar("T")
+
+
+def sampled(values: Sequence[T], every: int) -> Sequence[T]:
+    """Return each n-th of some values; all of them for `make soak`. If the test fails, its output says which."""
+    if IS_WHOLE:
+        return values
+    print(f"SUBDECK_SAMPLE={SAMPLE} repeats this choice")
+    return values[SAMPLE % every :: every]
 
 
 def kill_at(step: int) -> None:

@@ -16,6 +16,8 @@ from subdeck.core.run.model import Permissions, RequestKind, Verdict
 from subdeck.core.run.permissions import Policy
 from subdeck.core.run.shell_programs import possible_commands
 
+from tests.killing import sampled
+
 from .shell_mutations import text
 
 TEXTS = Path(__file__).parent / "shell_texts"
@@ -83,8 +85,10 @@ def test_command_in_disguise_is_denied(command: str) -> None:
 @pytest.mark.parametrize("start", range(0, len(ATTACKS), CHUNK))
 @pytest.mark.parametrize("shell", SHELLS)
 def test_attacks_are_real(shell: str, start: int, tmp_path: Path) -> None:
-    """Most of these texts do run the program in a real shell, and all that do are denied."""
-    commands = ATTACKS[start : start + CHUNK]
+    """Many of these texts do run the program in a real shell. All are denied, as the test above shows; so of each
+    chunk every fourth is enough, on each day others, and all for `make soak`.
+    """
+    commands = sampled(ATTACKS[start : start + CHUNK], 4)
     found = ran(shell, commands, tmp_path)
     assert len(found) > len(commands) / 6
     assert [command for command in found if says(command, deny="bash(canary *)") is not Verdict.DENY] == []
