@@ -3,10 +3,38 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from subdeck.core.paths import Project
+from subdeck.core.runners import process
+
+from tests.loaded import LoadedWrapper
+
+NOT_OF_WRAPPERS = frozenset({
+    "test_channels", "test_check", "test_child_session", "test_cli_diff", "test_comparing", "test_context",
+    "test_day_budget", "test_foreign", "test_hidden_changes",
+    "test_recording_shared", "test_session", "test_spoiled_rights", "test_spoiled_runs", "test_sticky", "test_taking",
+    "test_taking_over", "test_told_session", "test_work_kills", "test_work_growth", "test_worktrees_of_runs",
+})  # fmt: skip
+"""Test modules that start many runs, whose subject is not how wrappers are started, or what these load."""
+
+
+@pytest.fixture(scope="session")
+def loaded_wrapper(session_leaves_nothing: None) -> Iterator[LoadedWrapper]:
+    loaded = LoadedWrapper()
+    yield loaded
+    loaded.close()
+
+
+@pytest.fixture(autouse=True)
+def forked_wrappers(
+    request: pytest.FixtureRequest, loaded_wrapper: LoadedWrapper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Have wrappers forked off one that has loaded, where that is not what is tested: a run takes half the time."""
+    if request.path.stem in NOT_OF_WRAPPERS:
+        monkeypatch.setattr(process, "_start_process", loaded_wrapper.start)
 
 
 @pytest.fixture

@@ -1,0 +1,76 @@
+"""A process that has loaded the wrapper of runs, and forks one off for each that `tests/loaded.py` asks for.
+
+Its stdin is the socket over which it is asked; it ends when that is closed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from typing import Any
+
+from subdeck.core.agent_kinds import KINDS, USUAL
+from subdeck.core.runners import standby
+from subdeck.core.system import processes
+from subdeck.core.wrapper import __main__ as wrapper
+
+MARKS = ("SUBDECK_TEST_ID", standby.MARK)
+"""Variables by which others find a process: they are written over those with which this one was started."""
+LARGEST = 512 * 1024
+
+
+def serve() -> dict[str, Any] | None:
+    """Return in each forked process what it is to run; here None, once nobody can ask any more."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # they are reaped without us
+    asking = socket.socket(fileno=0)
+    while True:
+        message, streams, _, _ = socket.recv_fds(asking, LARGEST, 3)
+        if not message:
+            return None
+        pid = os.fork()
+        if not pid:
+            break
+        for stream in streams:
+            os.close(stream)
+        asking.send(b"%d" % pid)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    asking.detach()
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    processes.close_inherited()
+    order: dict[str, Any] = json.loads(message)
+    return order
+
+
+def become(environment: dict[str, str]) -> None:
+    """Have the environment of who asked, its marks also as seen from outside."""
+    getenv = ctypes.CDLL(None).getenv
+    getenv.restype = ctypes.c_void_p
+    for name in MARKS:
+        worn = environment.get(name, "")
+        if len(worn) == len(os.environ[name]):
+            ctypes.memmove(getenv(name.encode()), worn.encode(), len(worn))
+    os.environ.clear()
+    os.environ.update(environment)
+    time.tzset()
+
+
+def main() -> None:
+    wrapper._load(f"{KINDS[USUAL]}.child", "ctypes")
+    order = serve()
+    if order is None:
+        return
+    become(order["environment"])
+    os.umask(order["umask"])
+    os.setsid()
+    sys.argv[1:] = order["arguments"]
+    wrapper.program()
+
+
+if __name__ == "__main__":
+    main()
