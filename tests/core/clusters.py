@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 from subdeck.core.config.host_settings import HostsSettings
-from subdeck.core.config.hosts_in_force import hosts_in_force, kept_cluster
+from subdeck.core.config.hosts_in_force import TryCluster, hosts_in_force, kept_cluster, publish
 from subdeck.core.hosts.dask.carrier import DaskCarrier
 from subdeck.core.hosts.protocol import Verb
+from subdeck.core.system import processes
 
+from tests import isolation
 from tests.core.command_line import SUBDECK
 from tests.core.hosting import RELAY, Asking, until
 from tests.factories import write_settings
@@ -44,6 +47,31 @@ def trial(hosts: int = 1, *, slots: int = 4, cwd: Path | None = None) -> Iterato
             kept.communicate(timeout=60)
         finally:
             kept.kill()
+
+
+@contextmanager
+def shared_trial(root: Path, hosts: int, *, slots: int = 4) -> Iterator[TryCluster]:
+    """Keep a cluster to try for many tests, in a home of its own: what runs there is no test's (`told_of`)."""
+    before = dict(os.environ)
+    isolation.enter(isolation.variables(root) | {isolation.MARKER: before[isolation.MARKER]})
+    with ExitStack() as stack:
+        try:
+            kept = stack.enter_context(trial(hosts, slots=slots, cwd=root))
+            cluster = kept_cluster()
+        finally:
+            isolation.enter(before)
+        assert cluster is not None
+        yield cluster
+        below = processes.descendants(kept.pid)
+        kept.kill()  # told to end, it would wait for who fetches what tests have left
+        wait_until(lambda: not set(below) & set(processes.living()), "the cluster to go", UP_S)
+
+
+def told_of(cluster: TryCluster) -> TryCluster:
+    """Tell the commands of this test of a cluster that others use, too."""
+    write_settings()
+    publish(cluster)
+    return cluster
 
 
 @asynccontextmanager

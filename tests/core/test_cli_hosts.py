@@ -180,7 +180,7 @@ def test_a_cluster_to_try_ends_with_ctrl_c(project_dir: Path) -> None:
         assert 0 == kept.returncode
         assert not os.path.lexists(try_file())
         assert not os.path.lexists(cluster.key)
-        assert [] == processes.marked(run_id)
+        wait_until(lambda: not processes.marked(run_id), "the processes of the run to go")
         wait_until(lambda: not set(below) & set(processes.living()), "all that ran on it to go", UP_S)
         assert [".git"] == os.listdir(project_dir)
 
@@ -238,7 +238,7 @@ def test_what_ran_on_it_is_told_as_stopped(project_dir: Path, home: Path) -> Non
         kept.communicate(timeout=60)
         (run,) = subdeck("status", "--json", cwd=project_dir).document["runs"]
         assert ("aborted", "stopped by hosts try") == (run["status"], run["message"])
-        assert [] == processes.marked(run_id)
+        wait_until(lambda: not processes.marked(run_id), "the processes of the run to go")
         relay = int((project_dir / ".pi/subagents/runs/.relay").read_text())
         os.kill(relay, signal.SIGTERM)
         wait_until(lambda: relay not in processes.living(), "the relay to go", UP_S)

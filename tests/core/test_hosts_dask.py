@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +19,46 @@ from distributed import Client
 from distributed.security import Security
 from msgspec.structs import replace
 from subdeck.core.config.host_settings import HostsSettings, TlsFiles
-from subdeck.core.config.hosts_in_force import hosts_in_force
+from subdeck.core.config.hosts_in_force import TryCluster, hosts_in_force
 from subdeck.core.hosts.carrier import Link, OutOfReach, Wish
+from subdeck.core.hosts.dask import carrier as carriers
 from subdeck.core.hosts.dask.carrier import MOST_WORKERS, DaskCarrier
 from subdeck.core.hosts.dask.certificates import make_keys
 from subdeck.core.hosts.dask.ticket import make_ticket
 from subdeck.core.hosts.protocol import Answer, Said, Verb
 from subdeck.core.system import processes
 
-from tests.core.clusters import UP_S, asking, carrying, trial
+from tests.conftest import new_root
+from tests.core.clusters import UP_S, asking, carrying, shared_trial, told_of, trial
 from tests.core.hosting import RELAY, Asking, host_meta, until
 
 NOBODY = "tls://127.0.0.1:9"
+PERIODS = {"LOOK_S": 0.05, "FIRST_WAIT_S": 0.05, "LONGEST_WAIT_S": 0.2}
+SLOTS = 20
+"""More than all tests of a module hold at a time: what one of them has left is held for a while."""
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The carrier looks often, and tries again at once what failed."""
+    for name, seconds in PERIODS.items():
+        monkeypatch.setattr(carriers, name, seconds)
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[TryCluster]:
+    """A cluster of two hosts, which is whole again after each test."""
+    root = new_root()
+    try:
+        with shared_trial(root, 2, slots=SLOTS) as cluster:
+            yield cluster
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture
+def cluster(shared: TryCluster, world: Path) -> TryCluster:
+    return told_of(shared)
 
 
 async def offering(hosts: Mapping[str, Asking], run_id: str) -> str:
@@ -48,58 +77,55 @@ def parts_of(kept: subprocess.Popen[bytes], module: str) -> list[int]:
     return [pid for pid in pids if f"distributed.cli.{module}" in processes.arguments(pid)]
 
 
-async def test_a_ticket_brings_a_run_to_a_host() -> None:
+async def test_a_ticket_brings_a_run_to_a_host(cluster: TryCluster) -> None:
     """A wish becomes an offer of one host; the run that is started there is mirrored, and its ticket ends with it."""
-    with trial(2):
-        async with carrying(links=2) as carrier:
-            assert {"h1", "h2"} == {link.name for link in carrier.links.values()}
-            assert {4} == {link.slots for link in carrier.links.values()}
-            hosts = {key: await asking(carrier, key) for key in carrier.links}
-            meta = host_meta()
-            carrier.want({meta.run_id: Wish(meta.run_id)})
-            offered = await offering(hosts, meta.run_id)
-            await hosts[offered].begin("say Hello.", "answer 42", meta=meta)
-            result = await hosts[offered].pull_end(meta.run_id)
-            assert ("completed", "42") == (result.status, result.final_text)
-            ticket = carrier._tickets[meta.run_id].future
-            await until(lambda: ticket.status == "finished", "the ticket to end")
-            carrier.want({})
-            assert Answer(Said.TOLD) == await hosts[offered].ack(meta.run_id)
-            assert "" == carrier.fault
+    async with carrying(links=2) as carrier:
+        assert {"h1", "h2"} == {link.name for link in carrier.links.values()}
+        assert {SLOTS} == {link.slots for link in carrier.links.values()}
+        hosts = {key: await asking(carrier, key) for key in carrier.links}
+        meta = host_meta()
+        carrier.want({meta.run_id: Wish(meta.run_id)})
+        offered = await offering(hosts, meta.run_id)
+        await hosts[offered].begin("say Hello.", "answer 42", meta=meta)
+        result = await hosts[offered].pull_end(meta.run_id)
+        assert ("completed", "42") == (result.status, result.final_text)
+        ticket = carrier._tickets[meta.run_id].future
+        await until(lambda: ticket.status == "finished", "the ticket to end")
+        carrier.want({})
+        assert Answer(Said.TOLD) == await hosts[offered].ack(meta.run_id)
+        assert "" == carrier.fault
 
 
-async def test_a_bound_ticket_goes_to_its_host() -> None:
+async def test_a_bound_ticket_goes_to_its_host(cluster: TryCluster) -> None:
     """A wish for one host is offered there alone, and one for a host that is not there nowhere."""
-    with trial(2):
-        async with carrying(links=2) as carrier:
-            hosts = {key: await asking(carrier, key) for key in carrier.links}
-            for bound in hosts:
-                runs = [host_meta().run_id for _ in range(3)]
-                carrier.want({run: Wish(run, host=bound) for run in runs} | {"x": Wish("x", host=NOBODY)})
-                for run in runs:
-                    assert bound == await offering({bound: hosts[bound]}, run)
-                assert "x" not in carrier._tickets
-                for other in hosts.keys() - {bound}:
-                    assert not set(runs) & set((await hosts[other].pull(wait=0)).offers)
+    async with carrying(links=2) as carrier:
+        hosts = {key: await asking(carrier, key) for key in carrier.links}
+        for bound in hosts:
+            runs = [host_meta().run_id for _ in range(3)]
+            carrier.want({run: Wish(run, host=bound) for run in runs} | {"x": Wish("x", host=NOBODY)})
+            for run in runs:
+                assert bound == await offering({bound: hosts[bound]}, run)
+            assert "x" not in carrier._tickets
+            for other in hosts.keys() - {bound}:
+                assert not set(runs) & set((await hosts[other].pull(wait=0)).offers)
 
 
-async def test_a_ticket_taken_back_ends_no_run(tmp_path: Path) -> None:
+async def test_a_ticket_taken_back_ends_no_run(cluster: TryCluster, tmp_path: Path) -> None:
     """A run goes on when nobody wants its ticket any more, also when the carrier is gone; the next one finds it."""
-    with trial():
-        async with carrying() as carrier:
-            (key,) = carrier.links
-            relay, meta = await asking(carrier, key), host_meta()
-            carrier.want({meta.run_id: Wish(meta.run_id)})
-            await offering({key: relay}, meta.run_id)
-            await relay.begin("say Working.", f"wait-for {tmp_path}/go", "answer 7", meta=meta)
-            await relay.pull_until(lambda: "Working" in relay.text(meta.run_id, "events.jsonl"), "its first words")
-            carrier.want({})
-            assert not carrier._tickets
-        async with carrying() as carrier:
-            relay = await asking(carrier, key)
-            relay.files[meta.run_id] = {}
-            (tmp_path / "go").touch()
-            assert "7" == (await relay.pull_end(meta.run_id)).final_text
+    async with carrying(links=2) as carrier:
+        key = min(carrier.links)
+        relay, meta = await asking(carrier, key), host_meta()
+        carrier.want({meta.run_id: Wish(meta.run_id, host=key)})
+        await offering({key: relay}, meta.run_id)
+        await relay.begin("say Working.", f"wait-for {tmp_path}/go", "answer 7", meta=meta)
+        await relay.pull_until(lambda: "Working" in relay.text(meta.run_id, "events.jsonl"), "its first words")
+        carrier.want({})
+        assert not carrier._tickets
+    async with carrying(links=2) as carrier:
+        relay = await asking(carrier, key)
+        relay.files[meta.run_id] = {}
+        (tmp_path / "go").touch()
+        assert "7" == (await relay.pull_end(meta.run_id)).final_text
 
 
 async def test_parts_may_die(tmp_path: Path) -> None:
@@ -124,54 +150,52 @@ async def test_parts_may_die(tmp_path: Path) -> None:
             assert "x\n" == (tmp_path / "starts").read_text()
 
 
-async def test_a_worker_without_subdeck_is_told(tmp_path: Path) -> None:
+async def test_a_worker_without_subdeck_is_told(cluster: TryCluster, tmp_path: Path) -> None:
     """It is no host and gets no ticket, whatever resources it says it has."""
-    with trial():
-        settings = hosts_in_force(HostsSettings())
-        tls = settings.tls
-        argv = [sys.executable, "-P", "-m", "distributed.cli.dask_worker", str(settings.scheduler), "--no-nanny"]
-        argv += ["--resources", "subdeck=100", "--nthreads", "100", "--local-directory", str(tmp_path)]
-        argv += ["--tls-ca-file", tls.ca, "--tls-cert", tls.cert, "--tls-key", tls.key, "--no-dashboard"]
-        stranger = subprocess.Popen(argv, stderr=subprocess.DEVNULL, cwd=tmp_path)
-        try:
-            async with carrying() as carrier:
-                await until(lambda: "has no subdeck" in carrier.fault, "the stranger to be told of", 60)
-                (key,) = carrier.links
-                assert "h1" == carrier.links[key].name
-                relay, runs = await asking(carrier, key), [host_meta().run_id for _ in range(4)]
-                carrier.want({run: Wish(run) for run in runs})
-                for run in runs:
-                    assert key == await offering({key: relay}, run)
-                with pytest.raises(OutOfReach, match="is not in the cluster"):
-                    await carrier.call(next(iter(carrier._strangers)), Verb.PULL, b"", 5)
-        finally:
-            stranger.kill()
-            stranger.wait()
+    settings = hosts_in_force(HostsSettings())
+    tls = settings.tls
+    argv = [sys.executable, "-P", "-m", "distributed.cli.dask_worker", str(settings.scheduler), "--no-nanny"]
+    argv += ["--resources", "subdeck=100", "--nthreads", "100", "--local-directory", str(tmp_path)]
+    argv += ["--tls-ca-file", tls.ca, "--tls-cert", tls.cert, "--tls-key", tls.key, "--no-dashboard"]
+    stranger = subprocess.Popen(argv, stderr=subprocess.DEVNULL, cwd=tmp_path)
+    try:
+        async with carrying(links=2) as carrier:
+            await until(lambda: "has no subdeck" in carrier.fault, "the stranger to be told of", 60)
+            assert ["h1", "h2"] == sorted(link.name for link in carrier.links.values())
+            hosts = {key: await asking(carrier, key) for key in carrier.links}
+            runs = [host_meta().run_id for _ in range(4)]
+            carrier.want({run: Wish(run) for run in runs})
+            for run in runs:
+                assert await offering(hosts, run)
+            with pytest.raises(OutOfReach, match="is not in the cluster"):
+                await carrier.call(next(iter(carrier._strangers)), Verb.PULL, b"", 5)
+    finally:
+        stranger.kill()
+        stranger.wait()
 
 
-async def test_secrets_go_to_their_host_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_secrets_go_to_their_host_alone(cluster: TryCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a host is reached through the scheduler only, no prompt goes that way unless the operator allows it."""
-    with trial():
-        settings = hosts_in_force(HostsSettings())
-        for allowed in (False, True):
-            async with carrying(replace(settings, relay_secrets=allowed)) as carrier:
-                (key,) = carrier.links
-                assert carrier._client is not None
-                monkeypatch.setattr(carrier._client.rpc, "connect", no_way(carrier._client.rpc.connect, key))
-                relay = await asking(carrier, key)
-                assert relay.agent.spool_id
-                if allowed:
-                    run_id = await relay.begin("answer 42")
-                    assert "42" == (await relay.pull_end(run_id)).final_text
-                else:
-                    with pytest.raises(OutOfReach, match="only through the scheduler"):
-                        await relay.begin("answer 42")
-                    assert "relay_secrets" in carrier.fault
-                    assert carrier.links[key].why_not == carrier.fault
-                    monkeypatch.undo()
-                    run_id = await relay.begin("answer 42")
-                    assert "42" == (await relay.pull_end(run_id)).final_text
-                    assert "" == carrier.fault == carrier.links[key].why_not
+    settings = hosts_in_force(HostsSettings())
+    for allowed in (False, True):
+        async with carrying(replace(settings, relay_secrets=allowed), links=2) as carrier:
+            key = min(carrier.links)
+            assert carrier._client is not None
+            monkeypatch.setattr(carrier._client.rpc, "connect", no_way(carrier._client.rpc.connect, key))
+            relay = await asking(carrier, key)
+            assert relay.agent.spool_id
+            if allowed:
+                run_id = await relay.begin("answer 42")
+                assert "42" == (await relay.pull_end(run_id)).final_text
+            else:
+                with pytest.raises(OutOfReach, match="only through the scheduler"):
+                    await relay.begin("answer 42")
+                assert "relay_secrets" in carrier.fault
+                assert carrier.links[key].why_not == carrier.fault
+                monkeypatch.undo()
+                run_id = await relay.begin("answer 42")
+                assert "42" == (await relay.pull_end(run_id)).final_text
+                assert "" == carrier.fault == carrier.links[key].why_not
 
 
 def no_way(connect: Any, blocked: str) -> Any:
@@ -183,28 +207,28 @@ def no_way(connect: Any, blocked: str) -> Any:
     return instead
 
 
-async def test_only_members_are_let_in(tmp_path: Path) -> None:
+async def test_only_members_are_let_in(cluster: TryCluster, tmp_path: Path) -> None:
     """A client without certificates and one with those of another authority get nothing from scheduler or worker."""
     other = make_keys(str(tmp_path / "other"))
     foreign = Security(
         require_encryption=True, tls_ca_file=other.ca, tls_client_cert=other.cert, tls_client_key=other.key
     )
-    with trial():
-        async with carrying() as carrier:
-            (worker,) = carrier.links
-            for address in (str(hosts_in_force(HostsSettings()).scheduler), worker):
-                for place, security in ((address, foreign), (address.replace("tls:", "tcp:"), Security())):
-                    with pytest.raises((OSError, TimeoutError)):
-                        await Client(place, security=security, asynchronous=True, timeout=2, set_as_default=False)
-        settings = replace(hosts_in_force(HostsSettings()), tls=TlsFiles(other.ca, other.cert, other.key))
-        async with carrying(settings, links=0) as carrier:
-            await until(lambda: carrier.fault, "the refusal")
-            assert "certificates come from different authorities" in carrier.fault
-            assert {} == carrier.links
+    async with carrying(links=2) as carrier:
+        worker = min(carrier.links)
+        for address in (str(hosts_in_force(HostsSettings()).scheduler), worker):
+            for place, security in ((address, foreign), (address.replace("tls:", "tcp:"), Security())):
+                with pytest.raises((OSError, TimeoutError)):
+                    await Client(place, security=security, asynchronous=True, timeout=2, set_as_default=False)
+    settings = replace(hosts_in_force(HostsSettings()), tls=TlsFiles(other.ca, other.cert, other.key))
+    async with carrying(settings, links=0) as carrier:
+        await until(lambda: carrier.fault, "the refusal")
+        assert "certificates come from different authorities" in carrier.fault
+        assert {} == carrier.links
 
 
-async def test_what_is_wrong_is_said_in_words(tmp_path: Path) -> None:
+async def test_what_is_wrong_is_said_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No scheduler, no certificates, and no encryption where others could listen: each is a sentence, and no hosts."""
+    monkeypatch.setattr(carriers, "CONNECT_S", 1.0)  # nobody ever answers there
     keys = make_keys(str(tmp_path / "keys"))
     for address, tls, words in (
         (NOBODY, keys, f"no answer from {NOBODY}"),
