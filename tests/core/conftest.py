@@ -53,6 +53,9 @@ SOON = {
     "relay.roster.WRITE_S": 0.02,
     "relay.connections.SETTINGS_S": 0.1,
     "host_agent.PROOF_S": 0.1,
+    "spool.LOOK_S": 0.1,
+    "ssh.line.FIRST_WAIT_S": 0.05,
+    "ssh.line.LONGEST_WAIT_S": 0.2,
 }
 
 

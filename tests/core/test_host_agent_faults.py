@@ -25,6 +25,8 @@ from subdeck.core.system import files
 from tests.core.hosting import OTHER_RELAY, Asking, host_meta, hosting, until
 from tests.factories import lives, make_result, wait_until_gone
 
+pytestmark = pytest.mark.usefixtures("soon")
+
 
 async def working(relay: Asking, *script: str, **others: object) -> str:
     run_id = await relay.begin("say Working.", *script, **others)
@@ -96,7 +98,7 @@ async def test_a_run_that_nobody_asks_for_again(tmp_path: Path, monkeypatch: pyt
         relay, meta = Asking(agent), host_meta()
         runs = relay.agent_project / ".pi/subagents/runs"
         os.close(artifacts.create_run(str(runs), meta, "answer 2"))
-        assert () == (await relay.pull(wait=1.2)).known
+        assert () == (await relay.pull(wait=0.3)).known
         monkeypatch.setattr("subdeck.core.hosts.spool.UNBORN_S", 0.1)
         relay.files[meta.run_id] = {}
         result = await relay.pull_end(meta.run_id)

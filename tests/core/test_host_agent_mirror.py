@@ -13,8 +13,12 @@ from subdeck.core import paths
 from subdeck.core.hosts.mirror import is_mirrored, lacking, shares
 from subdeck.core.hosts.protocol import Examine, Have, Verb
 from subdeck.core.run.model import CheckState
+from subdeck.core.runners import standby
 
 from tests.core.hosting import Asking, host_meta, hosting, until
+from tests.core.test_lease import CERTAIN_SOON
+
+pytestmark = pytest.mark.usefixtures("soon")
 
 
 @given(
@@ -139,8 +143,9 @@ async def test_the_lease_is_kept_and_told(tmp_path: Path) -> None:
         await relay.pull_end(run_id)
 
 
-async def test_a_lease_that_is_over_ends_the_run(tmp_path: Path) -> None:
+async def test_a_lease_that_is_over_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no relay asks for longer than its lease the run ends, and its end waits for the relay."""
+    monkeypatch.setattr(standby, "loading", lambda: ("-c", f"{CERTAIN_SOON}; {standby._PROGRAM}"))
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         run_id = await relay.begin("say Working.", "hang", lease_operator=1.0)

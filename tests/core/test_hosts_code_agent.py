@@ -18,6 +18,8 @@ from .hosting import RELAY, Asking, host_meta, hosting, until
 from .repositories import git, make, write
 from .traveling import own
 
+pytestmark = pytest.mark.usefixtures("soon")
+
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:

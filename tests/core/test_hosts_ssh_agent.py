@@ -183,20 +183,24 @@ async def test_an_older_agent_makes_way(spool: Path, agents: set[int]) -> None:
     assert process.pid not in agents
 
 
-@pytest.mark.parametrize("words", [(), ("--json",)])
-async def test_a_spool_in_use_is_said(spool: Path, words: tuple[str, ...]) -> None:
+async def test_a_spool_in_use_is_said(spool: Path) -> None:
     """Where another carrier's agent has the spool, that is the error, and nothing is on stdout."""
     spool.mkdir(mode=0o700)
     from subdeck.core.hosts.host_agent import HostAgent
 
     other = HostAgent(str(spool), slots=1)
     try:
-        command = (*SUBDECK, "hosts", "agent", "--spool", str(spool), *words)
-        done = await asyncio.to_thread(subprocess.run, command, input=b"", capture_output=True)
+        command = (*SUBDECK, "hosts", "agent", "--spool", str(spool))
+        tries = [
+            asyncio.to_thread(subprocess.run, (*command, *words), input=b"", capture_output=True)
+            for words in ((), ("--json",))
+        ]
+        each = await asyncio.gather(*tries)
     finally:
         other.close()
-    assert (2, b"") == (done.returncode, done.stdout)
-    assert b"another process uses this spool" in done.stderr
+    for done in each:
+        assert (2, b"") == (done.returncode, done.stdout)
+        assert b"another process uses this spool" in done.stderr
 
 
 async def test_an_agent_that_was_stopped_is_said(
@@ -266,10 +270,10 @@ async def connected(spool: Path) -> AsyncIterator[Connection]:
 
 async def test_an_idle_agent_ends(spool: Path) -> None:
     """An agent goes when nobody is connected any more and no run is open, and lets go of the spool."""
-    async with serving(spool, idle_s=1.5, look_s=0.01) as running:
+    async with serving(spool, idle_s=0.5, look_s=0.01) as running:
         async with connected(spool) as connection:
             await greet(connection)
-            await asyncio.wait((running,), timeout=2.5)
+            await asyncio.wait((running,), timeout=1.0)
             assert not running.done()
         await asyncio.wait_for(running, 10)
         assert spool_socket.connected(str(spool)) is None
@@ -278,7 +282,7 @@ async def test_an_idle_agent_ends(spool: Path) -> None:
 async def test_an_agent_stays_while_a_run_is_open(spool: Path) -> None:
     """A run that goes on keeps its agent, which renews the run's lease, also when nobody is connected."""
     write_settings()
-    async with serving(spool, idle_s=1.5, look_s=0.01) as running:
+    async with serving(spool, idle_s=0.5, look_s=0.01) as running:
         async with connected(spool) as connection:
             await greet(connection)
             asking = AskingThere(OverConnection(connection))
@@ -356,12 +360,12 @@ class Deaf:
 
 async def test_who_says_nothing_is_gone(spool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ends say that they are there; the connection of one that does not is ended."""
-    monkeypatch.setattr(connections, "SILENCE_S", 1.5)
+    monkeypatch.setattr(connections, "SILENCE_S", 1.0)
     monkeypatch.setattr(connections, "ALIVE_S", 0.2)
     async with serving(spool), connected(spool) as connection:
         await greet(connection)
         with pytest.raises(TimeoutError):  # of this test, not for want of a word
-            await asyncio.wait_for(connection.receive(), 2.5)
+            await asyncio.wait_for(connection.receive(), 1.5)
     async with serving(spool), connected(spool) as connection:
         await greet(connection)
         with monkeypatch.context() as patch:

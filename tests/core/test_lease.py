@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from subdeck.core.run.model import Limits, RunReason, Usage
-from subdeck.core.runners import process
+from subdeck.core.runners import process, standby
 from subdeck.core.system import files
 from subdeck.core.wrapper import lease as leases
 from subdeck.core.wrapper.lease import Lease
@@ -16,6 +18,8 @@ from subdeck.core.wrapper.limits import Watchdog
 from tests.factories import end_of, open_engine, result_of, start, wait_for_end
 
 NOW = 10_000.0
+CERTAIN_SOON = "from subdeck.core.wrapper import lease; lease.CERTAIN_S = 0.5"
+"""For wrappers of tests that are not about how long a lease has to be over."""
 
 
 class Clocks:
@@ -110,29 +114,37 @@ def test_it_ends_a_run_that_waits_for_a_person(tmp_path: Path, clocks: Clocks) -
     assert RunReason.LEASE is watchdog.exceeded(3.0, Usage(), False)
 
 
-def lease_runs(monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
-    """Give the wrappers that are started from now on further options."""
+def lease_runs(monkeypatch: pytest.MonkeyPatch, options: dict[str, tuple[str, ...]]) -> None:
+    """Give the wrappers of runs that are started from now on further options, by the first words of their tasks."""
     begin = process._start_process
 
     def with_options(call: process.WrapperCall) -> process.HasGone:
-        from msgspec.structs import replace
+        return begin(replace(call, arguments=(*call.arguments, *options[call.meta.task.partition(" ")[0]])))
 
-        return begin(replace(call, arguments=(*call.arguments, *options)))
+    def argv(call: process.WrapperCall) -> tuple[str, ...]:
+        return (sys.executable, "-P", "-E", "-c", f"{CERTAIN_SOON}; {standby._PROGRAM}", *call.arguments)
 
     monkeypatch.setattr(process, "_start_process", with_options)
+    monkeypatch.setattr(process.WrapperCall, "argv", property(argv))
 
 
-def stale(tmp_path: Path) -> str:
-    path = tmp_path / "lease"
-    path.write_text("0 0\n")
-    return str(path)
-
-
-def test_a_run_ends_softly(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A child whose host nobody hears of any more is ended, and the result says why; what it wrote is kept."""
-    lease_runs(monkeypatch, "--lease", stale(tmp_path), "1", "0")
+def test_runs_go_by_their_leases(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child whose host nobody hears of any more is ended, and the result says why; what it wrote is kept. One that
+    waits for a slot ends without a child, and one with a lease that is renewed by itself.
+    """
+    lease, slots = tmp_path / "lease", tmp_path / "slots"
+    lease.write_text("0 0\n")
+    files.make_private_directory(str(slots))
+    taken = files.open_lock(str(slots / "0"))
+    files.lock(taken)
+    over = ("--lease", str(lease), "1", "0")
+    lasting = ("--lease", str(lease), "3600", "0")
+    lease_runs(monkeypatch, {"say": over, "touch": ("--slots", "1", str(slots), *over), "wait-for": lasting})
     engine = open_engine(project_dir)
-    run = wait_for_end(engine, start(engine, "say So far.", "hang").run_id)
+    soft = start(engine, "say So far.", "hang")
+    queued = start(engine, f"touch {tmp_path}/begun", "answer 1")
+    lasts = start(engine, f"wait-for {tmp_path}/over", "answer 1")
+    run = wait_for_end(engine, soft.run_id)
     assert ("aborted", "lease") == (run.status, run.reason)
     assert end_of(run).message.startswith(
         "the run lost contact and its lease expired: no subdeck process ran on its host for 1 s"
@@ -140,24 +152,11 @@ def test_a_run_ends_softly(project_dir: Path, tmp_path: Path, monkeypatch: pytes
     result = result_of(engine, run)
     assert ("SIGTERM", "So far.") == (result.signal, result.final_text)
 
-
-def test_a_run_in_the_queue_ends_too(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that waits for a slot ends without a child."""
-    slots = tmp_path / "slots"
-    files.make_private_directory(str(slots))
-    taken = files.open_lock(str(slots / "0"))
-    files.lock(taken)
-    lease_runs(monkeypatch, "--slots", "1", str(slots), "--lease", stale(tmp_path), "1", "0")
-    engine = open_engine(project_dir)
-    run = wait_for_end(engine, start(engine, f"touch {tmp_path}/begun", "answer 1").run_id)
+    run = wait_for_end(engine, queued.run_id)
     os.close(taken)
     assert ("aborted", "lease", None) == (run.status, run.reason, end_of(run).started_at)
     assert not (tmp_path / "begun").exists()
 
-
-def test_a_lease_that_lasts_ends_nothing(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run with a lease that is renewed ends by itself."""
-    lease_runs(monkeypatch, "--lease", stale(tmp_path), "3600", "0")
-    engine = open_engine(project_dir)
-    run = wait_for_end(engine, start(engine, "linger 2", "answer 1").run_id)
+    (tmp_path / "over").touch()
+    run = wait_for_end(engine, lasts.run_id)
     assert ("completed", "done") == (run.status, run.reason)
