@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from subdeck.tui.launch.screen import LaunchScreen
 from subdeck.tui.terminal.textual_internals import (
     LeanScreen,
     bind,
@@ -39,7 +40,7 @@ class OneWidget(App[None]):
 
 
 async def test_rules_are_applied_once_and_again_for_another_theme(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first screen is not styled twice; a theme that comes later restyles it."""
+    """The first screen and a dialog are not styled twice; a theme that comes later restyles it."""
     first_styles: list[bool] = []
     original = Screen.update_node_styles
 
@@ -52,6 +53,11 @@ async def test_rules_are_applied_once_and_again_for_another_theme(monkeypatch: p
     async with opened(FakeEngine()) as deck:
         assert isinstance(deck.main, LeanScreen)
         assert first_styles == []
+        await deck.press("n")
+        assert isinstance(deck.app.screen, LaunchScreen)
+        assert first_styles == [], "a dialog's widgets were styled for its size when they were mounted"
+        assert deck.app.screen.has_class("-high")
+        await deck.press("escape")
         background = deck.main.styles.background
         deck.app.theme = LIGHT.name
         await deck.until(lambda: deck.main.styles.background != background, "the other colours")

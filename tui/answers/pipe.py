@@ -10,10 +10,10 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from ..actions import KeyContext, bindings
+from ..terminal.textual_internals import DialogScreen
 from ..widgets.form import Choice, Field
 
 HINT = "Runs in your shell with the text as stdin, such as: wc -w, less, tee notes.md"
@@ -32,7 +32,7 @@ class Pipe(Struct, frozen=True):
     source: Piped
 
 
-class PipeScreen(ModalScreen[Pipe | None]):
+class PipeScreen(DialogScreen[Pipe | None]):
     """Returns what to run, and on what."""
 
     BINDINGS = bindings(KeyContext.ASK)

@@ -12,7 +12,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
 from ...core import paths
@@ -27,6 +26,7 @@ from ..actions import KeyContext, bindings
 from ..dialogs.ask import ConfirmScreen
 from ..feed.bridge import Bridge
 from ..terminal.closing import is_open
+from ..terminal.textual_internals import DialogScreen
 from ..widgets.form import Choice, Field, Note
 
 TRASH, PURGE = "move to trash", "delete permanently"
@@ -48,7 +48,7 @@ class CleanUp:
     purge: bool
 
 
-class CleanUpScreen(ModalScreen[CleanUp | None]):
+class CleanUpScreen(DialogScreen[CleanUp | None]):
     """Returns what is to be deleted, or None."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "cleanup.tcss"]

@@ -11,7 +11,6 @@ from textual.app import App, ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.events import Click, Resize
-from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -27,6 +26,7 @@ from ..feed.supervision import SLOW_S
 from ..notices import answer_key
 from ..terminal.closing import is_open
 from ..terminal.handover import page_file
+from ..terminal.textual_internals import DialogScreen
 from ..text.cells import cells, fit
 from ..text.format import format_error
 from ..widgets.line_view import RowList
@@ -116,7 +116,7 @@ class FileList(RowList, can_focus=False):
         ]
 
 
-class RunDetailScreen(ModalScreen[bool]):
+class RunDetailScreen(DialogScreen[bool]):
     """Returns True when the run's transcript is to be shown on the deck."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "detail.tcss"]

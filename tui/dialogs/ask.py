@@ -10,13 +10,13 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.events import Key
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
 from ...core.errors import SubdeckError
 from ..actions import KeyContext, bindings
 from ..feed.bridge import Bridge
 from ..terminal.closing import is_open
+from ..terminal.textual_internals import DialogScreen
 from ..text.format import brief_error, format_error
 from .loading import LoadingScreen
 
@@ -86,7 +86,7 @@ class QuitScreen(ConfirmScreen):
             super().action_confirm()
 
 
-class AskScreen(ModalScreen[None]):
+class AskScreen(DialogScreen[None]):
     """Asks for one line, and closes when it was taken; else says why not and keeps it."""
 
     BINDINGS = bindings(KeyContext.ASK)

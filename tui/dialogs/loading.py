@@ -6,18 +6,18 @@ from collections.abc import Awaitable, Callable
 from typing import ClassVar, Generic, TypeVar, cast
 
 from textual import work
-from textual.screen import ModalScreen
 
 from ...core.system.log import log_fault
 from ..terminal.closing import is_open
 from ..terminal.key_queue import LOADING, KeyQueueApp
+from ..terminal.textual_internals import DialogScreen
 from ..text.format import format_error
 
 Data = TypeVar("Data")
 Result = TypeVar("Result")
 
 
-class LoadingScreen(ModalScreen[Result], Generic[Data, Result]):
+class LoadingScreen(DialogScreen[Result], Generic[Data, Result]):
     """Reads its data after it was pushed, and closes with an error message when that fails.
 
     What is typed meanwhile waits until the data is there: no key is lost, and none goes to the screen below.

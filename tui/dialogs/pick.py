@@ -8,14 +8,14 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from ..actions import KeyContext, bindings
+from ..terminal.textual_internals import DialogScreen
 
 
-class PickScreen(ModalScreen[int | None]):
+class PickScreen(DialogScreen[int | None]):
     """Returns the number of the row that was chosen, counted from 0."""
 
     BINDINGS = bindings(KeyContext.PICK)

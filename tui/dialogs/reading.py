@@ -8,11 +8,11 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from ..actions import ACTIONS, Action, ActionContext, KeyContext, bindings, keys_line, said
 from ..actions.help import Explained, Group, key_groups
+from ..terminal.textual_internals import DialogScreen
 from ..text.cells import wrap
 
 KEY_WIDTH = 12
@@ -24,7 +24,7 @@ USUAL_WIDTH = 70
 """Cells of a line of a dialog."""
 
 
-class ReadingScreen(ModalScreen[None]):
+class ReadingScreen(DialogScreen[None]):
     """Scrolls by the arrows, is narrowed by words where that is wanted, and goes by Escape."""
 
     BINDINGS = bindings(KeyContext.READING)

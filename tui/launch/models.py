@@ -10,12 +10,12 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from ...core.text.plain import one_line
 from ..actions import KeyContext, bindings
+from ..terminal.textual_internals import DialogScreen
 from ..text.cells import fit
 from .tasks import SearchWords
 
@@ -33,7 +33,7 @@ def matching_models(known: Sequence[ModelChoice], words: str) -> list[ModelChoic
     return [each for each in known if all(word in f"{each.agent} {each.ref} {each.about}".lower() for word in wanted)]
 
 
-class ModelsScreen(ModalScreen["ModelChoice"]):
+class ModelsScreen(DialogScreen["ModelChoice"]):
     """Returns a model, or None. The cursor is moved while words are typed."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "launch.tcss"]

@@ -15,7 +15,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.events import DescendantFocus, Resize
-from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 from textual.worker import Worker
 
@@ -27,6 +26,7 @@ from ..dialogs.pick import PickScreen
 from ..feed.bridge import Bridge
 from ..terminal.closing import notify_failure
 from ..terminal.handover import edit_text
+from ..terminal.textual_internals import DialogScreen
 from ..text.format import format_error
 from ..widgets.form import ModelInput, PlainTextArea
 from .fields import LaunchFields
@@ -72,7 +72,7 @@ def _put_soon(loop: asyncio.AbstractEventLoop, news: asyncio.Queue[bool], is_las
         return
 
 
-class LaunchScreen(ModalScreen[str]):
+class LaunchScreen(DialogScreen[str]):
     """Returns the id of the (first) run that was launched, or None."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "launch.tcss"]

@@ -10,10 +10,10 @@ from msgspec import Struct
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ..actions import KeyContext, bindings
+from ..terminal.textual_internals import DialogScreen
 from ..widgets.form import PlainTextArea
 
 ACTIONS = ("start", "cancel")
@@ -30,7 +30,7 @@ class TypedTask(Struct, frozen=True):
     """Whether the key that launches was pressed too."""
 
 
-class WaitingScreen(ModalScreen[None]):
+class WaitingScreen(DialogScreen[None]):
     """Takes the task until `proceed` is called, and hands it to the dialog that replaces it."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "launch.tcss"]

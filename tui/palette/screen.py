@@ -9,11 +9,11 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from ..actions import Action, KeyContext, bindings, keys_line
 from ..runs.filter import parse_filter, split_terms
+from ..terminal.textual_internals import DialogScreen
 from ..text.cells import fit, wrap
 from ..widgets.line_view import RowList
 from ..widgets.prompt_input import PromptInput
@@ -60,7 +60,7 @@ class OfferList(RowList, can_focus=False):
         ]
 
 
-class PaletteScreen(ModalScreen[Offer | None]):
+class PaletteScreen(DialogScreen[Offer | None]):
     """Returns what was chosen."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "palette.tcss"]

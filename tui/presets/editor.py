@@ -14,7 +14,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Button, Static, TextArea
 from textual.worker import Worker
 
@@ -26,7 +25,7 @@ from ..dialogs.loading import LoadingScreen
 from ..feed.bridge import Bridge
 from ..terminal.closing import notify_failure
 from ..terminal.handover import edit_text
-from ..terminal.textual_internals import drop_bindings
+from ..terminal.textual_internals import DialogScreen, drop_bindings
 from ..text.format import brief_error, short_path
 from ..widgets.form import Choice, Field, PlainTextArea
 from .draft import PROJECT, USER, Draft, check, preset_dir, save
@@ -220,7 +219,7 @@ def verdict(checked: PresetCheck) -> Content:
     return Content("\n").join(lines or [Content.styled("✓ no problems", "$text-success")])
 
 
-class ChangedFileScreen(ModalScreen[str]):
+class ChangedFileScreen(DialogScreen[str]):
     """Returns `OVERWRITE`, `RELOAD`, or None for going back to the text, which is what Enter does."""
 
     BINDINGS = bindings(KeyContext.PICK)

@@ -14,7 +14,6 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 from textual.worker import Worker
 
@@ -25,6 +24,7 @@ from ..actions import Action, KeyContext, bindings, keys_line
 from ..engine_api import EngineApi
 from ..runs.filter import Filter, misspelled_key
 from ..terminal.closing import notify_failure
+from ..terminal.textual_internals import DialogScreen
 from ..widgets.line_view import RowList
 from ..widgets.prompt_input import PromptInput
 from .hits import HitList, HitRow, rows_of
@@ -67,7 +67,7 @@ class HitsFound(Message):
         self.is_last = is_last
 
 
-class SearchScreen(ModalScreen[tuple[HitRow, Query] | None]):
+class SearchScreen(DialogScreen[tuple[HitRow, Query] | None]):
     """Returns the hit to open, and what it was found by."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "search.tcss"]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from textual._compositor import Compositor
 from textual.app import App
 from textual.events import Event, MouseDown
 from textual.geometry import Region, Size
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 from textual.scroll_view import ScrollView
 from textual.widget import Widget
 from textual.widgets._toast import Toast
@@ -88,21 +88,38 @@ class ToastPressApp(StyledOnceApp, inherit_bindings=False):
         return not isinstance(self.get_widget_at(*place)[0], Toast)
 
 
-class LeanScreen(Screen[object]):
-    """Is not styled once more when it first appears: its widgets were styled when they were mounted. Draws no more than
-    what has changed.
-    """
+Result = TypeVar("Result")
+
+
+class StyledOnceScreen(Screen[Any]):
+    """Is not styled once more when it first appears: its widgets were styled when they were mounted."""
 
     _has_appeared = False
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._compositor = ChangedRowsCompositor()
+    def _post_register(self, app: App[Any]) -> None:
+        """Take the classes for the size of the terminal before any widget is styled, not after all of them were."""
+        super()._post_register(app)
+        across, down = (points or [] for points in (self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS))
+        wanted = self._get_breakpoint_classes(app.size.width, across)
+        wanted |= self._get_breakpoint_classes(app.size.height, down)
+        self.update_classes({name: name in wanted for _, name in across + down}, update=False)
 
     def update_node_styles(self, animate: bool = True) -> None:
         appears, self._has_appeared = not animate and not self._has_appeared, self._has_appeared or not animate
         if not appears:
             super().update_node_styles(animate)
+
+
+class DialogScreen(ModalScreen[Result], StyledOnceScreen, Generic[Result]):
+    """A dialog, above what it is about; `Result` is what closing it returns."""
+
+
+class LeanScreen(StyledOnceScreen):
+    """Draws no more than what has changed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._compositor = ChangedRowsCompositor()
 
     def _compositor_refresh(self) -> None:
         """Draw what has changed, unless another screen hides it: Textual would draw all of that screen anew instead. A
