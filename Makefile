@@ -28,7 +28,7 @@ help:
 	@echo "make bench-smoke           run each benchmark with small numbers, to see that it works; no target is judged"
 	@echo "make soak [ARGS=…]         kill and fault every process of real runs at random; check what is left of them"
 	@echo "make soak-short            the same for a minute, from a fixed seed"
-	@echo "make fuzz                  give every decoder 5,000 damaged inputs"
+	@echo "make fuzz                  give every decoder 5,000 damaged inputs, and every recorded stream 1,000"
 	@echo "make screenshots           make the pictures of the documents from real runs"
 	@echo "make snapshots             write anew the screens that tests compare with"
 	@echo "make clean                 remove what the targets above made"
@@ -98,7 +98,7 @@ soak-short:
 
 fuzz:
 	@$(SET_UP) test
-	@$(TEST_ENV) SUBDECK_FUZZ_EXAMPLES=5000 "$(BIN)/python" -m pytest --timeout 1800 tests/core/test_decoding_fuzz.py $(ARGS)
+	@$(TEST_ENV) SUBDECK_FUZZ_EXAMPLES=5000 SUBDECK_EVERY_STEP=1 "$(BIN)/python" -m pytest --timeout 1800 tests/core/test_decoding_fuzz.py tests/core/test_mutated_recordings.py $(ARGS)
 
 screenshots:
 	@$(SET_UP) screenshots

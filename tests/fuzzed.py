@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings, strategies as st
 
-EXAMPLES = int(os.environ.get("SUBDECK_FUZZ_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("SUBDECK_FUZZ_EXAMPLES", "100"))
 """Of each test; `make fuzz` asks for more."""
 
 fuzzed = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

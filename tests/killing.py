@@ -27,12 +27,16 @@ SAMPLE = int(os.environ.get("SUBDECK_SAMPLE") or date.today().toordinal())
 T = TypeVar("T")
 
 
-def sampled(values: Sequence[T], every: int) -> Sequence[T]:
-    """Return each n-th of some values; all of them for `make soak`. If the test fails, its output says which."""
+def sampled(values: Sequence[T], every: int, *, turn: int = 0) -> Sequence[T]:
+    """Return each n-th of some values, in each turn others; all of them for `make soak` and `make fuzz`.
+
+    If the test fails, its output says how to repeat it.
+    """
     if IS_WHOLE:
         return values
-    print(f"SUBDECK_SAMPLE={SAMPLE} repeats this choice")
-    return values[SAMPLE % every :: every]
+    if not turn:
+        print(f"SUBDECK_SAMPLE={SAMPLE} repeats this choice")
+    return values[(SAMPLE + turn) % every :: every]
 
 
 def kill_at(step: int) -> None:
