@@ -12,7 +12,7 @@ TEST_ENV := PATH="$(BIN):$$PATH" SUBDECK_TEST_PI="$(CURDIR)/.cache/pi-0.73.1/nod
 NEWEST := $(CURDIR)/.cache/newest-venv
 SYSTEM := $(CURDIR)/.cache/system-venv
 STREAMS := $(patsubst %,tests/core/test_%.py,*stream* *recordings updates lines replay codex_fuzz hostile_ssh)
-QUICK := -m pytest -n 2 -m "not (tmux or pi or agents or npm or cluster or processes or app or fuzz)" $(ARGS)
+QUICK := -m pytest -n 2 -m "quick or not (tmux or pi or agents or npm or cluster or processes or app or fuzz or slow)" $(ARGS)
 PYRIGHT_ENV := PATH="$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1
 # What make tells its children is not for the app, whose runs may call make themselves.
 UNSET_MAKE := -u MAKEFLAGS -u MFLAGS -u MAKEOVERRIDES -u MAKELEVEL -u MAKE_TERMOUT -u MAKE_TERMERR -u DIR
@@ -21,7 +21,7 @@ help:
 	@echo "make run [DIR=directory]   open the app on a directory (default: here)"
 	@echo "make test [ARGS=…]         run the tests; ARGS go to pytest"
 	@echo "make agents [ARGS=…]       run the tests with real agents; write the results to docs/agents"
-	@echo "make quick [ARGS=…]        run the tests that need no tmux, pi or npm and start little: a minute at most"
+	@echo "make quick [ARGS=…]        run the tests that start nothing and take no time, and a few that do: 45 seconds at most"
 	@echo "make check                 format, lint, types, import contracts, sizes, tests, a short sweep, the benchmarks in small; some on an older and a newer Python"
 	@echo "make format                rewrite the code in the one format, and the generated documents"
 	@echo "make bench [ARGS=…]        measure a non-editable install"

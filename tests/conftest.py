@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import secrets
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import hypothesis
@@ -39,64 +37,11 @@ sys.dont_write_bytecode = False
 PI_PROGRAM = "node_modules/.bin/pi"
 SESSION_WORLD = pytest.StashKey[Path]()
 
-STARTS_PROCESSES = (
-    "test_catalog.py",
-    "test_channels.py",
-    "test_check.py",
-    "test_child_session.py",
-    "test_cli_*.py",
-    "test_comparing.py",
-    "test_containment.py",
-    "test_context.py",
-    "test_conversation.py",
-    "test_day_budget.py",
-    "test_demo.py",
-    "test_engine_*.py",
-    "test_finalization.py",
-    "test_follow.py",
-    "test_foreign.py",
-    "test_forker.py",
-    "test_git_*.py",
-    "test_hold.py",
-    "test_hosts_*.py",
-    "test_host_agent*.py",
-    "test_keeping.py",
-    "test_lease.py",
-    "test_left_overs.py",
-    "test_liveness.py",
-    "test_mark.py",
-    "test_mcp.py",
-    "test_mcp_going.py",
-    "test_mcp_install.py",
-    "test_mcp_protocol.py",
-    "test_mcp_results.py",
-    "test_merging.py",
-    "test_offline_agent*.py",
-    "test_planted.py",
-    "test_processes.py",
-    "test_queue_order.py",
-    "test_recording*.py",
-    "test_replay.py",
-    "test_relay*.py",
-    "test_hosts_launch.py",
-    "test_rights.py",
-    "test_runners_process.py",
-    "test_session.py",
-    "test_standby.py",
-    "test_sticky.py",
-    "test_taking*.py",
-    "test_tools_background.py",
-    "test_tools_subagent.py",
-    "test_wheel.py",
-    "test_work_*.py",
-    "test_worktrees_of_runs.py",
-    "test_wrapper_*.py",
-)
-"""Test modules whose tests take long, because they start runs and commands."""
-FUZZ = ("test_*_fuzz.py", "test_mutated_recordings.py", "test_hostile_streams.py")
-"""Test modules that give what reads foreign text thousands of damaged pieces."""
-QUICK = ("test_deck.py", "test_engine_groups.py")
-"""Of the app and of the engine these are enough for a first look."""
+MARKS_OF_FIXTURES = {"pi_executable": "pi", "claude_executable": "agents", "codex_executable": "agents"}
+"""What asks for one of these gets the mark, wherever it is."""
+
+MAY_START = frozenset({"processes", "tmux", "pi", "agents", "npm", "cluster", "app"})
+"""Marks of the tests that may start processes: `make quick` leaves them out."""
 
 
 def new_root() -> Path:
@@ -113,6 +58,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Leave the real world before any test module is imported."""
     isolation.reset_signals()
+    sys.addaudithook(isolation.note_start)
     root = config.stash[SESSION_WORLD] = new_root()
     environment = isolation.variables(root)
     environment["PATH"] = isolation.search_path(environment.get("PATH", os.defpath), root / "bin")
@@ -120,7 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `make quick` leaves out: what starts processes, and the coroutines of `tests/tui`: they run the app.
+    """Mark what asks for the program of a real agent. All else says at the test or the module what it needs.
 
     A test that types into a real terminal is run once more where it fails: a busy machine may take its keys in another
     order. So is a test of another program, which we cannot hurry. The summary names it.
@@ -128,22 +74,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     What runs real agents below the engine is left out of `make test`: tests/contract proves the same with scripted
     ones, and `make check` compares the code with the one that `make agents` last passed with.
     """
-    starts_processes = cache(lambda path: any(map(path.match, STARTS_PROCESSES)))
-    fuzzes = cache(lambda path: any(map(path.match, FUZZ)))
     for item in items:
+        for fixture in MARKS_OF_FIXTURES.keys() & getattr(item, "fixturenames", ()):
+            item.add_marker(MARKS_OF_FIXTURES[fixture])
         has_agent = any(item.get_closest_marker(name) for name in ("agents", "pi"))
         if has_agent and "core" in item.path.parts:
             item.add_marker(pytest.mark.lane)
         if "e2e" in item.path.parts or has_agent:
             item.add_marker(pytest.mark.flaky(reruns=1))
-        if item.path.name in QUICK:
-            continue
-        if starts_processes(item.path) or "contract" in item.path.parts:
-            item.add_marker(pytest.mark.processes)
-        if fuzzes(item.path):
-            item.add_marker(pytest.mark.fuzz)
-        if "tui" in item.path.parts and inspect.iscoroutinefunction(getattr(item, "function", None)):
-            item.add_marker(pytest.mark.app)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -163,11 +101,15 @@ def session_leaves_nothing(pytestconfig: pytest.Config, tmp_path_factory: pytest
 
 
 @pytest.fixture(autouse=True)
-def world(session_leaves_nothing: None) -> Iterator[Path]:
-    """Give the test an environment and a working directory of its own, and fail it for processes that it leaves."""
+def world(session_leaves_nothing: None, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """Give the test an environment and a working directory of its own.
+
+    Fail it for processes that it leaves, and for those that it starts without a mark that says so.
+    """
     test_id = secrets.token_hex(8)
     root = new_root()
     others = isolation.pids()
+    isolation.started.clear()
     before, directory, temporary = dict(os.environ), Path.cwd(), tempfile.tempdir
     isolation.enter(isolation.variables(root) | {isolation.MARKER: test_id})
     tempfile.tempdir = os.environ["TMPDIR"]
@@ -177,6 +119,7 @@ def world(session_leaves_nothing: None) -> Iterator[Path]:
     try:
         yield root
     finally:
+        started = list(isolation.started)
         isolation.end_tmux_servers(root)
         left = isolation.end_left_overs(test_id, others)
         os.chdir(directory)
@@ -185,6 +128,8 @@ def world(session_leaves_nothing: None) -> Iterator[Path]:
         shutil.rmtree(root, ignore_errors=True)
     if left:
         pytest.fail(f"the test left running: {'; '.join(left)}", pytrace=False)
+    if started and not any(mark.name in MAY_START for mark in request.node.iter_markers()):
+        pytest.fail(f"the test starts {started[0]}: mark it, or its module, with pytest.mark.processes", pytrace=False)
 
 
 @pytest.fixture

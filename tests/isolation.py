@@ -29,6 +29,19 @@ TIME_ZONE = "UTC" if 2 <= datetime.now(UTC).hour < 22 else "ACROSS-12"
 """One in which no day begins or ends while tests run: UTC, or the one on the other side of the world. Chosen once."""
 
 
+STARTS = frozenset({"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"})
+"""What Python says to its audit hooks before it starts a process."""
+
+started: list[str] = []
+"""What this process has started since the last test began."""
+
+
+def note_start(event: str, arguments: tuple[object, ...]) -> None:
+    """Remember what is started; an audit hook, so whatever way a test or a library goes."""
+    if event in STARTS:
+        started.append(f"a process with {event}{arguments[:2]}"[:300])
+
+
 def variables(root: Path) -> dict[str, str]:
     """Return the environment of a world that lives in a short directory (a socket's path has 107 bytes at most)."""
     kept = {name: value for name, value in os.environ.items() if name in KEPT or name.startswith(KEPT_PREFIXES)}

@@ -7,6 +7,8 @@ import pytest
 from .kinds import ACP, Kind, direct, each, scripted, scripted_talks
 from .lab import Lab
 
+pytestmark = pytest.mark.processes
+
 QUICK, LONG = "bash true", "bash sleep 60"
 """A run that reaches a limit is ended in the middle of the second one."""
 HANGS = ("write So far", "touch waiting", "hang")

@@ -7,6 +7,8 @@ import pytest
 from .kinds import Kind, each, scripted, scripted_talks, talks
 from .lab import Lab
 
+pytestmark = pytest.mark.processes
+
 COMMAND = "bash touch made"
 
 

@@ -7,6 +7,8 @@ import pytest
 from .kinds import Kind, direct, each, scripted, scripted_talks
 from .lab import Lab
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture(autouse=True)
 def preset(lab: Lab) -> None:

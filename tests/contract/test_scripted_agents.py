@@ -16,6 +16,8 @@ import pytest
 
 from .kinds import SCRIPTED
 
+pytestmark = pytest.mark.processes
+
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 SCRIPT = "parts\nthink Hm.\nbash echo hi; exit 3\nwrite It is\nsay  there."
 FREE = frozenset({"args", "arguments", "input", "rawInput", "details", "modelUsage", "model_usage_since_last_result"})

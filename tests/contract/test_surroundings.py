@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .kinds import Kind, each, scripted_talks
 from .lab import Lab, environment_in, home_files
+
+pytestmark = pytest.mark.processes
 
 SETTINGS = {
     ".claude.json": "{}\n",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .kinds import Kind, direct, each, scripted_talks, talks
 from .lab import TASK, Lab
+
+pytestmark = pytest.mark.processes
 
 UNKNOWN = "6f0d1f2e-0000-4000-8000-001795323483"
 

@@ -91,6 +91,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("how", "said"),
     [("data", "could not be started: Internal error: no login found"), ("exit", "no login found, run agent login")],

@@ -17,6 +17,8 @@ from subdeck.core.acp_bridge.options import OptionError, choose
 from subdeck.core.acp_bridge.wishes import Wishes
 from subdeck.core.agents.acp.program import bridge_command
 
+pytestmark = pytest.mark.processes
+
 AGENT = """\
 import json, sys
 for answers in json.loads(sys.argv[1]):

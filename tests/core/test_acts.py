@@ -195,6 +195,7 @@ def test_a_deletion_that_cannot_be_remembered(project_dir: Path) -> None:
     engine.delete([meta.run_id], for_good=True)
 
 
+@pytest.mark.processes
 def test_a_failing_disk_below_the_stack(project_dir: Path) -> None:
     """`rm` exits with 1 and says so if the disk does not take what undo needs."""
     engine = open_engine(project_dir)

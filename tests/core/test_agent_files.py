@@ -210,6 +210,7 @@ def test_names_are_found_for_the_screen(project: Project, agents: Path) -> None:
     ]
 
 
+@pytest.mark.processes
 def test_what_the_command_line_says(project: Project, agents: Path) -> None:
     """`presets` lists them with what is left out and what is broken, shows one in full, and doctor tells of both."""
     (agents / "broken.md").write_text("---\nname: planner\ndescription: d\nisolation: remote\n---\n")
@@ -228,6 +229,7 @@ def test_what_the_command_line_says(project: Project, agents: Path) -> None:
     assert "1: reviewer" in doctor and f"{agents}/broken.md:4: isolation: " in doctor
 
 
+@pytest.mark.fuzz
 @fuzzed
 @given(st.dictionaries(st.sampled_from(FIELDS) | TEXTS, VALUES, max_size=6), st.sampled_from(sorted(FORMS)), TEXTS)
 def test_any_file_is_a_preset_or_a_fault(fields: dict[str, object], form: str, body: str) -> None:

@@ -84,12 +84,14 @@ def test_an_absurd_number_in_a_preset(field: str, project_dir: Path) -> None:
         assert RANGE.search(str(caught.value))
 
 
+@pytest.mark.processes
 def test_long_limits_hold(project_dir: Path) -> None:
     """A limit of time beyond what the kernel waits at once is a limit like others."""
     engine = open_engine(project_dir, limits={"timeout": "600h", "stall": "8760h"}, logs={"stdout_mb": "1000000000"})
     assert "completed" == run_to_end(engine, "answer ok").status
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     "words",
     [
@@ -111,6 +113,7 @@ def test_an_absurd_option(words: list[str], project_dir: Path) -> None:
         assert re.search(rf'subdeck: invalid {words[-1]} ".*": expected a', done.err), done.err
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("columns", ["²", "9" * 5000, "-5", "1e3", "0"])
 def test_an_absurd_width(columns: str, project_dir: Path) -> None:
     """COLUMNS counts only where it is a width."""

@@ -144,6 +144,7 @@ def test_a_session_file(engine: Engine) -> None:
     assert () == engine.unseen()
 
 
+@pytest.mark.processes
 def test_the_commands(engine: Engine, good: str, project_dir: Path) -> None:
     """One byte that is not UTF-8 ends no command in a traceback: list, one run, logs, stop, removal."""
     meta, lock = make_run(engine.project)

@@ -29,6 +29,7 @@ def used(cost: float, *, stop: str = "toolUse", tokens: int = 100, **more: bool)
     )
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("limits", "figures"),
     [({"budget": 1.2}, "spent $1.50 of $1.20"), ({"max_tokens": 40}, "used 54 of 40 tokens")],
@@ -42,6 +43,7 @@ def test_an_overstepped_budget_ends_a_run(project_dir: Path, limits: dict, figur
     assert f"the run reached its budget: {figures}" == result.error_message == end_of(run).message
 
 
+@pytest.mark.processes
 def test_who_has_finished_has_not_overstepped(project_dir: Path) -> None:
     """An answer that used up the budget with its last message is whole."""
     run = run_to_end(open_engine(project_dir, limits={"budget": 0.5}), "answer The answer.")
@@ -58,6 +60,7 @@ def test_last_words() -> None:
     assert RunReason.BUDGET is watchdog.exceeded(6.0 + LAST_WORDS_S, Usage(cost=1.0), False)
 
 
+@pytest.mark.processes
 def test_attempts_count_together(project_dir: Path) -> None:
     """What the first child spent is gone for the second one."""
     write_preset(project_dir, extra="structured_result: true\nbudget: 0.5\n")
@@ -67,6 +70,7 @@ def test_attempts_count_together(project_dir: Path) -> None:
     assert ("aborted", "budget", 1) == (result.status, result.reason, result.attempts)
 
 
+@pytest.mark.processes
 def test_a_call_counts_instead_of_the_preset(project_dir: Path) -> None:
     """The settings' limit holds whatever the call says; a parent only lowers."""
     write_preset(project_dir, extra="budget: 0.5\nmax_tokens: 1000\n")
@@ -78,6 +82,7 @@ def test_a_call_counts_instead_of_the_preset(project_dir: Path) -> None:
     assert [(0.5, 1000), (2.0, 5), (3.0, 1000), (0.5, 1000)] == [(found.budget, found.max_tokens) for found in found]
 
 
+@pytest.mark.processes
 def test_the_command_line(project_dir: Path) -> None:
     """An amount is above nothing; the end says what was spent."""
     open_engine(project_dir)
@@ -111,6 +116,7 @@ def test_the_agents_sum_takes_the_place_of_estimates() -> None:
     assert (0.5, 0.0, 0) == (sum_.cost, sum_.estimated, sum_.unpriced)
 
 
+@pytest.mark.processes
 def test_the_users_prices_are_in_events_and_result(project_dir: Path) -> None:
     """Event, snapshot and result have the same price, and the budget counts by it."""
     puppet = {"command": list(PUPPET), "env": {"PUPPET_COST": "0"}}

@@ -25,6 +25,8 @@ from tests.core.command_line import start, subdeck
 from tests.house.set_up import ACP_HOME
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 CLAUDE_MODELS = [
     {
         "value": "opus",

@@ -55,6 +55,7 @@ def engine(project_dir: Path) -> Engine:
     return open_engine(project_dir, CONVERSING)
 
 
+@pytest.mark.processes
 def test_logs_print_the_whole_session(engine: Engine, project_dir: Path) -> None:
     """Transcripts one after the other, each with its run; as a document a list of them."""
     first = run(engine, parts("answer the first", "answer the second"))

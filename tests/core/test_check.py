@@ -42,6 +42,8 @@ from tests.factories import (
 from tests.repositories import make_repository
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 FOREVER = 60.0
 
 

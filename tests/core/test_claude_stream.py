@@ -304,6 +304,7 @@ KEYS = [
 ]
 
 
+@pytest.mark.fuzz
 @given(strategies.lists(strategies.dictionaries(strategies.sampled_from(KEYS), JSON, max_size=6), max_size=6))
 def test_nothing_makes_it_raise(lines: list[dict[str, Any]]) -> None:
     """Whatever stands in the fields of a line, the reader goes on."""

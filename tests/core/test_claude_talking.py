@@ -417,6 +417,7 @@ KEYS = ["request", "response", "request_id", "subtype", "state", "uuid", "isRepl
 ASKING = ["subtype", "tool_name", "input", "tool_use_id", "questions", "options", "label", "file_path", "new_string"]
 
 
+@pytest.mark.fuzz
 @given(
     strategies.lists(strategies.dictionaries(strategies.sampled_from(KEYS), JSON, max_size=6), max_size=4),
     strategies.dictionaries(strategies.sampled_from(ASKING), JSON, max_size=6),

@@ -11,6 +11,8 @@ import pytest
 from tests.core.command_line import SUBDECK, subdeck, write_preset, write_settings
 from tests.factories import make_finished, open_engine
 
+pytestmark = pytest.mark.processes
+
 ANSWERING = """printf '%s\\n' \
 '{"type":"message_end","message":{"role":"assistant","content":"Done.","stopReason":"stop"}}' \
 '{"type":"agent_end","messages":[],"willRetry":false}' '{"type":"agent_settled","aborted":false}'"""

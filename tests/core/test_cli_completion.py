@@ -24,6 +24,8 @@ from tests.core.command_line import subdeck, write_preset
 from tests.factories import make_finished, make_meta
 from tests.house.reference.commands import commands
 
+pytestmark = pytest.mark.processes
+
 PROGRAMS = Path(sys.executable).parent
 PATIENCE_S = 20.0
 FREE = {

@@ -19,6 +19,8 @@ from tests.waiting import wait_until
 from .command_line import subdeck
 from .repositories import git, make
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:

@@ -7,6 +7,8 @@ import pytest
 from tests.house.reference import recording
 from tests.house.reference.json_documents import NAMED_BY_USER, described, recorded
 
+pytestmark = pytest.mark.processes
+
 REWRITE = "run `python -m tests.house.reference --record`"
 
 

@@ -9,11 +9,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 from subdeck.core.delegation.channels import Emitter
 from subdeck.core.project.follower import Update
 
 from tests.core.command_line import SUBDECK, start as start_command, subdeck
 from tests.factories import open_engine, run_to_end, start, wait_for_end
+
+pytestmark = pytest.mark.processes
 
 
 def lines_of(process: subprocess.Popen[bytes], until: str) -> list[dict[str, Any]]:

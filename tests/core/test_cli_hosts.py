@@ -30,6 +30,8 @@ from tests.core.hosting import host_meta
 from tests.factories import write_settings
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 
 @contextmanager
 def serving(*words: str, cwd: Path) -> Iterator[subprocess.Popen[bytes]]:

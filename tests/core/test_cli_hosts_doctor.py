@@ -38,6 +38,8 @@ from tests.core.sshd import SshHost
 from tests.factories import open_engine, write_settings
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 PYTHON = ".".join(map(str, sys.version_info[:3]))
 FACTS = HostFacts(slots=4, used=1, subdeck=__version__, python=PYTHON, carrier="", cores=2)
 WELL = Examined(

@@ -6,12 +6,15 @@ import asyncio
 import os
 from pathlib import Path
 
+import pytest
 from subdeck.core import paths
 from subdeck.core.run.model import RunReason
 
 from tests.core.command_line import Done, subdeck
 from tests.core.relaying import Relaying, relaying
 from tests.core.test_relay_given_up import placed
+
+pytestmark = pytest.mark.processes
 
 
 async def called(there: Relaying, *words: str) -> Done:

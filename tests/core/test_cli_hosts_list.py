@@ -22,6 +22,8 @@ from tests.core.command_line import subdeck
 from tests.factories import make_meta, make_run, open_engine
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 H1 = HostState(
     name="h1",
     carrier="dask",

@@ -11,6 +11,8 @@ from subdeck.core.run.model import PresetSource
 
 from tests.core.command_line import subdeck
 
+pytestmark = pytest.mark.processes
+
 CLAUDE = """---
 name: reviewer
 description: Use this when: asked

@@ -11,6 +11,8 @@ from subdeck.core.presets.fields import preset_schema
 
 from tests.core.command_line import subdeck, write_preset
 
+pytestmark = pytest.mark.processes
+
 TABLE = "provider  model  context  max-out  thinking  images\nfake      test   128K     16.4K    yes       no\n"
 
 

@@ -19,6 +19,8 @@ from subdeck.core.presets.fields import preset_schema
 
 from tests.core.command_line import SUBDECK, subdeck, write_preset
 
+pytestmark = pytest.mark.processes
+
 LISTED = "import sys; from subdeck.tui.main import main; sys.argv[1:] = {words}; main(); print(*sys.modules, sep='\\n')"
 
 

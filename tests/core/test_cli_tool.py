@@ -15,6 +15,8 @@ from tests.core.command_line import SUBDECK, subdeck, write_preset
 from tests.core.delegating import SESSION, parent_engine, running, task
 from tests.factories import start, wait_for_end
 
+pytestmark = pytest.mark.processes
+
 REGISTER = {"models": ["fake/b", "fake/A"], "key": None}
 
 

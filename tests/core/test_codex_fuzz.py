@@ -23,6 +23,8 @@ from .codex_lines import OPENED, TURN_STARTED, line, start
 from .test_codex_recordings import EXPECTED, lines_of
 from .test_pi_stream_fuzz import ODD
 
+pytestmark = pytest.mark.fuzz
+
 METHODS = [
     *("item/started", "item/completed", "turn/started", "turn/completed", "thread/started", "error", "warning"),
     *("thread/tokenUsage/updated", "configWarning", "model/rerouted", "mcpServer/startupStatus/updated"),

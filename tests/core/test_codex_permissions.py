@@ -258,6 +258,7 @@ def program(directory: Path, *lines: str) -> tuple[str, ...]:
     return (str(path),)
 
 
+@pytest.mark.processes
 def test_a_program_is_asked_once_for_its_protocol(tmp_path: Path, world: Path) -> None:
     """The answer is kept until the program is another one."""
     command = program(tmp_path, "echo unknown subcommand >&2", "exit 2")
@@ -271,6 +272,7 @@ def test_a_program_is_asked_once_for_its_protocol(tmp_path: Path, world: Path) -
     assert "asked\nasked\n" == (tmp_path / "asked").read_text()
 
 
+@pytest.mark.processes
 def test_a_program_that_takes_no_messages(tmp_path: Path, world: Path) -> None:
     """Its app-server is used all the same, one way."""
     for title, fields in protocol._USED.items():

@@ -88,6 +88,7 @@ def test_recording_becomes_a_run(case: str, tmp_path: Path) -> None:
     assert b"/delta" not in kept and b"Delta" not in kept
 
 
+@pytest.mark.processes
 def test_cli_replays(project_dir: Path) -> None:
     """The command needs no word about which agent wrote a recording."""
     shown = subdeck("replay", str(CODEX / "app-text" / "stdout.jsonl"), cwd=project_dir)

@@ -513,6 +513,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("bad", HOSTILE)
 @pytest.mark.parametrize("id_", [7, None, {"a": []}, "x" * 100_000])
 def test_no_question_raises(working: TalkingStream, bad: dict[str, Any], id_: object) -> None:

@@ -34,6 +34,8 @@ from tests.factories import (
 )
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 
 def group_for_tests() -> str | None:
     home = cgroup.own()

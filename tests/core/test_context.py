@@ -30,6 +30,8 @@ from .command_line import subdeck
 from .conversing import CONVERSING, ask, hand_over, parts, prompt, run, script, write_preset
 from .session_file import SessionFile
 
+pytestmark = pytest.mark.processes
+
 TASK = parts(script("say Seen.", "finish"))
 
 

@@ -21,6 +21,8 @@ from tests.waiting import wait_until
 
 from .offline_reader import SHOP, write_tree
 
+pytestmark = pytest.mark.processes
+
 ASKS = "Where is the token checked? Ask me which file."
 ANSWER = "src/auth.py"
 RUNS = 100

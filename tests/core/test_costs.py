@@ -57,6 +57,7 @@ def test_money() -> None:
     assert ["–", "<$0.01", "$0.31", "$1,204.50"] == [money(cost) for cost in (0, 0.001, 0.31, 1204.5)]
 
 
+@pytest.mark.processes
 def test_report(project_dir: Path) -> None:
     """The command lists the same, also as JSON; without a run it is all dashes."""
     project = paths.Project(str(project_dir))
@@ -73,6 +74,7 @@ def test_report(project_dir: Path) -> None:
     assert ("m/1", expected) == (model["name"], model["spent"]["today"])
 
 
+@pytest.mark.processes
 def test_a_cost_that_is_not_known(project_dir: Path) -> None:
     """It is no nothing: a question mark stands for it, and a plus behind sums that are without it."""
     project = paths.Project(str(project_dir))

@@ -68,6 +68,8 @@ from tests.factories import make_meta, make_result
 from tests.fuzzed import TEXTS, VALUES, documents, dumped, fuzzed
 from tests.hostile import controls
 
+pytestmark = pytest.mark.fuzz
+
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ID = "20260101-000000-abcdef"
 

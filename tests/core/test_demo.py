@@ -26,6 +26,8 @@ from tests.core.command_line import subdeck
 from tests.factories import end_of, events_of, lives, result_of, wait_for_end, wait_until_gone
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 HOLDER = """
 import sys
 from subdeck.core.demo import playground

@@ -168,6 +168,7 @@ def test_a_run_is_read_by_few_calls_and_leaves_nothing_open(home: Path) -> None:
             os.close(descriptor)
 
 
+@pytest.mark.processes
 def test_a_tree_of_any_depth_is_removed(home: Path, tmp_path: Path) -> None:
     """Thousands of levels of directories are removed with all that is in them, and nothing that a link leads to."""
     outside = tmp_path / "outside"

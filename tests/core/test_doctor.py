@@ -14,6 +14,8 @@ from subdeck.core.system import cgroup, processes
 from tests.core.command_line import write_preset
 from tests.factories import write_settings
 
+pytestmark = pytest.mark.processes
+
 
 def checks(cwd: Path) -> dict[str, Check]:
     """Return the checks by name; of several with one name the last."""

@@ -13,6 +13,8 @@ from subdeck.core.system import ending, processes
 from tests.factories import lives
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 DEAF = 'trap "" TERM INT HUP; echo $$; exec sleep 1000'
 LINK = 'trap "" TERM; [ "$1" -gt 0 ] && { sleep 0.01; sh -c "$0" "$0" $(($1 - 1)) & }'
 """A shell that goes as soon as it has started the next one."""

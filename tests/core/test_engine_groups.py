@@ -15,6 +15,8 @@ from subdeck.core.run.snapshot import RunSnapshot
 from tests.factories import ahead_of, end_of, events_of, open_engine, request, run_to_end, start, started, wait_for_end
 from tests.waiting import wait_until
 
+pytestmark = [pytest.mark.quick, pytest.mark.processes]
+
 
 def status(engine: Engine, ids: list[str]) -> list[str]:
     return sorted(run.status.value for run in engine.snapshots(ids))

@@ -38,6 +38,8 @@ from tests.factories import (
 )
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def engine(project_dir: Path) -> Engine:

@@ -10,6 +10,8 @@ from subdeck.core.run.events import RunEnded, RunQueued, RunStarted
 
 from tests.factories import BRIEF, ahead_of, end_of, events_of, open_engine, request
 
+pytestmark = pytest.mark.processes
+
 MANY = 200
 
 

@@ -20,6 +20,8 @@ from tests.core.offline_reader import SHOP, write_tree
 from tests.factories import write_settings
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 CORE = Path(errors.__file__).resolve().parent
 TREES = (CORE, CORE.parent / "tui")
 ASKS = "Where is the token checked? Ask me which file."

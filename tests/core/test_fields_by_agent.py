@@ -21,6 +21,8 @@ from subdeck.core.run.model import LaunchedBy, LauncherKind, PresetSource, RunRe
 
 from .session_file import SessionFile
 
+pytestmark = pytest.mark.processes
+
 AGENTS = {
     "pi": ("0.73.1", "fake/test"),
     "pi-1": ("1.5.2", "fake/test"),

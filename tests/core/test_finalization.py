@@ -47,6 +47,8 @@ from .conversing import (
     write_preset,
 )
 
+pytestmark = pytest.mark.processes
+
 NOTHING = script("say I think I am done.", "finish")
 """An attempt that ends without the call."""
 

@@ -43,6 +43,8 @@ from tests.factories import (
 )
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 IDS = [f"20260101-0000{second:02}-abcdef" for second in range(16)]
 
 

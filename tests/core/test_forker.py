@@ -20,6 +20,8 @@ from subdeck.core.system import processes
 from tests.core.hosting import Asking, hosting, until
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 OWNER = """
 import os, sys
 from subdeck.core.runners.forker import Forker

@@ -14,6 +14,8 @@ from tests.killing import IS_WHOLE
 from . import cutting
 from .cutting import Act, Filler, GitShim, Scene, Stage, Trial, attempt, check, reflog, sample, state, undo
 
+pytestmark = pytest.mark.processes
+
 CAN_MOUNT = subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0
 KILLS = 2
 """Cuts of each act in `make test`."""

@@ -17,6 +17,8 @@ from tests.factories import open_engine
 from tests.killing import deaths
 from tests.repositories import commit, git, kept, make_repository, make_worktree
 
+pytestmark = pytest.mark.processes
+
 REAL_GIT = shutil.which("git") or ""
 BIG = "".join(f"line {number} of the operator\n" for number in range(9_000))
 """Longer than git may write where it is held back."""

@@ -14,6 +14,8 @@ from subdeck.core.git.snapshot import Store
 
 from .repositories import commit, found, git, make
 
+pytestmark = [pytest.mark.fuzz, pytest.mark.processes]
+
 STEPS = 30
 
 

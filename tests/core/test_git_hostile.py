@@ -16,6 +16,8 @@ from subdeck.core.git.snapshot import Store
 
 from .repositories import commit, found, git, listed, make, write
 
+pytestmark = pytest.mark.processes
+
 KEYS = (
     "alias.status", "alias.add", "alias.rev-parse", "alias.worktree", "alias.merge-tree",
     "browser.x.cmd", "browser.x.path", "core.alternateRefsCommand", "core.askPass", "core.editor", "core.fsmonitor",

@@ -13,6 +13,8 @@ from subdeck.core.git.program import Git, GitError
 from tests.factories import open_engine
 from tests.repositories import commit, git, make_repository, make_worktree
 
+pytestmark = pytest.mark.processes
+
 COMMANDS = {
     "index.lock": ("reset", "--quiet"),
     "HEAD.lock": ("symbolic-ref", "HEAD", "refs/heads/other"),

@@ -12,6 +12,8 @@ from subdeck.core.git.snapshot import InTheWay, Store
 
 from .repositories import commit, found, git, make, write
 
+pytestmark = pytest.mark.processes
+
 TEXT = "".join(f"line {number}\n" for number in range(20))
 
 

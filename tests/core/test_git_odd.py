@@ -16,6 +16,8 @@ from subdeck.core.run.changes import FileStatus
 
 from .repositories import commit, found, git, listed, make, write
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:

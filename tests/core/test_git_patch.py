@@ -13,6 +13,8 @@ from subdeck.core.git.patch import NO_PAIR, read_patch
 
 from tests.repositories import git, make_repository
 
+pytestmark = pytest.mark.processes
+
 HUNKS = b"""\
 diff --git a/a.py b/a.py
 index 1..2 100644

@@ -11,6 +11,8 @@ from subdeck.core.system.git_pointers import directories_of, read_pointer
 
 from .repositories import git, make
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.mark.parametrize("kind", ["missing", "a directory", "a pipe", "endless", "with a null", "not UTF-8"])
 def test_what_names_no_place_is_empty(tmp_path: Path, kind: str) -> None:

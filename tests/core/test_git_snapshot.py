@@ -21,6 +21,8 @@ from tests.killing import deaths
 
 from .repositories import commit, found, git, listed, make, write
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:

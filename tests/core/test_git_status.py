@@ -5,7 +5,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from .command_line import subdeck
+
+pytestmark = pytest.mark.processes
 
 PRESET = "---\nname: mine\ndescription: x\n---\nYou look.\n"
 

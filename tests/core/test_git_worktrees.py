@@ -15,6 +15,8 @@ from subdeck.core.git.snapshot import Store
 
 from .repositories import found, git, make, write
 
+pytestmark = pytest.mark.processes
+
 
 def references(root: Path) -> tuple[str, str]:
     return git(root, "for-each-ref"), git(root, "worktree", "list")

@@ -21,6 +21,8 @@ from tests.waiting import wait_until
 from .command_line import subdeck
 from .repositories import git, make, write
 
+pytestmark = pytest.mark.processes
+
 BEGIN = {"a.py": "one\ntwo\n", "b.py": "bbb\n", "src/c.py": "c\n", ".gitignore": "*.log\n"}
 HIDING = {
     "untracked files": ("git config status.showUntrackedFiles no; echo evil > new.py", {"new.py"}),

@@ -23,6 +23,8 @@ from subdeck.core.wrapper.hold import RunHold
 from tests.factories import make_run, open_engine, run_dir, start, started, wait_for_end, wait_until_gone
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 
 def is_held(lock: Path) -> bool:
     """Return whether somebody has locked a file."""

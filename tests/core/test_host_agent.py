@@ -14,6 +14,8 @@ from subdeck.core.hosts.spool import Spool, SpoolBusy, SpoolRoot
 
 from tests.core.hosting import RELAY, Asking, host_meta, hosting, until
 
+pytestmark = pytest.mark.processes
+
 
 async def test_a_run_is_mirrored_to_its_end(tmp_path: Path) -> None:
     """What a run wrote on its host is told byte for byte, its result with the last piece, and then it is put aside."""

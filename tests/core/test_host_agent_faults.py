@@ -25,7 +25,7 @@ from subdeck.core.system import files
 from tests.core.hosting import OTHER_RELAY, Asking, host_meta, hosting, until
 from tests.factories import lives, make_result, wait_until_gone
 
-pytestmark = pytest.mark.usefixtures("soon")
+pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.processes]
 
 
 async def working(relay: Asking, *script: str, **others: object) -> str:

@@ -10,10 +10,13 @@ import sys
 from pathlib import Path
 
 import msgspec
+import pytest
 from subdeck.core.hosts.protocol import Said, Start, encode
 
 from tests.core.hosting import Asking, host_meta, hosting
 from tests.factories import write_settings
+
+pytestmark = pytest.mark.processes
 
 KILLED = """
 import asyncio, sys

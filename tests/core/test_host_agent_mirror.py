@@ -20,6 +20,8 @@ from tests.core.test_lease import CERTAIN_SOON
 
 pytestmark = pytest.mark.usefixtures("soon")
 
+pytestmark = pytest.mark.processes
+
 
 @given(
     strategies.dictionaries(strategies.text("ab", max_size=4), strategies.integers(0, 10_000)),

@@ -11,7 +11,7 @@ from subdeck.core.run.model import ToolPolicy, Tools
 from tests.core.hosting import Asking, host_meta, hosting
 from tests.core.real_pi import EITHER_PI, PATIENCE, called, real_pi, said
 
-pytestmark = [pytest.mark.pi, EITHER_PI]
+pytestmark = [pytest.mark.pi, EITHER_PI, pytest.mark.processes]
 
 
 @pytest.mark.parametrize("talk", [False, True], ids=["one-way", "talking"])

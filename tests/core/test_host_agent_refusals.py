@@ -18,6 +18,8 @@ from subdeck.core.run.model import AgentSession, RunMeta
 
 from tests.core.hosting import RELAY, Asking, host_meta, hosting
 
+pytestmark = pytest.mark.processes
+
 
 async def refusal(agent: HostAgent, meta: RunMeta | None = None, **others: Any) -> str:
     relay = Asking(agent)

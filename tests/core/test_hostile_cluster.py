@@ -25,6 +25,8 @@ from tests.core.hostile_cluster import HONEST, SPOOL
 from tests.core.hosting import until
 from tests.core.teller import Told, relay
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ from tests.core.teller import OTHER, SPOOL, Told, log, relay, relay_of
 
 KEY = b'{"env":{"API_KEY":"secret"}}'
 
-pytestmark = pytest.mark.usefixtures("soon")
+pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.slow]
 
 
 @pytest.fixture

@@ -71,6 +71,7 @@ COMMANDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.processes
 def test_the_commands(
     runs: tuple[str, str], project_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,6 +18,8 @@ from .repositories import git, make
 from .test_hosts_code_hostile import answering, kept, made_by_host, tree_of
 from .traveling import Machines, make_machines
 
+pytestmark = pytest.mark.processes
+
 MB = 1024 * 1024
 COMMIT, TREE, BLOB, REF_DELTA = 1, 2, 3, 7
 KINDS = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob"}

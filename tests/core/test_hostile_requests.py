@@ -447,6 +447,7 @@ def decide(entry: Entry) -> Iterable[Event]:
     yield Decision(request=entry.request, verdict=entry.verdict, by=entry.by, message=entry.id)
 
 
+@pytest.mark.processes
 def test_allow_without_a_request_needs_a_terminal(project_dir: Path) -> None:
     """It is refused, with the command that says which request is meant; that command is taken."""
     project: Project = open_engine(project_dir).project
@@ -462,6 +463,7 @@ def test_allow_without_a_request_needs_a_terminal(project_dir: Path) -> None:
         assert (0, f"{run.short_id} q1 allowed\n") == (done.code, done.out)
 
 
+@pytest.mark.processes
 def test_a_reply_to_another_request_is_refused(project_dir: Path) -> None:
     """A hash that is not that of the open request sends nothing."""
     with listening(open_engine(project_dir).project, permission(command="rm -rf /")) as run:
@@ -472,6 +474,7 @@ def test_a_reply_to_another_request_is_refused(project_dir: Path) -> None:
         assert [] == run.take()
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("typed", "code"), [(b"y\n", 0), (b"n\n", 2)])
 def test_on_a_terminal_the_request_is_shown_and_asked_about(project_dir: Path, typed: bytes, code: int) -> None:
     """Then it is sent, bound to what was shown; or nothing is."""

@@ -20,6 +20,8 @@ from subdeck.core.text.plain import one_line
 
 from tests.core.hosting import until
 
+pytestmark = pytest.mark.processes
+
 GREETING = MAGIC + packed(Frame(0, HELLO, encode(AgentHello(host="h1", slots=2))))
 ANSWERED = packed(Frame(1, ANSWER, encode(Answer(Said.TOLD))))
 NOBODYS = packed(Frame(99, ANSWER, encode(Answer(Said.TOLD))))

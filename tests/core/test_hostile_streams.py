@@ -19,6 +19,8 @@ from subdeck.core.wrapper.replay import replay
 from tests.hostile import EVIL, IN_JSON, controls, planted
 from tests.replay import RECORDINGS
 
+pytestmark = pytest.mark.fuzz
+
 PLACES = ("0.73.1", "1.5.2", "agents/claude-code", "codex", "acp/claude", "acp/codex")
 CASES = sorted(
     str(file.parent.relative_to(RECORDINGS))

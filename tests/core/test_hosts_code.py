@@ -25,6 +25,8 @@ from .repositories import commit, git, make, write
 from .test_git_snapshot import everything_of
 from .traveling import Machines, make_machines, own
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def machines(tmp_path: Path) -> Machines:

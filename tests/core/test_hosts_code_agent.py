@@ -18,7 +18,7 @@ from .hosting import RELAY, Asking, host_meta, hosting, until
 from .repositories import git, make, write
 from .traveling import own
 
-pytestmark = pytest.mark.usefixtures("soon")
+pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.processes]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from .sshd import SshHost
 from .test_hosts_ssh_runs import end_relay
 from .traveling import own
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.timeout(180), pytest.mark.processes]
 LARGE = 6 * 1024 * 1024
 
 

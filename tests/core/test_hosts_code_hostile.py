@@ -16,6 +16,8 @@ from subdeck.core.run.model import RunMeta
 from .repositories import git, make, write
 from .traveling import RELAY, Machines, make_machines
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def machines(tmp_path: Path) -> Machines:

@@ -23,7 +23,7 @@ from .repositories import git, make, write
 from .test_taking import undo
 from .traveling import own
 
-pytestmark = pytest.mark.usefixtures("soon")
+pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.processes]
 
 
 @pytest.fixture

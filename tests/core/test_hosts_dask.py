@@ -32,6 +32,8 @@ from tests.conftest import new_root
 from tests.core.clusters import UP_S, asking, carrying, shared_trial, told_of, trial
 from tests.core.hosting import RELAY, Asking, host_meta, until
 
+pytestmark = pytest.mark.processes
+
 NOBODY = "tls://127.0.0.1:9"
 PERIODS = {"LOOK_S": 0.05, "FIRST_WAIT_S": 0.05, "LONGEST_WAIT_S": 0.2}
 SLOTS = 20

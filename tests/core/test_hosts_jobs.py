@@ -23,6 +23,8 @@ from tests.core.command_line import SUBDECK
 from tests.core.hosting import host_meta
 from tests.factories import write_settings
 
+pytestmark = pytest.mark.processes
+
 # As dask-jobqueue writes it, for a cluster with worker_extra_args=["--resources", "subdeck=4", "--preload", …].
 OF_JOBQUEUE = (
     f"{shlex.quote(sys.executable)} -m distributed.cli.dask_worker {{address}} --name dummy-0 --nthreads 4"

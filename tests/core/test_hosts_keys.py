@@ -29,6 +29,8 @@ from subdeck.core.system import processes
 
 from tests.core.command_line import subdeck
 
+pytestmark = pytest.mark.processes
+
 
 def test_keys_are_for_their_owner_alone(tmp_path: Path) -> None:
     """Three files that only this user can read: an authority, a certificate that it gave, its key; not its own key."""

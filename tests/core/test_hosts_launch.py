@@ -22,6 +22,8 @@ from tests.core.relaying import SETTINGS, relaying
 from tests.factories import request, write_settings
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 MANY = 200
 SOON = 20.0
 """Seconds on a busy machine that plays the hosts, too; a look of the relay for each run would take twice as long."""

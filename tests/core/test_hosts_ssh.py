@@ -23,7 +23,7 @@ from tests.core.hosting import RELAY, AskingThere, until
 from tests.core.sshd import SshHost, with_another_key
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.usefixtures("soon")]
+pytestmark = [pytest.mark.timeout(180), pytest.mark.usefixtures("soon"), pytest.mark.processes]
 
 
 class OverSsh:

@@ -28,6 +28,8 @@ from tests.core.command_line import SUBDECK
 from tests.core.hosting import RELAY, AskingThere, until
 from tests.factories import write_settings
 
+pytestmark = pytest.mark.processes
+
 
 class OverConnection:
     """What `Asking` asks, at the other end of a connection."""

@@ -30,6 +30,8 @@ from subdeck.core.hosts.ssh.program import command, why_ended
 
 from tests.fuzzed import fuzzed
 
+pytestmark = pytest.mark.processes
+
 CONTENTS = st.integers(0, 3 * PIECE).map(lambda size: random.Random(size).randbytes(size))
 
 

@@ -26,7 +26,7 @@ from tests.waiting import wait_until
 
 MIRRORED = (paths.STDERR, paths.STDOUT, paths.TRANSCRIPT, paths.EVENTS)
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.timeout(180), pytest.mark.processes]
 
 
 def relays(engine: Engine) -> list[int]:

@@ -19,6 +19,8 @@ from tests.core.command_line import subdeck
 from tests.factories import make_finished, make_meta, open_engine
 from tests.repositories import commit, git, make_repository, make_worktree, pinned
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def engine(project_dir: Path) -> Engine:

@@ -135,6 +135,7 @@ def test_refused(engine: Engine, fields: str, request_: dict[str, Any], words: s
     assert str(problem).replace("\n", "").isprintable()
 
 
+@pytest.mark.processes
 def test_worktree_is_refused_where_it_is_asked_for(engine: Engine) -> None:
     """A worktree is of this machine: asked for by call or preset it is refused, wished by the settings left out."""
     make_repository(Path(engine.project.root))
@@ -218,6 +219,7 @@ def run(project_dir: Path, *options: str) -> Done:
     return subdeck("run", "--no-preset", "look", *options, cwd=project_dir)
 
 
+@pytest.mark.processes
 def test_options_need_the_runner(project_dir: Path) -> None:
     """`--host` and `--needs` alone are refused with what to add; with the runner they need hosts."""
     write_settings()
@@ -226,6 +228,7 @@ def test_options_need_the_runner(project_dir: Path) -> None:
     assert "no hosts are set up" in run(project_dir, "--runner", "hosts", "--host", "h07").err
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("needs", "words"),
     [
@@ -279,6 +282,7 @@ def test_host_of_a_call_that_cannot_be(project_dir: Path) -> None:
     assert json.dumps(answer.structured)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("name", "kind", "command"),
     [

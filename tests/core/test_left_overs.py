@@ -23,6 +23,8 @@ from tests.waiting import wait_until
 
 from .lost_runs import SLEEPERS, abandoned, facts, no_sleepers, sleeper
 
+pytestmark = pytest.mark.processes
+
 __all__ = ["no_sleepers"]
 
 

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 LEFT_OUT = "ast decimal dis gettext inspect locale msgspec.inspect platform textwrap tokenize typing_extensions"
 """Modules that click or msgspec name, and what those would load."""
 

@@ -59,6 +59,7 @@ def expected(content: bytes) -> list[bytes]:
     return [line[: UPDATES.end(line, 0, len(line))] if line.startswith(PREFIXES) else line for line in lines]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_chunks_do_not_matter(seed: int) -> None:
     """However the output is cut into chunks, its lines are the same, with or without a newline at the end."""
@@ -114,6 +115,7 @@ def test_without_prefixes() -> None:
     assert [UPDATE + b"}"] == [*splitter.split(UPDATE), *splitter.split(b"}\n")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [100, UPDATE_HEAD, 10 * UPDATE_HEAD, UPDATE_MOST // 2])
 @pytest.mark.parametrize("largest", [997, 65536, 10**7])
 def test_a_long_delta_is_whole(size: int, largest: int) -> None:

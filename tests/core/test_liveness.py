@@ -30,6 +30,8 @@ from tests.waiting import wait_until
 
 from .lost_runs import abandoned, facts, no_sleepers, sleeper
 
+pytestmark = pytest.mark.processes
+
 __all__ = ["no_sleepers"]
 
 

@@ -15,6 +15,8 @@ from subdeck.core.doctor import examine
 from subdeck.core.errors import SubdeckError
 from subdeck.core.run import mark
 
+pytestmark = pytest.mark.processes
+
 RUN = "20261122-120000-abcdef"
 RECORD = b'{\n "runId": "20261122-120000-abcdef",\n "task": "look"\n}'
 

@@ -21,7 +21,7 @@ from tests.core.mcp_client import ERAS, TOOLS, connected, make_project
 from tests.core.offline_reader import SHOP, write_tree
 from tests.factories import write_settings
 
-pytestmark = pytest.mark.parametrize("era", ERAS)
+pytestmark = [pytest.mark.parametrize("era", ERAS), pytest.mark.processes]
 
 
 @pytest.fixture

@@ -18,6 +18,8 @@ from tests.core.command_line import SUBDECK, run_dirs
 from tests.core.mcp_client import Pipes, make_project
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 HANGING = {"preset": "scout", "task": "touch begun\nhang"}
 
 CLIENT = """

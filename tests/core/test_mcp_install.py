@@ -17,6 +17,8 @@ from subdeck.core.mcp.clients import CLAUDE, CODEX, client
 
 from tests.core.command_line import SUBDECK
 
+pytestmark = pytest.mark.processes
+
 CLIENTS = (CLAUDE, CODEX)
 BROKEN = "invalid"
 KEYS = ("mcpServers", "subdeck")

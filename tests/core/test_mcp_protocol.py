@@ -21,6 +21,8 @@ from subdeck.core.mcp.server import Server
 from tests.core.command_line import write_preset
 from tests.core.mcp_client import TOOLS, make_project
 
+pytestmark = pytest.mark.processes
+
 MODERN = "2026-07-28"
 META = "io.modelcontextprotocol/"
 ENVELOPE = {f"{META}protocolVersion": MODERN, f"{META}clientCapabilities": {}}

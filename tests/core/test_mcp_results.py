@@ -24,6 +24,8 @@ from subdeck.core.run.snapshot import Counts
 from tests.core.mcp_client import Pipes, make_project
 from tests.factories import make_finished, make_meta, make_result, make_snapshot
 
+pytestmark = pytest.mark.processes
+
 TOKENS = 250
 """What a row may cost beyond its texts."""
 

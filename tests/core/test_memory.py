@@ -28,6 +28,7 @@ print(resident() - before)
 """
 
 
+@pytest.mark.processes
 def test_large_messages_leave_nothing() -> None:
     """What large messages took is given back, as large as some before them were."""
     done = subprocess.run([sys.executable, "-c", LARGE_MESSAGES], capture_output=True, text=True, check=True)

@@ -21,6 +21,8 @@ from tests.fuzzed import EXAMPLES
 from tests.killing import sampled
 from tests.replay import RECORDINGS
 
+pytestmark = pytest.mark.fuzz
+
 CASES = sorted(str(file.parent.relative_to(RECORDINGS)) for file in RECORDINGS.rglob("exit.txt"))
 LINES_MOST = 200
 """Of a recording in which each line is mutated in several ways."""

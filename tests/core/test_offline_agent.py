@@ -12,6 +12,8 @@ import pytest
 
 from .offline_reader import SHOP, read, write_tree
 
+pytestmark = pytest.mark.processes
+
 TASK = "Where are requests authenticated?"
 
 

@@ -13,6 +13,8 @@ from subdeck.core.offline_agent.answer import FILES_READ
 
 from .offline_reader import COMMAND, SHOP, environment, read, talking, write_tree
 
+pytestmark = pytest.mark.processes
+
 TASK = "Where are requests authenticated?"
 
 

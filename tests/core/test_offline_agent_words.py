@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from subdeck.core.offline_agent.task import Task
 
+pytestmark = pytest.mark.processes
+
 HERE = {"README.md": "file", "Makefile": "file", "src": "directory", "src/app.py": "file"}
 
 

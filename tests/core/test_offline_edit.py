@@ -55,6 +55,7 @@ def test_any_other_task_changes_nothing(task: str) -> None:
     assert replacement_of(task) is None
 
 
+@pytest.mark.processes
 def test_a_text_is_replaced_and_the_rest_stays(shop: Path) -> None:
     """The file is changed in place; its mode and its other names stay, and the answer names the line and no model."""
     path, twin = shop / "src/prices.py", shop / "twin.py"
@@ -78,6 +79,7 @@ def diff(reading: Reading) -> str:
     return diff_text(diff_of(result))
 
 
+@pytest.mark.processes
 def test_its_diff_is_that_of_pis_edit(shop: Path) -> None:
     """Its result has the patch of newer pi and the numbered lines of older ones, with the lines around the change."""
     reading = read(shop, 'replace "two" with "zwei\\ndrei" in a file.txt')
@@ -125,6 +127,7 @@ def test_what_is_not_exactly_one_change_is_refused(data: bytes, old: str, new: s
     assert fault == str(refusal.value)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("file", "fault"),
     [
@@ -152,6 +155,7 @@ def test_only_a_regular_file_below_the_directory_is_changed(shop: Path, file: st
     assert "two\n" == outside.read_text()
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("flags", [("--no-tools",), ("--tools", "read,grep,find,ls")])
 def test_without_its_tool_nothing_is_changed(shop: Path, flags: tuple[str, ...]) -> None:
     """Where `edit` is not among the tools it makes no call, and says so."""
@@ -161,11 +165,13 @@ def test_without_its_tool_nothing_is_changed(shop: Path, flags: tuple[str, ...])
     assert "one\ntwo\n" == (shop / "a file.txt").read_text()
 
 
+@pytest.mark.processes
 def test_a_task_for_another_change_learns_the_form(shop: Path) -> None:
     """It says how a change has to be written."""
     assert '`replace "A" with "B" in FILE`: nothing was changed.' in read(shop, "fix the tax").answer
 
 
+@pytest.mark.processes
 def test_a_failed_change_is_handed_over_as_an_error(shop: Path) -> None:
     """A structured result does not call it a success that nothing was changed."""
     reading = read(shop, 'replace "x" with "y" in a file.txt', "-e", "finalize.ts")
@@ -174,6 +180,7 @@ def test_a_failed_change_is_handed_over_as_an_error(shop: Path) -> None:
     assert "a file.txt: does not contain this text" == args["error"]
 
 
+@pytest.mark.processes
 def test_it_asks_before_it_changes_anything(shop: Path) -> None:
     """In rpc mode the call waits for leave, and is not made without it; a later message may ask for it again."""
     task = 'replace "two" with "zwei" in a file.txt'

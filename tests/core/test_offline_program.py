@@ -44,6 +44,7 @@ def child_command(run: RunMeta, run_dir: str) -> Command:
     return CHILD.command(Start(run, run_dir))
 
 
+@pytest.mark.processes
 def test_it_is_what_the_engine_says_it_is(tmp_path: Path) -> None:
     """The engine states its model, its tools and its first line for itself; the program says the same."""
     answer = read(write_tree(tmp_path, SHOP), "Where is the token?").answer
@@ -81,6 +82,7 @@ def test_no_model_makes_it_a_copilot_run(tmp_path: Path, model: str) -> None:
     assert ("PI_SUBAGENTS_GITHUB_COPILOT_INITIATOR",) == command.unset
 
 
+@pytest.mark.processes
 def test_its_flags_are_understood_by_the_agent_itself(tmp_path: Path) -> None:
     """What the engine would start does start."""
     (tmp_path / "system-prompt.md").write_text("You are a scout.")
@@ -92,6 +94,7 @@ def test_its_flags_are_understood_by_the_agent_itself(tmp_path: Path) -> None:
     assert "nothing was read" in reading.answer
 
 
+@pytest.mark.processes
 def test_pis_reader_reads_its_stream(tmp_path: Path) -> None:
     """The stream needs no reader of its own: events, facts and a positive end come from pi's."""
     reading = read(write_tree(tmp_path, SHOP), "Where are requests authenticated?")
@@ -108,6 +111,7 @@ def test_pis_reader_reads_its_stream(tmp_path: Path) -> None:
     assert reading.events[0]["id"] == facts.session_id
 
 
+@pytest.mark.processes
 def test_the_sentence_being_written_shows(tmp_path: Path) -> None:
     """Deltas are read from the heads of update lines, as pi's are."""
     stream = PiStream()
@@ -122,6 +126,7 @@ def test_the_sentence_being_written_shows(tmp_path: Path) -> None:
     assert any(sentence.startswith("No model was used") for sentence in sentences)
 
 
+@pytest.mark.processes
 def test_its_run_is_completed_and_its_torn_stream_is_not(tmp_path: Path) -> None:
     """The honest outcome is decided as for pi: by a positive end, never by the exit code."""
     lines = read(tmp_path, "hello").stdout.splitlines()
@@ -134,6 +139,7 @@ def test_its_run_is_completed_and_its_torn_stream_is_not(tmp_path: Path) -> None
     assert RunReason.AGENT_EXIT == decide(torn.facts, exit=ChildExit(code=0)).reason
 
 
+@pytest.mark.processes
 def test_settings_of_the_shell_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Variables for pi and for Python change nothing."""
     for name, value in {"PI_OFFLINE": "1", "PYTHONPATH": "/no/such", "PYTHONHOME": "/no/such"}.items():

@@ -16,6 +16,8 @@ from tests.waiting import wait_until
 from .conversing import write_preset
 from .offline_reader import SHOP, write_tree
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def engine(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:

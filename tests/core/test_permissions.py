@@ -480,6 +480,7 @@ def recorder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.mark.processes
 @settings(max_examples=250, deadline=None)
 @given(command=COMMANDS)
 @pytest.mark.parametrize("shell", ["sh", "bash"])
@@ -549,6 +550,7 @@ def test_long_command_is_decided_at_once(command: str) -> None:
     says(asked("bash", command=command), deny="bash(r*m * *x *y)", allow="bash(a*b*c*d *)")
 
 
+@pytest.mark.processes
 def test_rules_hold_in_each_working_tree(tmp_path: Path) -> None:
     """A deny rule also covers the same file in other worktrees of the repository. An allow rule doesn't."""
     root, tree = tmp_path / "shop", tmp_path / "shop" / ".claude" / "worktrees" / "x"

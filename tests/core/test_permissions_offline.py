@@ -16,6 +16,8 @@ from tests.factories import end_of, events_of, result_of, wait_for_end, write_se
 from tests.repositories import make_repository
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 TASK = "Read open.txt and closed.txt and search for `lantern` and `wick`"
 
 

@@ -64,6 +64,7 @@ def listing(tmp_path: Path, table: str = TABLE, *, stream: int = 1) -> tuple[str
     return program(tmp_path / "pi", f"cat {tmp_path}/table >&{stream}")
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("stream", [1, 2])
 def test_refreshing_starts_pi_once(tmp_path: Path, stream: int) -> None:
     """The table is found on either stream, and kept: looking at it later starts nothing."""
@@ -77,6 +78,7 @@ def test_refreshing_starts_pi_once(tmp_path: Path, stream: int) -> None:
     assert 0o600 == os.stat(cache_file(command)).st_mode & 0o777
 
 
+@pytest.mark.processes
 def test_a_refused_start_keeps_the_older_list(tmp_path: Path) -> None:
     """When pi fails, the list it gave before stays."""
     command = listing(tmp_path)
@@ -89,6 +91,7 @@ def test_a_refused_start_keeps_the_older_list(tmp_path: Path) -> None:
     assert LISTED == cached_listing(command).models
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("script", ["exit 3", "true", "echo hello", "kill -9 $$"])
 def test_a_program_that_lists_nothing(tmp_path: Path, script: str) -> None:
     """What has neither a table nor pi's word for none is no list."""
@@ -96,12 +99,14 @@ def test_a_program_that_lists_nothing(tmp_path: Path, script: str) -> None:
         refresh_models(program(tmp_path / "pi", script))
 
 
+@pytest.mark.processes
 def test_a_program_that_is_gone(tmp_path: Path) -> None:
     """A pi that cannot be started is said to be so."""
     with pytest.raises(AgentUnavailable, match="No such file"):
         refresh_models((str(tmp_path / "gone"),))
 
 
+@pytest.mark.processes
 def test_no_models_is_a_list(tmp_path: Path) -> None:
     """A pi without any key says so in words: an empty list that is complete."""
     command = program(tmp_path / "pi", "echo 'No models available. Use /login to log into a provider.'")
@@ -110,6 +115,7 @@ def test_no_models_is_a_list(tmp_path: Path) -> None:
     assert Listing((), own=True, complete=True) == cached_listing(command)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("changed", ["pi", "models.json", "auth.json", "settings.json", "environment"])
 def test_a_list_gets_out_of_date(
     tmp_path: Path, agent_dir: Path, monkeypatch: pytest.MonkeyPatch, changed: str
@@ -128,6 +134,7 @@ def test_a_list_gets_out_of_date(
     assert "secret" not in str(list_key(command))
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[]", b'{"key": 1}'])
 def test_a_broken_cache_is_no_list(tmp_path: Path, content: bytes) -> None:
     """What is in the cache can be found out again, so a broken file is no error."""
@@ -138,6 +145,7 @@ def test_a_broken_cache_is_no_list(tmp_path: Path, content: bytes) -> None:
     assert Listing() == cached_listing(command)
 
 
+@pytest.mark.processes
 def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is an error with its place, for the wish was to keep the list."""
     (tmp_path / "file").write_text("")
@@ -266,6 +274,7 @@ def test_thinking_levels(version: str, highest: str) -> None:
     assert highest == thinking_levels(version)[-1]
 
 
+@pytest.mark.processes
 def test_what_pi_makes_while_it_lists(tmp_path: Path, agent_dir: Path) -> None:
     """A list is not out of date because pi made a file of its own during the first one."""
     (tmp_path / "table").write_text(TABLE)
@@ -274,6 +283,7 @@ def test_what_pi_makes_while_it_lists(tmp_path: Path, agent_dir: Path) -> None:
     assert cached_listing(command).complete
 
 
+@pytest.mark.processes
 def test_a_node_that_is_too_old(tmp_path: Path) -> None:
     """Where pi ends because of its node, the refusal says which it needs and which it has."""
     engines = {"node": ">=22.19.0"}

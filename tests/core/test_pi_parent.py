@@ -47,6 +47,7 @@ def edit(path: str, text: str = "// mine\n") -> None:
         file.write(text)
 
 
+@pytest.mark.processes
 def test_install_says_where(agent_dir: Path, project_dir: Path) -> None:
     """One extension and five templates are where pi looks for them, and the command names the places."""
     done = subdeck("pi", "install", cwd=project_dir)
@@ -58,6 +59,7 @@ def test_install_says_where(agent_dir: Path, project_dir: Path) -> None:
     assert all(f"/{name}" in done.out for name in PROMPTS)
 
 
+@pytest.mark.processes
 def test_install_for_a_project(agent_dir: Path, project_dir: Path) -> None:
     """With --project the same files are in .pi of the project, also when called from below it."""
     below = project_dir / "src"
@@ -111,6 +113,7 @@ def test_edits_are_kept(here: Installation, agent_dir: Path) -> None:
     assert {"extensions/subdeck.ts", "prompts/inspect.md"} == set(files(agent_dir))
 
 
+@pytest.mark.processes
 def test_a_template_of_the_user_goes_before(here: Installation, agent_dir: Path, project_dir: Path) -> None:
     """A template of the same name is left alone and named; the rest is installed."""
     mine = agent_dir / "prompts" / "review.md"
@@ -132,6 +135,7 @@ def test_a_link_is_not_followed(here: Installation, agent_dir: Path, tmp_path: P
     assert State.FOREIGN == here.extension.state
 
 
+@pytest.mark.processes
 def test_uninstall_removes_what_was_put(here: Installation, agent_dir: Path, project_dir: Path) -> None:
     """All files of ours go, the neighbours stay; a second time there is nothing to do."""
     here.install()
@@ -143,6 +147,7 @@ def test_uninstall_removes_what_was_put(here: Installation, agent_dir: Path, pro
     assert "Nothing was installed.\n" == subdeck("pi", "uninstall", cwd=project_dir).out
 
 
+@pytest.mark.processes
 def test_status_tells_each_file(here: Installation, project_dir: Path) -> None:
     """Without an action the command says what is in place, and by what it would be started."""
     absent = subdeck("pi", "--json", cwd=project_dir).document
@@ -200,6 +205,7 @@ def test_no_text_promises_what_is_gone() -> None:
         assert not REMOVED.search("\n".join((about, *texts))), name
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("version", "asks"), [("0.73.1", False), ("0.79.0", True), ("1.5.2", True), (None, True)])
 def test_a_project_has_to_be_trusted(
     project_dir: Path, tmp_path: Path, home: Path, version: str | None, asks: bool
@@ -230,6 +236,7 @@ console.log(JSON.stringify([draw({ content, details: { status: "completed" } }, 
 """
 
 
+@pytest.mark.processes
 def test_the_end_of_a_background_run_is_drawn(tmp_path: Path, here: Installation) -> None:
     """pi shows it as a line of its own, never wider than the terminal, and without what would steer the terminal."""
     node = str(MCP_CLIENTS_HOME / "node_modules/.bin/node")

@@ -361,6 +361,7 @@ def test_call_of_a_tool() -> None:
     assert ToolCall(tool_call_id="a", tool_name="ls", args={"path": "x"}) == call
 
 
+@pytest.mark.processes
 def test_light_imports() -> None:
     """The stream is read inside the wrapper: it brings nothing heavy along."""
     heavy = ("asyncio", "yaml", "json", "libtmux", "watchfiles", "subprocess", "difflib", "shutil", "click")

@@ -24,6 +24,8 @@ from subdeck.core.text.plain import UNSAFE, one_line
 from tests.factories import make_meta
 from tests.replay import cases, lines
 
+pytestmark = pytest.mark.fuzz
+
 TYPES = [
     *("session", "agent_start", "agent_end", "agent_settled", "turn_end", "x"),
     *("message_start", "message_end", "message_update"),

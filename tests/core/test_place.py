@@ -261,6 +261,7 @@ def test_hosts_have_a_queue_of_their_own(engine: Engine) -> None:
     os.close(lock)
 
 
+@pytest.mark.processes
 def test_runs_of_hosts_are_moved_and_held(engine: Engine) -> None:
     """Those that wait for a host stand in the list of the queue, are moved among themselves, and are held with all."""
     ages = [f"2026-01-01T00:00:0{number}.000Z" for number in range(3)]  # else two may have one millisecond
@@ -341,6 +342,7 @@ def test_a_run_whose_host_found_it_lost_is_over(engine: Engine) -> None:
     assert not registry.lost_on_hosts
 
 
+@pytest.mark.processes
 def test_list_has_hosts_only_where_one_is_listed(engine: Engine) -> None:
     """The list of runs has a column of hosts where a run of another machine is listed, and is as before elsewhere."""
     local = make_finished(engine.project)
@@ -353,6 +355,7 @@ def test_list_has_hosts_only_where_one_is_listed(engine: Engine) -> None:
     os.close(lock)
 
 
+@pytest.mark.processes
 def test_status_as_json(engine: Engine) -> None:
     """Programs get the host and the place of a run, and none of both of a run of this machine."""
     run_id, lock = remote_run(engine, GONE)
@@ -364,6 +367,7 @@ def test_status_as_json(engine: Engine) -> None:
     assert ("", None, None) == (here["host"], here["place"], here["late"])
 
 
+@pytest.mark.processes
 def test_markdown_and_logs_name_the_host(engine: Engine) -> None:
     """The document of a run says where it ran, and so do its logs on stderr."""
     run_id, lock = remote_run(engine, ON_H07, started=True)

@@ -197,6 +197,7 @@ def test_all_problems_at_once(project: Project) -> None:
     assert 3 == len(problems)
 
 
+@pytest.mark.processes
 def test_settings_are_read_again_at_each_launch(project: Project, home: Path) -> None:
     """What the settings say at the launch counts; broken ones keep anything from being started."""
     config = home / ".config" / "subdeck" / "config.yaml"

@@ -26,6 +26,8 @@ from ..killing import IS_WHOLE
 from ..planted import KINDS, make_outside, plant, tree_of
 from .command_line import Done, subdeck, write_preset
 
+pytestmark = pytest.mark.processes
+
 PLANTED = "20260101-000000-abcdef"
 """The run that is not what it seems."""
 

@@ -15,6 +15,8 @@ from subdeck.core.system import processes
 from tests.factories import lives
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def started() -> Iterator[list[subprocess.Popen]]:

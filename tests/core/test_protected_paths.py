@@ -89,6 +89,7 @@ def test_other_files_are_not_protected(project: Path, path: str) -> None:
     assert decided("pi", asked("edit", path), project, allow="edit(**)") == ALLOWED
 
 
+@pytest.mark.processes
 def test_a_git_directory_is_told_by_what_lies_in_it(tmp_path: Path) -> None:
     """The directory of a repository is protected by any name: a separate one, a bare one, and one of a worktree."""
     project = tmp_path / "project"

@@ -22,6 +22,8 @@ from tests.core.delegating import Calling, call, parent_engine, task
 from tests.factories import open_engine, request, start, wait_for_end
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def engine(project_dir: Path) -> Engine:

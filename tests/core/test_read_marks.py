@@ -13,6 +13,8 @@ from subdeck.core.system.files import write_state
 from tests.core.command_line import SUBDECK, run_dirs, subdeck, write_preset, write_settings
 from tests.core.delegating import Calling, call, parent_engine, running, task
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def project(project_dir: Path, home: Path) -> Path:

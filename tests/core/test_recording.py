@@ -12,6 +12,8 @@ from tests.factories import events_of, open_engine, result_of, run_dir, run_to_e
 
 from .repositories import git, make
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:

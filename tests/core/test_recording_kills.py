@@ -25,6 +25,8 @@ from tests.waiting import wait_until
 
 from .repositories import make
 
+pytestmark = pytest.mark.processes
+
 HANG = """
 import os, signal
 from subdeck.core.work import recording

@@ -12,6 +12,8 @@ from tests.factories import events_of, open_engine, result_of, run_to_end
 
 from .repositories import git, make
 
+pytestmark = pytest.mark.processes
+
 
 def changed(directory: Path, *script: str) -> Changes:
     engine = open_engine(directory)

@@ -15,6 +15,8 @@ from tests.waiting import wait_until
 
 from .repositories import git, make
 
+pytestmark = pytest.mark.processes
+
 ROOT = "/src/shop"
 
 

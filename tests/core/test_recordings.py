@@ -8,6 +8,8 @@ from subdeck.core.run.events import AssistantText, ErrorReported, Notice, Retry,
 
 from tests.replay import cases, lines, replay, stdout
 
+pytestmark = pytest.mark.processes
+
 PLAIN = "Hello from the fake model. This is a plain answer."
 OVERFLOW = "This model's maximum context length is 128000 tokens."
 NO_KEY = "the agent exited with code 1 before it finished: No API key found for anthropic."

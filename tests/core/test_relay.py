@@ -23,7 +23,7 @@ from tests.core.hosting import until
 from tests.core.offline_reader import SHOP, write_tree
 from tests.core.relaying import relaying
 
-pytestmark = pytest.mark.usefixtures("soon")
+pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.processes]
 
 
 def is_running(run: RunSnapshot) -> bool:

@@ -38,7 +38,7 @@ from tests.core.hosting import until
 from tests.core.repositories import git, make
 from tests.core.teller import OTHER, SPOOL, Teller, Told, log, relay
 
-pytestmark = pytest.mark.usefixtures("soon")
+pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.processes]
 
 
 @pytest.fixture

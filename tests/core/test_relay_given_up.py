@@ -19,7 +19,7 @@ from tests.core.hosting import until
 from tests.core.relaying import Relaying, relaying
 from tests.factories import open_engine, start
 
-pytestmark = pytest.mark.usefixtures("soon")
+pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.processes]
 
 
 async def placed(there: Relaying, *script: str) -> str:

@@ -28,7 +28,7 @@ from subdeck.core.system.directory import Directory
 from tests.core.hosting import until
 from tests.core.teller import Teller, Told, log, relay, relay_of
 
-pytestmark = pytest.mark.usefixtures("soon")
+pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.processes]
 
 
 @pytest.fixture

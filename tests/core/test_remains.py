@@ -97,6 +97,7 @@ def texts(directory: Path) -> list[tuple[str, bool]]:
     return [(event["text"], "partial" in event) for event in events if event["type"] == "assistant_text"]
 
 
+@pytest.mark.processes
 def test_what_a_killed_wrapper_was_told_is_kept(engine: Engine) -> None:
     """The sentence that was being written when the wrapper was killed is the answer, and says that it breaks off."""
     run = start(engine, "say Interim.", "update So far", 'update  "so" go', "hang")
@@ -111,6 +112,7 @@ def test_what_a_killed_wrapper_was_told_is_kept(engine: Engine) -> None:
     assert [] == [name for name in os.listdir(path.parent) if name.startswith(".")]
 
 
+@pytest.mark.processes
 def test_a_run_that_ends_leaves_nothing_transient(engine: Engine) -> None:
     """What was written down while the model wrote is removed with the end of the run."""
     run = start(engine, "update So far", f"wait-for {engine.cwd}/go", "answer So far.")

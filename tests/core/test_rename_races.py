@@ -17,6 +17,8 @@ from tests.core import renaming
 from tests.factories import lives, open_engine, result_of, start, started
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 PLACES = (".pi", ".pi/subagents", ".pi/subagents/runs", "")
 
 

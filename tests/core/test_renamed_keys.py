@@ -97,6 +97,7 @@ def test_each_file_has_its_own_names(project_dir: Path) -> None:
     assert 5 == settings("answer_timeout: 7", project_dir)["reply_timeout"]
 
 
+@pytest.mark.processes
 def test_documents_keep_the_old_names(project_dir: Path) -> None:
     """Programs that read `--json` find the values under the names that they know."""
     (project_dir / ".pi" / "subagents").mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,8 @@ from tests import replay as recorded
 from tests.core.command_line import subdeck
 from tests.core.test_recordings import EXPECTED
 
+pytestmark = pytest.mark.processes
+
 RECORDINGS = recorded.RECORDINGS
 
 

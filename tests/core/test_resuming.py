@@ -136,6 +136,7 @@ def fail_once(monkeypatch: pytest.MonkeyPatch, times: int = 1) -> None:
     monkeypatch.setattr(follow, "watch", failing)
 
 
+@pytest.mark.processes
 def test_a_wait_survives_a_failure(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waits for a run gets its end, and each update, although the follower died."""
     engine = open_engine(project_dir)
@@ -146,6 +147,7 @@ def test_a_wait_survives_a_failure(project_dir: Path, monkeypatch: pytest.Monkey
     assert ("completed", 1) == (waited.status, len(ended))
 
 
+@pytest.mark.processes
 def test_a_wait_that_cannot_go_on_says_so(
     project_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -162,6 +164,7 @@ def test_a_wait_that_cannot_go_on_says_so(
     run_to_end(open_engine(project_dir), "answer 1")
 
 
+@pytest.mark.processes
 def test_a_foreground_run_that_cannot_be_followed_says_so(
     project_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -177,6 +180,7 @@ def test_a_foreground_run_that_cannot_be_followed_says_so(
     assert "completed" == engine.wait([run.run_id], timeout=30)[0].status
 
 
+@pytest.mark.processes
 def test_a_call_whose_runs_cannot_be_followed_names_them(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A parent learns which runs its call had started, and that they were asked to stop, not that they continue."""
     engine = parent_engine(project_dir)

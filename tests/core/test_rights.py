@@ -25,6 +25,8 @@ from tests.core.traveling import own
 from tests.factories import make_finished, make_run, open_engine, run_to_end
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 DASKS_OWN = "dask-scratch-space"
 """The locks in there are empty, and for everybody who gets there; nobody else does."""
 CAN_MOUNT = subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0

@@ -20,6 +20,8 @@ from subdeck.core.system import processes
 from tests.factories import end_of, make_run, open_engine, run_dir, start, started, wait_for_end, write_settings
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 
 def test_the_wrapper_is_detached(project_dir: Path) -> None:
     """The wrapper leads a session of its own and works in /, so that no terminal or directory is tied to it."""

@@ -15,6 +15,8 @@ from subdeck.core.search.pattern import Pattern
 
 from tests.factories import make_finished
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def project(project_dir: Path) -> paths.Project:

@@ -54,6 +54,7 @@ def test_without_files_everything_is_a_default(project: Project) -> None:
     assert Settings() == load_settings(project)
 
 
+@pytest.mark.processes
 def test_yaml_is_imported_only_for_a_file(project: Project, user_file: Path) -> None:
     """Without a settings file, or with one of plain lines, no start pays for the YAML library; else it is used."""
     code = (

@@ -82,6 +82,7 @@ def test_command_in_disguise_is_denied(command: str) -> None:
     assert Verdict.DENY is says(command, deny="bash(canary *)", allow="bash")
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("start", range(0, len(ATTACKS), CHUNK))
 @pytest.mark.parametrize("shell", SHELLS)
 def test_attacks_are_real(shell: str, start: int, tmp_path: Path) -> None:
@@ -101,6 +102,7 @@ def test_ordinary_commands_are_not_denied(rule: str) -> None:
     assert denied == []
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("shell", SHELLS)
 def test_whatever_runs_a_denied_program_is_denied(shell: str, seed: int, tmp_path: Path) -> None:
@@ -215,6 +217,7 @@ def test_denied_words_are_found_in_other_spellings(rule: str, command: str) -> N
     assert Verdict.DENY is says(command, deny=f"bash({rule})")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     [

@@ -33,6 +33,7 @@ def as_fish(text: str) -> list[str]:
     return words
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_word_is_one_word(shell: str) -> None:
     """Whatever is in it, a shell hands over exactly the text."""

@@ -42,6 +42,7 @@ def forged(engine: Engine) -> tuple[Path, int]:
     return directory, lock
 
 
+@pytest.mark.processes
 def test_new_results_are_signed(engine: Engine) -> None:
     """A run that is launched says that its result is signed, and it is."""
     run = run_to_end(engine, "answer ok")
@@ -71,6 +72,7 @@ def test_who_finishes_the_run_moves_it_aside(engine: Engine, forged: tuple[Path,
     assert b"ALL TESTS PASS" in (directory / "result.json.rejected-1").read_bytes()
 
 
+@pytest.mark.processes
 def test_all_names_for_what_is_moved_aside_are_taken(engine: Engine) -> None:
     """A run ends although each name for what is rejected is taken, the last by what is too deep to be removed."""
     meta, lock = make_run(engine.project, make_meta(result_signed=True))
@@ -90,6 +92,7 @@ def test_all_names_for_what_is_moved_aside_are_taken(engine: Engine) -> None:
         subprocess.run(["rm", "-rf", str(deep)], check=True)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     "kind", ["pipe", "directory", "link to outside", "link to another run", "broken link", "device"]
 )
@@ -124,6 +127,7 @@ def test_whatever_stands_there_is_moved_itself(engine: Engine, tmp_path: Path, k
     assert not (tmp_path / "nowhere").exists()
 
 
+@pytest.mark.processes
 def test_the_result_of_another_run(engine: Engine) -> None:
     """A signed result that was copied from another run does not count."""
     other = run_dir(engine, run_to_end(engine, "answer other"))
@@ -147,6 +151,7 @@ def test_a_record_of_another_kind(engine: Engine) -> None:
     os.close(lock)
 
 
+@pytest.mark.processes
 def test_any_changed_byte_breaks_it(engine: Engine) -> None:
     """A result that was changed after it was signed does not count."""
     run = run_to_end(engine, "answer ok")
@@ -155,6 +160,7 @@ def test_any_changed_byte_breaks_it(engine: Engine) -> None:
     assert artifacts.read_result(str(path.parent)) is None
 
 
+@pytest.mark.processes
 def test_a_signed_result_is_never_replaced(engine: Engine) -> None:
     """Whoever writes another result finds that there is one, and moves nothing."""
     run = run_to_end(engine, "answer ok")
@@ -197,6 +203,7 @@ def test_an_older_run_keeps_its_rule(engine: Engine) -> None:
     assert "done" == seen.reason
 
 
+@pytest.mark.processes
 def test_adopting_signs_the_result(engine: Engine) -> None:
     """A finished run of another user has the same end after it was adopted."""
     run = run_to_end(engine, "answer ok")

@@ -130,6 +130,7 @@ def write_sentence(engine: Engine, meta: RunMeta) -> None:
     Path(engine.project.active, meta.run_id).write_bytes(b'{"seq":2,"sentence":"and then"}')
 
 
+@pytest.mark.processes
 def test_status_says_it(engine: Engine, quiet: RunMeta) -> None:
     """Text and JSON of `status` tell a silent run, for how long, and what it did before."""
     (run,) = runs = engine.snapshots()

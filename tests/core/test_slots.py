@@ -82,6 +82,7 @@ def test_what_a_killed_launcher_left(project_dir: Path, age: float, held: bool, 
         os.close(lock)
 
 
+@pytest.mark.processes
 def test_a_clean_up_for_good_leaves_none(project_dir: Path) -> None:
     """`clean --purge` removes what killed launchers left, the prompt in it too, and nothing that is held."""
     project = Project(str(project_dir))

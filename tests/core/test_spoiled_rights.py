@@ -20,6 +20,8 @@ from subdeck.core.run.model import RunReason, RunStatus
 from tests.factories import lives, open_engine, result_of, start, started, wait_for_end
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 NOBODY = "65534"
 PLACES = (".pi", ".pi/subagents", ".pi/subagents/runs", ".pi/subagents/runs/$SUBDECK_RUN_ID")
 FORGED = "until rm -rf {it} && echo forged > {it} && chmod 000 {it}; do :; done"

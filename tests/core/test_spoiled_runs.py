@@ -35,6 +35,8 @@ from tests.waiting import wait_until
 
 from .offline_reader import SHOP, write_tree
 
+pytestmark = pytest.mark.processes
+
 
 def _replaced(by: str) -> str:
     """Have it removed and made anew, until its run puts nothing between the two."""

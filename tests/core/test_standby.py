@@ -21,6 +21,8 @@ from tests.core.command_line import SUBDECK, run_dirs, subdeck, write_preset, wr
 from tests.factories import open_engine, request, run_dir, start as start_run, started, wait_for_end
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 
 def stand_by() -> standby.Standby:
     """Start one. Not in a fixture: pytest changes the environment between that and the test."""

@@ -39,6 +39,7 @@ def workspace(project: Path, **settings: object) -> Workspace:
     return Workspace(Project(str(project)), str(project), Settings(**settings))  # type: ignore[arg-type]
 
 
+@pytest.mark.processes
 def test_what_is_written(project: Path) -> None:
     """Four presets that run anywhere: two that change nothing, one in a worktree, one with a check of the tests."""
     plan = plan_starters(workspace(project), for_all=False)
@@ -60,6 +61,7 @@ def test_what_is_written(project: Path) -> None:
     assert "checks:\n  make-test: [make, test]\n" == Path(user_settings_file()).read_text()
 
 
+@pytest.mark.processes
 def test_nothing_is_replaced(project: Path) -> None:
     """A file or preset of that name stays, and is listed; so does a check that runs these tests."""
     place = project / ".pi/subagents"
@@ -76,12 +78,14 @@ def test_nothing_is_replaced(project: Path) -> None:
     assert plan_starters(workspace(project), for_all=False).is_done
 
 
+@pytest.mark.processes
 def test_a_name_of_a_check_that_is_taken(project: Path) -> None:
     """A check of that name which runs something else keeps its name."""
     plan = plan_starters(workspace(project, checks={"make-test": ("make", "check")}), for_all=False)
     assert ("make-test-2", "[make, test]") == (plan.check, plan.entries[0].value)
 
 
+@pytest.mark.processes
 def test_an_agent_that_has_to_be_named(project: Path) -> None:
     """If only a program of the settings is installed that names no protocol, the plan says how to choose it."""
     other = AgentSettings(("/bin/true",))
@@ -93,6 +97,7 @@ def test_an_agent_that_has_to_be_named(project: Path) -> None:
     assert not any(line.startswith("! runs use") for line in plan_lines(chosen))
 
 
+@pytest.mark.processes
 def test_a_check_that_only_these_settings_lack(project: Path) -> None:
     """If the presets came with the repository, init adds the check that fix-tests names to this user's settings."""
     write_starters(plan_starters(workspace(project), for_all=False))
@@ -101,6 +106,7 @@ def test_a_check_that_only_these_settings_lack(project: Path) -> None:
     assert plan_starters(workspace(project, checks={"make-test": ("make", "test")}), for_all=False).is_done
 
 
+@pytest.mark.processes
 def test_without_tests_there_is_no_check(project_dir: Path) -> None:
     """Where no test command is detected, and for all projects, fix-tests has no check and says how to give it one."""
     plan = plan_starters(workspace(project_dir), for_all=False)
@@ -114,6 +120,7 @@ def test_without_tests_there_is_no_check(project_dir: Path) -> None:
     assert any("gets no check (a preset for all projects)" in line for line in plan_lines(for_all))
 
 
+@pytest.mark.processes
 def test_settings_that_cannot_be_changed(project: Path) -> None:
     """If the check cannot be added to the settings, fix-tests is written without it, and the reason is reported."""
     plan = plan_starters(workspace(project), for_all=False)
@@ -132,6 +139,7 @@ def test_outside_git_implement_cannot_start(tmp_path: Path, home: Path) -> None:
     assert any("! implement cannot start here yet" in line and "git init" in line for line in plan_lines(plan))
 
 
+@pytest.mark.processes
 def test_what_stops_all_of_them(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reason that several presets share is given once, after all that would be written."""
     monkeypatch.setenv(DEMO, "/demo")
@@ -143,6 +151,7 @@ def test_what_stops_all_of_them(project: Path, monkeypatch: pytest.MonkeyPatch) 
     assert all(number < stopped for number, line in enumerate(lines) if not line.startswith("!"))
 
 
+@pytest.mark.processes
 def test_the_role_of_a_bundled_preset(project: Path) -> None:
     """With bundled presets on, init gives Explore its role, which then starts."""
     path = Path(user_settings_file())
@@ -204,6 +213,7 @@ def test_an_installed_program_goes_first(tmp_path: Path, monkeypatch: pytest.Mon
 # --- the command -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.processes
 def test_without_a_terminal_it_is_refused(project: Path) -> None:
     """Without a terminal and without --yes nothing is written, and the error names the way out."""
     for words in (["init"], ["init", "--json"]):
@@ -214,6 +224,7 @@ def test_without_a_terminal_it_is_refused(project: Path) -> None:
     assert not (project / ".pi").exists()
 
 
+@pytest.mark.processes
 def test_a_dry_run_writes_nothing(project: Path) -> None:
     """--dry-run shows agents, test command, presets and settings, and leaves everything as it is."""
     done = subdeck("init", "--dry-run", cwd=project)
@@ -226,6 +237,7 @@ def test_a_dry_run_writes_nothing(project: Path) -> None:
     assert not Path(user_settings_file()).exists()
 
 
+@pytest.mark.processes
 def test_init_writes_once(project: Path) -> None:
     """--yes writes everything; the second time all exist, and there is nothing to ask."""
     document = subdeck("init", "--yes", "--json", cwd=project).document
@@ -237,6 +249,7 @@ def test_init_writes_once(project: Path) -> None:
     assert not any(preset["cannotStart"] for preset in subdeck("presets", "--json", cwd=project).document["presets"])
 
 
+@pytest.mark.processes
 def test_for_all_projects(project: Path) -> None:
     """--global writes into the user's directory."""
     document = subdeck("init", "--global", "--yes", "--json", cwd=project).document
@@ -244,6 +257,7 @@ def test_for_all_projects(project: Path) -> None:
     assert {"global"} == {one["source"] for one in subdeck("presets", "--json", cwd=project).document["presets"]}
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("answer", "count"), [("n\n", 0), ("y\n", 4)])
 def test_it_asks_on_a_terminal(project: Path, answer: str, count: int) -> None:
     """On a terminal the plan is shown and nothing is written before the answer."""
@@ -269,6 +283,7 @@ def test_each_starter_runs_offline(project: Path) -> None:
     assert 0 == done[-1].document["check"]["exitCode"]
 
 
+@pytest.mark.processes
 def test_what_could_not_be_written_is_reported(project: Path) -> None:
     """If the check cannot be added to the settings, the presets are written, and the exit code is 1 with the reason."""
     path = Path(user_settings_file())

@@ -36,6 +36,7 @@ def descriptors() -> set[str]:
     return set(os.listdir("/proc/self/fd"))
 
 
+@pytest.mark.processes
 def test_streams_directory_and_environment(tmp_path: Path) -> None:
     """It reads the file that it is given, in its directory, with its environment and no other."""
     (tmp_path / "words").write_text("hello\n")
@@ -48,6 +49,7 @@ def test_streams_directory_and_environment(tmp_path: Path) -> None:
     os.close(words)
 
 
+@pytest.mark.processes
 def test_what_is_written_to_it() -> None:
     """Without a file it reads a pipe of ours."""
     child = start(["cat"])
@@ -57,6 +59,7 @@ def test_what_is_written_to_it() -> None:
     assert ("so\n", "", 0) == said_by(child)
 
 
+@pytest.mark.processes
 def test_it_is_on_its_own(tmp_path: Path) -> None:
     """It has a session of its own, none of our descriptors and the signals of any program."""
     inherited = os.open(tmp_path, os.O_RDONLY)
@@ -83,6 +86,7 @@ def test_it_is_on_its_own(tmp_path: Path) -> None:
         os.close(inherited)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("argv", "directory", "number", "named"),
     [
@@ -114,6 +118,7 @@ def test_words_that_no_program_can_be_given(argv: list[str], environment: dict[s
     assert before == descriptors()
 
 
+@pytest.mark.processes
 def test_a_program_that_may_not_be_run_further_up_the_path(tmp_path: Path) -> None:
     """It is looked for along the path; one that may not be run is passed over, and told of where there is no other."""
     for name in ("first", "second"):

@@ -26,6 +26,8 @@ from tests.waiting import wait_until
 
 from .conversing import CONVERSING, ask, hand_over, parts, prompts_in, run, script, write_preset
 
+pytestmark = pytest.mark.processes
+
 FIRST = parts(script("say One.", "finish"))
 SECOND = parts(script("say Two.", "finish"))
 UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"

@@ -16,6 +16,7 @@ from subdeck.core.system.line_file import BLOCK, FIRST_BYTES, HeldFile, LineTail
 HELD = pytest.mark.parametrize("held", [False, True], ids=["opened", "held"])
 
 
+@pytest.mark.slow
 @HELD
 @pytest.mark.parametrize("seed", range(8))
 def test_every_line_once(tmp_path: Path, seed: int, *, held: bool) -> None:
@@ -94,6 +95,7 @@ def test_a_descriptor_that_went_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert before + 1 == HeldFile.held
 
 
+@pytest.mark.processes
 def test_files_leave_room_for_others() -> None:
     """At most a quarter of the files that the process may open are kept open."""
     program = (

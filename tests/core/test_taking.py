@@ -13,6 +13,8 @@ from tests.core.command_line import subdeck
 from tests.factories import open_engine, run_to_end
 from tests.repositories import git, make_repository, make_worktree
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def engine(project_dir: Path) -> Engine:

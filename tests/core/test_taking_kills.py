@@ -17,6 +17,8 @@ from tests.factories import open_engine
 from tests.killing import deaths
 from tests.repositories import commit, git, kept, make_repository, make_worktree
 
+pytestmark = pytest.mark.processes
+
 
 class Scene(Struct):
     engine: Engine

@@ -18,6 +18,8 @@ from subdeck.core.run.snapshot import RunSnapshot
 from tests.factories import open_engine
 from tests.repositories import git, make_repository, make_worktree
 
+pytestmark = pytest.mark.processes
+
 NAMES = [
     "with space",
     "tab\there",

@@ -34,6 +34,8 @@ from tests.waiting import wait_until
 
 from .conversing import parts, write_preset
 
+pytestmark = pytest.mark.processes
+
 LONG = "say Begun.\nhang"
 
 

@@ -20,7 +20,7 @@ from . import test_claude_real as claude
 from .real_codex import RealCodex, command, real_codex, said
 from .test_claude_real import Lab, lab
 
-pytestmark = pytest.mark.agents
+pytestmark = [pytest.mark.agents, pytest.mark.processes]
 
 __all__ = ("lab",)
 

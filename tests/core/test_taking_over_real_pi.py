@@ -16,7 +16,7 @@ from tests.waiting import wait_until
 
 from .real_pi import NEWER_PI, RealPi, called, real_pi, said, texts
 
-pytestmark = [pytest.mark.pi, NEWER_PI]
+pytestmark = [pytest.mark.pi, NEWER_PI, pytest.mark.processes]
 
 
 @pytest.fixture

@@ -63,6 +63,7 @@ def test_two_senders_at_once_lose_nothing(engine: Engine) -> None:
         assert [f"one {number}" for number in range(20)] == [text for text in texts if text.startswith("one")]
 
 
+@pytest.mark.processes
 def test_a_sender_killed_in_the_middle_sends_all_or_nothing(engine: Engine, project_dir: Path) -> None:
     """Half a message is never in the inbox, however its sender ends."""
     code = f"""
@@ -269,6 +270,7 @@ def test_a_run_that_dies_takes_nothing(engine: Engine) -> None:
         assert [sent.id] == [message.id for message in result.undelivered]
 
 
+@pytest.mark.processes
 def test_only_who_waits_for_it_is_woken(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The signal reaches a wrapper that has a handler, and none that would die of it."""
     deaf = "import signal, sys\nprint('up', flush=True)\nsignal.pause()"

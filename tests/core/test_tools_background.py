@@ -19,6 +19,8 @@ from tests.core.delegating import SESSION, call, parent_engine, task
 from tests.core.talking import permission
 from tests.factories import changed, make_finished, make_meta, make_snapshot, wait_for_end
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def engine(project_dir: Path) -> Engine:

@@ -24,6 +24,8 @@ from tests.core.delegating import SESSION, Calling, call, parent_engine, running
 from tests.repositories import make_repository
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def engine(project_dir: Path) -> Engine:

@@ -59,6 +59,7 @@ def test_purging_nothing(engine: Engine) -> None:
     assert not os.path.exists(engine.project.home)
 
 
+@pytest.mark.processes
 def test_a_run_that_goes_on_stays(engine: Engine) -> None:
     """A running run is not deleted, and says so."""
     run = start(engine, "hang")

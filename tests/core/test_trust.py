@@ -44,6 +44,7 @@ def kept(project_dir: Path) -> Path:
     return home
 
 
+@pytest.mark.processes
 @needs_root
 @pytest.mark.parametrize("name", ["..", ".", "runs", "active", "sessions", "trash"])
 def test_what_another_user_keeps_is_refused(project_dir: Path, kept: Path, name: str) -> None:
@@ -59,6 +60,7 @@ def test_what_another_user_keeps_is_refused(project_dir: Path, kept: Path, name:
     assert (doctor.State.PROBLEM, refused.value.hint) == (check.state, check.fix)
 
 
+@pytest.mark.processes
 @needs_root
 def test_the_user_can_trust_a_directory(project_dir: Path, kept: Path) -> None:
     """The setting `trusted` names the project, a directory above it or all; no other and no relative one counts."""
@@ -72,6 +74,7 @@ def test_the_user_can_trust_a_directory(project_dir: Path, kept: Path) -> None:
         assert str(project_dir) == Engine.open(str(project_dir)).project.root
 
 
+@pytest.mark.processes
 @needs_root
 @pytest.mark.parametrize("name", ["{root}", "*", "{above}/*"])
 def test_what_git_takes_is_taken(project_dir: Path, kept: Path, name: str) -> None:
@@ -85,6 +88,7 @@ def test_what_git_takes_is_taken(project_dir: Path, kept: Path, name: str) -> No
         Engine.open(str(project_dir))
 
 
+@pytest.mark.processes
 @needs_root
 def test_root_by_sudo_is_the_user(project_dir: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who became root by sudo uses what is his."""
@@ -112,6 +116,7 @@ def test_a_project_cannot_trust_itself(project_dir: Path, kept: Path) -> None:
         load_settings(paths.Project(str(project_dir)))
 
 
+@pytest.mark.processes
 @needs_root
 @pytest.mark.parametrize("foreign", [".git", ".pi"])
 def test_another_users_directory_above_makes_no_project(tmp_path: Path, foreign: str) -> None:
@@ -165,6 +170,7 @@ def test_a_worktree_is_a_root(tmp_path: Path) -> None:
     assert str(tmp_path) == paths.find_project(str(tmp_path / "src")).root
 
 
+@pytest.mark.processes
 @needs_root
 def test_presets_of_another_user_are_not_taken(project_dir: Path, tmp_path: Path) -> None:
     """Above the project the presets of another user count as little as if they were not there."""
@@ -175,6 +181,7 @@ def test_presets_of_another_user_are_not_taken(project_dir: Path, tmp_path: Path
     assert () == discover(workspace).presets
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", [".pi", ".pi/subagents", ".pi/subagents/runs"])
 def test_a_place_that_leads_out_is_named(project_dir: Path, tmp_path: Path, name: str) -> None:
     """Where our own place is a link to elsewhere, every command says so and what to do."""

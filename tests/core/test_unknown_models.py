@@ -102,6 +102,7 @@ def by_parent(kind: LauncherKind, models: tuple[str, ...] | None) -> Launch:
     return launch
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("launch", "source"),
     [
@@ -133,6 +134,7 @@ def resolved(engine: Engine, model: str) -> ResolvedModel:
     return plan.model
 
 
+@pytest.mark.processes
 def test_a_model_that_the_agent_has_by_now(engine: Engine, pi: FakePi) -> None:
     """What the kept list lacks is looked for in a fresh one before it is refused; what it has costs no look."""
     assert "fake/other" == resolved(engine, "FAKE/Other").resolved
@@ -149,6 +151,7 @@ def test_a_check_starts_no_agent(engine: Engine, pi: FakePi) -> None:
     assert 0 == pi.asked
 
 
+@pytest.mark.processes
 def test_an_agent_that_takes_too_long(engine: Engine, pi: FakePi, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is waited for ten seconds at most; what it listed before still counts."""
     assert 10.0 == agent_choice.UNKNOWN_TIMEOUT_S
@@ -158,6 +161,7 @@ def test_an_agent_that_takes_too_long(engine: Engine, pi: FakePi, monkeypatch: p
     assert "did you mean fake/test" in problem.hint
 
 
+@pytest.mark.processes
 def test_a_list_that_is_out_of_date(engine: Engine, pi: FakePi, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the agent cannot be asked about what has changed since, the model is passed on with a warning."""
     monkeypatch.setenv("NEW_API_KEY", "sk-fake")
@@ -171,6 +175,7 @@ def test_a_list_that_is_out_of_date(engine: Engine, pi: FakePi, monkeypatch: pyt
     assert 1 == pi.asked
 
 
+@pytest.mark.processes
 def test_an_agent_that_writes_files_and_fails(engine: Engine, pi: FakePi) -> None:
     """It is asked once for all tasks of a call, although it changed a file on which its list depends."""
     own = Path(agent_dir())
@@ -224,6 +229,7 @@ def test_a_list_that_is_not_complete(engine: Engine, claude: list[str], pi: Fake
     assert warning.startswith("anthropic/claude-opsu is not in the list of models of claude: the agent may refuse it")
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("agent", ["auto", "claude"])
 def test_a_model_of_another_agent(
     engine: Engine, claude: list[str], pi: FakePi, monkeypatch: pytest.MonkeyPatch, agent: str

@@ -141,6 +141,7 @@ def test_texts_are_those_of_a_json_decoder(kind: str, parts: list[tuple[str, boo
     assert "".join(text for text, ours in parts if ours) == stream.writing.text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("filling", ["\\", '"', "x"])
 def test_a_text_without_an_end_is_read_in_one_go(kind: str, filling: str) -> None:

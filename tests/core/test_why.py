@@ -260,6 +260,7 @@ def test_a_finished_run_has_its_result(project: Project) -> None:
     assert looked.calls == ()
 
 
+@pytest.mark.processes
 def test_a_real_run(project_dir: Path) -> None:
     """The line of a run that goes on names the living child; once it was killed it says so."""
     engine = open_engine(project_dir)

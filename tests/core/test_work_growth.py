@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from subdeck.core import paths
 from subdeck.core.engine import Engine
 from subdeck.core.run.describe import doing
@@ -13,6 +14,8 @@ from subdeck.core.work import acts, keeping
 
 from tests.factories import open_engine, request
 from tests.repositories import git, make_repository, pinned
+
+pytestmark = pytest.mark.processes
 
 RUNS = 12
 

@@ -22,6 +22,8 @@ from tests.factories import make_finished, make_meta, open_engine, run_to_end
 from tests.killing import deaths
 from tests.repositories import commit, git, make_repository, make_worktree, pinned
 
+pytestmark = pytest.mark.processes
+
 
 class Scene(Struct):
     """A run with a worktree, in a repository of its own."""

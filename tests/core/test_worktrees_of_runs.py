@@ -35,6 +35,8 @@ from tests.waiting import wait_until
 
 from .repositories import commit, git, make, write
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:

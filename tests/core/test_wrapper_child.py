@@ -15,6 +15,8 @@ from subdeck.core.runners.process import WrapperCall
 
 from tests.factories import RECORDER, end_of, lives, open_engine, run_dir, wait_for_end
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

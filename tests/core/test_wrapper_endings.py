@@ -28,6 +28,8 @@ from tests.factories import (
     wait_until_gone,
 )
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def engine(project_dir: Path) -> Engine:

@@ -12,6 +12,8 @@ from subdeck.core.wrapper.records import header, pane
 
 from tests.factories import make_meta
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:

@@ -20,6 +20,8 @@ from subdeck.core.wrapper.queue import Queue, SessionReservation, Signals, SlotR
 from tests.factories import make_meta, make_run
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def told() -> list[str]:

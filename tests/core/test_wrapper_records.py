@@ -43,6 +43,8 @@ from tests.factories import (
 )
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 
 def queued_run(engine: Engine, *script: str) -> tuple[RunSnapshot, RunSnapshot]:
     """Start a run that blocks the only slot, and one that waits for it; answer both."""

@@ -39,6 +39,8 @@ from tests.factories import (
 )
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 FOREVER = 60.0
 """A grace in seconds that no test waits for: what ends before it did not need it."""
 

@@ -22,6 +22,8 @@ from tests.waiting import wait_until
 
 from .terminal import ESC, KEEP, Pty
 
+pytestmark = pytest.mark.processes
+
 MODE = re.compile(rb"\x1b\[\?([0-9;]+)([hl])|\x1b\[([<>])[0-9;]*u")
 QUERY, SUPPORTED = b"\x1b[?2048$p", b"\x1b[?2048;2$y"
 """Whether the terminal reports its size in the input, and that it does: then mouse reports are in pixels."""

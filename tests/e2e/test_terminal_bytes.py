@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.core.command_line import SUBDECK
 
 from .terminal import ESC, Pty
+
+pytestmark = pytest.mark.processes
 
 COLOUR = re.compile(rb"\x1b\[[0-9;:]*m")
 ATTRIBUTES = {b"", b"0", b"1", b"2", b"3", b"4", b"7", b"9", b"22", b"23", b"24", b"27", b"29"}

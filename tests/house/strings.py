@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -142,6 +143,7 @@ def _name(node: ast.expr) -> str:
             return ""
 
 
+@cache
 def inventory() -> dict[str, list[str]]:
     """Return the texts by file, each once."""
     found: dict[str, list[str]] = {}

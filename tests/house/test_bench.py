@@ -100,6 +100,7 @@ def test_one_that_hangs(run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert "the last" in printed
 
 
+@pytest.mark.processes
 def test_one_that_leaves_a_process(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -129,6 +130,7 @@ def test_all_are_listed() -> None:
     assert {path.stem for path in modules if "\ndef measure() ->" in path.read_text()} == set(bench.ALL)
 
 
+@pytest.mark.processes
 def test_they_need_nothing_of_the_tests() -> None:
     """They import without the packages that only tests need: `make bench` has none of them."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["dev"]
@@ -139,6 +141,7 @@ def test_they_need_nothing_of_the_tests() -> None:
     assert not done.returncode, done.stderr
 
 
+@pytest.mark.processes
 def test_a_benchmark_with_small_numbers() -> None:
     """In smoke mode a benchmark measures less than usual."""
     command = (sys.executable, "-m", "tests.bench", "--smoke", "start_up")

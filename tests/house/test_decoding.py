@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,6 +74,7 @@ def decodings(tree: ast.Module) -> Iterator[str]:
                 yield f"{dotted(node.func)} without a word on errors"
 
 
+@cache
 def found() -> dict[str, list[str]]:
     paths = sorted(path for tree in ("core", "tui") for path in (ROOT / tree).rglob("*.py"))
     by_path = {str(path.relative_to(ROOT)): list(decodings(ast.parse(path.read_text()))) for path in paths}

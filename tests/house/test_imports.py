@@ -9,6 +9,8 @@ from pathlib import Path
 import grimp
 import pytest
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).resolve().parents[2]
 
 NOUNS = {

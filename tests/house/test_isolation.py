@@ -7,10 +7,14 @@ import pwd
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from tests import isolation
+from tests.conftest import MAY_START
 from tests.house.set_up import ROOT
 from tests.waiting import wait_until
 
@@ -34,6 +38,7 @@ def test_only_known_variables_pass(world: Path, monkeypatch) -> None:
     assert set() == strangers & isolation.variables(inner).keys()
 
 
+@pytest.mark.processes
 def test_the_default_tmux_socket_is_private(world: Path) -> None:
     """A tmux started without any option lives in the test's world, and its socket's path is short enough."""
     subprocess.run(["tmux", "new-session", "-d", "sleep 60"], check=True)
@@ -44,6 +49,7 @@ def test_the_default_tmux_socket_is_private(world: Path) -> None:
     wait_until(lambda: not isolation.carriers(os.environ[isolation.MARKER]), "tmux to end")
 
 
+@pytest.mark.processes
 def test_a_left_over_is_named_and_killed(world: Path) -> None:
     """A process that outlives its test is found by its environment, though it left session and parent."""
     test_id = f"left-over-{world.name}"
@@ -67,6 +73,7 @@ def test_the_own_pi_of_the_machine_is_hidden(tmp_path: Path) -> None:
     assert shutil.which("pi") is None
 
 
+@pytest.mark.processes
 def test_fd_takes_the_flag_that_pi_passes(project_dir: Path) -> None:
     """The fd of the tests finds files although Debian's lacks `--no-require-git`, and keeps odd arguments whole."""
     (project_dir / "two words.txt").touch()
@@ -78,3 +85,42 @@ def test_what_make_says_arrives() -> None:
     """A variable by which a make target has the tests do more is not taken away before they read it."""
     given = set(re.findall(r"\b(SUBDECK_\w+)=", (ROOT / "Makefile").read_text()))
     assert set() == given - isolation.KEPT
+
+
+PROBE = """
+import subprocess
+
+import pytest
+
+def test_says_nothing():
+    subprocess.run(["true"])
+
+@pytest.mark.processes
+def test_says_so():
+    subprocess.run(["true"])
+
+def test_starts_nothing():
+    pass
+
+def test_has_an_agent(claude_executable):
+    pass
+"""
+
+
+@pytest.mark.processes
+def test_who_starts_a_process_says_so(tmp_path: Path) -> None:
+    """A test that starts a process fails without a mark that says so; one that asks for a real agent gets its mark."""
+    probe = tmp_path / "test_probe.py"
+    probe.write_text(PROBE)
+    options = ["-c", ROOT / "pyproject.toml", "-p", "tests.conftest", "-p", "no:cacheprovider", "-m", "not agents"]
+    command = [sys.executable, "-m", "pytest", "-v", *options, "--basetemp", tmp_path / "probe", probe]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
+    assert {"3 passed", "1 deselected", "1 error"} <= set(re.split(r", | in |=+ ", said.splitlines()[-1]))
+    assert "ERROR at teardown of test_says_nothing" in said
+    assert "the test starts a process with subprocess.Popen('true', ['true'])" in said
+
+
+def test_make_quick_starts_nothing() -> None:
+    """`make quick` leaves out whatever may start a process, but for what is marked for a first look."""
+    (left_out,) = re.findall(r'-m "quick or not \(([a-z or]+)\)"', (ROOT / "Makefile").read_text())
+    assert set() == MAY_START - set(left_out.split(" or "))

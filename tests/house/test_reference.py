@@ -60,6 +60,7 @@ def test_unknown_actions_are_refused() -> None:
         keys.filled_in("{key:nosuchaction}")
 
 
+@pytest.mark.processes
 def test_the_man_page_has_no_fault() -> None:
     """groff formats the page without a warning, and shows the hyphens of options as they are typed."""
     if shutil.which("groff") is None:

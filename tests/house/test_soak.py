@@ -50,6 +50,7 @@ def test_traps_lie_among_the_calls_of_the_program() -> None:
         assert trap.count <= usual.total or trap.victim is Victim.LOOKER
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("always", "code"), [(3, 1), (None, 0)])
 def test_what_does_not_break_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], always: int | None, code: int

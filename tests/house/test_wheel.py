@@ -16,6 +16,8 @@ from subdeck.core import __version__
 
 from .wheel import ROOT, build_wheel, project_files
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:

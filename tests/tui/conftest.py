@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+import pytest
 from textual import _wait
 from textual._compositor import Compositor
 from textual.app import App
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 # Textual waits in steps of 20 ms until the app has nothing to do: after each of dozens of keys, in a thousand tests.
 _wait.SLEEP_GRANULARITY = 0.004
 _wait.SLEEP_IDLE = 0.0004
+
+HERE = Path(__file__).parent
 
 
 def _parse_once() -> None:
@@ -62,6 +67,13 @@ def _draw_when_looked_at() -> None:
 
     Compositor.render_update = render
     App._shutdown = draw_last
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the coroutines: they run the app, which nothing else here can."""
+    for item in items:
+        if HERE in item.path.parents and inspect.iscoroutinefunction(getattr(item, "function", None)):
+            item.add_marker(pytest.mark.app)
 
 
 _parse_once()

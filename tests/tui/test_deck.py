@@ -14,6 +14,8 @@ from subdeck.tui.runs.store import Need
 from .deck import opened
 from .fake_engine import FakeEngine, a_preset, a_run, ended, run_id, some_events
 
+pytestmark = pytest.mark.quick
+
 SIZES = [(80, 24), (120, 30), (200, 50)]
 
 

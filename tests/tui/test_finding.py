@@ -111,6 +111,7 @@ def found(file: LineFile, query: Query, start: int = 0) -> list[int]:
     return [hit for hits, _ in scan(file, start, 1 << 60, query.matcher(), never) for hit in hits]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("view", ["readable", "raw", "stderr"])
 def test_nothing_is_missed(tmp_path: Path, seed: int, view: str, monkeypatch: pytest.MonkeyPatch) -> None:

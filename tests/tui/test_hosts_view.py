@@ -289,6 +289,7 @@ async def test_the_doctor_of_a_host(project_dir: Path, monkeypatch: pytest.Monke
             assert expected in deck.screen_text
 
 
+@pytest.mark.processes
 def test_a_host_that_is_not_there(project_dir: Path) -> None:
     """What the command line refuses is said with its hint."""
     with pytest.raises(SubdeckError, match="no hosts to check") as refusal:
@@ -296,6 +297,7 @@ def test_a_host_that_is_not_there(project_dir: Path) -> None:
     assert refusal.value.hint
 
 
+@pytest.mark.processes
 def test_the_command_is_asked(project_dir: Path) -> None:
     """What the view asks is the command line, in the project; without hosts there are none."""
     states = ask_hosts(str(project_dir))

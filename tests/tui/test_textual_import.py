@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 LEFT_OUT = (
     *("decimal", "difflib", "hashlib", "linecache", "locale", "mimetypes", "pickle"),
     *("platformdirs", "random", "shutil", "ssl", "tempfile", "textwrap", "tokenize", "traceback", "typing_extensions"),

@@ -73,6 +73,7 @@ def shown(document: Document, top: int) -> list[tuple[TextPosition, str]]:
     return rows
 
 
+@pytest.mark.slow
 def test_going_up_shows_every_row_once(tmp_path: Path) -> None:
     """From the end to the beginning row by row, nothing is skipped and nothing comes twice, whatever was guessed."""
     file = a_file(
@@ -227,6 +228,7 @@ def test_a_byte_names_the_next_line_shown(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_another_width_keeps_a_line_in_its_row(tmp_path: Path) -> None:
     """At another width heights are guessed anew from what is in sight, and that line is found again."""
     document = opened(a_file(tmp_path, *(said(n, 60) for n in range(1, 20_000))))
@@ -243,6 +245,7 @@ def test_another_width_keeps_a_line_in_its_row(tmp_path: Path) -> None:
         assert abs(guessed - rows) < rows / 5
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("content", [b"", b"no json\n\n[]\n{}\n\xff\xfe\n" * 50, b"\n" * 300_000, b"x" * 300_000])
 @pytest.mark.parametrize("view", View)
 def test_any_bytes_are_bearable(tmp_path: Path, content: bytes, view: View) -> None:
@@ -269,6 +272,7 @@ def test_a_file_that_was_replaced_is_another(tmp_path: Path) -> None:
     assert [entry.text.split()[1] for entry in document.rows(0).entries] == ["7"]
 
 
+@pytest.mark.slow
 def test_a_huge_event_is_shown_by_its_beginning(tmp_path: Path) -> None:
     """An event of ten megabytes is decoded from its first part, others around it whole; its whole text can be had."""
     huge = AssistantText(seq=2, ts=stamp(2), text='a "quoted" wörd\n' * 700_000)
