@@ -44,10 +44,6 @@ MAY_START = frozenset({"processes", "tmux", "pi", "agents", "npm", "cluster", "a
 """Marks of the tests that may start processes: `make quick` leaves them out."""
 
 
-def new_root() -> Path:
-    return Path(tempfile.mkdtemp(prefix="sd-", dir="/tmp"))
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--write-snapshots", action="store_true", help="keep the screens of tests/tui/snapshots as they are"
@@ -59,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Leave the real world before any test module is imported."""
     isolation.reset_signals()
     sys.addaudithook(isolation.note_start)
-    root = config.stash[SESSION_WORLD] = new_root()
+    root = config.stash[SESSION_WORLD] = isolation.new_root()
     environment = isolation.variables(root)
     environment["PATH"] = isolation.search_path(environment.get("PATH", os.defpath), root / "bin")
     isolation.enter(environment)
@@ -85,6 +81,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    isolation.end_spare_worlds()
     shutil.rmtree(config.stash[SESSION_WORLD], ignore_errors=True)
 
 
@@ -107,15 +104,13 @@ def world(session_leaves_nothing: None, request: pytest.FixtureRequest) -> Itera
     Fail it for processes that it leaves, and for those that it starts without a mark that says so.
     """
     test_id = secrets.token_hex(8)
-    root = new_root()
+    root = isolation.new_world()
     others = isolation.pids()
     isolation.started.clear()
     before, directory, temporary = dict(os.environ), Path.cwd(), tempfile.tempdir
     isolation.enter(isolation.variables(root) | {isolation.MARKER: test_id})
     tempfile.tempdir = os.environ["TMPDIR"]
-    here = root / "here"
-    here.mkdir()
-    os.chdir(here)
+    os.chdir(root / "here")
     try:
         yield root
     finally:
@@ -125,7 +120,7 @@ def world(session_leaves_nothing: None, request: pytest.FixtureRequest) -> Itera
         os.chdir(directory)
         tempfile.tempdir = temporary
         isolation.enter(before)
-        shutil.rmtree(root, ignore_errors=True)
+        isolation.end_world(root)
     if left:
         pytest.fail(f"the test left running: {'; '.join(left)}", pytrace=False)
     if started and not any(mark.name in MAY_START for mark in request.node.iter_markers()):

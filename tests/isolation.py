@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,13 +44,58 @@ def note_start(event: str, arguments: tuple[object, ...]) -> None:
         started.append(f"a process with {event}{arguments[:2]}"[:300])
 
 
+PARTS = ("here", "home", "tmp")
+"""The directories of a test's world: where it works, and those that `variables` names."""
+
+_spare: list[Path] = []
+"""The last world, if its test has left it empty."""
+
+
+def new_root() -> Path:
+    return Path(tempfile.mkdtemp(prefix="sd-", dir="/tmp"))
+
+
+def new_world() -> Path:
+    """Return a directory with the empty `PARTS`, private to a test, under a name that no test had before.
+
+    One that is still empty gets another name: to make and remove four directories takes longer than most tests do.
+    """
+    if _spare:
+        return _spare.pop().rename(Path("/tmp", f"sd-{secrets.token_hex(4)}"))
+    root = new_root()
+    for part in PARTS:
+        (root / part).mkdir(0o755)
+    return root
+
+
+def end_world(root: Path) -> None:
+    """Remove a world, or keep it for the next test if it is as it was when it was new."""
+    if _is_as_new(root):
+        _spare.append(root)
+    else:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def end_spare_worlds() -> None:
+    while _spare:
+        shutil.rmtree(_spare.pop(), ignore_errors=True)
+
+
+def _is_as_new(root: Path) -> bool:
+    wanted = {root: (0o40700, [*PARTS])} | {root / part: (0o40755, []) for part in PARTS}
+    try:
+        return wanted == {place: (place.lstat().st_mode, sorted(os.listdir(place))) for place in wanted}
+    except OSError:
+        return False
+
+
 def variables(root: Path) -> dict[str, str]:
     """Return the environment of a world that lives in a short directory (a socket's path has 107 bytes at most)."""
     kept = {name: value for name, value in os.environ.items() if name in KEPT or name.startswith(KEPT_PREFIXES)}
     kept.pop("PYTHONDONTWRITEBYTECODE", None)  # else every process of every test compiles what it imports
     home, temporary = root / "home", root / "tmp"
-    home.mkdir()
-    temporary.mkdir()
+    home.mkdir(exist_ok=True)
+    temporary.mkdir(exist_ok=True)
     return kept | {
         "HOME": str(home),
         "LANG": "C.UTF-8",

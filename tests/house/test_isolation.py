@@ -124,3 +124,32 @@ def test_make_quick_starts_nothing() -> None:
     """`make quick` leaves out whatever may start a process, but for what is marked for a first look."""
     (left_out,) = re.findall(r'-m "quick or not \(([a-z or]+)\)"', (ROOT / "Makefile").read_text())
     assert set() == MAY_START - set(left_out.split(" or "))
+
+
+def test_a_world_is_new_or_as_new() -> None:
+    """A world in which a test left something is removed; an empty one comes again with another name."""
+    used, empty = isolation.new_world(), isolation.new_world()
+    (used / "home" / "file").touch()
+    for world in (used, empty):
+        isolation.end_world(world)
+    again = isolation.new_world()
+    assert not used.exists()
+    assert not empty.exists()
+    assert {(), isolation.PARTS} == {tuple(sorted(names)) for _, names, _ in os.walk(again)}
+    assert [] == [names for *_, names in os.walk(again) if names]
+    shutil.rmtree(again)
+
+
+@pytest.mark.parametrize("change", ["mode", "link", "missing"])
+def test_a_changed_world_does_not_come_again(change: str) -> None:
+    """Other rights, or something else in the place of a directory, are not for the next test."""
+    world = isolation.new_world()
+    home = world / "home"
+    if change == "mode":
+        home.chmod(0o500)
+    else:
+        home.rmdir()
+    if change == "link":
+        home.symlink_to(world / "tmp")
+    isolation.end_world(world)
+    assert not world.exists()
