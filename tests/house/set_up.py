@@ -26,6 +26,10 @@ NEWEST_VENV = CACHE / "newest-venv"
 SYSTEM_VENV = CACHE / "system-venv"
 """Of the system's own Python; only there when that is another version than the one of `.venv`."""
 SYSTEM_PYTHON = "/usr/bin/python3"
+TESTED_PYTHONS = ("3.11.2", "3.11.7")
+"""Of the system where the tests run, and of `.venv` there; README names them."""
+NEWEST_MINOR = 14
+"""Of the newest Python that the tests are tried with."""
 CONSTRAINTS = ROOT / "constraints.txt"
 """The versions that the tests are known to pass with: `pip freeze` of `.venv` when everything was green."""
 STAMP = "set-up.json"
@@ -277,7 +281,7 @@ def need_font() -> None:
 
 def newest_python() -> str | None:
     """Return a Python on PATH that is newer than ours, the newest one; None when there is none that works."""
-    for minor in range(14, sys.version_info.minor, -1):
+    for minor in range(NEWEST_MINOR, sys.version_info.minor, -1):
         python = shutil.which(f"python3.{minor}")
         check = [str(python), "-c", "import ensurepip"]
         if python and subprocess.run(check, capture_output=True, stdin=subprocess.DEVNULL).returncode == 0:

@@ -12,6 +12,7 @@ from subdeck.core.config.yaml_tree import parse_mapping
 from subdeck.tui.theme import OURS
 
 from .reference import documents
+from .set_up import NEWEST_MINOR, TESTED_PYTHONS
 from .words import refused
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,6 +41,11 @@ def test_a_checkout_can_be_used() -> None:
     """The two commands for a checkout are in README."""
     assert "`make run DIR=" in README
     assert "`make test`" in README
+
+
+def test_the_tested_pythons_are_named() -> None:
+    """README has the versions of Python that set-up names, and no other besides the oldest one that works."""
+    assert {*TESTED_PYTHONS, "3.11", f"3.{NEWEST_MINOR}"} == set(re.findall(r"\b3\.\d+(?:\.\d+)?\b", README))
 
 
 def test_it_is_in_plain_words() -> None:
