@@ -144,7 +144,7 @@ def project_dir(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def pi_executable(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The real pi that `make test` installs; where the test asks for it (`real_pi.EITHER_PI`), the newer one."""
+    """The real pi that `make test` installs; with `EITHER_PI` of `tests/real/lab.py`, the newer one."""
     monkeypatch.setenv("NODE_COMPILE_CACHE", str(CACHE / "node"))  # else it compiles itself in each test
     if getattr(request, "param", PI_VERSION) == NEW_PI_VERSION:
         return _new_pi(monkeypatch)

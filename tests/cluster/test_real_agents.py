@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 import pytest
 from subdeck.core import paths
@@ -16,10 +13,9 @@ from subdeck.core.run import artifacts
 from subdeck.core.run.kinds import RunReason
 from subdeck.core.run.model import RunRequest, RunResult
 
-from tests.core.real_claude import MODEL as CLAUDE_MODEL, call, text
-from tests.core.real_pi import NEWER_PI, NO_RETRIES, called, said
-from tests.fake_llm import FakeLLM
-from tests.mock_models import MockModels
+from tests.real.lab import NEWER_PI
+from tests.real.model_server import ModelServer, call, said
+from tests.real.programs import CLAUDE, PI
 
 from .bed import Bed
 from .checks import difference
@@ -59,48 +55,29 @@ def test_pi(bare_bed: Bed, pi_executable: str) -> None:
     link = bare_bed.programs / "node"
     link.unlink(missing_ok=True)
     link.symlink_to(os.path.realpath(str(node)))
-    log = bare_bed.base / "requests.jsonl"
-    turns = [called(("read", {"path": "notes.md"})), said("It says: a note.")]
     with bare_bed.inside(HOST):
-        server = FakeLLM({"turns": turns, "index_by": "requests"}, log_path=str(log))
-    with server, operated(bare_bed, "pi", pi_executable) as operator:
+        model = ModelServer(call("read", path="notes.md"), said("It says: a note."))
+    with model, operated(bare_bed, "pi", pi_executable) as operator:
         for place in (HOST, operator.place):
-            _write_pi(bare_bed.home(place) / ".pi" / "agent", server.base_url)
-        result = run_to_end(operator, "fake/test")
+            PI.configure(bare_bed.home(place), model.url)
+        result = run_to_end(operator, PI.model)
 
         assert (RunReason.DONE, "It says: a note.") == (result.reason, result.final_text), result.error_message
         assert b"a note" in (operator.run_dir(result.run_id) / paths.CHILD_SESSION).read_bytes()
         assert b"a note" in (operator.run_dir(result.run_id) / paths.EVENTS).read_bytes()
 
 
-def _write_pi(directory: Path, url: str) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
-    models = [{"id": "test", "contextWindow": 10_000_000}]
-    provider: dict[str, Any] = {"baseUrl": url, "api": "openai-completions", "apiKey": "sk-fake", "models": models}
-    (directory / "models.json").write_text(json.dumps({"providers": {"fake": provider}}))
-    (directory / "settings.json").write_text(json.dumps(NO_RETRIES))
-
-
 @pytest.mark.agents
 def test_claude_code(bare_bed: Bed, claude_executable: str) -> None:
     """Claude Code on the host finds its key and model in the variables that `hosts.env` lists."""
-    script = {
-        "turns": [call("Read", file_path="notes.md"), text("It says: a note.")],
-        "after": "error",
-        "models": ["claude-sonnet-4-5"],
-    }
     with bare_bed.inside(HOST):
-        mock = MockModels(script, log_path=str(bare_bed.base / "claude.jsonl"))
-    travel = {
-        "ANTHROPIC_BASE_URL": mock.url,
-        "ANTHROPIC_API_KEY": "sk-fake",
-        "CLAUDE_CODE_MAX_RETRIES": "1",
-        "IS_SANDBOX": "1",
-    }
-    with mock, operated(bare_bed, "claude", claude_executable, env=tuple(travel)) as operator:
-        script["turns"][0] = call("Read", file_path=str(operator.root / "notes.md"))
+        model = ModelServer(models=[CLAUDE.model.rpartition("/")[2]])
+    travel = CLAUDE.configure(bare_bed.home(HOST), model.url)
+    with model, operated(bare_bed, "claude", claude_executable, env=tuple(travel)) as operator:
+        reading = call("Read", file_path=str(operator.root / "notes.md"))
+        model.script(reading, said("It says: a note."), repeats=False)
         os.environ.update(travel)
-        result = run_to_end(operator, CLAUDE_MODEL)
+        result = run_to_end(operator, CLAUDE.model)
 
         assert (RunReason.DONE, "It says: a note.") == (result.reason, result.final_text), result.error_message
         assert b"a note" in (operator.run_dir(result.run_id) / paths.EVENTS).read_bytes()

@@ -10,7 +10,10 @@ import pytest
 from subdeck.core.paths import Project
 from subdeck.core.runners import process
 
+from tests.house.set_up import ACP_HOME
 from tests.loaded import LoadedWrapper
+from tests.real.lab import Lab, lab
+from tests.real.programs import CLAUDE, CODEX, PI, Acp
 
 NOT_OF_WRAPPERS = frozenset({
     "test_channels", "test_check", "test_child_session", "test_cli_diff", "test_comparing", "test_context",
@@ -64,3 +67,39 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """A relay and a host's agent in this process look at once again, and try again at once what failed."""
     for period, seconds in SOON.items():
         monkeypatch.setattr(f"subdeck.core.hosts.{period}", seconds)
+
+
+# --- real agents, each in a lab ---
+
+
+@pytest.fixture
+def pi(project_dir: Path, home: Path, pi_executable: str) -> Iterator[Lab]:
+    with lab(PI, pi_executable, project_dir, home) as ready:
+        yield ready
+
+
+@pytest.fixture
+def claude(project_dir: Path, home: Path, claude_executable: str) -> Iterator[Lab]:
+    (project_dir / "notes.md").write_text("a note\n")
+    with lab(CLAUDE, claude_executable, project_dir, home) as ready:
+        yield ready
+
+
+@pytest.fixture
+def codex(project_dir: Path, home: Path, codex_executable: str) -> Iterator[Lab]:
+    with lab(CODEX, codex_executable, project_dir, home) as ready:
+        yield ready
+
+
+@pytest.fixture(params=["claude", "codex"])
+def acp(
+    request: pytest.FixtureRequest, project_dir: Path, home: Path, claude_executable: str, codex_executable: str
+) -> Iterator[Lab[Acp]]:
+    """Claude Code and Codex, each behind its adapter to the Agent Client Protocol."""
+    if not ACP_HOME.exists():
+        pytest.skip("the agents of the Agent Client Protocol could not be installed here")
+    behind = {"claude": (CLAUDE, claude_executable), "codex": (CODEX, codex_executable)}
+    agent = Acp(*behind[request.param])
+    with lab(agent, agent.adapter, project_dir, home) as ready:
+        ready.preset()
+        yield ready

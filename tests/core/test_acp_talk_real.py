@@ -11,10 +11,12 @@ from subdeck.core.run.model import MessageState, RunReason, Verdict
 from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.factories import result_of, started
+from tests.real.lab import PATIENCE, Lab
+from tests.real.model_server import call, said, texts
+from tests.real.programs import CODEX, Acp
 from tests.waiting import wait_until
 
 from .conversed import decisions, of, reached, standing, wait_for_request, wait_until_interrupted
-from .test_acp_agents import PATIENCE, Acp, acp as acp, say
 
 pytestmark = [pytest.mark.agents, pytest.mark.processes]
 
@@ -22,26 +24,26 @@ WHOLE = [MessageState.ACCEPTED, MessageState.DELIVERED]
 LONG = {"steps": [{"text": "So far so good"}, {"hang": True}]}
 
 
-def writing(acp: Acp, run: RunSnapshot) -> None:
+def writing(acp: Lab[Acp], run: RunSnapshot) -> None:
     """Wait until the agent is in the middle of a sentence."""
     wait_until(lambda: "good" in acp.engine.snapshots([run.run_id])[0].sentence, "the sentence", PATIENCE)
 
 
-def test_a_message_ends_the_turn_and_begins_the_next(acp: Acp) -> None:
+def test_a_message_ends_the_turn_and_begins_the_next(acp: Lab[Acp]) -> None:
     """A message ends the turn and starts the next one. The text so far is kept."""
-    acp.script(LONG, say("With bananas."))
+    acp.script(LONG, said("With bananas."))
     run = acp.start("Count.")
     writing(acp, run)
     sent = acp.engine.send(run.run_id, "Say bananas.")
     ended = acp.wait(run)
     assert ("done", "With bananas.") == (ended.reason, result_of(acp.engine, ended).final_text)
     assert WHOLE == reached(acp.engine, run, sent.id)
-    assert any("Say bananas." in text for text in acp.asked())
+    assert any("Say bananas." in text for request in acp.requests for text in texts(request))
 
 
-def test_an_interrupted_run_goes_on(acp: Acp) -> None:
+def test_an_interrupted_run_goes_on(acp: Lab[Acp]) -> None:
     """An interrupted run continues in the same process and the same conversation."""
-    acp.script(LONG, say("Without waiting."))
+    acp.script(LONG, said("Without waiting."))
     run = acp.start("Wait.")
     writing(acp, run)
     pid = started(acp.engine, run).child_pid
@@ -54,7 +56,7 @@ def test_an_interrupted_run_goes_on(acp: Acp) -> None:
     assert (WHOLE, pid) == (reached(acp.engine, run, sent.id), started(acp.engine, run).child_pid)
 
 
-def test_a_stop_of_an_interrupted_run(acp: Acp) -> None:
+def test_a_stop_of_an_interrupted_run(acp: Lab[Acp]) -> None:
     """Stopping an interrupted run keeps its text, and the agent exits normally."""
     acp.script(LONG)
     run = acp.start("Wait.")
@@ -67,7 +69,7 @@ def test_a_stop_of_an_interrupted_run(acp: Acp) -> None:
     assert (RunReason.STOPPED, "So far so good", 0) == (ended.reason, result.final_text, result.exit_code)
 
 
-def test_a_child_that_ends_while_a_message_is_on_its_way(acp: Acp) -> None:
+def test_a_child_that_ends_while_a_message_is_on_its_way(acp: Lab[Acp]) -> None:
     """If the agent dies before it reads a message, the run's result lists the message as undelivered."""
     acp.script(LONG)
     run = acp.start("Wait.")
@@ -82,13 +84,13 @@ def test_a_child_that_ends_while_a_message_is_on_its_way(acp: Acp) -> None:
     assert ("agent_exit", ["Hurry up."]) == (ended.reason, [message.text for message in result.undelivered])
 
 
-def test_a_command_is_allowed_once_for_the_run_and_denied(acp: Acp) -> None:
+def test_a_command_is_allowed_once_for_the_run_and_denied(acp: Lab[Acp]) -> None:
     """A command allowed for the run is not asked about again. A denied command doesn't run."""
-    if acp.agent == "codex":
+    if acp.agent.behind is CODEX:
         pytest.skip("not for this agent: it runs commands in its sandbox and asks nothing")
     target = acp.project / "made"
     append = acp.shell("echo one >> made")
-    acp.script(append, append, append, acp.shell("rm made"), say("I may not."))
+    acp.script(append, append, append, acp.shell("rm made"), said("I may not."))
     run = acp.start()
     for number, verdict in enumerate((Verdict.ALLOW, Verdict.ALLOW_RUN, Verdict.DENY), 1):
         request = wait_for_request(acp.engine, run, number)
@@ -106,11 +108,11 @@ def test_a_command_is_allowed_once_for_the_run_and_denied(acp: Acp) -> None:
     assert 4 == len(of(ToolCall, acp.engine, run))
 
 
-def test_an_interrupt_takes_a_question_back(acp: Acp) -> None:
+def test_an_interrupt_takes_a_question_back(acp: Lab[Acp]) -> None:
     """An interrupt withdraws the pending permission request, and the command doesn't run."""
-    if acp.agent == "codex":
+    if acp.agent.behind is CODEX:
         pytest.skip("not for this agent: it asks nothing")
-    acp.script(acp.shell("touch made"), say("Then not."))
+    acp.script(acp.shell("touch made"), said("Then not."))
     run = acp.start()
     wait_for_request(acp.engine, run)
     acp.engine.interrupt(run.run_id)
@@ -120,14 +122,13 @@ def test_an_interrupt_takes_a_question_back(acp: Acp) -> None:
     assert ("done", False) == (acp.wait(run).reason, (acp.project / "made").exists())
 
 
-def test_a_question_of_the_model(acp: Acp) -> None:
+def test_a_question_of_the_model(acp: Lab[Acp]) -> None:
     """A question from Claude Code's model arrives as a form, and the model gets the reply."""
-    if acp.agent == "codex":
+    if acp.agent.behind is CODEX:
         pytest.skip("not for this agent: its model has no tool to ask with")
     options = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]
     question = {"question": "Which colour?", "header": "Colour", "options": options, "multiSelect": False}
-    asking = {"steps": [{"tool_calls": [{"name": "AskUserQuestion", "arguments": {"questions": [question]}}]}]}
-    acp.script(asking, say("Blue, then."))
+    acp.script(call("AskUserQuestion", questions=[question]), said("Blue, then."))
     run = acp.start()
     request = wait_for_request(acp.engine, run)
     assert "Which colour?" in request.text
@@ -135,4 +136,6 @@ def test_a_question_of_the_model(acp: Acp) -> None:
     assert ("Red", "Blue") == field.choices
     acp.engine.reply(run.run_id, request.id, Verdict.REPLY, f"{field.name}: Blue")
     assert "done" == acp.wait(run).reason
-    assert any("Blue" in text and "Which colour?" in text for text in acp.asked()), "the answer"
+    assert any("Blue" in text and "Which colour?" in text for request in acp.requests for text in texts(request)), (
+        "the answer"
+    )

@@ -5,25 +5,17 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
 
 import pytest
-from subdeck.core.engine import Engine
 from subdeck.core.errors import UsageError
-from subdeck.core.project.talk import UnknownRequest
-from subdeck.core.run.model import RunRequest, Verdict
+from subdeck.core.run.model import Verdict
 
 from tests.house.set_up import ACP_HOME, NEW_PI_VERSION, PI_VERSION
-from tests.mock_models import MockModels
-from tests.waiting import wait_until
-
-from . import real_claude as claude, real_codex as codex, real_pi as pi
-from .conversing import write_preset
-from .test_acp_agents import Acp
+from tests.real.lab import Lab, lab
+from tests.real.model_server import said
+from tests.real.programs import CLAUDE, CODEX, PI, Acp, Program
 
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(600)]
 
@@ -43,7 +35,6 @@ FORMS: dict[str, tuple[str, ...]] = {
 }
 
 OURS = (".config/subdeck/*", ".local/state/subdeck/*", ".cache/subdeck/*", ".pi/subagent-sessions/*")
-OF_THE_TEST = ("requests.jsonl", "asked.jsonl")
 
 RECORDS = {
     "pi": (".pi/agent/models-store.json",),
@@ -103,7 +94,7 @@ def settings_of(home: Path, records: tuple[str, ...]) -> dict[str, object]:
     for directory, _, names in os.walk(home):
         for path in (Path(directory, name) for name in names):
             known = str(path.relative_to(home))
-            if not any(fnmatch(known, pattern) for pattern in (*OURS, *OF_THE_TEST, *records)):
+            if not any(fnmatch(known, pattern) for pattern in (*OURS, *records)):
                 found[known] = os.readlink(path) if path.is_symlink() else _content(path)
     if found.get(".pi/agent/auth.json") == {}:
         del found[".pi/agent/auth.json"]  # pi makes it, with nothing in it
@@ -119,62 +110,26 @@ def _content(path: Path) -> object:
     return content
 
 
-class Subject:
-    """One kind of agent in its own home."""
-
-    def __init__(self, project: Path, records: tuple[str, ...], script: Callable[[], None], model: str) -> None:
-        self.project = project
-        self.records = records
-        self._script = script
-        self._model = model
-
-    def run(self, form: str) -> str:
-        """Run a preset of that form; return why it ended, empty if the agent cannot be held to it."""
-        fields = (f"model: {self._model}", *FORMS[form]) if self._model else FORMS[form]
-        write_preset(self.project, *fields, name="sticky" if form == "again" else form)
-        self._script()
-        engine = Engine.open(str(self.project))
-        try:
-            wanted = RunRequest(task="Look.", preset="sticky" if form == "again" else form)
-            (run,) = engine.launch([wanted], background=False)
-        except UsageError:
-            return ""
-
-        def ended() -> Any:
-            (now,) = engine.snapshots([run.run_id])
-            for request in now.requests:
-                with suppress(UnknownRequest):  # it has been answered meanwhile
-                    engine.reply(run.run_id, request.id, Verdict.ALLOW)
-            return now if now.has_ended else None
-
-        return str(wait_until(ended, "the run to end", timeout=120).reason)
+def run(real: Lab, form: str) -> str:
+    """Run a preset of that form, which writes; return why it ended, empty if the agent cannot be held to it."""
+    real.preset(*FORMS[form], name="sticky" if form == "again" else form)
+    real.script(real.shell(f"touch {real.project / 'made'}"), *[said("Done.")] * 4, repeats=True)
+    try:
+        started = real.start()
+    except UsageError:
+        return ""
+    return str(real.end(started, Verdict.ALLOW).reason)
 
 
-def subject(kind: str, project: Path, home: Path, request: pytest.FixtureRequest, stack: ExitStack) -> Subject:
-    target = project / "made"
-    if kind.startswith("pi"):
-        program = request.getfixturevalue("pi_executable")
-        real = stack.enter_context(pi.real_pi(project, home, program))
-        write = pi.called(("bash", {"command": f"touch {target}"}))
-        return Subject(project, RECORDS["pi"], lambda: real.script(write, *[pi.said("Done.")] * 4), "fake/test")
-    if kind == "claude":
-        lab = stack.enter_context(claude.real_claude(project, home, request.getfixturevalue("claude_executable")))
-        lab.script["after"] = "repeat_last"
-        turns = claude.call("Bash", command=f"touch {target}", description="x"), claude.text("Done.")
-        return Subject(project, RECORDS["claude"], lambda: lab.answers(*turns), claude.MODEL)
-    if kind == "codex":
-        real_codex = stack.enter_context(codex.real_codex(project, home, request.getfixturevalue("codex_executable")))
-        write = codex.command(f"touch {target}")
-        done = [codex.said("Done.")] * 4
-        return Subject(project, RECORDS["codex"], lambda: real_codex.script(write, *done), "openai/mock-model")
+def agent_of(kind: str, request: pytest.FixtureRequest) -> tuple[Program, str]:
+    """Return a kind of agent and its program."""
+    name = kind.removeprefix("acp-").partition(" ")[0]
+    behind, program = {"pi": PI, "claude": CLAUDE, "codex": CODEX}[name], request.getfixturevalue(f"{name}_executable")
+    if not kind.startswith("acp-"):
+        return behind, program
     if not ACP_HOME.exists():
         pytest.skip("the agents of the Agent Client Protocol could not be installed here")
-    name = kind.removeprefix("acp-")
-    mock = stack.enter_context(MockModels({"turns": []}, log_path=str(home / "asked.jsonl")))
-    programs = {program: request.getfixturevalue(f"{program}_executable") for program in ("claude", "codex")}
-    acp = Acp(name, project, home, mock, programs)
-    turns = (acp.shell(f"touch {target}"), *[codex.said("Done.")] * 4)
-    return Subject(project, RECORDS[name], lambda: acp.script(*turns), "")
+    return (agent := Acp(behind, program)), agent.adapter
 
 
 @pytest.mark.parametrize(
@@ -204,13 +159,14 @@ def test_no_setting_of_the_user_changes(
     for name, text in SETTINGS.items():
         (home / name).parent.mkdir(exist_ok=True)
         (home / name).write_text(text)
-    with ExitStack() as stack:
-        tried = subject(kind, project_dir, home, request, stack)
-        before = settings_of(home, tried.records)
+    agent, program = agent_of(kind, request)
+    records = RECORDS[kind.removeprefix("acp-").partition(" ")[0]]
+    with lab(agent, program, project_dir, home) as real:
+        before = settings_of(home, records)
         ended: list[str] = []
         for form in FORMS:
-            ended.append(tried.run(form))
-            assert before == settings_of(home, tried.records), form
+            ended.append(run(real, form))
+            assert before == settings_of(home, records), form
     assert ended.count("done") >= len(FORMS) // 2
     # An agent of the Agent Client Protocol decides itself what it takes from a project: SECURITY.md
     assert kind.startswith("acp-") or not mark.exists()

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from subdeck.core.run.model import InheritedContext
 
 from tests.factories import result_of
+from tests.real.lab import EITHER_PI, Lab
+from tests.real.model_server import said, texts
 
 from .conversing import session_entries
-from .real_pi import EITHER_PI, RealPi, real_pi, said, texts
 
 pytestmark = [pytest.mark.pi, EITHER_PI]
 
 
-@pytest.fixture
-def pi(project_dir: Path, home: Path, pi_executable: str) -> Iterator[RealPi]:
-    with real_pi(project_dir, home, pi_executable) as ready:
-        yield ready
-
-
-def test_an_id_goes_on_with_its_conversation(pi: RealPi, home: Path) -> None:
+def test_an_id_goes_on_with_its_conversation(pi: Lab, home: Path) -> None:
     """A run with a session id continues that conversation. Nothing is written to pi's own sessions."""
     pi.preset()
     pi.script(said("One."), said("Two."))
@@ -41,11 +35,11 @@ def test_an_id_goes_on_with_its_conversation(pi: RealPi, home: Path) -> None:
     assert [] == list((home / ".pi" / "agent").rglob("*.jsonl"))
 
 
-def test_a_sticky_session_is_shared(pi: RealPi, home: Path) -> None:
+def test_a_sticky_session_is_shared(pi: Lab, home: Path) -> None:
     """Sticky runs share one conversation, one after the other, even if they are launched together."""
     pi.preset("sticky: true")
     pi.script(said("One."), said("Two."), said("Three."))
-    together = pi.launch("Say it.", "Say it too.")
+    together = [pi.wait(run) for run in pi.launch("Say it.", "Say it too.")]
     last = pi.run("Say it again.")
 
     asked = [texts(request) for request in pi.requests]
@@ -59,7 +53,7 @@ def test_a_sticky_session_is_shared(pi: RealPi, home: Path) -> None:
     assert 0o600 == stat.S_IMODE(path.stat().st_mode)
 
 
-def test_a_parent_hands_its_conversation_over(pi: RealPi) -> None:
+def test_a_parent_hands_its_conversation_over(pi: Lab) -> None:
     """A run can get the parent's pi session: its model reads that conversation first, then the task."""
     pi.preset()
     pi.script(said("It is in a.py."), said("Seen."))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,11 @@ from subdeck.core.run.outcome import FINALIZE_TOOL
 from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.factories import events_of, result_of, run_wrappers_with, started, wait_until_gone
+from tests.real.lab import Lab
+from tests.real.model_server import call, offered, said, texts
+from tests.real.programs import CODEX
 from tests.waiting import wait_until
 
-from .real_codex import RealCodex, called, command, offered, real_codex, said, texts
 from .session_file import SessionFile
 
 pytestmark = pytest.mark.agents
@@ -27,13 +28,7 @@ LONG = "echo begun; sleep 300"
 
 
 @pytest.fixture
-def codex(project_dir: Path, home: Path, codex_executable: str) -> Iterator[RealCodex]:
-    with real_codex(project_dir, home, codex_executable) as ready:
-        yield ready
-
-
-@pytest.fixture
-def by_exec(codex: RealCodex) -> RealCodex:
+def by_exec(codex: Lab) -> Lab:
     """A Codex whose app-server cannot be used, as one of another version."""
     command = tuple(codex.engine.settings.agents["codex"].command)
     assert "" == protocol.app_server_problem(command)
@@ -43,14 +38,14 @@ def by_exec(codex: RealCodex) -> RealCodex:
     return codex
 
 
-def of(kind: type, codex: RealCodex, run: RunSnapshot) -> list[Any]:
+def of(kind: type, codex: Lab, run: RunSnapshot) -> list[Any]:
     return [event for event in events_of(codex.engine, run) if isinstance(event, kind)]
 
 
-def test_a_run(codex: RealCodex) -> None:
+def test_a_run(codex: Lab) -> None:
     """A task that starts with a dash and an at sign works, with a command, thinking and an answer."""
     codex.preset("thinking: high", "tools: read", prompt="You are a scout.")
-    thinking = {"steps": [{"thinking": "A look will do."}, *command("cat notes.md", "Let me look.")["steps"]]}
+    thinking = {"steps": [{"thinking": "A look will do."}, *CODEX.shell("cat notes.md", "Let me look.")["steps"]]}
     codex.script(thinking, said("Seen."))
     (codex.project / "notes.md").write_text("a note\n")
     run = codex.run("- @look at it")
@@ -69,7 +64,7 @@ def test_a_run(codex: RealCodex) -> None:
     assert ("high", "mock-model") == (first["reasoning"]["effort"], first["model"])
 
 
-def test_a_conversation_goes_on_by_its_id(codex: RealCodex, home: Path) -> None:
+def test_a_conversation_goes_on_by_its_id(codex: Lab, home: Path) -> None:
     """A conversation is continued by its id. Each run counts only its own tokens, and shows where Codex stores the
     conversation.
     """
@@ -84,7 +79,7 @@ def test_a_conversation_goes_on_by_its_id(codex: RealCodex, home: Path) -> None:
     assert (1, 100) == (second.usage.turns, second.usage.input)
 
 
-def test_a_session_that_is_not_kept(codex: RealCodex, home: Path) -> None:
+def test_a_session_that_is_not_kept(codex: Lab, home: Path) -> None:
     """With `session: none`, nothing of the conversation is kept."""
     codex.preset("session: none")
     codex.script(said("One."))
@@ -93,13 +88,13 @@ def test_a_session_that_is_not_kept(codex: RealCodex, home: Path) -> None:
     assert [] == list((home / ".codex" / "sessions").rglob("*.jsonl"))
 
 
-def test_a_sticky_session_is_shared(codex: RealCodex) -> None:
+def test_a_sticky_session_is_shared(codex: Lab) -> None:
     """Sticky runs share one conversation, one after the other, even if they are launched together. subdeck stores only
     its id.
     """
     codex.preset("sticky: true")
     codex.script(said("One."), said("Two."), said("Three."))
-    together = codex.launch("Say it.", "Say it too.")
+    together = [codex.wait(run) for run in codex.launch("Say it.", "Say it too.")]
     last = codex.run("Say it again.")
     asked = [texts(request) for request in codex.requests]
     assert [1, 2, 3] == [len(prompts) for prompts in asked]
@@ -110,7 +105,7 @@ def test_a_sticky_session_is_shared(codex: RealCodex) -> None:
     assert id_file and {Path(id_file).read_text().strip()} == ids
 
 
-def test_a_sticky_session_that_is_gone_begins_anew(codex: RealCodex) -> None:
+def test_a_sticky_session_that_is_gone_begins_anew(codex: Lab) -> None:
     """If a sticky conversation was deleted, one run fails with an error. The next run starts a new conversation."""
     codex.preset("sticky: true")
     codex.script(said("One."), said("Two."))
@@ -125,13 +120,13 @@ def test_a_sticky_session_that_is_gone_begins_anew(codex: RealCodex) -> None:
     assert "done" == codex.run().reason
 
 
-def test_a_result_is_handed_over(codex: RealCodex) -> None:
+def test_a_result_is_handed_over(codex: Lab) -> None:
     """Codex can correct a refused structured result in the same turn. If it submits none, it is asked again."""
     codex.preset("structured_result: true")
     codex.script(
-        called(FINALIZE_TOOL, status="DONE"),
+        call(FINALIZE_TOOL, status="DONE"),
         said("I think I am done."),
-        called(FINALIZE_TOOL, status="SUCCESS", result="It is in a.py."),
+        call(FINALIZE_TOOL, status="SUCCESS", result="It is in a.py."),
         said("Bye."),
     )
     run = codex.run()
@@ -148,10 +143,10 @@ def test_a_result_is_handed_over(codex: RealCodex) -> None:
     assert FINALIZE_TOOL in offered(codex.requests[2]), "a resumed conversation has the tool, too"
 
 
-def test_readers_write_nothing(codex: RealCodex) -> None:
+def test_readers_write_nothing(codex: Lab) -> None:
     """With tools that only read, the sandbox blocks writing. The model gets the reason, and the run continues."""
     codex.preset("tools: read, grep")
-    codex.script(command("sleep 0.5; touch made.txt"), said("I could not write."))
+    codex.script(codex.shell("sleep 0.5; touch made.txt"), said("I could not write."))
     run = codex.run()
     (result,) = of(ToolResult, codex, run)
     assert result.is_error and "Read-only file system" in result.content
@@ -160,19 +155,19 @@ def test_readers_write_nothing(codex: RealCodex) -> None:
     assert {"web_search", "multi_agent_v1", "create_goal"}.isdisjoint(offered(codex.requests[0]))
 
 
-def test_a_writer_writes_in_the_project_alone(codex: RealCodex) -> None:
+def test_a_writer_writes_in_the_project_alone(codex: Lab) -> None:
     """With tools that write, Codex can write to the project and to temporary directories only."""
     codex.preset("tools: read, bash")
     outside = Path("/var/lib" if Path(__file__).is_relative_to("/tmp") else __file__).with_name(
         f"outside-{os.getpid()}"
     )
-    codex.script(command(f"sleep 0.5; touch made.txt; touch {outside}"), said("Done."))
+    codex.script(codex.shell(f"sleep 0.5; touch made.txt; touch {outside}"), said("Done."))
     codex.run()
     assert (codex.project / "made.txt").exists()
     assert not outside.exists()
 
 
-def test_no_tools(codex: RealCodex) -> None:
+def test_no_tools(codex: Lab) -> None:
     """With an empty tool list, Codex has no tool that can do anything."""
     codex.preset("tools: []")
     codex.script(said("Done."))
@@ -180,14 +175,14 @@ def test_no_tools(codex: RealCodex) -> None:
     assert offered(codex.requests[0]) <= {"request_user_input"}
 
 
-def test_a_question_is_declined(codex: RealCodex) -> None:
+def test_a_question_is_declined(codex: Lab) -> None:
     """Without a tool list, your own permissions apply. In a non-interactive run, permission requests are denied with a
     warning.
     """
-    codex.configure('approval_policy = "on-request"\nsandbox_mode = "read-only"')
+    codex.configure(settings='approval_policy = "on-request"\nsandbox_mode = "read-only"')
     codex.preset("interactive: false")
     asking = {"sandbox_permissions": "require_escalated", "justification": "It is needed."}
-    codex.script(called("exec_command", cmd="touch made.txt", **asking), said("I was not allowed."))
+    codex.script(call("exec_command", cmd="touch made.txt", **asking), said("I was not allowed."))
     run = codex.run()
     assert not (codex.project / "made.txt").exists()
     assert any(
@@ -197,7 +192,7 @@ def test_a_question_is_declined(codex: RealCodex) -> None:
     assert ("done", True) == (run.reason, of(ToolResult, codex, run)[0].is_error)
 
 
-def test_what_a_project_brings_along(codex: RealCodex) -> None:
+def test_what_a_project_brings_along(codex: Lab) -> None:
     """`context_files: false` and `project_resources: false` exclude a project's files, even if you trust the
     project.
     """
@@ -218,7 +213,7 @@ def test_what_a_project_brings_along(codex: RealCodex) -> None:
     assert [{"MARK-AGENTS", "MARK-SKILL", "MARK-CONFIG"}, {"MARK-SKILL", "MARK-CONFIG"}, set()] == found
 
 
-def test_servers_know_whose_child_starts_them(codex: RealCodex, tmp_path: Path) -> None:
+def test_servers_know_whose_child_starts_them(codex: Lab, tmp_path: Path) -> None:
     """MCP servers that Codex starts get the run's id, so subdeck's own server doesn't offer to start more runs."""
     seen = tmp_path / "environment"
     codex.configure(tables=f'[mcp_servers.shop]\ncommand = "sh"\nargs = ["-c", "env > {seen}; exec cat"]\n')
@@ -229,14 +224,14 @@ def test_servers_know_whose_child_starts_them(codex: RealCodex, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_an_end_in_the_middle_of_a_command(codex: RealCodex, force: bool) -> None:
+def test_an_end_in_the_middle_of_a_command(codex: Lab, force: bool) -> None:
     """Stopping or killing a run during a command leaves no process, and keeps the text so far."""
     codex.preset("tools: read, bash")
-    codex.script(command(LONG, "Let me wait."), said("Done."))
-    run = codex.begin()
+    codex.script(codex.shell(LONG, "Let me wait."), said("Done."))
+    run = codex.start()
     wait_until(lambda: of(ToolCall, codex, run), "the command to begin")
     codex.engine.stop([run.run_id], force=force)
-    (ended,) = codex.engine.wait([run.run_id], timeout=60)
+    ended = codex.wait(run)
     assert ("aborted", "killed" if force else "stopped") == (ended.status, ended.reason)
     result = result_of(codex.engine, ended)
     assert ("Let me wait.", ()) == (result.final_text, result.not_ended)
@@ -247,25 +242,25 @@ def test_an_end_in_the_middle_of_a_command(codex: RealCodex, force: bool) -> Non
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_a_signal_that_nobody_of_ours_sent(codex: RealCodex, number: signal.Signals) -> None:
+def test_a_signal_that_nobody_of_ours_sent(codex: Lab, number: signal.Signals) -> None:
     """If another program ends Codex, the run fails with any exit code, and keeps the text so far."""
     codex.preset("tools: read, bash")
-    codex.script(command(LONG, "Let me wait."), said("Done."))
-    run = codex.begin()
+    codex.script(codex.shell(LONG, "Let me wait."), said("Done."))
+    run = codex.start()
     wait_until(lambda: of(ToolCall, codex, run), "the command to begin")
     os.kill(started(codex.engine, run).child_pid, number)
-    (ended,) = codex.engine.wait([run.run_id], timeout=60)
+    ended = codex.wait(run)
     assert (("failed", "agent_exit"), "Let me wait.") == (
         (ended.status, ended.reason),
         result_of(codex.engine, ended).final_text,
     )
 
 
-def test_going_on_after_the_wrapper_was_killed(codex: RealCodex) -> None:
+def test_going_on_after_the_wrapper_was_killed(codex: Lab) -> None:
     """After the wrapper was killed, the conversation can still be continued by its id."""
     codex.preset("tools: read, bash")
-    codex.script(command(LONG, "Let me wait."), said("Going on."))
-    run = codex.begin("Wait a while.")
+    codex.script(codex.shell(LONG, "Let me wait."), said("Going on."))
+    run = codex.start("Wait a while.")
     wait_until(lambda: of(ToolCall, codex, run), "the command to begin")
     wrapper = started(codex.engine, run).pid
     os.kill(wrapper, signal.SIGKILL)
@@ -278,7 +273,7 @@ def test_going_on_after_the_wrapper_was_killed(codex: RealCodex) -> None:
     assert ["Wait a while.", "Go on."] == texts(codex.requests[-1])
 
 
-SLOW = {"steps": [*command("ls")["steps"], {"sleep": 2}, {"text": "Listed."}]}
+SLOW = {"steps": [*CODEX.shell("ls")["steps"], {"sleep": 2}, {"text": "Listed."}]}
 SLOW_TO_COUNT = """
 import time
 from subdeck.core.agents.codex.stream import CodexStream
@@ -293,8 +288,10 @@ HANDED_IN = {"status": "SUCCESS", "result": "Found."}
 
 
 @pytest.mark.parametrize("talk", ["true", "false"])
-@pytest.mark.parametrize("turn", [command("ls"), command("true"), SLOW], ids=["lists", "does nothing", "goes on"])
-def test_a_limit_of_turns(codex: RealCodex, turn: dict[str, Any], talk: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "turn", [CODEX.shell("ls"), CODEX.shell("true"), SLOW], ids=["lists", "does nothing", "goes on"]
+)
+def test_a_limit_of_turns(codex: Lab, turn: dict[str, Any], talk: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The model never gets more requests than `max_turns`."""
     run_wrappers_with(monkeypatch, SLOW_TO_COUNT)
     codex.preset("max_turns: 2", "tools: read", f"interactive: {talk}")
@@ -305,23 +302,23 @@ def test_a_limit_of_turns(codex: RealCodex, turn: dict[str, Any], talk: str, mon
     assert (100, 1) == (used.input, used.uncounted) or (200, 0) == (used.input, used.uncounted)
 
 
-def test_the_last_turn_may_hand_over(codex: RealCodex) -> None:
+def test_the_last_turn_may_hand_over(codex: Lab) -> None:
     """A structured result can be submitted in the last turn. Codex then makes one more request."""
     codex.preset("max_turns: 2", "tools: read", "structured_result: true")
-    codex.script(command("ls"), called(FINALIZE_TOOL, **HANDED_IN), said("Bye."))
+    codex.script(codex.shell("ls"), call(FINALIZE_TOOL, **HANDED_IN), said("Bye."))
     run = codex.run()
     assert ("completed", "finalized") == (run.status, run.reason)
 
 
-def test_a_refused_last_turn(codex: RealCodex) -> None:
+def test_a_refused_last_turn(codex: Lab) -> None:
     """A structured result refused in the last turn can't be submitted again."""
     codex.preset("max_turns: 1", "tools: read", "structured_result: true")
-    codex.script(called(FINALIZE_TOOL, status="SUCCESS"), called(FINALIZE_TOOL, **HANDED_IN))
+    codex.script(call(FINALIZE_TOOL, status="SUCCESS"), call(FINALIZE_TOOL, **HANDED_IN))
     run = codex.run()
     assert ("aborted", "max_turns", 1) == (run.status, run.reason, len(codex.requests))
 
 
-def test_a_limit_of_time(codex: RealCodex) -> None:
+def test_a_limit_of_time(codex: Lab) -> None:
     """A time limit ends the run and keeps the unfinished text."""
     codex.preset("timeout: 3")
     codex.script({"steps": [{"text": {"repeat": ["ab", 10_000]}}], "chunk_size": 2, "chunk_delay": 0.1})
@@ -331,7 +328,7 @@ def test_a_limit_of_time(codex: RealCodex) -> None:
     assert ("abababab", True) == ((ended.final_text or "")[:8], ended.partial)
 
 
-def test_a_limit_of_silence(codex: RealCodex) -> None:
+def test_a_limit_of_silence(codex: Lab) -> None:
     """`stall` ends a run whose model stops responding."""
     codex.preset("stall: 3")
     codex.script({"steps": [{"text": "So far."}, {"hang": True}]})
@@ -339,16 +336,16 @@ def test_a_limit_of_silence(codex: RealCodex) -> None:
     assert ("aborted", "stalled", "So far.") == (run.status, run.reason, result_of(codex.engine, run).final_text)
 
 
-def test_a_silent_command_is_no_stall(codex: RealCodex) -> None:
+def test_a_silent_command_is_no_stall(codex: Lab) -> None:
     """`stall` doesn't end a run while a command is running, however long it takes."""
     codex.preset("stall: 2", "tools: read, bash")
-    codex.script(called("exec_command", cmd="sleep 4", yield_time_ms=10_000), said("Slept."))
+    codex.script(call("exec_command", cmd="sleep 4", yield_time_ms=10_000), said("Slept."))
     run = codex.run()
     assert ("done", "Slept.") == (run.reason, result_of(codex.engine, run).final_text)
 
 
 @pytest.mark.parametrize("inherits", ["true", "false"])
-def test_a_parents_conversation(codex: RealCodex, tmp_path: Path, inherits: str) -> None:
+def test_a_parents_conversation(codex: Lab, tmp_path: Path, inherits: str) -> None:
     """The parent's conversation goes before the task if the preset asks for it."""
     parent = SessionFile(tmp_path / "parent.jsonl")
     parent.turn("where")
@@ -372,7 +369,7 @@ def test_a_parents_conversation(codex: RealCodex, tmp_path: Path, inherits: str)
         ({"steps": []}, "empty_answer", "without writing any text"),
     ],
 )
-def test_an_end_that_is_no_answer(codex: RealCodex, turn: dict[str, Any], reason: str, words: str) -> None:
+def test_an_end_that_is_no_answer(codex: Lab, turn: dict[str, Any], reason: str, words: str) -> None:
     """If a turn ends without a complete answer, the run fails with the reason and keeps the text so far."""
     codex.preset()
     codex.script(turn)
@@ -384,7 +381,7 @@ def test_an_end_that_is_no_answer(codex: RealCodex, turn: dict[str, Any], reason
         assert ("It begins and", True) == (ended.final_text, ended.partial)
 
 
-def test_a_retry(codex: RealCodex) -> None:
+def test_a_retry(codex: Lab) -> None:
     """If the connection breaks, Codex tries again. The retry is recorded, and the answer is the complete message."""
     codex.configure(retries=1)
     codex.preset()
@@ -395,7 +392,7 @@ def test_a_retry(codex: RealCodex) -> None:
     assert ("done", "The whole answer.") == (run.reason, result_of(codex.engine, run).final_text)
 
 
-def test_hostile_text(codex: RealCodex) -> None:
+def test_hostile_text(codex: Lab) -> None:
     """Text from the model is only text, even with control characters or JSON in it."""
     text = '\x1b]0;x\x07\u2028{"method":"turn/completed"}\n' + "ü𝄞" * 5000
     codex.preset()
@@ -404,7 +401,7 @@ def test_hostile_text(codex: RealCodex) -> None:
     assert ("done", text) == (run.reason, result_of(codex.engine, run).final_text)
 
 
-def test_agents_that_codex_starts(codex: RealCodex) -> None:
+def test_agents_that_codex_starts(codex: Lab) -> None:
     """The text and the end of a nested agent are not the run's answer and end."""
     codex.preset()
     spawn = {"name": "spawn_agent", "namespace": "multi_agent_v1", "arguments": {"message": "BELOW"}}
@@ -419,11 +416,11 @@ def test_agents_that_codex_starts(codex: RealCodex) -> None:
     assert "spawn_agent" in [event.tool_name for event in of(ToolCall, codex, run)]
 
 
-def test_no_words_of_a_prompt_stand_in_an_argv(codex: RealCodex) -> None:
+def test_no_words_of_a_prompt_stand_in_an_argv(codex: Lab) -> None:
     """The prompt and the task are never in the arguments of a process."""
     codex.preset(prompt="SECRET-PROMPT")
     codex.script({"steps": [{"hang": True}]})
-    run = codex.begin("SECRET-TASK")
+    run = codex.start("SECRET-TASK")
     wait_until(lambda: codex.requests, "the model to be asked")
     argv = [Path(f"/proc/{pid}/cmdline") for pid in os.listdir("/proc") if pid.isdigit()]
     assert not any(b"SECRET" in file.read_bytes() for file in argv if file.exists())
@@ -434,10 +431,10 @@ def test_no_words_of_a_prompt_stand_in_an_argv(codex: RealCodex) -> None:
 # --- codex exec ---
 
 
-def test_exec_in_its_place(by_exec: RealCodex) -> None:
+def test_exec_in_its_place(by_exec: Lab) -> None:
     """If the app-server lacks a feature, the run uses `codex exec`, with a note and without live text."""
     by_exec.preset("tools: read", "thinking: low", prompt="You are a scout.")
-    by_exec.script(command("sleep 0.5; cat notes.md"), said("Seen."), said("Again."))
+    by_exec.script(by_exec.shell("sleep 0.5; cat notes.md"), said("Seen."), said("Again."))
     (by_exec.project / "notes.md").write_text("a note\n")
     run = by_exec.run("Look.")
     ended = result_of(by_exec.engine, run)
@@ -452,7 +449,7 @@ def test_exec_in_its_place(by_exec: RealCodex) -> None:
     assert (1, 100) == (result_of(by_exec.engine, again).usage.turns, result_of(by_exec.engine, again).usage.input)
 
 
-def test_exec_that_cannot_begin(by_exec: RealCodex) -> None:
+def test_exec_that_cannot_begin(by_exec: Lab) -> None:
     """If `codex exec` exits without output, the run's message has its exit code and stderr."""
     by_exec.configure(settings="no toml at all")
     by_exec.preset()
@@ -461,18 +458,18 @@ def test_exec_that_cannot_begin(by_exec: RealCodex) -> None:
     assert "config.toml" in (result_of(by_exec.engine, run).error_message or "")
 
 
-def test_exec_is_stopped(by_exec: RealCodex) -> None:
+def test_exec_is_stopped(by_exec: Lab) -> None:
     """A run with `codex exec` can be stopped during a command."""
     by_exec.preset("tools: read, bash")
-    by_exec.script(command(LONG, "Let me wait."))
-    run = by_exec.begin()
+    by_exec.script(by_exec.shell(LONG, "Let me wait."))
+    run = by_exec.start()
     wait_until(lambda: of(ToolCall, by_exec, run), "the command to begin")
     by_exec.engine.stop([run.run_id])
-    (ended,) = by_exec.engine.wait([run.run_id], timeout=60)
+    ended = by_exec.wait(run)
     assert ("aborted", "stopped") == (ended.status, ended.reason)
 
 
-def test_exec_fails(by_exec: RealCodex) -> None:
+def test_exec_fails(by_exec: Lab) -> None:
     """A provider error fails a run with `codex exec`, with the provider's message."""
     by_exec.preset()
     by_exec.script({"status": 400, "body": {"error": {"message": "too many things"}}})

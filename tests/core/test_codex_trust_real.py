@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +12,18 @@ from subdeck.core.agents.codex.own_settings import READ_ONLY_HERE
 from subdeck.core.run.events import Notice
 
 from tests.factories import events_of, result_of
+from tests.real.lab import Lab
+from tests.real.model_server import said
 
-from .real_codex import RealCodex, command, real_codex, said
 from .test_codex_real import by_exec  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.agents
 
 
-@pytest.fixture
-def codex(project_dir: Path, home: Path, codex_executable: str) -> Iterator[RealCodex]:
-    with real_codex(project_dir, home, codex_executable) as ready:
-        yield ready
-
-
 class Checkout:
     """A directory whose settings of Codex would start a program, and the settings of the user beside it."""
 
-    def __init__(self, codex: RealCodex, cwd: Path) -> None:
+    def __init__(self, codex: Lab, cwd: Path) -> None:
         self.cwd = cwd
         self._codex = codex
         self._mark = codex.home / "started-by-the-checkout"
@@ -48,16 +42,8 @@ class Checkout:
     def run_codex_by_hand(self, *words: str) -> None:
         """Run `codex exec` as the user would."""
         self._codex.script(said("Done.", delay=1.5))
-        (program,) = self._codex.engine.settings.agents["codex"].command
-        subprocess.run(
-            [program, "exec", "--skip-git-repo-check", *words, "Look."],
-            cwd=self.cwd,
-            env=os.environ | {"MOCK_KEY": "sk-fake"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=60,
-            check=True,
-        )
+        words = ("exec", "--skip-git-repo-check", *words, "Look.")
+        self._codex.by_hand(*words, cwd=self.cwd, MOCK_KEY="sk-fake").check_returncode()
 
 
 def git(directory: Path, *words: str) -> None:
@@ -65,7 +51,7 @@ def git(directory: Path, *words: str) -> None:
     subprocess.run(["git", "-C", str(directory), *identity, *words], check=True, capture_output=True)
 
 
-def checkout(codex: RealCodex, form: str) -> Checkout:
+def checkout(codex: Lab, form: str) -> Checkout:
     project = codex.project
     if form != "no repository":
         git(project, "init", "-q")
@@ -87,7 +73,7 @@ FORMS = ("repository", "below", "worktree", "link", "no repository")
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_writer_trusts_no_checkout(codex: RealCodex, form: str) -> None:
+def test_a_writer_trusts_no_checkout(codex: Lab, form: str) -> None:
     """The sandbox stays on, and the checkout's servers and hooks don't start, in the run or in later sessions
     by hand.
     """
@@ -95,7 +81,7 @@ def test_a_writer_trusts_no_checkout(codex: RealCodex, form: str) -> None:
     codex.preset("tools: bash, edit, write")
     outside = Path("/var/lib" if Path(__file__).is_relative_to("/tmp") else __file__).with_name(f"trust-{os.getpid()}")
     # A command that fails at once may be missing in what Codex reports, so the files tell what was done.
-    codex.script(command(f"sleep 0.3; touch made.txt; touch {outside}"), said("Done.", delay=1.5))
+    codex.script(codex.shell(f"sleep 0.3; touch made.txt; touch {outside}"), said("Done.", delay=1.5))
     run = codex.run(cwd=str(hostile.cwd))
     assert "done" == run.reason
     assert ((hostile.cwd / "made.txt").exists(), outside.exists()) == (True, False)
@@ -121,9 +107,9 @@ def test_a_writer_trusts_no_checkout(codex: RealCodex, form: str) -> None:
         ("", ("tools: bash", "interactive: false")),
     ],
 )
-def test_no_form_of_a_run_trusts_a_checkout(codex: RealCodex, settings: str, fields: tuple[str, ...]) -> None:
+def test_no_form_of_a_run_trusts_a_checkout(codex: Lab, settings: str, fields: tuple[str, ...]) -> None:
     """No form of a run makes Codex trust the checkout, and neither does a continued conversation."""
-    codex.configure(settings)
+    codex.configure(settings=settings)
     hostile = checkout(codex, "repository")
     codex.preset(*fields)
     for _ in range(2):
@@ -134,18 +120,18 @@ def test_no_form_of_a_run_trusts_a_checkout(codex: RealCodex, settings: str, fie
 
 @pytest.mark.usefixtures("by_exec")
 @pytest.mark.parametrize("form", ["repository", "worktree"])
-def test_exec_trusts_no_checkout(codex: RealCodex, form: str) -> None:
+def test_exec_trusts_no_checkout(codex: Lab, form: str) -> None:
     """A run with `codex exec` doesn't make Codex trust the checkout."""
     hostile = checkout(codex, form)
     codex.preset("tools: bash, edit, write")
-    codex.script(command("touch made.txt"), said("Done.", delay=1.5))
+    codex.script(codex.shell("touch made.txt"), said("Done.", delay=1.5))
     assert "done" == codex.run(cwd=str(hostile.cwd)).reason
     assert (hostile.cwd / "made.txt").exists()
     assert hostile.did_nothing
 
 
 @pytest.mark.parametrize("form", ["repository", "below", "worktree"])
-def test_a_trusted_project_keeps_its_settings(codex: RealCodex, form: str) -> None:
+def test_a_trusted_project_keeps_its_settings(codex: Lab, form: str) -> None:
     """The Codex settings of a project that you trust are used."""
     codex.configure(tables=f'[projects."{codex.project}"]\ntrust_level = "trusted"')
     checkout(codex, form)
@@ -158,19 +144,19 @@ def test_a_trusted_project_keeps_its_settings(codex: RealCodex, form: str) -> No
 
 
 @pytest.fixture(params=["app-server", "exec"])
-def either(codex: RealCodex, request: Any) -> RealCodex:
+def either(codex: Lab, request: Any) -> Lab:
     if request.param == "exec":
         request.getfixturevalue("by_exec")
     return codex
 
 
-def test_codex_is_read_only_where_nobody_said_anything(either: RealCodex) -> None:
+def test_codex_is_read_only_where_nobody_said_anything(either: Lab) -> None:
     """If your settings neither trust the project nor set a sandbox, Codex runs read-only, with one warning on
     the run.
     """
     git(either.project, "init", "-q")
     either.preset("interactive: false")
-    either.script(command("touch made.txt"), said("Done."))
+    either.script(either.shell("touch made.txt"), said("Done."))
     run = either.run()
     assert not (either.project / "made.txt").exists()
     notices = [event.text for event in events_of(either.engine, run) if isinstance(event, Notice)]
@@ -179,12 +165,13 @@ def test_codex_is_read_only_where_nobody_said_anything(either: RealCodex) -> Non
 
 
 @pytest.mark.parametrize("level", ["trusted", "untrusted"])
-def test_codex_writes_where_the_user_said_something(codex: RealCodex, level: str) -> None:
+def test_codex_writes_where_the_user_said_something(codex: Lab, level: str) -> None:
     """If your Codex settings name the project, they decide whether Codex can write."""
     git(codex.project, "init", "-q")
-    codex.configure('approval_policy = "never"', f'[projects."{codex.project}"]\ntrust_level = "{level}"')
+    own = f'[projects."{codex.project}"]\ntrust_level = "{level}"'
+    codex.configure(settings='approval_policy = "never"', tables=own)
     codex.preset()
-    codex.script(command("touch made.txt"), said("Done."))
+    codex.script(codex.shell("touch made.txt"), said("Done."))
     run = codex.run()
     assert (codex.project / "made.txt").exists()
     assert READ_ONLY_HERE not in run.meta.all_warnings

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from subdeck.core.agents.pi.program import FINALIZE_EXTENSION
@@ -12,9 +10,10 @@ from subdeck.core.run.events import ARGS_LIMIT, ToolCall, ToolResult
 from subdeck.core.run.outcome import FINALIZE_TOOL, INSTRUCTION, feedback
 
 from tests.factories import end_of, events_of, result_of, run_dir
+from tests.real.lab import NEWER_PI, Lab
+from tests.real.model_server import called, offered, said, texts
 
 from .conversing import starts
-from .real_pi import NEWER_PI, RealPi, called, offered, real_pi, said, texts
 
 pytestmark = [pytest.mark.pi, NEWER_PI]
 
@@ -22,13 +21,12 @@ FOUND = (FINALIZE_TOOL, {"status": "SUCCESS", "result": "Found."})
 
 
 @pytest.fixture
-def pi(project_dir: Path, home: Path, pi_executable: str) -> Iterator[RealPi]:
-    (project_dir / "notes.md").write_text("A note.\n")
-    with real_pi(project_dir, home, pi_executable) as ready:
-        yield ready
+def pi(pi: Lab) -> Lab:
+    (pi.project / "notes.md").write_text("A note.\n")
+    return pi
 
 
-def test_the_same_session_is_asked_again(pi: RealPi) -> None:
+def test_the_same_session_is_asked_again(pi: Lab) -> None:
     """If pi submits no structured result, it is asked again in the same session, with instructions."""
     pi.preset("structured_result: true", "tools: read", prompt="You look.")
     pi.script(said("I looked."), called(FOUND, text="Here."))
@@ -49,7 +47,7 @@ def test_the_same_session_is_asked_again(pi: RealPi) -> None:
     assert ended.meta.child_session_id == result.child_session_id
 
 
-def test_a_call_that_the_tool_refuses(pi: RealPi) -> None:
+def test_a_call_that_the_tool_refuses(pi: Lab) -> None:
     """Invalid structured results are refused: an error with SUCCESS, no result, an unknown status. The model corrects
     them.
     """
@@ -76,7 +74,7 @@ def test_a_call_that_the_tool_refuses(pi: RealPi) -> None:
     assert 4 == len(pi.requests)
 
 
-def test_a_refused_call_is_fed_back(pi: RealPi) -> None:
+def test_a_refused_call_is_fed_back(pi: Lab) -> None:
     """If the model stops after a refused structured result, it is asked again with the reason."""
     pi.preset("structured_result: true")
     pi.script(called((FINALIZE_TOOL, {"status": "DONE", "result": "x"})), said("I am done."), called(FOUND))
@@ -87,7 +85,7 @@ def test_a_refused_call_is_fed_back(pi: RealPi) -> None:
     assert feedback(fault) == texts(pi.requests[2])[-1]
 
 
-def test_a_call_beside_another_tool(pi: RealPi) -> None:
+def test_a_call_beside_another_tool(pi: Lab) -> None:
     """If the structured result comes with another tool call, pi continues, and the last submitted result counts."""
     pi.preset("structured_result: true", "tools: read")
     early = (FINALIZE_TOOL, {"status": "SUCCESS", "result": "Early."})
@@ -103,7 +101,7 @@ def test_a_call_beside_another_tool(pi: RealPi) -> None:
     assert (2, 2) == (asked, len(pi.requests))
 
 
-def test_two_calls_in_one_message(pi: RealPi) -> None:
+def test_two_calls_in_one_message(pi: Lab) -> None:
     """If one message submits two results, the last one counts, and the model gets no further request."""
     pi.preset("structured_result: true")
     pi.script(called((FINALIZE_TOOL, {"status": "ERROR", "error": "Hm."}), FOUND))
@@ -112,7 +110,7 @@ def test_two_calls_in_one_message(pi: RealPi) -> None:
     assert ("finalized", "Found.", 1) == (ended.reason, result_of(pi.engine, ended).final_text, len(pi.requests))
 
 
-def test_a_huge_result(pi: RealPi) -> None:
+def test_a_huge_result(pi: Lab) -> None:
     """A structured result of 2 MB arrives complete. The events keep its beginning, and mark the cut."""
     pi.preset("structured_result: true")
     huge = "x" * (2 * 1024**2)
@@ -126,7 +124,7 @@ def test_a_huge_result(pi: RealPi) -> None:
 
 
 @pytest.mark.parametrize(("status", "message"), [(401, "Invalid API key"), (500, "It broke")])
-def test_a_provider_failure_is_not_asked_again(pi: RealPi, status: int, message: str) -> None:
+def test_a_provider_failure_is_not_asked_again(pi: Lab, status: int, message: str) -> None:
     """A provider error fails the run at its first attempt, with the provider's message."""
     pi.preset("structured_result: true")
     pi.script({"status": status, "body": {"error": {"message": message}}})
@@ -138,14 +136,12 @@ def test_a_provider_failure_is_not_asked_again(pi: RealPi, status: int, message:
     assert [(1, 3)] == starts(pi.engine, ended)
 
 
-def test_a_parent_has_no_such_tool(pi: RealPi) -> None:
+def test_a_parent_has_no_such_tool(pi: Lab) -> None:
     """Only agents in runs get the tool for structured results, even if you load the extension yourself."""
-    pi.script(said("Hi."))
-    pi.bare("-e", FINALIZE_EXTENSION)
-    (parent,) = pi.requests
-    pi.script(said("Hi."))
-    pi.bare("-e", FINALIZE_EXTENSION, PI_SUBAGENTS_CHILD="1")
-    (child,) = pi.requests
+    words = ("--mode", "json", "--model", "fake/test", "--no-session", "-e", FINALIZE_EXTENSION, "Look.")
+    pi.by_hand(*words).check_returncode()
+    pi.by_hand(*words, PI_SUBAGENTS_CHILD="1").check_returncode()
+    parent, child = pi.requests
 
     assert {FINALIZE_TOOL} == offered(child) - offered(parent)
     assert FINALIZE_TOOL not in json.dumps(parent)

@@ -9,32 +9,33 @@ from subdeck.core import paths
 from subdeck.core.run.model import ToolPolicy, Tools
 
 from tests.core.hosting import Asking, host_meta, hosting
-from tests.core.real_pi import EITHER_PI, PATIENCE, called, real_pi, said
+from tests.real.lab import EITHER_PI, PATIENCE, Lab
+from tests.real.model_server import called, said
 
 pytestmark = [pytest.mark.pi, EITHER_PI, pytest.mark.processes]
 
 
 @pytest.mark.parametrize("talk", [False, True], ids=["one-way", "talking"])
-async def test_pi_runs_on_a_host(project_dir: Path, home: Path, pi_executable: str, tmp_path: Path, talk: bool) -> None:
+async def test_pi_runs_on_a_host(pi: Lab, tmp_path: Path, talk: bool) -> None:
     """A host finds pi, takes messages during the run, and reports its conversation."""
-    (project_dir / "note.txt").write_text("forty-two\n")
+    (pi.project / "note.txt").write_text("forty-two\n")
     async with hosting(tmp_path / "spool") as agent:
-        with real_pi(project_dir, home, pi_executable) as pi:
-            pi.script(called(("read", {"path": "note.txt"})), said("It says forty-two."))
-            relay = Asking(agent)
-            meta = host_meta(
-                cwd=str(project_dir),
-                agent="pi",
-                agent_command=("/not/here/pi",),
-                resolved_model="fake/test",
-                tools=Tools(policy=ToolPolicy.ALLOW, resolved=("read",)),
-                session_path="/operator/child-session.jsonl",
-                child_session_id="0f0e0d0c-0000-4000-8000-000000000001",
-                talk=talk,
-                grace_seconds=5.0,
-            )
-            run_id = await relay.begin("Look.", meta=meta)
-            result = await relay.pull_end(run_id, timeout=PATIENCE)
+        pi.command(pi.program)  # the settings of the host, too
+        pi.script(called(("read", {"path": "note.txt"})), said("It says forty-two."))
+        relay = Asking(agent)
+        meta = host_meta(
+            cwd=str(pi.project),
+            agent="pi",
+            agent_command=("/not/here/pi",),
+            resolved_model="fake/test",
+            tools=Tools(policy=ToolPolicy.ALLOW, resolved=("read",)),
+            session_path="/operator/child-session.jsonl",
+            child_session_id="0f0e0d0c-0000-4000-8000-000000000001",
+            talk=talk,
+            grace_seconds=5.0,
+        )
+        run_id = await relay.begin("Look.", meta=meta)
+        result = await relay.pull_end(run_id, timeout=PATIENCE)
     assert ("completed", "It says forty-two.") == (result.status, result.final_text), relay.text(run_id, paths.STDERR)
     assert any("forty-two" in str(request["messages"]) for request in pi.requests[1:])
     assert "It says forty-two." in relay.text(run_id, paths.CHILD_SESSION)

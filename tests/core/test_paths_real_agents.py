@@ -15,9 +15,12 @@ from subdeck.core.run.events import Request, ToolResult
 from subdeck.core.run.model import Verdict
 from subdeck.core.run.snapshot import RunSnapshot
 
+from tests.real.lab import Lab
+from tests.real.model_server import call, said
 from tests.repositories import git
 from tests.waiting import wait_until
 
+from .conversed import of
 from .path_spellings import (
     GLOBS,
     HUSH,
@@ -31,22 +34,8 @@ from .path_spellings import (
     ways_to,
     written,
 )
-from .real_claude import Lab, call, real_claude, text
-from .real_codex import RealCodex, command, real_codex, said
 
 pytestmark = pytest.mark.agents
-
-
-@pytest.fixture
-def lab(world: Path, tmp_path: Path, project_dir: Path, claude_executable: str) -> Iterator[Lab]:
-    with real_claude(project_dir, tmp_path, claude_executable) as lab:
-        yield lab
-
-
-@pytest.fixture
-def codex(project_dir: Path, home: Path, codex_executable: str) -> Iterator[RealCodex]:
-    with real_codex(project_dir, home, codex_executable) as ready:
-        yield ready
 
 
 class Answers:
@@ -90,25 +79,27 @@ def check(said: dict[str, tuple[bool, bool, bool]], where: dict[str, str], cwd: 
 
 
 @pytest.mark.timeout(400)
-def test_where_claude_code_writes(lab: Lab) -> None:
+def test_where_claude_code_writes(claude: Lab) -> None:
     """An allow rule covers only unprotected files below its directory. A deny rule covers every path that leads
     there.
     """
-    outside, cwd = lay_out(lab.root), os.path.realpath(lab.root)
-    lab.preset("writing", permissions={"ask": ["edit"]})
+    outside, cwd = lay_out(claude.project), os.path.realpath(claude.project)
+    claude.preset(name="writing", permissions={"ask": ["edit"]})
     paths = [written(spelling, cwd, outside) for spelling in TRIED]
     marks = {f"mark {path!a}": path for path in paths}
     where: dict[str, str] = {}
-    lab.answers(*(call("Write", file_path=path, content=f"{mark}\n") for mark, path in marks.items()), text("Done."))
+    claude.script(*(call("Write", file_path=path, content=f"{mark}\n") for mark, path in marks.items()), said("Done."))
     answers = Answers("claude", cwd)
 
-    answers.until_ended(lab.engine, lab.start(preset="writing"), lambda: where.update(landed(lab.root, outside)))
+    answers.until_ended(
+        claude.engine, claude.start(preset="writing"), lambda: where.update(landed(claude.project, outside))
+    )
     check(answers.said, where, cwd)
     assert len(where) > len(paths) // 2
 
 
 @pytest.mark.timeout(400)
-def test_where_codex_writes(codex: RealCodex) -> None:
+def test_where_codex_writes(codex: Lab) -> None:
     """An allow rule covers only unprotected files below its directory. A deny rule covers every path that leads
     there.
     """
@@ -121,29 +112,29 @@ def test_where_codex_writes(codex: RealCodex) -> None:
         f"apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: {path}\n+{mark}\n*** End Patch\nEOF"
         for mark, path in marks.items()
     ]
-    codex.script(*map(command, patches), said("Done."))
+    codex.script(*map(codex.shell, patches), said("Done."))
     answers = Answers("codex", cwd)
-    answers.until_ended(codex.engine, codex.begin(), lambda: where.update(landed(codex.project, outside)))
+    answers.until_ended(codex.engine, codex.start(), lambda: where.update(landed(codex.project, outside)))
     check(answers.said, where, cwd)
     assert len(where) > len(paths) // 2
 
 
 @pytest.mark.timeout(400)
-def test_where_claude_code_looks_for_names(lab: Lab) -> None:
+def test_where_claude_code_looks_for_names(claude: Lab) -> None:
     """Rules for `find` check where the pattern's search starts, even if the call names another directory."""
-    outside, cwd = lay_out(lab.root), os.path.realpath(lab.root)
-    lab.preset(
-        "finding", tools=["read", "find"], permissions={"allow": ["find(src/**)"], "deny": [f"find({outside}/**)"]}
+    outside, cwd = lay_out(claude.project), os.path.realpath(claude.project)
+    claude.preset(
+        name="finding", tools=["read", "find"], permissions={"allow": ["find(src/**)"], "deny": [f"find({outside}/**)"]}
     )
-    lab.answers(
+    claude.script(
         call("Glob", pattern=f"{outside}/*", path=f"{cwd}/src"),
         call("Glob", pattern="../../outside/*", path=f"{cwd}/src"),
         call("Glob", pattern="k*", path=f"{cwd}/src"),
-        text("Done."),
+        said("Done."),
     )
-    result = lab.end(lab.start(preset="finding"))
-    results = [event for event in lab.events(result) if isinstance(event, ToolResult)]
-    assert [True, True, False] == [event.is_error for event in results]
+    run = claude.start()
+    claude.end(run)
+    assert [True, True, False] == [event.is_error for event in of(ToolResult, claude.engine, run)]
 
 
 # --- files that rules deny ---
@@ -156,115 +147,123 @@ def together(*calls: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"steps": [{"tool_calls": [each for step in steps[at : at + 20] for each in step["tool_calls"]]}]}
 
 
-def all_allowed(lab: Lab, preset: str) -> RunSnapshot:
+def all_allowed(claude: Lab, preset: str) -> RunSnapshot:
     """Run it to its end, and allow all that it asks."""
-    run = lab.start(preset=preset)
-    lab.end(run, Verdict.ALLOW)
+    run = claude.start(preset=preset)
+    claude.end(run, Verdict.ALLOW)
     return run
 
 
 @pytest.mark.timeout(400)
-def test_no_way_of_claude_code_leads_to_a_denied_file(lab: Lab) -> None:
+def test_no_way_of_claude_code_leads_to_a_denied_file(claude: Lab) -> None:
     """A deny rule holds for every tool and every spelling of a path, through links, `/proc` and `/dev/fd`."""
-    hide(lab.root)
-    before = secrets_of(lab.root)
+    hide(claude.project)
+    before = secrets_of(claude.project)
     deny = [f"{tool}(secret/**)" for tool in ("read", "grep", "find", "edit")]
-    lab.preset("looking", tools=["read", "grep", "find", "edit", "write"], permissions={"deny": deny})
-    files = [*ways_to(lab.root, "key"), *(f"secret/{name}" for name in NAMES)]
-    directories = ways_to(lab.root, "")
-    patterns = [pattern.replace("{cwd}", str(lab.root)) for pattern in GLOBS]
+    claude.preset(name="looking", tools=["read", "grep", "find", "edit", "write"], permissions={"deny": deny})
+    files = [*ways_to(claude.project, "key"), *(f"secret/{name}" for name in NAMES)]
+    directories = ways_to(claude.project, "")
+    patterns = [pattern.replace("{cwd}", str(claude.project)) for pattern in GLOBS]
     calls = [
         *(call("Read", file_path=path) for path in files),
         *(call("Grep", pattern=".", path=path, output_mode="content") for path in (*files, *directories)),
         *(call("Grep", pattern=".", path="src", glob=glob) for glob in ("../secret/*", "--follow", "* --follow")),
         *(call("Glob", pattern="*", path=path) for path in directories),
         *(call("Glob", pattern=f"{path}*", path="src") for path in directories),
-        *(call("Glob", pattern=pattern, path=path) for pattern in patterns for path in ("src", f"{lab.root}/src")),
+        *(
+            call("Glob", pattern=pattern, path=path)
+            for pattern in patterns
+            for path in ("src", f"{claude.project}/src")
+        ),
         *(call("Write", file_path=f"{path}new", content="x") for path in directories),
         call("Read", file_path="src/plain"),
     ]
-    lab.answers(*together(*calls), text("Done."))
-    results = lab.said(all_allowed(lab, "looking"), ToolResult)
+    claude.script(*together(*calls), said("Done."))
+    results = of(ToolResult, claude.engine, all_allowed(claude, "looking"))
     assert len(calls) == len(results)
     assert [] == [result.content for result in results if HUSH in result.content]
     assert "plain" in results[-1].content
-    assert before == secrets_of(lab.root)
+    assert before == secrets_of(claude.project)
 
 
 @pytest.mark.timeout(400)
-def test_no_way_of_claude_code_leads_to_a_denied_notebook(lab: Lab) -> None:
+def test_no_way_of_claude_code_leads_to_a_denied_notebook(claude: Lab) -> None:
     """Rules for `edit` also cover notebooks, with every spelling of a path, and in protected directories."""
-    hide(lab.root)
-    protected = lab.root / ".git" / "n.ipynb"
-    protected.write_text((lab.root / "src" / "n.ipynb").read_text())
-    before = secrets_of(lab.root)
+    hide(claude.project)
+    protected = claude.project / ".git" / "n.ipynb"
+    protected.write_text((claude.project / "src" / "n.ipynb").read_text())
+    before = secrets_of(claude.project)
     rules = {"allow": ["edit(**)"], "deny": ["edit(secret/**)"]}
-    lab.preset("noting", tools=["read", "NotebookEdit"], permissions=rules)
-    paths = [*ways_to(lab.root, "n.ipynb"), ".git/n.ipynb", "src/n.ipynb"]
+    claude.preset(name="noting", tools=["read", "NotebookEdit"], permissions=rules)
+    paths = [*ways_to(claude.project, "n.ipynb"), ".git/n.ipynb", "src/n.ipynb"]
     edits = (call("NotebookEdit", notebook_path=path, new_source="new", cell_id="c1") for path in paths)
-    lab.answers(*together(*(call("Read", file_path=path) for path in paths)), *together(*edits), text("Done."))
-    run = lab.start(preset="noting")
-    lab.end(run)
-    assert before == secrets_of(lab.root)
+    claude.script(*together(*(call("Read", file_path=path) for path in paths)), *together(*edits), said("Done."))
+    run = claude.start(preset="noting")
+    claude.end(run)
+    assert before == secrets_of(claude.project)
     assert '"new"' not in protected.read_text()
-    assert "new" in (lab.root / "src" / "n.ipynb").read_text()
-    assert "protected path .git" in [request.rule for request in lab.said(run, Request)]
+    assert "new" in (claude.project / "src" / "n.ipynb").read_text()
+    assert "protected path .git" in [request.rule for request in of(Request, claude.engine, run)]
 
 
 @pytest.mark.parametrize("interactive", [True, False])
-def test_claude_code_has_no_notebooks_if_edits_are_denied(lab: Lab, interactive: bool) -> None:
+def test_claude_code_has_no_notebooks_if_edits_are_denied(claude: Lab, interactive: bool) -> None:
     """Denying `edit` without a pattern also denies changing notebooks."""
-    hide(lab.root)
+    hide(claude.project)
     rules = {"deny": ["edit"]}
-    lab.preset("noting", tools=["read", "NotebookEdit"], permissions=rules, interactive=interactive)
-    path = str(lab.root / "src" / "n.ipynb")
+    claude.preset(name="noting", tools=["read", "NotebookEdit"], permissions=rules, interactive=interactive)
+    path = str(claude.project / "src" / "n.ipynb")
     before = Path(path).read_text()
     edit = call("NotebookEdit", notebook_path=path, new_source="new", cell_id="c1")
-    lab.answers(call("Read", file_path=path), edit, text("Done."))
-    all_allowed(lab, "noting")
+    claude.script(call("Read", file_path=path), edit, said("Done."))
+    all_allowed(claude, "noting")
     assert before == Path(path).read_text()
 
 
-def test_claude_code_asks_about_protected_files_in_a_run_with_any_rules(lab: Lab) -> None:
+def test_claude_code_asks_about_protected_files_in_a_run_with_any_rules(claude: Lab) -> None:
     """A run with only allow rules asks before it changes protected files, which include the settings of all agents."""
-    hide(lab.root)
-    lab.preset("writing", tools=["write"], permissions={"allow": ["edit(src/**)"]})
+    hide(claude.project)
+    claude.preset(name="writing", tools=["write"], permissions={"allow": ["edit(src/**)"]})
     names = (".codex/config.toml", ".pi/x", "opencode.json", ".github/hooks/x", ".git/hooks/x", ".mcp.json")
-    lab.answers(
-        *together(*(call("Write", file_path=str(lab.root / name), content="x") for name in ("src/ok", *names))),
-        text("Done."),
+    claude.script(
+        *together(*(call("Write", file_path=str(claude.project / name), content="x") for name in ("src/ok", *names))),
+        said("Done."),
     )
-    run = lab.start(preset="writing")
-    lab.end(run)
-    assert [True] * len(names) == [request.rule.startswith("protected") for request in lab.said(run, Request)]
-    assert ["src/ok"] == [name for name in ("src/ok", *names) if (lab.root / name).exists()]
+    run = claude.start(preset="writing")
+    claude.end(run)
+    assert [True] * len(names) == [request.rule.startswith("protected") for request in of(Request, claude.engine, run)]
+    assert ["src/ok"] == [name for name in ("src/ok", *names) if (claude.project / name).exists()]
 
 
-def test_claude_code_runs_no_denied_command_in_the_background(lab: Lab) -> None:
+def test_claude_code_runs_no_denied_command_in_the_background(claude: Lab) -> None:
     """Rules for `bash` also cover `Monitor`, a tool that runs a command in the background."""
-    lab.preset("watching", tools=["Monitor"], permissions={"deny": ["bash(touch *)"], "ask": ["bash(tail *)"]})
+    claude.preset(name="watching", tools=["Monitor"], permissions={"deny": ["bash(touch *)"], "ask": ["bash(tail *)"]})
     watch = {"description": "x", "timeout_ms": 3000}
-    lab.answers(
-        call("Monitor", command=f"echo x; touch {lab.root}/made", **watch),
+    claude.script(
+        call("Monitor", command=f"echo x; touch {claude.project}/made", **watch),
         call("Monitor", command="tail -f notes.md", **watch),
-        text("Done."),
+        said("Done."),
     )
-    run = lab.start(preset="watching")
-    lab.end(run)
-    assert not (lab.root / "made").exists()
-    assert [("tail -f notes.md", "bash(tail *)")] == [(each.command, each.rule) for each in lab.said(run, Request)]
+    run = claude.start(preset="watching")
+    claude.end(run)
+    assert not (claude.project / "made").exists()
+    assert [("tail -f notes.md", "bash(tail *)")] == [
+        (each.command, each.rule) for each in of(Request, claude.engine, run)
+    ]
 
 
 @pytest.mark.parametrize("name", ["plain", "a (b) [c], d", "a!b#c {d}*?", "half ) open", "back\\slash"])
-def test_claude_code_imports_no_denied_file(lab: Lab, name: str) -> None:
+def test_claude_code_imports_no_denied_file(claude: Lab, name: str) -> None:
     """A deny rule for `read` holds for files that a CLAUDE.md imports, which the agent reads without a call."""
-    root = lab.root / "src" / name
+    root = claude.project / "src" / name
     root.mkdir(parents=True)
     hide(root)
     (root / "src" / "sub" / "free").write_text("imported\n")
     (root / "secret" / "CLAUDE.md").write_text(f"{HUSH}\n")
-    lab.preset("importing", permissions={"allow": ["edit(**)", "read", "bash(cat *)"], "deny": ["read(secret/**)"]})
-    lab.answers(
+    claude.preset(
+        name="importing", permissions={"allow": ["edit(**)", "read", "bash(cat *)"], "deny": ["read(secret/**)"]}
+    )
+    claude.script(
         call(
             "Write",
             file_path=str(root / "src" / "sub" / "CLAUDE.md"),
@@ -273,37 +272,37 @@ def test_claude_code_imports_no_denied_file(lab: Lab, name: str) -> None:
         call("Read", file_path=str(root / "src" / "sub" / "free")),
         call("Read", file_path=str(root / "secret" / "key")),
         call("Bash", command="cat secret/key"),
-        text("Done."),
+        said("Done."),
     )
-    run = lab.start(preset="importing", cwd=str(root))
-    lab.end(run)
-    said = json.dumps(lab.requests[-1]["messages"])
-    assert HUSH not in said
-    assert said.count("imported") >= 2
+    run = claude.start(preset="importing", cwd=str(root))
+    claude.end(run)
+    read = json.dumps(claude.requests[-1]["messages"])
+    assert HUSH not in read
+    assert read.count("imported") >= 2
 
 
-def test_a_nested_agent_of_claude_code_reads_no_denied_file_in_a_tree_of_its_own(lab: Lab) -> None:
+def test_a_nested_agent_of_claude_code_reads_no_denied_file_in_a_tree_of_its_own(claude: Lab) -> None:
     """A deny rule also holds in the worktree that a nested agent gets."""
-    shutil.rmtree(lab.root / ".git")
-    git(lab.root, "init", "-q")
-    hide(lab.root)
-    (lab.root / "src" / "CLAUDE.md").write_text("@../secret/sub/key\n")
-    git(lab.root, "add", "secret", "src")
-    git(lab.root, "commit", "-qm", "all")
+    shutil.rmtree(claude.project / ".git")
+    git(claude.project, "init", "-q")
+    hide(claude.project)
+    (claude.project / "src" / "CLAUDE.md").write_text("@../secret/sub/key\n")
+    git(claude.project, "add", "secret", "src")
+    git(claude.project, "commit", "-qm", "all")
     deny = ["read(secret/**)", "edit(secret/**)"]
-    lab.preset("nesting", permissions={"allow": ["read", "edit"], "deny": deny})
+    claude.preset(name="nesting", permissions={"allow": ["read", "edit"], "deny": deny})
     nested = {"prompt": "Look NESTED.", "subagent_type": "general-purpose", "isolation": "worktree"}
     begin = {"last_role": "user", "last_contains": "NESTED", "tools": True, "once": True}
-    lab.answers(
+    claude.script(
         {"when": begin, **call("Read", file_path="secret/key")},
         call("Agent", description="x", run_in_background=False, **nested),
         call("Read", file_path="src/plain"),
         call("Write", file_path="secret/new", content="x"),
-        text("Done."),
-        text("Done."),
+        said("Done."),
+        said("Done."),
     )
-    run = lab.start(preset="nesting")
-    lab.end(run, Verdict.ALLOW)
-    inner = [result for result in lab.said(run, ToolResult) if result.within]
+    run = claude.start(preset="nesting")
+    claude.end(run, Verdict.ALLOW)
+    inner = [result for result in of(ToolResult, claude.engine, run) if result.within]
     assert [True, False, True] == [result.is_error for result in inner]
-    assert HUSH not in json.dumps([request["messages"] for request in lab.requests])
+    assert HUSH not in json.dumps([request["messages"] for request in claude.requests])

@@ -19,6 +19,8 @@ from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.house.set_up import NEW_PI_HOME, NEW_PI_PACKAGE, PI_HOME, PI_PACKAGE
 from tests.killing import IS_WHOLE
+from tests.real.lab import EITHER_PI, PATIENCE, Lab
+from tests.real.model_server import called, said, texts
 from tests.waiting import wait_until
 
 from .conversed import decisions, of, standing
@@ -37,18 +39,11 @@ from .path_spellings import (
     ways_to,
     written,
 )
-from .real_pi import EITHER_PI, PATIENCE, RealPi, called, real_pi, said, texts
 
 pytestmark = pytest.mark.pi
 
 
-@pytest.fixture
-def pi(project_dir: Path, home: Path, pi_executable: str) -> Iterator[RealPi]:
-    with real_pi(project_dir, home, pi_executable) as ready:
-        yield ready
-
-
-def answer_all(pi: RealPi, run: RunSnapshot, seen: dict[str, Request], look: Callable[[], object] = int) -> None:
+def answer_all(pi: Lab, run: RunSnapshot, seen: dict[str, Request], look: Callable[[], object] = int) -> None:
     """Allow everything that is asked until the run has ended, and keep the requests by their calls."""
 
     def ended() -> bool:
@@ -66,7 +61,7 @@ def answer_all(pi: RealPi, run: RunSnapshot, seen: dict[str, Request], look: Cal
 
 @EITHER_PI
 @pytest.mark.timeout(400)
-def test_where_a_write_lands(pi: RealPi, home: Path) -> None:
+def test_where_a_write_lands(pi: Lab, home: Path) -> None:
     """An allow rule covers only unprotected files below its directory. A deny rule covers every spelling of a path that
     leads there.
     """
@@ -97,7 +92,7 @@ def test_where_a_write_lands(pi: RealPi, home: Path) -> None:
 
 
 @EITHER_PI
-def test_what_a_read_opens(pi: RealPi) -> None:
+def test_what_a_read_opens(pi: Lab) -> None:
     """If pi could open a file with a similar name instead, an allow rule doesn't cover the path, and a deny
     rule does.
     """
@@ -130,7 +125,7 @@ def test_what_a_read_opens(pi: RealPi) -> None:
 
 
 @EITHER_PI
-def test_leave_for_the_run_reaches_no_further(pi: RealPi) -> None:
+def test_leave_for_the_run_reaches_no_further(pi: Lab) -> None:
     """Allowing a write for the run covers other plain paths in the project. Unclear, protected and outside paths are
     asked about again.
     """
@@ -158,7 +153,7 @@ def test_leave_for_the_run_reaches_no_further(pi: RealPi) -> None:
 
 
 @EITHER_PI
-def test_a_protected_file_is_asked_about_in_a_run_with_other_rules(pi: RealPi) -> None:
+def test_a_protected_file_is_asked_about_in_a_run_with_other_rules(pi: Lab) -> None:
     """A run with any rules asks before it changes protected settings. Other files follow the rules."""
     lay_out(pi.project)
     pi.preset("permissions: {ask: ['bash(rm *)']}")
@@ -178,7 +173,7 @@ HIDDEN = (
 
 @EITHER_PI
 @pytest.mark.timeout(400)
-def test_no_way_leads_to_a_denied_file(pi: RealPi) -> None:
+def test_no_way_leads_to_a_denied_file(pi: Lab) -> None:
     """A deny rule holds for every tool and every spelling of a path, through links, `/proc` and `/dev/fd`."""
     hide(pi.project)
     before = secrets_of(pi.project)
@@ -206,7 +201,7 @@ def test_no_way_leads_to_a_denied_file(pi: RealPi) -> None:
 
 
 @EITHER_PI
-def test_a_call_that_cannot_be_read(pi: RealPi) -> None:
+def test_a_call_that_cannot_be_read(pi: Lab) -> None:
     """A call is denied if its arguments are nested so deeply that subdeck can't read them."""
     hide(pi.project)
     pi.preset("tools: read, write", HIDDEN)
@@ -222,7 +217,7 @@ def test_a_call_that_cannot_be_read(pi: RealPi) -> None:
 
 
 @EITHER_PI
-def test_a_link_that_changes_while_a_person_decides(pi: RealPi) -> None:
+def test_a_link_that_changes_while_a_person_decides(pi: Lab) -> None:
     """If a link changes while you decide, allowing the write doesn't cover the link's new target."""
     hide(pi.project)
     pi.preset("permissions: {ask: [write]}")

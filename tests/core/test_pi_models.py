@@ -17,7 +17,7 @@ from subdeck.core.config.settings import Settings
 from subdeck.core.errors import AgentUnavailable
 from subdeck.core.models.catalog import Listing, Model, Price
 
-from .real_pi import EITHER_PI
+from tests.real.lab import EITHER_PI
 
 TABLE = """\
 provider  model         context  max-out  thinking  images

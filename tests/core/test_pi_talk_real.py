@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +14,15 @@ from subdeck.core.wrapper.replay import replay
 
 from tests.factories import result_of, run_dir, started
 from tests.house.set_up import NEW_PI_VERSION
+from tests.real.lab import EITHER_PI, PATIENCE, Lab
+from tests.real.model_server import called, said, texts
 from tests.waiting import wait_until
 
 from .conversed import decisions, of, reached, standing, wait_for_request, wait_until_interrupted
-from .real_pi import EITHER_PI, PATIENCE, RealPi, called, real_pi, said, texts
 
 pytestmark = [pytest.mark.pi, EITHER_PI]
 
 WHOLE = [MessageState.ACCEPTED, MessageState.DELIVERED]
-
-
-@pytest.fixture
-def pi(project_dir: Path, home: Path, pi_executable: str) -> Iterator[RealPi]:
-    with real_pi(project_dir, home, pi_executable) as ready:
-        yield ready
 
 
 def bash(command: str, text: str = "") -> dict[str, Any]:
@@ -42,16 +36,11 @@ def extension(text: str) -> None:
     path.write_text(f"export default function (pi: any) {{\n{text}\n}}\n")
 
 
-def end(pi: RealPi, run: RunSnapshot) -> RunSnapshot:
-    (ended,) = pi.engine.wait([run.run_id], timeout=PATIENCE)
-    return ended
-
-
-def working(pi: RealPi, run: RunSnapshot) -> None:
+def working(pi: Lab, run: RunSnapshot) -> None:
     wait_until(lambda: of(ToolCall, pi.engine, run), "the call", PATIENCE)
 
 
-def test_a_message_in_the_middle_of_a_tool(pi: RealPi, tmp_path: Path) -> None:
+def test_a_message_in_the_middle_of_a_tool(pi: Lab, tmp_path: Path) -> None:
     """A message during a tool call is in the next request to the model, and counts as delivered then."""
     pi.preset()
     go = tmp_path / "go"
@@ -63,13 +52,13 @@ def test_a_message_in_the_middle_of_a_tool(pi: RealPi, tmp_path: Path) -> None:
     wait_until(lambda: reached(pi.engine, run, sent.id), "the message to be accepted")
     assert [MessageState.ACCEPTED] == reached(pi.engine, run, sent.id)
     go.touch()
-    ended = end(pi, run)
+    ended = pi.wait(run)
     assert ("done", "With bananas.") == (ended.reason, result_of(pi.engine, ended).final_text)
     assert WHOLE == reached(pi.engine, run, sent.id)
     assert [["Count."], ["Count.", "Say bananas.\n\u2028Twice."]] == [texts(request) for request in pi.requests]
 
 
-def test_its_output_is_read_again(pi: RealPi, tmp_path: Path) -> None:
+def test_its_output_is_read_again(pi: Lab, tmp_path: Path) -> None:
     """The recorded output of a run with messages can be replayed."""
     pi.preset("tools: bash")
     pi.script(bash("echo hi", "I look."), said("Seen."))
@@ -80,7 +69,7 @@ def test_its_output_is_read_again(pi: RealPi, tmp_path: Path) -> None:
     assert "done" == again.reason
 
 
-def test_without_a_key(pi: RealPi) -> None:
+def test_without_a_key(pi: Lab) -> None:
     """If a key's variable isn't set, the run fails with pi's error message. pi before 0.77 sends a placeholder as the
     key.
     """
@@ -90,14 +79,14 @@ def test_without_a_key(pi: RealPi) -> None:
     pi.script(said("Seen."))
     ended = pi.run()
     result = result_of(pi.engine, ended)
-    if NEW_PI_VERSION in pi.command:
+    if NEW_PI_VERSION in pi.program:
         assert ("agent_exit", 0) == (ended.reason, len(pi.requests))
         assert "No API key" in (result.error_message or "")
     else:
         assert "done" == ended.reason
 
 
-def test_an_interrupted_run_goes_on(pi: RealPi) -> None:
+def test_an_interrupted_run_goes_on(pi: Lab) -> None:
     """An interrupt ends the turn and its shell, and keeps pi running. Your next message continues the conversation."""
     pi.preset()
     pi.script(bash("echo begun; sleep 300", "Let me wait."), said("Without waiting."))
@@ -108,7 +97,7 @@ def test_an_interrupted_run_goes_on(pi: RealPi) -> None:
     assert "operator" == wait_until_interrupted(pi.engine, run).by
     assert standing(pi.engine, run).is_interrupted
     sent = pi.engine.send(run.run_id, "Do not wait.")
-    ended = end(pi, run)
+    ended = pi.wait(run)
     assert ("done", "Without waiting.", 0) == (
         ended.reason,
         result_of(pi.engine, ended).final_text,
@@ -119,7 +108,7 @@ def test_an_interrupted_run_goes_on(pi: RealPi) -> None:
     assert pid == started(pi.engine, run).child_pid
 
 
-def test_dialogs_of_an_extension(pi: RealPi) -> None:
+def test_dialogs_of_an_extension(pi: Lab) -> None:
     """Each dialog of an extension is a question in subdeck, and the extension gets your reply. Its notifications are
     notices.
     """
@@ -147,7 +136,7 @@ def test_dialogs_of_an_extension(pi: RealPi) -> None:
     for number, (verdict, text) in enumerate((*replies, (Verdict.DENY, "")), 1):
         request = wait_for_request(pi.engine, run, number)
         pi.engine.reply(run.run_id, request.id, verdict, text)
-    ended = end(pi, run)
+    ended = pi.wait(run)
     assert "done" == ended.reason
     choice, question = RequestKind.CHOICE, RequestKind.QUESTION
     assert [
@@ -162,7 +151,7 @@ def test_dialogs_of_an_extension(pi: RealPi) -> None:
     assert ["now it asks"] == [notice.text for notice in of(Notice, pi.engine, run)]
 
 
-def test_an_interrupt_takes_a_question_back(pi: RealPi) -> None:
+def test_an_interrupt_takes_a_question_back(pi: Lab) -> None:
     """An interrupt ends the turn, even if an extension's dialog is open."""
     extension("""
 	pi.on("tool_call", async (_event: any, ctx: any) => {
@@ -177,11 +166,11 @@ def test_an_interrupt_takes_a_question_back(pi: RealPi) -> None:
     wait_until_interrupted(pi.engine, run)
     assert [Verdict.WITHDRAWN] == [decision.verdict for decision in decisions(pi.engine, run)]
     pi.engine.send(run.run_id, "Leave it.")
-    ended = end(pi, run)
+    ended = pi.wait(run)
     assert ("done", False) == (ended.reason, (pi.project / "made.txt").exists())
 
 
-def test_a_message_that_comes_too_late_for_the_last_turn(pi: RealPi, tmp_path: Path) -> None:
+def test_a_message_that_comes_too_late_for_the_last_turn(pi: Lab, tmp_path: Path) -> None:
     """A message that arrives as the last turn ends gets its own turn, once."""
     ending, go = tmp_path / "ending", tmp_path / "go"
     extension(f"""
@@ -199,14 +188,14 @@ def test_a_message_that_comes_too_late_for_the_last_turn(pi: RealPi, tmp_path: P
     for one in sent:
         wait_until(lambda one=one: reached(pi.engine, run, one.id), "the message to be accepted")
     go.touch()
-    ended = end(pi, run)
+    ended = pi.wait(run)
     assert ("done", "Second.") == (ended.reason, result_of(pi.engine, ended).final_text)
     assert [WHOLE] * 2 == [reached(pi.engine, run, one.id) for one in sent]
     heard = texts(pi.requests[-1])
     assert [1, 1] == [heard.count(text) for text in ("One more.", "And another.")]
 
 
-def test_interrupted_between_two_tries(pi: RealPi) -> None:
+def test_interrupted_between_two_tries(pi: Lab) -> None:
     """An interrupt also ends the wait before pi's next retry."""
     settings = Path(os.environ["PI_CODING_AGENT_DIR"]) / "settings.json"
     settings.write_text(
@@ -219,11 +208,11 @@ def test_interrupted_between_two_tries(pi: RealPi) -> None:
     pi.engine.interrupt(run.run_id)
     wait_until_interrupted(pi.engine, run)
     pi.engine.send(run.run_id, "Again.")
-    ended = end(pi, run)
+    ended = pi.wait(run)
     assert ("done", "Better.") == (ended.reason, result_of(pi.engine, ended).final_text)
 
 
-def test_a_command_of_an_extension(pi: RealPi) -> None:
+def test_a_command_of_an_extension(pi: Lab) -> None:
     """A message can be a command of a pi extension. pi runs it, and the run continues or ends."""
     extension("""
 	pi.registerCommand("jot", { description: "Write.", handler: async (text: string) => {
@@ -240,10 +229,10 @@ def test_a_command_of_an_extension(pi: RealPi) -> None:
     wait_until(lambda: WHOLE == reached(pi.engine, run, sent.id), "the command to be carried out", PATIENCE)
     assert "this down" == (pi.project / "jotted.txt").read_text()
     pi.engine.stop([run.run_id])
-    assert "stopped" == end(pi, run).reason
+    assert "stopped" == pi.wait(run).reason
 
 
-def test_permissions(pi: RealPi) -> None:
+def test_permissions(pi: Lab) -> None:
     """pi's own tools follow your rules, and ask you if an `ask` rule matches. Calls that no rule covers are allowed."""
     pi.preset('permissions: {allow: ["bash(echo *)"], ask: [bash, write], deny: ["read(secret*)"]}')
     (pi.project / "secret.txt").write_text("hush")
@@ -263,7 +252,7 @@ def test_permissions(pi: RealPi) -> None:
     ):
         seen.append(wait_for_request(pi.engine, run, number))
         pi.engine.reply(run.run_id, seen[-1].id, verdict, word)
-    ended = end(pi, run)
+    ended = pi.wait(run)
     assert ("done", "Done.") == (ended.reason, result_of(pi.engine, ended).final_text)
     assert ["echo one", "rm secret.txt", ""] == [request.command for request in seen]
     assert (("made.txt",), True) == (seen[-1].paths, "+new" in seen[-1].diff)
@@ -280,7 +269,7 @@ def test_permissions(pi: RealPi) -> None:
     assert any("Denied: Keep it." in result.content for result in results)
 
 
-def test_a_dialog_is_no_permission(pi: RealPi) -> None:
+def test_a_dialog_is_no_permission(pi: Lab) -> None:
     """Rules never answer the dialog of an extension; only you can."""
     extension("""
 	pi.on("tool_call", async (_event: any, ctx: any) => {
@@ -293,11 +282,11 @@ def test_a_dialog_is_no_permission(pi: RealPi) -> None:
     request = wait_for_request(pi.engine, run)
     assert (RequestKind.CHOICE, "", "") == (request.kind, request.tool_name, request.run_rule)
     pi.engine.reply(run.run_id, request.id, Verdict.REPLY, "No")
-    assert "done" == end(pi, run).reason
+    assert "done" == pi.wait(run).reason
     assert not (pi.project / "made.txt").exists()
 
 
-def test_a_one_way_run(pi: RealPi) -> None:
+def test_a_one_way_run(pi: Lab) -> None:
     """In a non-interactive run, extensions have no user interface, and the run completes."""
     extension("""
 	pi.on("agent_start", async (_event: any, ctx: any) => { if (ctx.hasUI) await ctx.ui.confirm("May it?", ""); });

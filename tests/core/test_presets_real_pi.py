@@ -5,66 +5,44 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from subdeck.core.agents.pi.program import EXCLUDES_SINCE, NO_SERVERS_SINCE, TRUST_SINCE, pi_version
 from subdeck.core.agents.program import is_since
-from subdeck.core.engine import Engine
-from subdeck.core.run.model import RunRequest
 from subdeck.core.run.outcome import FINALIZE_TOOL
 from subdeck.core.run.snapshot import RunSnapshot
 
-from tests.fake_llm import FakeLLM
+from tests.real.lab import NEWER_PI, Lab
+from tests.real.model_server import offered, said
 
-from .real_pi import NEWER_PI
+from .conversing import write_preset
 
 pytestmark = [pytest.mark.pi, NEWER_PI]
-
-ANSWER: dict[str, Any] = {"turns": [{"steps": [{"text": "Seen."}]}]}
-PATIENCE = 90
 
 Ask = Callable[[str, str], tuple[RunSnapshot, dict[str, Any]]]
 
 
 @pytest.fixture
-def ask(project_dir: Path, home: Path, pi_executable: str, tmp_path: Path) -> Iterator[Ask]:
+def ask(pi: Lab) -> Ask:
     """Run one preset with the real pi; return how it ended, and the first request of its child."""
-    agent_dir = Path(os.environ["PI_CODING_AGENT_DIR"])
-    agent_dir.mkdir(parents=True, exist_ok=True)
-    log = tmp_path / "requests.jsonl"
-    (project_dir / "AGENTS.md").write_text("Context of the project.")
-    settings = {"agents": {"pi": {"command": [pi_executable]}}, "roles": {"deep": "org/think:8b:high"}}
-    config = home / ".config" / "subdeck" / "config.yaml"
-    config.parent.mkdir(parents=True, exist_ok=True)
-    config.write_text(json.dumps(settings))
-    with FakeLLM(ANSWER, log_path=str(log)) as server:
-        models: Sequence[dict[str, Any]] = ({"id": "test"}, {"id": "org/think:8b", "reasoning": True})
-        provider = {"baseUrl": server.base_url, "api": "openai-completions", "apiKey": "sk-fake", "models": models}
-        (agent_dir / "models.json").write_text(json.dumps({"providers": {"fake": provider}}))
+    (pi.project / "AGENTS.md").write_text("Context of the project.")
+    pi.configure(models=({"id": "org/think:8b", "reasoning": True},))
+    pi.command(pi.program, roles={"deep": "org/think:8b:high"})
 
-        def run(fields: str, body: str) -> tuple[RunSnapshot, dict[str, Any]]:
-            path = project_dir / ".pi" / "subagents" / "scout.md"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"---\nname: scout\ndescription: d\n{fields}\n---\n{body}\n")
-            log.write_text("")
-            engine = Engine.open(str(project_dir))
-            (launched,) = engine.launch((RunRequest(task="look", preset="scout"),), background=False)
-            (ended,) = engine.wait((launched.run_id,), timeout=PATIENCE)
-            records = map(json.loads, log.read_text().splitlines())
-            return ended, next(record["body"] for record in records if record["event"] == "request")
+    def run(fields: str, body: str) -> tuple[RunSnapshot, dict[str, Any]]:
+        write_preset(pi.project, fields, prompt=body)
+        pi.script(said("Seen."))
+        ended = pi.run("look", preset="scout")
+        return ended, pi.requests[0]
 
-        yield run
+    return run
 
 
 def system_text(request: dict[str, Any]) -> str:
     return json.dumps([message for message in request["messages"] if message["role"] in ("system", "developer")])
-
-
-def tools(request: dict[str, Any]) -> set[str]:
-    return {tool["function"]["name"] for tool in request.get("tools", ())}
 
 
 def test_a_role_thinks_as_it_says(ask: Ask) -> None:
@@ -85,7 +63,7 @@ def test_a_denial_and_a_replaced_prompt(ask: Ask) -> None:
     )
 
     assert "completed" == run.status, run
-    assert {"read", "edit"} == tools(request)
+    assert {"read", "edit"} == offered(request)
     assert "You are a scout." in system_text(request)
     assert "Context of the project." in system_text(request)
     assert "operating inside pi" not in system_text(request)
@@ -96,7 +74,7 @@ def test_an_allowlist_and_an_appended_prompt(ask: Ask) -> None:
     run, request = ask("model: test\ntools: grep, find\ncontext_files: false", "You are a scout.")
 
     assert "completed" == run.status, run
-    assert ("test", {"grep", "find"}) == (request["model"], tools(request))
+    assert ("test", {"grep", "find"}) == (request["model"], offered(request))
     assert "You are a scout." in system_text(request)
     assert "Context of the project." not in system_text(request)
 
@@ -106,7 +84,7 @@ def test_no_tools_and_no_session(ask: Ask) -> None:
     run, request = ask("model: fake/test\ntools: []\nsession: none", "You are a scout.")
 
     assert "completed" == run.status, run
-    assert set() == tools(request)
+    assert set() == offered(request)
     assert None is run.meta.session_path
     assert [] == list(Path(os.environ["PI_CODING_AGENT_DIR"]).rglob("*.jsonl"))
 
@@ -151,9 +129,9 @@ def test_a_denial_takes_nothing_else_away(ask: Ask, agent_dir: Path, pi_executab
     )
 
     if is_since(pi_version((pi_executable,)), EXCLUDES_SINCE):
-        assert {"read", "bash", "grep", "usertool", FINALIZE_TOOL} == tools(request)
+        assert {"read", "bash", "grep", "usertool", FINALIZE_TOOL} == offered(request)
     else:
-        assert {"read", "bash", FINALIZE_TOOL} == tools(request)
+        assert {"read", "bash", FINALIZE_TOOL} == offered(request)
     assert () == run.meta.all_warnings
 
 
@@ -192,6 +170,6 @@ def test_what_a_project_brings_along(
     ran.unlink()
     run, request = ask("model: fake/test\nproject_resources: false\nstructured_result: true\nmax_attempts: 1", "Look.")
     assert not ran.exists()
-    assert FINALIZE_TOOL in tools(request)
+    assert FINALIZE_TOOL in offered(request)
     assert "Context of the project." in system_text(request)
     assert is_gated is not any("settings.json" in warning for warning in run.meta.all_warnings)

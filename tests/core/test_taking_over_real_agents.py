@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,20 +13,13 @@ from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.e2e.terminal import Terminal
 from tests.factories import events_of, result_of, wait_for_end
+from tests.real.lab import Lab
+from tests.real.model_server import said
 from tests.waiting import wait_until
 
-from . import test_claude_real as claude
-from .real_codex import RealCodex, command, real_codex, said
-from .test_claude_real import Lab, lab
+from .conversed import standing
 
 pytestmark = [pytest.mark.agents, pytest.mark.processes]
-
-__all__ = ("lab",)
-
-
-def standing(engine: Engine, run: RunSnapshot) -> RunSnapshot:
-    (now,) = engine.snapshots([run.run_id])
-    return now
 
 
 def waits(engine: Engine, run: RunSnapshot) -> list[object]:
@@ -50,54 +42,45 @@ def _told(event: Event) -> object:
             return None
 
 
-def test_claude(lab: Lab, home: Path) -> None:
+def test_claude(claude: Lab, home: Path) -> None:
     """Opening a run ends its turn, even during a tool call. The timeline shows the work by hand, and the run
     continues.
     """
-    command = {"name": "Bash", "arguments": {"command": "echo seen", "description": "x"}}
-    by_hand = {"steps": [{"text": "Let me look."}, {"tool_calls": [command]}]}
-    sleeping = claude.call("Bash", command="tail -f /dev/null", description="x")
-    lab.answers(sleeping, claude.text("Ended."))
-    lab.preset("scout", tools=["bash"])
+    claude.script(claude.shell("tail -f /dev/null"), said("Ended."))
+    claude.preset("tools: bash")
     known = {"hasCompletedOnboarding": True, "customApiKeyResponses": {"approved": ["sk-fake"], "rejected": []}}
-    projects = {str(lab.root): {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}}
+    projects = {str(claude.project): {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}}
     (home / ".claude.json").write_text(json.dumps({**known, "projects": projects}))
-    run = lab.start("Wait a while.", preset="scout")
-    wait_until(lambda: standing(lab.engine, run).usage.tool_uses, "the tool to run")
-    with Terminal("by-hand", lab.engine.take_over(run.run_id), lab.root) as terminal:
+    run = claude.start("Wait a while.")
+    wait_until(lambda: standing(claude.engine, run).usage.tool_uses, "the tool to run")
+    with Terminal("by-hand", claude.engine.take_over(run.run_id), claude.project) as terminal:
         terminal.until_shown("Wait a while.")
-        asked = [sleeping] * len(lab.requests)  # its child may have asked once more before it ended
-        lab.answers(*asked, by_hand, claude.text("Two."), claude.text("Gone on."))
+        # given only now: the child may have asked once more before it ended
+        claude.script(claude.shell("echo seen", "Let me look."), said("Two."), said("Gone on."))
         terminal.type("What now?")
         terminal.press("Enter")
         terminal.until_shown("Two.")
         terminal.press("C-c")
         terminal.press("C-c")
         assert 0 == terminal.exit_code()
-    told = waits(lab.engine, run)
+    told = waits(claude.engine, run)
     assert [TakenOver, "What now?", "Let me look.", "echo seen", "Two.", HandedBack] == told
-    lab.engine.reply(run.run_id, "", Verdict.REPLY, "continue")
-    ended = wait_for_end(lab.engine, run.run_id)
-    assert ("done", "Gone on.") == (ended.reason, result_of(lab.engine, ended).final_text)
+    claude.engine.reply(run.run_id, "", Verdict.REPLY, "continue")
+    ended = wait_for_end(claude.engine, run.run_id)
+    assert ("done", "Gone on.") == (ended.reason, result_of(claude.engine, ended).final_text)
 
 
-@pytest.fixture
-def codex(project_dir: Path, home: Path, codex_executable: str) -> Iterator[RealCodex]:
-    with real_codex(project_dir, home, codex_executable) as ready:
-        yield ready
-
-
-def test_codex(codex: RealCodex) -> None:
+def test_codex(codex: Lab) -> None:
     """Opening a run interrupts its turn. The timeline shows the work by hand, and the run continues with a message."""
     codex.configure(tables=f'[projects."{codex.project}"]\ntrust_level = "trusted"\n')
     codex.preset("tools: bash", prompt="You are a scout.")
-    codex.script(command("echo begun; sleep 300"))
-    run = codex.begin("Wait a while.")
+    codex.script(codex.shell("echo begun; sleep 300"))
+    run = codex.start("Wait a while.")
     engine = codex.engine
     wait_until(lambda: standing(engine, run).usage.tool_uses, "the tool to run")
     with Terminal("by-hand", engine.take_over(run.run_id), codex.project) as terminal:
         terminal.until_shown("Wait a while.")
-        codex.script(command("echo seen", "Let me look."), *[said("Two.")] * 3)
+        codex.script(codex.shell("echo seen", "Let me look."), *[said("Two.")] * 3)
         terminal.type("What now?")
         terminal.until_shown("What now?")
         terminal.press("Enter")

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from subdeck.core.run.events import AssistantText, HandedBack, Message, TakenOver, ToolCall
 from subdeck.core.run.model import Verdict
-from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.e2e.terminal import Terminal
 from tests.factories import events_of, result_of, wait_for_end
+from tests.real.lab import NEWER_PI, Lab
+from tests.real.model_server import called, said, texts
 from tests.waiting import wait_until
 
-from .real_pi import NEWER_PI, RealPi, called, real_pi, said, texts
+from .conversed import standing
 
 pytestmark = [pytest.mark.pi, NEWER_PI, pytest.mark.processes]
 
 
-@pytest.fixture
-def pi(project_dir: Path, home: Path, pi_executable: str) -> Iterator[RealPi]:
-    with real_pi(project_dir, home, pi_executable) as ready:
-        yield ready
-
-
-def standing(pi: RealPi, run: RunSnapshot) -> RunSnapshot:
-    (now,) = pi.engine.snapshots([run.run_id])
-    return now
-
-
-def test_a_run_is_taken_over_and_handed_back(pi: RealPi) -> None:
+def test_a_run_is_taken_over_and_handed_back(pi: Lab) -> None:
     """Opening a run ends its turn, and pi shows the conversation. The timeline shows the work by hand, and the run
     continues.
     """
@@ -38,17 +25,17 @@ def test_a_run_is_taken_over_and_handed_back(pi: RealPi) -> None:
     pi.script(called(("bash", {"command": "sleep 300"})), said("By hand."), said("Gone on."))
     run = pi.start("Wait a while.")
     engine = pi.engine
-    wait_until(lambda: standing(pi, run).usage.tool_uses, "the tool to run")
+    wait_until(lambda: standing(pi.engine, run).usage.tool_uses, "the tool to run")
     with Terminal("by-hand", engine.take_over(run.run_id), pi.project) as terminal:
         terminal.until_shown("Wait a while.")
-        assert standing(pi, run).is_taken_over
+        assert standing(pi.engine, run).is_taken_over
         terminal.type("What now?")
         terminal.press("Enter")
         terminal.until_shown("By hand.")
         terminal.press("C-c")
         terminal.press("C-c")
         assert 0 == terminal.exit_code()
-    wait_until(lambda: standing(pi, run).is_waiting, "the question how it goes on")
+    wait_until(lambda: standing(pi.engine, run).is_waiting, "the question how it goes on")
     engine.send(run.run_id, "Now you.")
     ended = wait_for_end(engine, run.run_id)
     assert ("done", "Gone on.") == (ended.reason, result_of(engine, ended).final_text)
@@ -62,7 +49,7 @@ def test_a_run_is_taken_over_and_handed_back(pi: RealPi) -> None:
     assert ["Wait a while.", "What now?", "Now you."] == texts(pi.requests[-1])
 
 
-def test_a_finished_run_whose_tools_ask(pi: RealPi) -> None:
+def test_a_finished_run_whose_tools_ask(pi: Lab) -> None:
     """A finished run continues as a new run. Its rules ask you in pi, in readable sentences."""
     pi.preset("permissions: {ask: [bash]}", prompt="Look.")
     pi.script(said("One."), called(("bash", {"command": "echo seen"})), said("Two."))
@@ -79,7 +66,7 @@ def test_a_finished_run_whose_tools_ask(pi: RealPi) -> None:
         terminal.press("C-c")
         assert 0 == terminal.exit_code()
     (run,) = (run for run in engine.snapshots() if run.run_id != first.run_id)
-    wait_until(lambda: standing(pi, run).is_waiting, "the question how it goes on")
+    wait_until(lambda: standing(pi.engine, run).is_waiting, "the question how it goes on")
     engine.reply(run.run_id, "", Verdict.REPLY, "finish here")
     ended = wait_for_end(engine, run.run_id)
     assert ("done", "Two.", first.run_id) == (

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.factories import result_of
+from tests.real.lab import NEWER_PI, Lab
+from tests.real.model_server import called, said, texts
 from tests.repositories import git, make_repository
-
-from .real_pi import NEWER_PI, RealPi, called, real_pi, said, texts
 
 pytestmark = [pytest.mark.pi, NEWER_PI]
 
 
 @pytest.fixture
-def pi(project_dir: Path, home: Path, pi_executable: str) -> Iterator[RealPi]:
-    with real_pi(make_repository(project_dir), home, pi_executable) as ready:
-        yield ready
+def pi(pi: Lab) -> Lab:
+    make_repository(pi.project)
+    return pi
 
 
-def test_it_edits_a_copy_which_is_applied(pi: RealPi) -> None:
+def test_it_edits_a_copy_which_is_applied(pi: Lab) -> None:
     """pi works only in the worktree, and its changes can be applied. Its conversation is stored elsewhere and can be
     continued.
     """

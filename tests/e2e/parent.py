@@ -1,4 +1,4 @@
-"""The real pi as a parent, driven over its RPC mode, and the scripted model it asks."""
+"""The real pi as a parent, driven over its RPC mode."""
 
 from __future__ import annotations
 
@@ -6,29 +6,22 @@ import json
 import os
 import subprocess
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from subdeck.core import paths
 from subdeck.core.pi_parent.installer import installation
 
 from tests.core.command_line import write_preset
 from tests.factories import PUPPET
-from tests.fake_llm import FakeLLM
+from tests.real.lab import Lab
+from tests.real.programs import PI
 from tests.waiting import wait_until
 
 PATIENCE = 60.0
 Event = dict[str, Any]
-
-
-def said(text: str, **turn: Any) -> dict[str, Any]:
-    return {"steps": [{"text": text}], **turn}
-
-
-def called(*calls: tuple[str, dict[str, Any]]) -> dict[str, Any]:
-    """A turn of the model that calls tools, each by name and arguments."""
-    return {"steps": [{"tool_calls": [{"name": name, "arguments": args} for name, args in calls]}]}
 
 
 class Parent:
@@ -117,26 +110,25 @@ class Parent:
         self._process.kill()
 
 
-class Lab:
-    """A project with two presets, a pi with the extension in its directory, and the model's script."""
+class ParentLab(Lab):
+    """A lab whose pi has the extension, with two presets of agents that need no model."""
 
-    def __init__(self, pi: str, project: Path, server: FakeLLM, log: Path) -> None:
-        self.pi = pi
-        self.project = project
-        self._server = server
-        self._log = log
-
-    def script(self, *turns: dict[str, Any]) -> None:
-        """Say how the model answers the next requests, in their order."""
-        self._log.write_text("")
-        self._server.scenario = {"turns": list(turns), "index_by": "requests"}
-        self._server.counters.clear()
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        (self.project / "notes.md").write_text("The token is checked in auth.py.\n")
+        write_preset(self.project, "looker")
+        write_preset(self.project, "held", extra="agent: puppet\nmodel: fake/test\ninherit_context: false\n")
+        settings = {"agent": "offline", "agents": {"puppet": {"command": PUPPET}}, "grace_seconds": 0.5}
+        Path(paths.user_settings_file()).write_text(json.dumps(settings))
+        agent_dir = os.environ["PI_CODING_AGENT_DIR"]  # pi knows no other home here
+        PI.write(Path(agent_dir), self.model.url, copilot=True)
+        installation(agent_dir).install()
 
     @contextmanager
     def parent(self, session: str | None = "s.jsonl", *flags: str, **environment: str) -> Iterator[Parent]:
         """Start a pi, with a session file of this name or without any, and end it; no error may have come of us."""
         kept = ("--session", str(self.project.parent / session)) if session else ("--no-session",)
-        parent = Parent(self.pi, self.project, *kept, *flags, **environment)
+        parent = Parent(self.program, self.project, *kept, *flags, **environment)
         try:
             yield parent
         except BaseException:
@@ -148,9 +140,7 @@ class Lab:
 
     def ask(self, *flags: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
         """Run pi once, without a UI."""
-        words = [self.pi, "--mode", "json", *flags, "Go."]
-        given = {"cwd": self.project, "env": {**os.environ, **environment}}
-        return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, **given)
+        return self.by_hand("--mode", "json", *flags, "Go.", **environment)
 
     def entries(self, session: str = "s.jsonl") -> list[Event]:
         """The entries of ours in a session file of pi."""
@@ -160,12 +150,6 @@ class Lab:
 
     def kinds(self, session: str = "s.jsonl") -> list[str]:
         return [entry["customType"].removeprefix("pi-subagents:") for entry in self.entries(session)]
-
-    @property
-    def requests(self) -> list[dict[str, Any]]:
-        """All requests since the script was given."""
-        records = map(json.loads, self._log.read_text().splitlines())
-        return [record for record in records if record["event"] == "request"]
 
     @property
     def runs(self) -> list[Path]:
@@ -185,34 +169,5 @@ HELD = "wait-for go\nsay Held no more.\nfinish"
 """The task of a run that ends when it is let."""
 
 
-@contextmanager
-def lab(pi: str, project: Path, home: Path) -> Iterator[Lab]:
-    """Set everything up; the directories are private to the test."""
-    agent_dir = Path(os.environ["PI_CODING_AGENT_DIR"])
-    config = home / ".config" / "subdeck" / "config.yaml"
-    config.parent.mkdir(parents=True)
-    config.write_text(json.dumps({"agent": "offline", "agents": {"puppet": {"command": PUPPET}}, "grace_seconds": 0.5}))
-    installation(str(agent_dir)).install()
-    (project / "notes.md").write_text("The token is checked in auth.py.\n")
-    write_preset(project, "looker")
-    write_preset(project, "held", extra="agent: puppet\nmodel: fake/test\ninherit_context: false\n")
-    log = project.parent / "requests.jsonl"
-    with FakeLLM({"turns": []}, log_path=str(log)) as server:
-        provider = {"baseUrl": server.base_url, "api": "openai-completions", "apiKey": "sk-fake"}
-        providers = {"fake": {**provider, "models": [{"id": "test"}]}, "github-copilot": {"baseUrl": server.base_url}}
-        (agent_dir / "models.json").write_text(json.dumps({"providers": providers}))
-        (agent_dir / "settings.json").write_text(json.dumps({"retry": {"enabled": False}}))
-        (agent_dir / "auth.json").write_text(json.dumps({"github-copilot": {"type": "api_key", "key": "sk-copilot"}}))
-        yield Lab(pi, project, server, log)
-
-
 def _text(path: Path) -> str:
     return path.read_text() if path.exists() else ""
-
-
-def texts(messages: Iterable[dict[str, Any]]) -> str:
-    return json.dumps([message.get("content") for message in messages])
-
-
-def offered(request: dict[str, Any]) -> set[str]:
-    return {tool["function"]["name"] for tool in request["body"].get("tools", ())}

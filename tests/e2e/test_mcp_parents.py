@@ -13,7 +13,8 @@ from subdeck.core.engine import Engine
 
 from tests.core.command_line import SUBDECK
 from tests.core.mcp_client import make_project
-from tests.mock_models import MockModels
+from tests.real.model_server import ModelServer, said
+from tests.real.programs import CLAUDE, CODEX
 
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(300)]
 
@@ -22,31 +23,17 @@ LIMIT = 120
 
 TOOLS = "mcp__subdeck__subagent,mcp__subdeck__background_agent,mcp__subdeck__background_agent_status"
 
-PROVIDER = """\
-model = "mock-model"
-model_provider = "mock"
-[model_providers.mock]
-name = "mock"
-base_url = "{url}/v1"
-env_key = "OPENAI_API_KEY"
-wire_api = "responses"
-request_max_retries = 1
-stream_max_retries = 1
-"""
-
-
 END = "# what follows is not the test's own\n"
 
 
 class Parent:
     """One of the two programs; it is given a line, and does what the script says."""
 
-    def __init__(self, name: str, program: str, project: Path, home: Path, log: Path) -> None:
+    def __init__(self, name: str, program: str, project: Path, home: Path) -> None:
         self.name = name
         self._program = program
         self._project = project
         self._home = home
-        self._log = log
         self.mcp("install")
 
     def mcp(self, *words: str) -> None:
@@ -60,9 +47,8 @@ class Parent:
         turns = [
             {"when": {"tools": True, "once": True}, "steps": [{"tool_calls": [self._call(*call)]}]} for call in calls
         ]
-        script = {"turns": [*turns, {"steps": [{"text": "done"}]}]}
-        with MockModels(script, log_path=str(self._log)) as mock:
-            command, environment = self._claude(mock.url) if self.name == "claude" else self._codex(mock.url)
+        with ModelServer(*turns, said("done")) as model:
+            command, environment = self._claude(model.url) if self.name == "claude" else self._codex(model.url)
             done = subprocess.run(
                 command,
                 cwd=self._project,
@@ -73,19 +59,13 @@ class Parent:
                 timeout=LIMIT,
             )
         assert 0 == done.returncode, (done.stdout[-2000:], done.stderr)
-        events = [json.loads(event) for event in self._log.read_text().splitlines()]
-        return [
-            json.dumps(event["body"]["messages"][-1] if self.name == "claude" else event["body"]["input"][-1])
-            for event in events
-            if event["event"] == "request"
-        ]
+        self._requests = [asked.body for asked in model.requests]
+        return [json.dumps(request["messages" if self.name == "claude" else "input"][-1]) for request in self._requests]
 
     def offered(self, line: str) -> str:
         """Give it a line; return the tools of its first request."""
-        self._log.unlink(missing_ok=True)
         self.ask(line)
-        events = map(json.loads, self._log.read_text().splitlines())
-        return json.dumps(next(event["body"].get("tools") for event in events if event["event"] == "request"))
+        return json.dumps(self._requests[0].get("tools"))
 
     def _call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if self.name == "claude":
@@ -103,29 +83,22 @@ class Parent:
             "--allowedTools",
             TOOLS,
         ]
-        environment = {
-            "ANTHROPIC_BASE_URL": url,
-            "ANTHROPIC_API_KEY": "none",
-            "DISABLE_AUTOUPDATER": "1",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "CLAUDE_CODE_MAX_RETRIES": "1",
-        }
-        return [self._program, *words], environment
+        return [self._program, *words], CLAUDE.configure(self._home, url)
 
     def _codex(self, url: str) -> tuple[list[str], dict[str, str]]:
         config = self._home / ".codex" / "config.toml"
         written = config.read_text() if config.exists() else ""
         entry = written.partition(END)[2] if END in written else written
         trusted = f'[projects."{self._project}"]\ntrust_level = "trusted"\n'
-        config.write_text(f"{PROVIDER.format(url=url)}{trusted}{END}{entry}")
+        environment = CODEX.configure(self._home, url, tables=f"{trusted}{END}{entry}", key="OPENAI_API_KEY")
         words = ["exec", "--json", "--skip-git-repo-check", "-s", "read-only", "-"]
-        return [self._program, *words], {"OPENAI_API_KEY": "none"}
+        return [self._program, *words], environment
 
 
 @pytest.fixture(params=["claude", "codex"])
-def parent(request: pytest.FixtureRequest, project_dir: Path, home: Path, tmp_path: Path) -> Parent:
+def parent(request: pytest.FixtureRequest, project_dir: Path, home: Path) -> Parent:
     program = request.getfixturevalue(f"{request.param}_executable")
-    return Parent(request.param, program, make_project(project_dir), home, tmp_path / "requests.jsonl")
+    return Parent(request.param, program, make_project(project_dir), home)
 
 
 def test_a_parent_delegates(parent: Parent, project_dir: Path) -> None:
@@ -147,7 +120,7 @@ def test_a_child_has_the_keys_of_its_parent(parent: Parent, project_dir: Path) -
     """Subagents get the API keys of the parent, also those in environment variables."""
     name = "ANTHROPIC_API_KEY" if parent.name == "claude" else "OPENAI_API_KEY"
     parent.ask("go on", ("subagent", {"preset": "scout", "task": f"bash printenv {name} > key\nanswer done"}))
-    assert "none\n" == (project_dir / "key").read_text()
+    assert "sk-fake\n" == (project_dir / "key").read_text()
 
 
 def test_the_entry_of_a_project(parent: Parent) -> None:
@@ -178,12 +151,10 @@ def test_a_long_answer_is_within_the_limit(parent: Parent) -> None:
     assert "tokens truncated" not in read
 
 
-def test_a_prompt_takes_the_whole_line(
-    request: pytest.FixtureRequest, project_dir: Path, home: Path, tmp_path: Path
-) -> None:
+def test_a_prompt_takes_the_whole_line(request: pytest.FixtureRequest, project_dir: Path, home: Path) -> None:
     """Claude Code's model reads everything that you typed after a preset's command."""
     program = request.getfixturevalue("claude_executable")
-    parent = Parent("claude", program, make_project(project_dir), home, tmp_path / "requests.jsonl")
+    parent = Parent("claude", program, make_project(project_dir), home)
     (read,) = parent.ask("/mcp__subdeck__scout find the place where users are authenticated")
     assert "<command-args>find the place where users are authenticated</command-args>" in read
     assert "subagent with preset scout for the task that I typed" in read

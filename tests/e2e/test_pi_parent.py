@@ -14,11 +14,13 @@ import pytest
 from subdeck.core.pi_parent.installer import installation
 
 from tests.core.command_line import subdeck, write_preset
-from tests.core.real_pi import EITHER_PI, NEWER_PI
 from tests.isolation import MARKER, carriers
+from tests.real.lab import EITHER_PI, NEWER_PI
+from tests.real.model_server import ModelServer, called, offered, said, texts
+from tests.real.programs import PI
 from tests.waiting import wait_until
 
-from .parent import HELD, Lab, Parent, called, lab, offered, said, texts
+from .parent import HELD, Parent, ParentLab
 
 pytestmark = pytest.mark.pi
 
@@ -34,19 +36,24 @@ def here(
     pi_executable: str,
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Lab]:
+) -> Iterator[ParentLab]:
     """Set up a lab; pi finds the extension always at one path, because what it compiles it keeps by path."""
     agent_dir, compiled = (tmp_path_factory.getbasetemp() / name for name in ("pi-agent", "pi-compiled"))
     shutil.rmtree(agent_dir, ignore_errors=True)
     compiled.mkdir(exist_ok=True)
     monkeypatch.setenv("PI_CODING_AGENT_DIR", str(agent_dir))
     Path(os.environ["TMPDIR"], "jiti").symlink_to(compiled)
-    with lab(pi_executable, project_dir, home) as made:
-        yield made
+    with ModelServer() as model:
+        yield ParentLab(PI, pi_executable, project_dir, home, model)
 
 
 def shown(result: dict[str, Any]) -> str:
     return result["result"]["content"][0]["text"]
+
+
+def messages(request: dict[str, Any]) -> str:
+    """All that was said before a request."""
+    return "\n".join(texts(request, "system", "developer", "user", "assistant", "tool"))
 
 
 def result_of(run: Path) -> dict[str, Any]:
@@ -76,12 +83,12 @@ def ended(parent: Parent) -> Any:
 
 def models_offered(request: dict[str, Any]) -> list[str]:
     """The models in the schema of the tool `subagent`, as the parent's model sees it."""
-    (tool,) = (tool for tool in request["body"]["tools"] if tool["function"]["name"] == "subagent")
+    (tool,) = (tool for tool in request["tools"] if tool["function"]["name"] == "subagent")
     return tool["function"]["parameters"]["properties"]["model"]["anyOf"][0]["enum"]
 
 
 @EITHER_PI
-def test_a_session_that_delegates(here: Lab) -> None:
+def test_a_session_that_delegates(here: ParentLab) -> None:
     """The model runs a task and reads its answer, starts another in the background, and asks for its status."""
     status = called(("background_agent_status", {"includeCompleted": True}))
     here.script(called(("subagent", LOOK)), called(("background_agent", LOOK)), said("Wait."), status, said("Done."))
@@ -105,7 +112,7 @@ def test_a_session_that_delegates(here: Lab) -> None:
         assert ["bg-run", "bg-update", "bg-done"] == here.kinds()
         assert [1, 1] == [len(parent.notes()), len(parent.of("agent_start"))]
         parent.prompt("And now?")
-        assert message["content"] in texts(here.requests[3]["body"]["messages"])
+        assert message["content"] in messages(here.requests[3])
         (row,) = parent.result("background_agent_status")["result"]["details"]["runs"]
         assert (background, "completed") == (row["runId"], row["status"])
     header = json.loads((here.project.parent / "s.jsonl").read_text().split("\n")[0])
@@ -115,7 +122,7 @@ def test_a_session_that_delegates(here: Lab) -> None:
 
 
 @NEWER_PI
-def test_a_session_steers_its_run(here: Lab) -> None:
+def test_a_session_steers_its_run(here: ParentLab) -> None:
     """pi notifies you of a question from a run, and the model can redirect the run in the middle of its turn."""
     for number in (1, 2):
         (here.project / f"more{number}.md").write_text("The token is checked here, too.\n")
@@ -139,7 +146,7 @@ def test_a_session_steers_its_run(here: Lab) -> None:
 
 
 @NEWER_PI
-def test_a_session_goes_on(here: Lab) -> None:
+def test_a_session_goes_on(here: ParentLab) -> None:
     """After a restart of pi, each background run is reported once, whether it ended before or ends later.
 
     The end of one from before comes with the model's next request; the end of a later one starts no turn.
@@ -157,7 +164,7 @@ def test_a_session_goes_on(here: Lab) -> None:
     with here.parent() as parent:
         parent.prompt("How did it end?")
         message = here.entries()[-1]
-        assert message["content"] in texts(here.requests[0]["body"]["messages"])
+        assert message["content"] in messages(here.requests[0])
         assert [1, 1] == [len(parent.notes()), len(parent.of("agent_start"))]
         parent.until(lambda: parent.footers()[-1] == "bg: 1 running / 2 total", "the footer")
         (here.project / "later").touch()
@@ -172,7 +179,7 @@ def test_a_session_goes_on(here: Lab) -> None:
 
 
 @EITHER_PI
-def test_no_turn_is_disturbed(here: Lab) -> None:
+def test_no_turn_is_disturbed(here: ParentLab) -> None:
     """If a run finishes during a turn, you are notified at once. The message is added to the session after the turn."""
     here.script(called(("background_agent", LOOK)), called(("subagent", HOLD)), said("Done."), said("Later."))
     with here.parent() as parent:
@@ -181,7 +188,7 @@ def test_no_turn_is_disturbed(here: Lab) -> None:
         assert [] == parent.told()
         here.release()
         (message,) = ended(parent)
-        assert message["content"] not in texts(here.requests[2]["body"]["messages"])
+        assert message["content"] not in messages(here.requests[2])
         kinds = [event["type"] for event in parent.events]
         assert kinds.index("agent_end") < parent.events.index(
             next(event for event in parent.of("message_end") if event["message"] is message)
@@ -189,7 +196,7 @@ def test_no_turn_is_disturbed(here: Lab) -> None:
 
 
 @NEWER_PI
-def test_two_parents_in_one_project(here: Lab) -> None:
+def test_two_parents_in_one_project(here: ParentLab) -> None:
     """Two pi sessions in one project don't see each other's background runs. The app shows who started which."""
     here.script(called(("background_agent", LOOK)), said("Wait."))
     with here.parent("one.jsonl") as one, here.parent("two.jsonl") as two:
@@ -206,7 +213,7 @@ def test_two_parents_in_one_project(here: Lab) -> None:
 
 
 @EITHER_PI
-def test_whoever_waits_no_more_ends_the_run(here: Lab) -> None:
+def test_whoever_waits_no_more_ends_the_run(here: ParentLab) -> None:
     """The runs that a tool call waits for are cancelled if you stop the turn, and if pi is killed."""
     here.script(called(("subagent", {"tasks": [HOLD, HOLD]})), called(("subagent", HOLD)), said("Never."))
     with here.parent() as parent:
@@ -224,7 +231,7 @@ def test_whoever_waits_no_more_ends_the_run(here: Lab) -> None:
 
 
 @EITHER_PI
-def test_what_a_child_gets_from_its_parent(here: Lab) -> None:
+def test_what_a_child_gets_from_its_parent(here: ParentLab) -> None:
     """The parent's conversation goes before the task. The preset's tools are limited to the parent's."""
     write_preset(here.project, "looker", extra="tools: read, grep\n")
     here.script(called(("subagent", LOOK)), said("Done."))
@@ -236,7 +243,7 @@ def test_what_a_child_gets_from_its_parent(here: Lab) -> None:
 
 
 @EITHER_PI
-def test_what_a_child_gets_from_a_parent_without_a_file(here: Lab) -> None:
+def test_what_a_child_gets_from_a_parent_without_a_file(here: ParentLab) -> None:
     """Without a session file, the parent's conversation goes before the task as well.
 
     A subagent gets the listed tools that pi has, on or off. The model is told which tools are missing.
@@ -248,11 +255,11 @@ def test_what_a_child_gets_from_a_parent_without_a_file(here: Lab) -> None:
     (run,) = here.runs
     assert context_comes_first(run)
     assert ["read", "grep", "find", "ls"] == tools_of(run)
-    assert "webfetch is left out: the parent does not have it" in texts(here.requests[1]["body"]["messages"])
+    assert "webfetch is left out: the parent does not have it" in messages(here.requests[1])
 
 
 @NEWER_PI
-def test_a_new_session_begins_with_nothing(here: Lab) -> None:
+def test_a_new_session_begins_with_nothing(here: ParentLab) -> None:
     """After /new, the footer is empty, and results of earlier runs are reported in their own session."""
     here.script(called(("background_agent", HOLD)), said("Wait."), said("New."))
     with here.parent() as parent:
@@ -292,7 +299,7 @@ WRONG_CALLS = [
 
 
 @EITHER_PI
-def test_wrong_calls_are_answered_in_our_words(here: Lab, tmp_path: Path) -> None:
+def test_wrong_calls_are_answered_in_our_words(here: ParentLab, tmp_path: Path) -> None:
     """Invalid calls reach subdeck. The model reads why each was refused and how to correct it, such as by known names.
 
     If another extension can't resolve a model role, the error lists the roles that it knows.
@@ -313,7 +320,7 @@ def test_wrong_calls_are_answered_in_our_words(here: Lab, tmp_path: Path) -> Non
 
 
 @NEWER_PI
-def test_without_a_ui(here: Lab) -> None:
+def test_without_a_ui(here: ParentLab) -> None:
     """Without a user interface, the tools work, the output has only pi's events, and pi exits while runs continue."""
     here.script(called(("background_agent", HOLD)), said("Started."))
     done = here.ask("--model", "fake/test", "--session", str(here.project.parent / "s.jsonl"))
@@ -328,7 +335,7 @@ def test_without_a_ui(here: Lab) -> None:
 
 
 @NEWER_PI
-def test_what_the_model_is_offered(here: Lab, home: Path) -> None:
+def test_what_the_model_is_offered(here: ParentLab, home: Path) -> None:
     """The tool's schema lists the models of this pi only, and a preset that is added appears with the next request.
 
     pi expands a prompt template with your text, and the model doesn't see subdeck's file header.
@@ -344,11 +351,11 @@ def test_what_the_model_is_offered(here: Lab, home: Path) -> None:
     assert "fake/test" in offered_models
     assert {"fake", "github-copilot"} == {model.partition("/")[0] for model in offered_models}
     assert "fake/two" not in offered_models
-    first, second = (json.dumps(request["body"]["tools"]) for request in here.requests)
+    first, second = (json.dumps(request["tools"]) for request in here.requests)
     assert "looker" in first
     assert "newcomer" not in first
     assert "newcomer" in second
-    asked = texts(message for message in here.requests[0]["body"]["messages"] if message["role"] == "user")
+    asked = str(texts(here.requests[0]))
     assert "Find out: where the token is checked" in asked
     assert "put here by" not in asked
 
@@ -366,7 +373,7 @@ export default function (pi) {
 
 
 @NEWER_PI
-def test_other_extensions(here: Lab, tmp_path: Path) -> None:
+def test_other_extensions(here: ParentLab, tmp_path: Path) -> None:
     """Another extension can resolve a model role, and receives the events of each run."""
     other = tmp_path / "other.ts"
     other.write_text(OTHER_EXTENSION)
@@ -391,7 +398,7 @@ def test_other_extensions(here: Lab, tmp_path: Path) -> None:
 
 
 @NEWER_PI
-def test_a_pi_that_is_an_agent(here: Lab) -> None:
+def test_a_pi_that_is_an_agent(here: ParentLab) -> None:
     """A pi that runs as an agent doesn't get subdeck's tools.
 
     If the variable is set, its requests to GitHub Copilot are marked as sent by an agent, as those of its parent are.
@@ -407,11 +414,11 @@ def test_a_pi_that_is_an_agent(here: Lab) -> None:
     here.ask(*flags)
     assert (0, b"") == (done.returncode, done.stderr)
     assert [TOOLS, set(), TOOLS] == [TOOLS & offered(request) for request in here.requests]
-    assert ["agent", "agent", "user"] == [request["headers"].get("x-initiator") for request in here.requests]
+    assert ["agent", "agent", "user"] == [asked.headers.get("x-initiator") for asked in here.model.requests]
 
 
 @NEWER_PI
-def test_a_watcher_that_dies_is_replaced(here: Lab) -> None:
+def test_a_watcher_that_dies_is_replaced(here: ParentLab) -> None:
     """A run's result is reported even if the process that watched it was killed."""
     here.script(called(("background_agent", HOLD)), said("Wait."))
     with here.parent() as parent:
@@ -425,7 +432,7 @@ def test_a_watcher_that_dies_is_replaced(here: Lab) -> None:
 
 @NEWER_PI
 @pytest.mark.parametrize("command", [("/gone/python",), ("/bin/echo", "nonsense"), ("/bin/false",)], ids=" ".join)
-def test_a_subdeck_that_does_not_answer(here: Lab, command: tuple[str, ...]) -> None:
+def test_a_subdeck_that_does_not_answer(here: ParentLab, command: tuple[str, ...]) -> None:
     """If the subdeck command is missing or broken, pi reports it once and works without the tools."""
     agent_dir = os.environ["PI_CODING_AGENT_DIR"]
     installation(agent_dir, command).install()
@@ -440,7 +447,7 @@ def test_a_subdeck_that_does_not_answer(here: Lab, command: tuple[str, ...]) -> 
 
 
 @NEWER_PI
-def test_broken_settings(here: Lab, home: Path) -> None:
+def test_broken_settings(here: ParentLab, home: Path) -> None:
     """If a settings file is invalid, pi reports it once and works without the tools."""
     config = home / ".config" / "subdeck" / "config.yaml"
     config.write_text("agnet: offline\n")
