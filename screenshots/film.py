@@ -20,6 +20,7 @@ from subdeck.tui.dialogs.loading import LoadingScreen
 from subdeck.tui.launch.screen import LaunchScreen
 from textual.widgets import Input
 
+from tests.real.model_server import Script
 from tests.tui.deck import Deck
 
 from .animation import Animation
@@ -136,7 +137,7 @@ def _test(words: str) -> dict[str, Any]:
 
 
 def _turn(text: str, *calls: dict[str, Any], tokens: int, **more: Any) -> dict[str, Any]:
-    usage = {"prompt_tokens": tokens, "completion_tokens": len(text), "total_tokens": tokens + len(text)}
+    usage = {"input": tokens, "output": len(text)}
     steps = [{"text": text}, *([{"tool_calls": list(calls)}] if calls else [])]
     return {"steps": steps, "usage": usage, "chunk_size": 6, "chunk_delay": 0.05, **more}
 
@@ -146,72 +147,69 @@ def _then(first: str, answer: dict[str, Any], **when: str) -> dict[str, Any]:
     return {**answer, "when": {"any_contains": first, "last_role": "tool", **when}}
 
 
-SCRIPT: dict[str, Any] = {
-    "index_by": "requests",
-    "turns": [
+SCRIPT = Script(
+    _turn(
+        GUARD,
+        _edit(
+            "shop/cart.py",
+            (
+                "        self.coupons.append((code, percent))",
+                "        if any(code == known for known, _ in self.coupons):\n"
+                '            raise ValueError(f"coupon {code} is already in the cart")\n'
+                "        self.coupons.append((code, percent))",
+            ),
+        ),
+        _test("error"),
+        tokens=3100,
+    ),
+    _turn(
+        A_SET,
+        _edit(
+            "shop/cart.py",
+            ("self.coupons = []", "self.coupons = set()"),
+            ("self.coupons.append((code, percent))", "self.coupons.add((percent, code))"),
+            ("for _, percent in self.coupons:", "for percent, _ in sorted(self.coupons):"),
+        ),
+        _test("once"),
+        tokens=2800,
+    ),
+    _turn(
+        SKIP,
+        _edit(
+            "shop/cart.py",
+            (
+                "        for _, percent in self.coupons:\n",
+                "        for percent in dict(self.coupons).values():\n",
+            ),
+        ),
+        _test("once"),
+        tokens=2900,
+    ),
+    _then(
+        GUARD,
         _turn(
-            GUARD,
-            _edit(
-                "shop/cart.py",
-                (
-                    "        self.coupons.append((code, percent))",
-                    "        if any(code == known for known, _ in self.coupons):\n"
-                    '            raise ValueError(f"coupon {code} is already in the cart")\n'
-                    "        self.coupons.append((code, percent))",
-                ),
-            ),
-            _test("error"),
-            tokens=3100,
+            GUARD_DONE,
+            tokens=4200,
         ),
+        last_contains="OK",
+    ),
+    _then(
+        GUARD,
         _turn(
-            A_SET,
-            _edit(
-                "shop/cart.py",
-                ("self.coupons = []", "self.coupons = set()"),
-                ("self.coupons.append((code, percent))", "self.coupons.add((percent, code))"),
-                ("for _, percent in self.coupons:", "for percent, _ in sorted(self.coupons):"),
-            ),
-            _test("once"),
-            tokens=2800,
+            "Now the tests.",
+            {"name": "bash", "arguments": {"command": SUITE}},
+            tokens=3600,
         ),
-        _turn(
-            SKIP,
-            _edit(
-                "shop/cart.py",
-                (
-                    "        for _, percent in self.coupons:\n",
-                    "        for percent in dict(self.coupons).values():\n",
-                ),
-            ),
-            _test("once"),
-            tokens=2900,
-        ),
-        _then(
-            GUARD,
-            _turn(
-                GUARD_DONE,
-                tokens=4200,
-            ),
-            last_contains="OK",
-        ),
-        _then(
-            GUARD,
-            _turn(
-                "Now the tests.",
-                {"name": "bash", "arguments": {"command": SUITE}},
-                tokens=3600,
-            ),
-        ),
-        _then(
-            A_SET,
-            _turn(A_SET_DONE, tokens=3300),
-        ),
-        _then(
-            SKIP,
-            _turn("`total` counts each code once; redeeming twice is still possible.", tokens=3400),
-        ),
-    ],
-}
+    ),
+    _then(
+        A_SET,
+        _turn(A_SET_DONE, tokens=3300),
+    ),
+    _then(
+        SKIP,
+        _turn("`total` counts each code once; redeeming twice is still possible.", tokens=3400),
+    ),
+)
 
 
 def write(home: Path) -> Path:

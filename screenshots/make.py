@@ -17,7 +17,7 @@ from subdeck.core.engine import Engine
 from subdeck.tui.app import SubdeckApp
 
 from tests import isolation
-from tests.fake_llm import FakeLLM
+from tests.real.model_server import ModelServer
 
 from . import film, shop
 from .animation import Animation
@@ -50,8 +50,8 @@ def main() -> int:
     home = Path(os.environ["HOME"])
     project, busy, tried = shop.write(home), write(home), film.write(home)
     try:
-        with FakeLLM({"models": shop.SCENARIO["models"] | {film.MODEL: film.SCRIPT}}) as server:
-            set_up(home, pi, server.base_url)
+        with ModelServer(scripts=shop.SCRIPTS | {film.MODEL: film.SCRIPT}) as server:
+            set_up(home, pi, server.url)
             os.chdir(project)
             asyncio.run(tour(Engine.open(kind="app"), picture))
             asyncio.run(day(busy, picture))
@@ -70,7 +70,7 @@ def main() -> int:
     return 1 if left else 0
 
 
-def set_up(home: Path, pi: str, base_url: str) -> None:
+def set_up(home: Path, pi: str, url: str) -> None:
     """Write the settings, pi where a user would have it, and the models that it knows."""
     settings = home / ".config/subdeck/config.yaml"
     settings.parent.mkdir(parents=True)
@@ -81,7 +81,7 @@ def set_up(home: Path, pi: str, base_url: str) -> None:
     os.environ["PATH"] = f"{programs}{os.pathsep}{os.environ['PATH']}"
     models = Path(os.environ["PI_CODING_AGENT_DIR"]) / "models.json"
     models.parent.mkdir(parents=True, exist_ok=True)
-    models.write_text(json.dumps(shop.providers(base_url, film.MODEL)))
+    models.write_text(json.dumps(shop.providers(url, film.MODEL)))
 
 
 def animated(made: Animation, name: str) -> None:

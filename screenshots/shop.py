@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tests.real.model_server import Script
+
 FILES = {
     "README.md": "# shop\n\nOrders, carts and payments.\n",
     "src/auth.py": '''"""Who asks: every request passes here."""
@@ -118,54 +120,44 @@ def _edit(path: str, old: str, new: str) -> dict[str, Any]:
 
 
 def _turn(said: str, *calls: dict[str, Any], tokens: int = 2100, **more: Any) -> dict[str, Any]:
-    usage = {"prompt_tokens": tokens, "completion_tokens": len(said) // 4, "total_tokens": tokens + len(said) // 4}
+    usage = {"input": tokens, "output": len(said) // 4}
     return {"steps": [{"text": said}, *([{"tool_calls": list(calls)}] if calls else [])], "usage": usage, **more}
 
 
-SCENARIO: dict[str, Any] = {
-    "models": {
-        "qwen3-coder": {
-            "index_by": "assistant",
-            "turns": [
-                _turn(
-                    "I'm looking for where requests get authenticated.",
-                    {"name": "grep", "arguments": {"pattern": "authenticate", "path": "src"}},
-                ),
-                _turn("The check is in one file; two others rely on it.", _read("src/auth.py"), _read("src/tokens.py")),
-                {"chunk_delay": 0.05, "chunk_size": 8, "steps": [{"text": SENTENCE}, {"hang": True}]},
-            ],
-        },
-        "devstral": {
-            "index_by": "assistant",
-            "turns": [
-                {**_turn(FUNCTIONS, tokens=3900), "when": {"any_contains": "public functions"}},
-                {**_turn(SOUND, tokens=3100), "when": {"any_contains": "review src/tokens.py"}},
-                _turn("I read the parser first.", _read("src/orders.py"), tokens=4300),
-                {"steps": [{"hang": True}]},
-            ],
-        },
-        "codestral": {
-            "index_by": "conversation",
-            "turns": [
-                _turn(
-                    "A token of blanks reaches the signature; I refuse it before.",
-                    _edit("src/tokens.py", *MENDED),
-                    _edit("src/auth.py", '.removeprefix("Bearer ")', '.removeprefix("Bearer").strip()'),
-                    {"name": "write", "arguments": {"path": "tests/test_tokens.py", "content": TEST}},
-                ),
-                _turn("Empty tokens are refused in src/tokens.py; tests/test_tokens.py shows it."),
-            ],
-        },
-        "mistral-large": {
-            "turns": [{"status": 401, "body": {"error": {"message": "Incorrect API key provided: sk-…f3a"}}}]
-        },
-    }
+SCRIPTS = {
+    "qwen3-coder": Script(
+        _turn(
+            "I'm looking for where requests get authenticated.",
+            {"name": "grep", "arguments": {"pattern": "authenticate", "path": "src"}},
+        ),
+        _turn("The check is in one file; two others rely on it.", _read("src/auth.py"), _read("src/tokens.py")),
+        {"chunk_delay": 0.05, "chunk_size": 8, "steps": [{"text": SENTENCE}, {"hang": True}]},
+        is_each_from_the_start=True,
+    ),
+    "devstral": Script(
+        _turn(FUNCTIONS, tokens=3900, when={"any_contains": "public functions"}),
+        _turn(SOUND, tokens=3100, when={"any_contains": "review src/tokens.py"}),
+        _turn("I read the parser first.", _read("src/orders.py"), tokens=4300),
+        {"steps": [{"hang": True}]},
+        is_each_from_the_start=True,
+    ),
+    "codestral": Script(
+        _turn(
+            "A token of blanks reaches the signature; I refuse it before.",
+            _edit("src/tokens.py", *MENDED),
+            _edit("src/auth.py", '.removeprefix("Bearer ")', '.removeprefix("Bearer").strip()'),
+            {"name": "write", "arguments": {"path": "tests/test_tokens.py", "content": TEST}},
+        ),
+        _turn("Empty tokens are refused in src/tokens.py; tests/test_tokens.py shows it."),
+        is_each_from_the_start=True,
+    ),
+    "mistral-large": Script({"status": 401, "body": {"error": {"message": "Incorrect API key provided: sk-…f3a"}}}),
 }
 
 
-def providers(base_url: str, *more: str) -> dict[str, Any]:
+def providers(url: str, *more: str) -> dict[str, Any]:
     """Return pi's models.json: two providers, both of them the scripted server, the first with more models."""
-    server = {"baseUrl": base_url, "api": "openai-completions", "apiKey": "sk-none"}
+    server = {"baseUrl": f"{url}/v1", "api": "openai-completions", "apiKey": "sk-none"}
     cost = {"input": 1.2, "output": 4.8, "cacheRead": 0, "cacheWrite": 0}
     local = [{"id": name, "cost": cost} for name in ("qwen3-coder", "devstral", "codestral", *more)]
     hosted = [{"id": "mistral-large", "cost": cost}]

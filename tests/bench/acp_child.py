@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
-from tests.house.set_up import ACP_HOME, agent_program
+from tests.house.set_up import agent_program
+from tests.real.programs import CODEX, Acp
 
-from . import agent_child, codex_child
+from . import agent_child
 from .figures import Figure
 
 MINIMAL = """\
@@ -32,12 +31,6 @@ child.wait()
 
 
 def measure() -> Iterator[Figure]:
-    program = str(ACP_HOME / "node_modules" / ".bin" / "codex-acp")
-    return agent_child.measure(
-        agent_child.Case("acp", program, "", _environment, MINIMAL, needs=(str(agent_program("codex")),))
-    )
-
-
-def _environment(url: str, home: Path) -> dict[str, str]:
-    own = codex_child.environment(url, home)
-    return own | {"CODEX_PATH": str(agent_program("codex")), "PATH": os.environ["PATH"]}
+    codex = str(agent_program("codex"))
+    kind = Acp(CODEX, codex)
+    return agent_child.measure(agent_child.Case("acp", kind.adapter, kind, MINIMAL, needs=(codex,)))

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tests.mock_models import MockModels
+from tests.real.model_server import ModelServer, said
+from tests.real.programs import Program
 
 from .figures import REPEATS, Figure, not_measured, resident_mb, usually
 
@@ -26,27 +27,13 @@ SO_FAR = "So far."
 """What the model says of an answer that does not end."""
 
 
-class Models(MockModels):
-    """Notes the moment of each request."""
-
-    def __init__(self, *turns: dict[str, object], models: tuple[str, ...] = ()) -> None:
-        super().__init__({"turns": list(turns), "models": list(models)})
-        self.moments: list[float] = []
-
-    def log(self, **record: object) -> None:
-        if record["event"] == "request":
-            self.moments.append(time.perf_counter())
-
-
 class Case(Struct, frozen=True):
     """One agent."""
 
     agent: str
     program: str
-    model: str
-    """Empty for that of the agent's own settings."""
-    environment: Callable[[str, Path], dict[str, str]]
-    """Given the address of the model server and the home, sets up the agent there; returns what its children get."""
+    kind: Program
+    """Sets up the agent in a home; knows its model."""
     minimal: str
     """A Python program that starts the agent, its first argument, and hands it the task."""
     stream: Callable[[int], Iterator[bytes]] | None = None
@@ -62,18 +49,18 @@ def measure(case: Case) -> Iterator[Figure]:
     if missing := next((program for program in (case.program, *case.needs) if not os.path.exists(program)), ""):
         yield not_measured(f"{case.agent} as a child", f"{missing} is not there")
         return
-    models = Models({"steps": [{"text": "Hello."}]}, models=(case.model.rpartition("/")[2],))
+    models = ModelServer(said("Hello."), models=(case.kind.model.rpartition("/")[2],))
     with tempfile.TemporaryDirectory() as directory, models:
         bench = _Bench(case, Path(os.path.realpath(directory)), models)
         yield bench.launch()
-        models.script = {"turns": [{"steps": [{"text": SO_FAR}, {"hang": True}]}]}
+        models.script({"steps": [{"text": SO_FAR}, {"hang": True}]})
         yield bench.resident()
         if case.stream:
             yield from bench.long_answer(case.stream)
 
 
 class _Bench:
-    def __init__(self, case: Case, project: Path, models: Models) -> None:
+    def __init__(self, case: Case, project: Path, models: ModelServer) -> None:
         self._case = case
         self._project = project
         self._models = models
@@ -83,12 +70,12 @@ class _Bench:
             place.mkdir(parents=True)
         (project / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
         (project / "minimal.py").write_text(case.minimal)
-        model = (f"model: {case.model}",) if case.model else ()
+        model = (f"model: {case.kind.model}",) if case.kind.model else ()
         for name, agent in (("greeter", case.agent), ("reader", "long")):
             (project / ".pi" / "subagents" / f"{name}.md").write_text(
                 "\n".join(("---", f"name: {name}", "description: d", f"agent: {agent}", *model, "---", ""))
             )
-        own = case.environment(models.url, home)
+        own = case.kind.configure(home, models.url)
         agents = {
             case.agent: {"command": [case.program], "env": own},
             "long": {"kind": case.agent, "command": [str(project / "long-answer")]},
@@ -110,10 +97,10 @@ class _Bench:
         taken: tuple[list[float], list[float]] = ([], [])
         for _ in range(usually(REPEATS + 1, smoke=1)):
             for argv, times in zip(ways, taken, strict=True):
-                self._models.moments.clear()
+                self._models.requests.clear()
                 started = time.perf_counter()
                 self._call(*argv)
-                times.append((self._models.moments[0] - started) * 1000)
+                times.append((self._models.requests[0].at - started) * 1000)
         # Of each the first try is left out: the agent then sets itself up, and is asked for what it can do.
         ours, floor = (statistics.median(times[-REPEATS:]) for times in taken)
         return Figure(

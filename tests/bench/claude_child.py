@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from tests.house.set_up import agent_program
+from tests.real.programs import CLAUDE
 
 from . import agent_child
 from .figures import Figure
 
-MODEL = "claude-sonnet-4-5"
+MODEL = CLAUDE.model.rpartition("/")[2]
 MINIMAL = f"""\
 import subprocess, sys, uuid
 words = "-p --output-format stream-json --verbose --include-partial-messages --strict-mcp-config".split()
@@ -29,20 +29,10 @@ def measure() -> Iterator[Figure]:
     program = str(agent_program("claude"))
     return agent_child.measure(
         agent_child.Case(
-            *("claude", program, f"anthropic/{MODEL}", _environment, MINIMAL, _long_answer),
+            *("claude", program, CLAUDE, MINIMAL, _long_answer),
             deltas="partial messages",
         )
     )
-
-
-def _environment(url: str, home: Path) -> dict[str, str]:
-    return {
-        "ANTHROPIC_BASE_URL": url,
-        "ANTHROPIC_API_KEY": "sk-fake",
-        "DISABLE_AUTOUPDATER": "1",
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "IS_SANDBOX": "1",
-    }
 
 
 def _long_answer(megabytes: int) -> Iterator[bytes]:

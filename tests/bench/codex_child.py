@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from tests.house.set_up import agent_program
+from tests.real.programs import CODEX
 
 from . import agent_child
 from .figures import Figure
 
-CONFIG = """\
-model = "mock-model"
-model_provider = "mock"
-check_for_update_on_startup = false
-[model_providers.mock]
-name = "mock"
-base_url = "{url}/v1"
-env_key = "MOCK_KEY"
-wire_api = "responses"
-"""
 MINIMAL = """\
 import json, subprocess, sys
 child = subprocess.Popen([sys.argv[1], "app-server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -48,15 +38,7 @@ THREAD, TURN = "01a2019b-6975-7ac0-99c2-350d64d373cf", "01a2019b-699f-7312-9c57-
 
 def measure() -> Iterator[Figure]:
     program = str(agent_program("codex"))
-    return agent_child.measure(
-        agent_child.Case("codex", program, "openai/mock-model", environment, MINIMAL, _long_answer, is_asked_first=True)
-    )
-
-
-def environment(url: str, home: Path) -> dict[str, str]:
-    (home / ".codex").mkdir(parents=True)
-    (home / ".codex" / "config.toml").write_text(CONFIG.format(url=url))
-    return {"MOCK_KEY": "x"}
+    return agent_child.measure(agent_child.Case("codex", program, CODEX, MINIMAL, _long_answer, is_asked_first=True))
 
 
 def _long_answer(megabytes: int) -> Iterator[bytes]:

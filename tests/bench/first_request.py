@@ -2,49 +2,35 @@
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.fake_llm import FakeLLM
 from tests.house.set_up import MCP_CLIENTS_HOME, NEW_PI_HOME, NEW_PI_VERSION
+from tests.real.model_server import ModelServer, said
+from tests.real.programs import PI
 
 from .figures import Figure, not_measured, usually
 
 REPEATS = usually(15, smoke=1)
 FILES = usually(300, smoke=10)
 TASK = "Say hello."
-SAYS_HELLO = {"turns": [{"steps": [{"text": "Hello."}]}], "index_by": "requests"}
-
-
-class _Server(FakeLLM):
-    """Notes the moment of the first request."""
-
-    first: float | None = None
-    asked = threading.Event()
-
-    def log(self, **record: object) -> None:
-        if record["event"] == "request" and not self.asked.is_set():
-            self.first = time.perf_counter()
-            self.asked.set()
 
 
 def measure() -> Iterator[Figure]:
     if not os.path.exists(_pi()):
         yield not_measured("first model request of pi", f"{_pi()} is not there")
         return
-    with tempfile.TemporaryDirectory() as directory, _Server(SAYS_HELLO) as server:
+    with tempfile.TemporaryDirectory() as directory, ModelServer(said("Hello.")) as server:
         project = Path(os.path.realpath(directory)) / "project"
         repository = project.parent / "repository"
         (project / ".git").mkdir(parents=True)
-        environment, in_git = _configure(project, server.base_url), _configure(repository, server.base_url)
+        environment, in_git = _configure(project, server.url), _configure(repository, server.url)
         _make_repository(repository)
         subdeck = (os.path.join(os.path.dirname(sys.executable), "subdeck"), "run", "greeter", TASK)
         by_hand = (_pi(), "--mode", "json", "--model", "fake/test", "--session", str(project / "by-hand.jsonl"))
@@ -80,9 +66,9 @@ def _make_repository(root: Path) -> None:
         subprocess.run(("git", *words), cwd=root, check=True)
 
 
-def _until_asked(server: _Server, argv: Sequence[str], project: Path, environment: dict[str, str]) -> float:
+def _until_asked(server: ModelServer, argv: Sequence[str], project: Path, environment: dict[str, str]) -> float:
     """Return the milliseconds from the start of a command to its first request; it is waited for to its end."""
-    server.asked.clear()
+    server.requests.clear()
     started = time.perf_counter()
     process = subprocess.Popen(
         argv,
@@ -93,10 +79,9 @@ def _until_asked(server: _Server, argv: Sequence[str], project: Path, environmen
         stderr=subprocess.PIPE,
     )
     _, complaint = process.communicate(TASK.encode(), timeout=60)
-    if process.returncode or not server.asked.is_set():
+    if process.returncode or not server.requests:
         raise RuntimeError(f"{argv[0]} asked nothing: {complaint.decode()}")
-    assert server.first is not None
-    return (server.first - started) * 1000
+    return (server.requests[0].at - started) * 1000
 
 
 def _pi() -> str:
@@ -106,12 +91,9 @@ def _pi() -> str:
 def _configure(project: Path, model_server: str) -> dict[str, str]:
     """Write a preset and pi's models below the project; return the environment that goes with them."""
     home = project / "home"
-    agent_dir = home / ".pi" / "agent"
     presets = project / ".pi" / "subagents"
-    for directory in (agent_dir, presets):
-        directory.mkdir(parents=True)
-    provider = {"baseUrl": model_server, "api": "openai-completions", "apiKey": "sk-fake", "models": [{"id": "test"}]}
-    (agent_dir / "models.json").write_text(json.dumps({"providers": {"fake": provider}}))
+    presets.mkdir(parents=True)
+    PI.configure(home, model_server)
     (presets / "greeter.md").write_text(
         "---\nname: greeter\ndescription: says hello\nmodel: fake/test\n---\nYou are friendly.\n"
     )
