@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from .commands import Commands, loaded
 from .kinds import Kind
 from .lab import Lab
 
 
+@pytest.fixture(scope="session")
+def commands(session_leaves_nothing: None) -> Iterator[Commands]:
+    """What runs all commands of the tests."""
+    with loaded() as ready:
+        yield ready
+
+
 @pytest.fixture
-def lab(kind: Kind, project_dir: Path, home: Path) -> Lab:
-    return Lab(kind, project_dir, home)
+def lab(kind: Kind, project_dir: Path, home: Path, commands: Commands) -> Lab:
+    return Lab(kind, project_dir, home, commands)

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.core.command_line import Done, run_dirs, subdeck
+from tests.core.command_line import Done, run_dirs
 from tests.waiting import wait_until
 
+from .commands import Commands
 from .kinds import Kind
 
 GRACE = 0.5
@@ -92,7 +93,8 @@ class Run:
 
 
 class Lab:
-    def __init__(self, kind: Kind, project: Path, home: Path) -> None:
+    def __init__(self, kind: Kind, project: Path, home: Path, commands: Commands) -> None:
+        self._commands = commands
         self.kind = kind
         self.project = project
         self.home = home
@@ -102,7 +104,7 @@ class Lab:
         self.preset()
 
     def cli(self, *words: str, **environment: str) -> Done:
-        return subdeck(*words, cwd=self.project, **{"SUBDECK_OFFLINE_PACE": "0", **environment})
+        return self._commands.run(*words, cwd=self.project, **{"SUBDECK_OFFLINE_PACE": "0", **environment})
 
     def settings(self, **fields: Any) -> None:
         file = self.home / ".config" / "subdeck" / "config.yaml"

@@ -1,0 +1,91 @@
+"""Runs commands of subdeck in forks of one process that has loaded what they need: `commands.py SOCKET`.
+
+Each connection to the socket brings stdin, stdout and stderr, and a line of JSON: arguments, directory, environment. It
+is answered by the exit code, or closed without one. The process ends when its stdin does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pkgutil
+import select
+import socket
+import sys
+import time
+import traceback
+from contextlib import suppress
+
+LARGEST = 1 << 20
+
+
+def load():
+    from subdeck.core.cli import __path__ as commands
+
+    for module in pkgutil.iter_modules(commands):
+        importlib.import_module(f"subdeck.core.cli.{module.name}")
+
+
+def serve(listener):
+    while True:
+        ready = select.select([listener, sys.stdin], [], [])[0]
+        if sys.stdin in ready:
+            return
+        connection = listener.accept()[0]
+        if not os.fork():
+            listener.close()
+            answer(connection)
+            os._exit(0)
+        connection.close()
+        with suppress(ChildProcessError):  # none is left
+            while os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG):
+                pass
+
+
+def answer(connection):
+    """Run one command in a fork of this fork, which waits for it."""
+    said, streams, _, _ = socket.recv_fds(connection, LARGEST, 3)
+    while not said.endswith(b"\n"):
+        said += connection.recv(LARGEST)
+    pid = os.fork()
+    if not pid:
+        connection.close()
+        run(json.loads(said), streams)
+    for number in (*streams, 0, 1, 2):
+        os.close(number)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    connection.sendall(str(code).encode())
+
+
+def run(said, streams):
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.environ.clear()
+    os.environ.update(said["environment"])
+    time.tzset()
+    os.chdir(said["directory"])
+    sys.argv[:] = ["subdeck", *said["arguments"]]
+    from subdeck.tui.main import program
+
+    try:
+        program()  # never returns
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+    finally:
+        os._exit(1)
+
+
+def main():
+    load()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(sys.argv[1])
+        listener.listen()
+        print("ready", flush=True)
+        serve(listener)
+
+
+if __name__ == "__main__":
+    main()
