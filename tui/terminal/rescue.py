@@ -18,7 +18,10 @@ while read -r state; do drawn=$state; done
 [ "$drawn" = 1 ] || exit 0
 printf %b "$2"
 (trap - TTOU; exec stty "$1" <&1) &
-sleep 1
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+    kill -0 $! || exit 0
+    sleep 0.1
+done
 kill -KILL $!
 """
 """The kernel stops who sets a terminal that is a shell's by now, if it does not refuse it: so that is ended then."""
