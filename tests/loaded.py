@@ -57,8 +57,8 @@ class LoadedWrapper:
     def _load(self) -> subprocess.Popen[bytes]:
         """Start it. By its last argument wrappers are recognized."""
         return subprocess.Popen(
-            (sys.executable, "-P", "-E", PROGRAM, "subdeck.core.wrapper"),
-            stdin=self._theirs,
+            (sys.executable, "-P", "-E", str(PROGRAM), "subdeck.core.wrapper"),
+            stdin=self._theirs.fileno(),
             stdout=subprocess.DEVNULL,
             cwd="/",
             env={**os.environ, MARKER: "-" * 16, standby.MARK: standby.UNMARKED},
