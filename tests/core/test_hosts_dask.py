@@ -28,9 +28,9 @@ from subdeck.core.hosts.dask.ticket import make_ticket
 from subdeck.core.hosts.protocol import Answer, Said, Verb
 from subdeck.core.system import processes
 
-from tests.conftest import new_root
 from tests.core.clusters import UP_S, asking, carrying, shared_trial, told_of, trial
 from tests.core.hosting import RELAY, Asking, host_meta, until
+from tests.isolation import new_root
 
 pytestmark = pytest.mark.processes
 
