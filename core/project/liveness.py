@@ -18,7 +18,7 @@ from ..run.model import StopReason, StopRequest, newer_schema
 from ..run.proven import has_result
 from ..run.restoring import let_in, restore
 from ..run.snapshot import RunSnapshot
-from ..runners import standby
+from ..runners import forker, standby
 from ..runners.hosts import see_to_relay
 from ..system import files, processes
 from ..system.line_file import MOST_HELD
@@ -26,7 +26,7 @@ from .left_overs import LeftOvers
 from .ownership import check_own, is_own
 from .remains import Remains
 
-_WRAPPERS = frozenset({"subdeck.core.wrapper", standby.OPTION})
+_WRAPPERS = frozenset({"subdeck.core.wrapper", standby.OPTION, forker.OPTION})
 """Among the arguments of every wrapper is one of these."""
 BUSY_AGAIN = 0.02
 """Seconds after which a lock that a prober holds is tried again."""

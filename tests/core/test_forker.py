@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from subdeck.core import paths
 from subdeck.core.hosts.host_agent import HostAgent
+from subdeck.core.project.liveness import living_wrappers
 from subdeck.core.run import artifacts
 from subdeck.core.runners import forker
 from subdeck.core.system import processes
@@ -67,6 +68,8 @@ async def test_a_wrapper_that_was_forked_off(tmp_path: Path) -> None:
             streams = [os.readlink(f"/proc/{pid}/fd/{number}") for number in (0, 1, 2)]
             assert ["/dev/null", "/dev/null", str(relay.run_dir(run_id) / paths.STDERR)] == streams
             assert processes.is_marked(pid, run_id)
+            (relay.run_dir(run_id) / paths.RUNNER).unlink()  # as in the moment before it is written
+            assert [pid] == list(living_wrappers(run_id, str(relay.run_dir(run_id))))
         assert not [path for path in opened_by(pids[1]) if runs[0] in path]
     assert not Path(f"/proc/{ready}").exists()
     async with hosting(tmp_path / "spool") as agent:
