@@ -314,7 +314,12 @@ def _accept_only_tickets(client: Any) -> None:
         handlers["task-erred"](key=key, exception=reading.UNOPENED)
 
     plain = {op: handlers[op] for op in ("lost-data", "cancelled-keys", "task-retried", "restart")}
-    client._stream_handlers = {**plain, "key-in-memory": done, "task-erred": failed}
+
+    def ignored(**_: object) -> None:
+        """Do nothing about the answer to a heartbeat, which may ask for fewer: one each 5 s is few."""
+
+    own = {"key-in-memory": done, "task-erred": failed, "adjust-heartbeat-interval": ignored}
+    client._stream_handlers = plain | own
 
 
 def _out_of_way(key: str) -> str:
