@@ -22,12 +22,13 @@ ANSWER_S = 60.0
 
 
 class LoadedWrapper:
-    """One such process for all tests of a session; it is started when it is first needed."""
+    """One such process for all tests of a session. It is started when it is first needed, and again after a test has
+    ended all processes below this one.
+    """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._socket, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._socket.settimeout(ANSWER_S)
+        self._socket: socket.socket | None = None
         self._owner = os.getpid()
 
     def start(self, call: WrapperCall) -> HasGone:
@@ -35,7 +36,9 @@ class LoadedWrapper:
         usual = (sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", *call.arguments)
         if call.argv != usual or os.getpid() != self._owner:  # a fork may have changed its mounts
             return START_PROCESS(call)
-        self._process = self._process or self._load()
+        if self._socket is None or self._process is None or self._process.poll() is not None:
+            self.close()
+            self._socket = self._load()
         umask = os.umask(0o077)
         os.umask(umask)
         order = {"arguments": call.arguments, "environment": dict(call.own_environment), "umask": umask}
@@ -49,17 +52,22 @@ class LoadedWrapper:
 
     def close(self) -> None:
         """End it."""
-        self._socket.close()
-        self._theirs.close()
+        if self._socket:
+            self._socket.close()
         if self._process:
             self._process.wait()
+        self._process = self._socket = None
 
-    def _load(self) -> subprocess.Popen[bytes]:
-        """Start it. By its last argument wrappers are recognized."""
-        return subprocess.Popen(
-            (sys.executable, "-P", "-E", str(PROGRAM), "subdeck.core.wrapper"),
-            stdin=self._theirs.fileno(),
-            stdout=subprocess.DEVNULL,
-            cwd="/",
-            env={**os.environ, MARKER: "-" * 16, standby.MARK: standby.UNMARKED},
-        )
+    def _load(self) -> socket.socket:
+        """Start it; return the socket over which it is asked. By its last argument wrappers are recognized."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.settimeout(ANSWER_S)
+        with theirs:
+            self._process = subprocess.Popen(
+                (sys.executable, "-P", "-E", str(PROGRAM), "subdeck.core.wrapper"),
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                cwd="/",
+                env={**os.environ, MARKER: "-" * 16, standby.MARK: standby.UNMARKED},
+            )
+        return ours

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from tests.core.command_line import Done
@@ -19,13 +18,23 @@ PATIENCE_S = 60.0
 
 
 class Commands:
-    """Runs each command in a process of its own, with this process's environment of that moment."""
+    """Runs each command in a process of its own, with this process's environment of that moment.
 
-    def __init__(self, address: str) -> None:
-        self._address = address
+    What runs them is started when it is first needed, and again after a test has ended all processes below this one.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._directory = tempfile.mkdtemp()
+        self._address = ""
+        self._environment = dict(os.environ)
+        """What it is started with is the session's, not that of the test that needs it."""
 
     def run(self, *words: str, cwd: Path, **environment: str) -> Done:
         """Run one command to its end."""
+        if self._process is None or self._process.poll() is not None:
+            self.close()
+            self._process = self._load()
         said = {"arguments": words, "directory": str(cwd), "environment": {**os.environ, **environment}}
         with (
             open(os.devnull, "rb") as stdin,
@@ -43,15 +52,21 @@ class Commands:
             stderr.seek(0)
             return Done(code, stdout.read().decode(), stderr.read().decode())
 
+    def close(self) -> None:
+        """End what runs them."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.communicate()
 
-@contextmanager
-def loaded() -> Iterator[Commands]:
-    """Start the process, and end it."""
-    address = os.path.join(tempfile.mkdtemp(), "commands")
-    with subprocess.Popen(
-        [sys.executable, "-P", str(PROGRAM), address], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdin and process.stdout
+    def _load(self) -> subprocess.Popen[bytes]:
+        self._address = os.path.join(self._directory, secrets.token_hex(4))
+        process = subprocess.Popen(
+            [sys.executable, "-P", str(PROGRAM), self._address],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=self._directory,
+            env=self._environment,
+        )
+        assert process.stdout
         assert process.stdout.readline(), "it has not loaded"
-        yield Commands(address)
-        process.stdin.close()
+        return process

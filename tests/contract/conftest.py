@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .commands import Commands, loaded
+from .commands import Commands
 from .kinds import Kind
 from .lab import Lab
 
@@ -15,8 +15,9 @@ from .lab import Lab
 @pytest.fixture(scope="session")
 def commands(session_leaves_nothing: None) -> Iterator[Commands]:
     """What runs all commands of the tests."""
-    with loaded() as ready:
-        yield ready
+    ready = Commands()
+    yield ready
+    ready.close()
 
 
 @pytest.fixture
