@@ -133,6 +133,11 @@ class _Session:
         self.keep("interrupt", "interrupt", pane)
         self.keep("stop", "stop", pane)
         self.keep("wait", "wait", pane)
+        waiting = self.keep("bg", "bg", "scout", ASKS)["runId"]
+        self.wait_for_request(waiting)
+        self.keep("stop", "stop", waiting)
+        self.keep("wait", "wait", waiting)
+        self.keep("stop", "stop", waiting)
         asking = self.keep("bg", "bg", "scout", ASKS)["runId"]
         self.wait_for_request(asking)
         self.keep("reply", "reply", asking, "src/auth.py")
