@@ -75,7 +75,8 @@ def test_max_turns(lab: Lab, kind: Kind) -> None:
     lab.preset(max_turns=2, permissions={"allow": ["bash"]} if kind.asks else {})
     done, run = lab.run(QUICK, LONG, "say Never.", SUBDECK_OFFLINE_PACE="0.1")
     assert (3, ("aborted", "max_turns")) == (done.code, run.outcome), done
-    assert 2 == len(run.events("tool_call"))
+    assert 1 <= len(run.events("tool_call")) <= 2  # it ends with the request that asks for the second
+    assert "Never" not in run.answer
 
 
 @each(lambda kind: not kind.counts_turns)
