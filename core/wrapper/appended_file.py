@@ -69,6 +69,11 @@ class AppendedFile:
         if len(self._held) > MOST_HELD:
             self._give_up()
 
+    def try_again(self) -> None:
+        """Write what the disk refused, where it is time: no other piece may come for long."""
+        if self._refusal and not self._is_closed and time.monotonic() >= self._again_at:
+            self._write(self._held)
+
     def settle(self) -> None:
         """Try for the last time what is held; what the disk still refuses is given up, and all that would follow."""
         if self._refusal and not self._is_closed:

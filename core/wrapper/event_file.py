@@ -52,6 +52,7 @@ class EventFile(AppendedFile):
 
         Empty where it is as it should be, or where that cannot be told or done now.
         """
+        self.try_again()
         try:
             if self._is_closed or not self._is_spoiled():
                 return ""

@@ -20,6 +20,7 @@ from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.system import files
 from subdeck.core.wrapper import appended_file, records
 from subdeck.core.wrapper.appended_file import MOST_HELD, AppendedFile
+from subdeck.core.wrapper.event_file import EventFile
 from subdeck.core.wrapper.queue import LOOK_FOR_STOP_S
 from subdeck.core.wrapper.records import Records, WritingFile
 
@@ -441,6 +442,28 @@ def test_too_many_files_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     file.append(b"second\n")
     file.close()
     assert (b"first\nsecond\n", []) == ((tmp_path / "events.jsonl").read_bytes(), troubles)
+
+
+def test_a_place_that_is_taken_while_it_is_restored(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events are written by a later look where a look found another thing in the place of the run's directory."""
+    monkeypatch.setattr(appended_file, "AGAIN_S", 0.0)
+    run_dir = project_dir / "run"
+    run_dir.mkdir()
+    file = EventFile(str(run_dir), lambda name, error: None, 1 << 20)
+    file.keep(b"first\n")
+    file.append(b"first\n")
+    (run_dir / "events.jsonl").unlink()
+    open_private = files.open_private
+
+    def taken(path: str, flags: int) -> int:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+
+    monkeypatch.setattr(files, "open_private", taken)
+    assert "events.jsonl was removed" in file.restore()
+    monkeypatch.setattr(files, "open_private", open_private)
+    assert "" == file.restore()
+    assert b"first\n" == (run_dir / "events.jsonl").read_bytes()
+    file.close()
 
 
 def test_a_piece_of_the_sentence_that_is_refused(tmp_path: Path, disk: Disk) -> None:
