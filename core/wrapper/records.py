@@ -51,7 +51,7 @@ PANE_PATIENCE = 500
 """Milliseconds that a pane may take to make room."""
 
 
-LOOK_S = 0.5
+LOOK_S = 0.65
 """Least seconds between two looks whether something else wrote to the records. Who waits for a child looks each second
 (`queue.LOOK_FOR_STOP_S`): with as much here, each other look would come a moment too early."""
 GONE_S = 0.5
