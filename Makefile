@@ -21,7 +21,7 @@ help:
 	@echo "make run [DIR=directory]   open the app on a directory (default: here)"
 	@echo "make test [ARGS=…]         run the tests; ARGS go to pytest"
 	@echo "make agents [ARGS=…]       run the tests with real agents; write the results to docs/agents"
-	@echo "make quick [ARGS=…]        run the tests that start nothing and take no time, and a few that do: 45 seconds at most"
+	@echo "make quick [ARGS=…]        run the tests that start nothing and take no time, and a few that do: less than a minute"
 	@echo "make check                 format, lint, types, import contracts, sizes, tests, a short sweep, the benchmarks in small; some on an older and a newer Python"
 	@echo "make format                rewrite the code in the one format, and the generated documents"
 	@echo "make bench [ARGS=…]        measure a non-editable install"

@@ -70,7 +70,7 @@ class AppendedFile:
             self._give_up()
 
     def try_again(self) -> None:
-        """Write what the disk refused, where it is time: no other piece may come for long."""
+        """Retry a refused write once it is due. The next piece, which would retry it, may not come for a long time."""
         if self._refusal and not self._is_closed and time.monotonic() >= self._again_at:
             self._write(self._held)
 

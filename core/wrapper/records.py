@@ -52,8 +52,9 @@ PANE_PATIENCE = 500
 
 
 LOOK_S = 0.65
-"""Least seconds between two looks whether something else wrote to the records. Who waits for a child looks each second
-(`queue.LOOK_FOR_STOP_S`): with as much here, each other look would come a moment too early."""
+"""Minimum seconds between two checks whether something else wrote to the records. It is less than
+`queue.LOOK_FOR_STOP_S`, the interval at which a waiting wrapper wakes up: with equal values every second check would be
+due just after the wake-up, and be skipped."""
 GONE_S = 0.5
 """Seconds that a run's directory is missing before the run counts as deleted: a moved one may be put back or linked."""
 MOST_TAMPERED = 50

@@ -15,14 +15,6 @@ from tests.loaded import LoadedWrapper
 from tests.real.lab import Lab, lab
 from tests.real.programs import CLAUDE, CODEX, PI, Acp
 
-NOT_OF_WRAPPERS = frozenset({
-    "test_channels", "test_check", "test_child_session", "test_cli_diff", "test_comparing", "test_context",
-    "test_day_budget", "test_foreign", "test_hidden_changes",
-    "test_recording_shared", "test_session", "test_spoiled_rights", "test_spoiled_runs", "test_sticky", "test_taking",
-    "test_taking_over", "test_told_session", "test_work_kills", "test_work_growth", "test_worktrees_of_runs",
-})  # fmt: skip
-"""Test modules that start many runs, whose subject is not how wrappers are started, or what these load."""
-
 
 @pytest.fixture(scope="session")
 def loaded_wrapper(session_leaves_nothing: None) -> Iterator[LoadedWrapper]:
@@ -31,13 +23,13 @@ def loaded_wrapper(session_leaves_nothing: None) -> Iterator[LoadedWrapper]:
     loaded.close()
 
 
-@pytest.fixture(autouse=True)
-def forked_wrappers(
-    request: pytest.FixtureRequest, loaded_wrapper: LoadedWrapper, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Have wrappers forked off one that has loaded, where that is not what is tested: a run takes half the time."""
-    if request.path.stem in NOT_OF_WRAPPERS:
-        monkeypatch.setattr(process, "_start_process", loaded_wrapper.start)
+@pytest.fixture
+def forked_wrappers(loaded_wrapper: LoadedWrapper, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fork the wrappers of runs from one that is already loaded: starts are quicker.
+
+    For modules that start many runs and don't test how a wrapper starts or what it loads.
+    """
+    monkeypatch.setattr(process, "_start_process", loaded_wrapper.start)
 
 
 @pytest.fixture

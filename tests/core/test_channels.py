@@ -23,7 +23,7 @@ from tests.core.conversing import write_preset
 from tests.factories import make_result, make_snapshot, open_engine, request, run_to_end, start, wait_for_end
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 DETAILS = AgentDetails(
     agent_id="r1", display_name="Looks", description="looks at a.py", subagent_type="scout", status="running",

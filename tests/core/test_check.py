@@ -42,7 +42,7 @@ from tests.factories import (
 from tests.repositories import make_repository
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 FOREVER = 60.0
 

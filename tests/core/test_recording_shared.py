@@ -15,7 +15,7 @@ from tests.waiting import wait_until
 
 from .repositories import git, make
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 ROOT = "/src/shop"
 

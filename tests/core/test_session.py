@@ -25,7 +25,7 @@ from subdeck.core.run.snapshot import RunSnapshot
 from tests.factories import make_meta, make_snapshot, open_engine, run_to_end, start, wait_for_end
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from subdeck.core.run.model import RunReason, RunStatus
 from tests.factories import lives, open_engine, result_of, start, started, wait_for_end
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 NOBODY = "65534"
 PLACES = (".pi", ".pi/subagents", ".pi/subagents/runs", ".pi/subagents/runs/$SUBDECK_RUN_ID")

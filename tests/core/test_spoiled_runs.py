@@ -35,7 +35,7 @@ from tests.waiting import wait_until
 
 from .offline_reader import SHOP, write_tree
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 
 def _replaced(by: str) -> str:

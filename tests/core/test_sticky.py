@@ -26,7 +26,7 @@ from tests.waiting import wait_until
 
 from .conversing import CONVERSING, ask, hand_over, parts, prompts_in, run, script, write_preset
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 FIRST = parts(script("say One.", "finish"))
 SECOND = parts(script("say Two.", "finish"))

@@ -34,7 +34,7 @@ from tests.waiting import wait_until
 
 from .conversing import parts, write_preset
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 LONG = "say Begun.\nhang"
 

@@ -20,7 +20,7 @@ from tests.waiting import wait_until
 from .command_line import subdeck
 from .conversing import ask, write_preset
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 TOLD = "ses_01a2019b.6975:7ac0"
 """As agents of ACP make them up; the others have UUIDs, which are simpler."""

@@ -15,7 +15,7 @@ from subdeck.core.work import acts, keeping
 from tests.factories import open_engine, request
 from tests.repositories import git, make_repository, pinned
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 RUNS = 12
 

@@ -22,7 +22,7 @@ from tests.factories import make_finished, make_meta, open_engine, run_to_end
 from tests.killing import deaths
 from tests.repositories import commit, git, make_repository, make_worktree, pinned
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 
 class Scene(Struct):

@@ -35,7 +35,7 @@ from tests.waiting import wait_until
 
 from .repositories import commit, git, make, write
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 
 @pytest.fixture

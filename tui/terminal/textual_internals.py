@@ -92,12 +92,12 @@ Result = TypeVar("Result")
 
 
 class StyledOnceScreen(Screen[Any]):
-    """Is not styled once more when it first appears: its widgets were styled when they were mounted."""
+    """Skips the styling when it first appears: its widgets were styled when they were mounted."""
 
     _has_appeared = False
 
     def _post_register(self, app: App[Any]) -> None:
-        """Take the classes for the size of the terminal before any widget is styled, not after all of them were."""
+        """Set the classes for the terminal's size before any widget is styled. Textual sets them afterwards."""
         super()._post_register(app)
         across, down = (points or [] for points in (self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS))
         wanted = self._get_breakpoint_classes(app.size.width, across)
@@ -111,11 +111,11 @@ class StyledOnceScreen(Screen[Any]):
 
 
 class DialogScreen(ModalScreen[Result], StyledOnceScreen, Generic[Result]):
-    """A dialog, above what it is about; `Result` is what closing it returns."""
+    """A dialog over the screen below. Closing it returns a `Result`."""
 
 
 class LeanScreen(StyledOnceScreen):
-    """Draws no more than what has changed."""
+    """Draws only what has changed."""
 
     def __init__(self) -> None:
         super().__init__()

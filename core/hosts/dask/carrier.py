@@ -316,7 +316,7 @@ def _accept_only_tickets(client: Any) -> None:
     plain = {op: handlers[op] for op in ("lost-data", "cancelled-keys", "task-retried", "restart")}
 
     def ignored(**_: object) -> None:
-        """Do nothing about the answer to a heartbeat, which may ask for fewer: one each 5 s is few."""
+        """Ignore the interval that the scheduler returns for each heartbeat. One heartbeat every 5 s is rare enough."""
 
     own = {"key-in-memory": done, "task-erred": failed, "adjust-heartbeat-interval": ignored}
     client._stream_handlers = plain | own
