@@ -124,8 +124,9 @@ def test_a_list_says_where_its_runs_are(project: Path) -> None:
     engine = Engine.open(str(project), session="s", kind="mcp")
     (project / "sub").mkdir()
     known: dict[str, Any] = {"background": True, "launched_by": LaunchedBy("s", "mcp"), "preset": "scout"}
-    for cwd in (str(project), str(project / "sub"), "/elsewhere"):
-        make_finished(engine.project, make_meta(**known, task="look " * 99, cwd=cwd), final_text=None)
+    for day, cwd in enumerate((str(project), str(project / "sub"), "/elsewhere"), start=1):
+        meta = make_meta(**known, task="look " * 99, cwd=cwd, created_at=f"2026-01-0{day}T00:00:00.000Z")
+        make_finished(engine.project, meta, final_text=None)
     answer = call_tool(engine, "background_agent_status", {"includeCompleted": True}, parent=Parent("s", "mcp"))
     shown = brief(answer.structured, 10_000, lambda *_: "", with_handles=True)
     jsonschema.validate(shown, STATUS_OUTPUT)
