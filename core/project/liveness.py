@@ -269,8 +269,11 @@ def living_wrappers(run_id: str, run_dir: str) -> dict[int, int | None]:
     facts = artifacts.read_runner(run_dir, certain=True)
     if facts is not None:
         return {facts.pid: facts.pid_started} if _is_of_run(facts, run_dir) else {}
-    marked = processes.marked(run_id)
-    return {pid: processes.start_time(pid) for pid in marked if not _WRAPPERS.isdisjoint(processes.arguments(pid))}
+    found = [pid for pid in processes.marked(run_id) if not _WRAPPERS.isdisjoint(processes.arguments(pid))]
+    if len(found) > 1:  # its child looks like it until it has become the agent
+        parents = processes.living()
+        found = [pid for pid in found if parents.get(pid) not in found]
+    return {pid: processes.start_time(pid) for pid in found}
 
 
 def _is_of_run(facts: RunnerFacts, run_dir: str) -> bool:

@@ -7,6 +7,8 @@ import fcntl
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -140,3 +142,22 @@ def test_one_that_stood_by_is_found(project_dir: Path) -> None:
     assert [wrapper] == list(liveness.living_wrappers(run.run_id, str(directory)))
     engine.stop([run.run_id], force=True)
     assert "killed" == wait_for_end(engine, run.run_id).reason
+
+
+def test_what_becomes_the_agent_is_no_wrapper(project_dir: Path) -> None:
+    """A child of the wrapper looks like it until it runs a program of its own."""
+    project = Project(str(project_dir))
+    meta, lock = make_run(project)
+    os.close(lock)
+    code = "import os, signal; print(os.fork(), flush=True); signal.pause()"
+    command = [sys.executable, "-I", "-S", "-c", code, "subdeck.core.wrapper"]
+    environment = os.environ | {processes.RUN_MARK: meta.run_id}
+    wrapper = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        assert wrapper.stdout is not None
+        children = {int(wrapper.stdout.readline()), int(wrapper.stdout.readline())} - {0}
+        assert {wrapper.pid, *children} == set(processes.marked(meta.run_id))
+        assert [wrapper.pid] == list(liveness.living_wrappers(meta.run_id, project.run_dir(meta.run_id)))
+    finally:
+        os.killpg(wrapper.pid, signal.SIGKILL)
+        wrapper.communicate()
