@@ -78,8 +78,8 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what asks for the program of a real agent. All else says at the test or the module what it needs.
 
-    A test that types into a real terminal is run once more where it fails: a busy machine may take its keys in another
-    order. So is a test of another program, which we cannot hurry. The summary names it.
+    A test that runs another's program is run once more where it fails: we can neither hurry nor mend that one. The
+    summary names the test. What runs our programs alone is not, in a real terminal either.
 
     What runs real agents below the engine is left out of `make test`: tests/contract proves the same with scripted
     ones, and `make check` compares the code with the one that `make agents` last passed with.
@@ -90,7 +90,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         has_agent = any(item.get_closest_marker(name) for name in ("agents", "pi"))
         if has_agent and "core" in item.path.parts:
             item.add_marker(pytest.mark.lane)
-        if "e2e" in item.path.parts or has_agent:
+        if has_agent or item.get_closest_marker("npm"):
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 

@@ -147,7 +147,7 @@ class Pty:
         termios.tcsetwinsize(slave, (24, 80))
         self.written = b""
         self._seen = 0
-        """Bytes that were there when a key was pressed last."""
+        """Bytes that no condition is looked for in: those from before the last key, and what was passed."""
         self._program = subprocess.Popen(
             argv, cwd=cwd, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
             env=os.environ | {"TERM": "xterm-256color"} | environment,
@@ -162,6 +162,11 @@ class Pty:
             return text in self.written[self._seen :]
 
         wait_until(came, f"{text!r} on the terminal")
+
+    def until_past(self, text: bytes) -> None:
+        """Wait until it came; only what is written behind it counts from then on."""
+        self.until(text)
+        self._seen = self.written.index(text, self._seen) + len(text)
 
     def press(self, keys: bytes) -> None:
         self._seen = len(self.written)

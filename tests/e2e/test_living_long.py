@@ -53,6 +53,7 @@ def test_a_project_moved_away_and_back(open_app: OpenApp, shop: Path) -> None:
     app.press("N")
     app.until_shown("One-off run")
     app.type("answer Once more")
+    app.until_shown("answer Once more")
     app.press("C-s")
     app.until_shown("answer Once more", "does not exist")
     app.press("Escape")
