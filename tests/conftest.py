@@ -15,6 +15,7 @@ import hypothesis
 import pytest
 
 from . import isolation
+from .commands import Commands
 from .house.set_up import (
     AGENTS,
     CACHE,
@@ -139,6 +140,14 @@ def world(session_leaves_nothing: None, request: pytest.FixtureRequest) -> Itera
         pytest.fail(f"the test left running: {'; '.join(left)}", pytrace=False)
     if started and not any(mark.name in MAY_START for mark in request.node.iter_markers()):
         pytest.fail(f"the test starts {started[0]}: mark it, or its module, with pytest.mark.processes", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def commands(session_leaves_nothing: None) -> Iterator[Commands]:
+    """What runs commands of subdeck without loading it for each."""
+    ready = Commands()
+    yield ready
+    ready.close()
 
 
 @pytest.fixture

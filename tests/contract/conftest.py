@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from .commands import Commands
+from tests.commands import Commands
+
 from .kinds import Kind
 from .lab import Lab
-
-
-@pytest.fixture(scope="session")
-def commands(session_leaves_nothing: None) -> Iterator[Commands]:
-    """What runs all commands of the tests."""
-    ready = Commands()
-    yield ready
-    ready.close()
 
 
 @pytest.fixture

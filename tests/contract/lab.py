@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.commands import Commands
 from tests.core.command_line import Done, run_dirs
 from tests.waiting import wait_until
 
-from .commands import Commands
 from .kinds import Kind
 
 GRACE = 0.5

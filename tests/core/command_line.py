@@ -29,7 +29,11 @@ class Done(NamedTuple):
 
 
 def subdeck(*words: str | bytes, cwd: Path, stdin: bytes = b"", **environment: str) -> Done:
-    """Run one command to its end."""
+    """Run one command to its end; a test with `forked_commands` in a fork of a process that has loaded it."""
+    return _run(*words, cwd=cwd, stdin=stdin, **environment)
+
+
+def _run(*words: str | bytes, cwd: Path, stdin: bytes, **environment: str) -> Done:
     done = subprocess.run(
         [*SUBDECK, *words], cwd=cwd, input=stdin, capture_output=True, timeout=60, env={**os.environ, **environment}
     )

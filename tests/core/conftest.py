@@ -10,10 +10,13 @@ import pytest
 from subdeck.core.paths import Project
 from subdeck.core.runners import process
 
+from tests.commands import Commands
 from tests.house.set_up import ACP_HOME
 from tests.loaded import LoadedWrapper
 from tests.real.lab import Lab, lab
 from tests.real.programs import CLAUDE, CODEX, PI, Acp
+
+from . import command_line
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +33,15 @@ def forked_wrappers(loaded_wrapper: LoadedWrapper, monkeypatch: pytest.MonkeyPat
     For modules that start many runs and don't test how a wrapper starts or what it loads.
     """
     monkeypatch.setattr(process, "_start_process", loaded_wrapper.start)
+
+
+@pytest.fixture
+def forked_commands(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fork the commands that `command_line.subdeck` runs from a process that has loaded all of them.
+
+    For modules that run many and don't test how they start, what they load or what they are started by.
+    """
+    monkeypatch.setattr(command_line, "_run", commands.run)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from subdeck.core.run.model import RunReason
 from tests.core.command_line import subdeck
 from tests.factories import make_finished, make_run
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
 ANSWER = "Do this:\n\n```python\nif a:\n\tprint(1)\n```\nthen\n~~~\nmake ``` test\n~~~\nand \x1b[31mred\n"
 

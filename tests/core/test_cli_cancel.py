@@ -16,7 +16,7 @@ from subdeck.core.run.events import AssistantText, encode_event
 from tests.core.command_line import SUBDECK, run_dirs, start, subdeck, write_preset, write_settings
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from subdeck.core.run.model import RunMeta
 from tests.core.command_line import SUBDECK, run_dirs, subdeck
 from tests.factories import make_finished, open_engine, run_dir, start, started, wait_for_end
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from tests.waiting import wait_until
 from .command_line import subdeck
 from .repositories import git, make
 
-pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers", "forked_commands")]
 
 
 @pytest.fixture

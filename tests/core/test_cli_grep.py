@@ -16,7 +16,7 @@ from tests.core.command_line import SUBDECK, start, subdeck
 from tests.factories import make_finished, make_meta
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
 OLD, NEW = "20261101-000000-aaaaaa", "20261102-000000-bbbbbb"
 

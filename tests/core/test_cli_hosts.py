@@ -30,7 +30,7 @@ from tests.core.hosting import host_meta
 from tests.factories import write_settings
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
 
 @contextmanager

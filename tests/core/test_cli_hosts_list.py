@@ -22,7 +22,7 @@ from tests.core.command_line import subdeck
 from tests.factories import make_meta, make_run, open_engine
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
 H1 = HostState(
     name="h1",

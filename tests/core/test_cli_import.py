@@ -11,7 +11,7 @@ from subdeck.core.run.model import PresetSource
 
 from tests.core.command_line import subdeck
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
 CLAUDE = """---
 name: reviewer

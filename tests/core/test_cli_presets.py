@@ -11,7 +11,7 @@ from subdeck.core.presets.fields import preset_schema
 
 from tests.core.command_line import subdeck, write_preset
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
 TABLE = "provider  model  context  max-out  thinking  images\nfake      test   128K     16.4K    yes       no\n"
 

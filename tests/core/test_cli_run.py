@@ -13,7 +13,7 @@ from subdeck.core.engine import Engine
 from tests.core.command_line import SUBDECK, run_dirs, subdeck, write_preset, write_settings
 from tests.replay import RECORDINGS
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
 STREAM = RECORDINGS / "0.73.1" / "b_read_grep_find_ls" / "stdout.jsonl"
 

@@ -16,7 +16,7 @@ from tests.factories import rewrite_meta
 from tests.replay import RECORDINGS
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
 STREAM = RECORDINGS / "0.73.1" / "b_read_grep_find_ls" / "stdout.jsonl"
 

@@ -17,7 +17,7 @@ from tests.core.talking import answering, choice, listening, permission
 from tests.factories import make_finished, open_engine
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
 EARLIER = "2026-01-01T12:00:00.000Z"
 

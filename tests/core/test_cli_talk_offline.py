@@ -16,7 +16,7 @@ from tests.core.offline_reader import SHOP, write_tree
 from tests.factories import events_of, result_of, wait_for_end, write_settings
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
 ASKS = "Where is the token checked? Ask me which file."
 FILES = ("src/app.py", "src/auth.py")

@@ -20,7 +20,7 @@ from tests.core.offline_reader import SHOP, write_tree
 from tests.factories import write_settings
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
 CORE = Path(errors.__file__).resolve().parent
 TREES = (CORE, CORE.parent / "tui")

@@ -13,7 +13,7 @@ from tests.core.command_line import subdeck
 from tests.factories import open_engine, run_to_end
 from tests.repositories import git, make_repository, make_worktree
 
-pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers", "forked_commands")]
 
 
 @pytest.fixture

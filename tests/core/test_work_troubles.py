@@ -22,7 +22,7 @@ from tests.core.command_line import subdeck
 from tests.factories import make_finished, open_engine
 from tests.repositories import commit, git, make_repository, make_worktree, pinned
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
 
 @pytest.fixture

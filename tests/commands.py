@@ -9,11 +9,14 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 
-from tests.core.command_line import Done
+from .core.command_line import Done
 
-PROGRAM = Path(__file__).parents[1] / "children" / "commands.py"
+PROGRAM = Path(__file__).parent / "children" / "commands.py"
 PATIENCE_S = 60.0
 
 
@@ -30,14 +33,15 @@ class Commands:
         self._environment = dict(os.environ)
         """What it is started with is the session's, not that of the test that needs it."""
 
-    def run(self, *words: str, cwd: Path, **environment: str) -> Done:
+    def run(self, *words: str | bytes, cwd: Path, stdin: bytes = b"", **environment: str) -> Done:
         """Run one command to its end."""
         if self._process is None or self._process.poll() is not None:
             self.close()
             self._process = self._load()
-        said = {"arguments": words, "directory": str(cwd), "environment": {**os.environ, **environment}}
+        arguments = [os.fsdecode(word) for word in words]
+        said = {"arguments": arguments, "directory": str(cwd), "environment": {**os.environ, **environment}}
         with (
-            open(os.devnull, "rb") as stdin,
+            _pipe_of(stdin) as to_read,
             tempfile.TemporaryFile() as stdout,
             tempfile.TemporaryFile() as stderr,
             socket.socket(socket.AF_UNIX) as asked,
@@ -45,7 +49,7 @@ class Commands:
             asked.settimeout(PATIENCE_S)
             asked.connect(self._address)
             line = json.dumps(said).encode() + b"\n"
-            sent = socket.send_fds(asked, [line], [stdin.fileno(), stdout.fileno(), stderr.fileno()])
+            sent = socket.send_fds(asked, [line], [to_read, stdout.fileno(), stderr.fileno()])
             asked.sendall(line[sent:])
             code = int(asked.recv(64))
             stdout.seek(0)
@@ -70,3 +74,21 @@ class Commands:
         assert process.stdout
         assert process.stdout.readline(), "it has not loaded"
         return process
+
+
+@contextmanager
+def _pipe_of(content: bytes) -> Iterator[int]:
+    """Give the end of a pipe from which this can be read; it needs not be."""
+    to_read, to_write = os.pipe()
+
+    def feed() -> None:
+        with suppress(BrokenPipeError), open(to_write, "wb") as pipe:
+            pipe.write(content)
+
+    feeding = Thread(target=feed)
+    feeding.start()
+    try:
+        yield to_read
+    finally:
+        os.close(to_read)
+        feeding.join()
