@@ -150,14 +150,12 @@ def test_a_run_at_work_holds_what_it_reserved(project_dir: Path) -> None:
     wait_for_end(engine, run.run_id)
 
 
-def test_a_disk_that_takes_no_run(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_takes_no_run(project_dir: Path) -> None:
     """Nothing stays reserved where nothing was begun."""
     engine = open_engine(project_dir, limits={"budget": 1})
-
-    def fail(_: object) -> None:
-        raise LaunchError("no")
-
-    monkeypatch.setattr("subdeck.core.launch.start._prepare", fail)
+    active = Path(engine.project.active)
+    active.parent.mkdir(parents=True, exist_ok=True)
+    active.write_text("a file where the directory should be")
     with pytest.raises(LaunchError):
         engine.launch([request("answer a")], background=True)
     assert [0.0] == [entry.held for entry in today().entries.values()]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import fcntl
 import itertools
 import os
+import re
 import shutil
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -192,17 +193,20 @@ def test_what_came_back_did_not_end_again(engine: Engine) -> None:
 
 @pytest.mark.parametrize("removed", ["meta.json", "result.json", "."])
 def test_files_of_finished_runs_that_are_removed(engine: Engine, monkeypatch: pytest.MonkeyPatch, removed: str) -> None:
-    """An open app comes to what an app started later shows if somebody removes files of a finished run by hand."""
+    """An open app comes to what an app started later shows if somebody removes files of a finished run by hand.
+
+    Also where the time of change of the directory around them does not tell.
+    """
     monkeypatch.setattr(follow, "SWEEP", 0.0)
     monkeypatch.setattr(follow, "FINISHED_PER_SWEEP", 2)
-    monkeypatch.setattr(follow, "_modified", lambda directory: ())
     metas = [make_finished(engine.project, make_meta(run_id, background=True)) for run_id in IDS[:5]]
     with following(engine) as followed:
         ended = run_to_end(engine, "answer ok")
         followed.wait_for(ended.run_id, lambda run: run.has_ended, "the run to end")
         for run_id in (metas[2].run_id, ended.run_id):
-            path = Path(engine.project.run_dir(run_id), removed)
+            path, before = Path(engine.project.run_dir(run_id), removed), os.stat(engine.project.runs)
             shutil.rmtree(path) if removed == "." else path.unlink()
+            os.utime(engine.project.runs, ns=(before.st_atime_ns, before.st_mtime_ns))
         completed = {"result.json": 5}.get(removed, 4)
         wait_until(lambda: followed.updates[-1].counts.completed == completed, "the counts")
         wait_until(lambda: {run.run_id: run for run in engine.snapshots()} == followed.runs, "equal rows")
@@ -379,16 +383,12 @@ def test_nothing_happens_nothing_is_told(engine: Engine, monkeypatch: pytest.Mon
     """Running and queued runs that do nothing cause no updates, however often they are looked at."""
     engine = open_engine(Path(engine.project.root), max_running=1)
     monkeypatch.setattr(follow, "SWEEP", 0.0)
-    sweeps = threading.Semaphore(0)
-    sweep = follow.Follower._sweep
-    monkeypatch.setattr(follow.Follower, "_sweep", lambda self: (sweep(self), sweeps.release())[0])
     runs = [start(engine, "hang"), start(engine, "hang"), start(engine, "hang")]
     started(engine, runs[0])
     with following(engine) as followed:
         wait_until(lambda: followed.updates[-1].presets_changed and len(followed.updates) > 1, "the watch to begin")
-        before = len(followed.updates)
-        for _ in range(6):
-            assert sweeps.acquire(timeout=20)
+        before, turns = len(followed.updates), followed.turns
+        wait_until(lambda: followed.turns > turns + 6, "more turns, each with a look at everything")
         assert before == len(followed.updates)
         assert ["queued", "queued", "running"] == sorted(run.status for run in followed.runs.values())
         engine.stop([run.run_id for run in runs])
@@ -521,24 +521,26 @@ def test_a_calm_ends_with_the_first_change(engine: Engine, monkeypatch: pytest.M
         wait_until(lambda: pauses.count(0.0) > pauses.count(follow.CALM_PAUSE_S), "more looks")
 
 
-def test_a_project_that_has_gone_and_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_project_that_has_gone_and_comes_back(tmp_path: Path) -> None:
     """Where the project is gone nothing above it is watched, so that its neighbours wake nobody; its return is seen."""
-    watched: list[tuple[str, ...]] = []
-    batches = follow._batches
-
-    def noted(directories: Collection[str], stop: follow.Stop) -> Iterator[Collection[tuple[int, str]]]:
-        watched.append(tuple(directories))
-        return batches(directories, stop)
-
-    monkeypatch.setattr(follow, "_batches", noted)
     project, stop = paths.Project(str(tmp_path / "gone")), threading.Event()
-    begun = time.monotonic()
-    for _ in follow.watch(project, lambda: (project.home,), stop):
-        if len(watched) == 1:
-            os.makedirs(project.root, exist_ok=True)
-        if len(watched) == 2 or time.monotonic() - begun > 20:
+    others = watched_inodes()
+    changes = follow.watch(project, lambda: (project.home,), stop)
+    next(changes)
+    assert set() == watched_inodes() - others
+    os.makedirs(project.root)
+    watched, begun = set[int](), time.monotonic()
+    for _ in changes:
+        watched |= watched_inodes() - others
+        if watched or time.monotonic() - begun > 20:
             stop.set()
-    assert [(), (project.root,)] == watched
+    assert {os.stat(project.root).st_ino} == watched
+
+
+def watched_inodes() -> set[int]:
+    """What this process has inotify watch, by the kernel's word."""
+    told = "".join(path.read_text() for path in Path("/proc/self/fdinfo").iterdir() if path.exists())
+    return {int(inode, 16) for inode in re.findall(r"^inotify wd:\S+ ino:(\S+)", told, re.MULTILINE)}
 
 
 def test_a_busy_neighbour_is_no_reason_to_hurry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

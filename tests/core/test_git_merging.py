@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from subdeck.core.git import merging, program
+from subdeck.core.git import merging
 from subdeck.core.git.program import GitError, GitMissing
 from subdeck.core.git.snapshot import InTheWay, Store
 
@@ -71,9 +71,14 @@ def test_an_older_git_is_told(tmp_path: Path, store: Store, monkeypatch: pytest.
     """Where git is too old to merge trees, that is said with both versions before anything is done."""
     root = make(tmp_path / "r", {"a": "1"})
     at = store.git(found(root))
-    monkeypatch.setattr(program, "_version_of", lambda path: (2, 37, 1))
+    old = tmp_path / "bin" / "git"
+    old.parent.mkdir()
+    old.write_text(f'#!/bin/sh\n[ "$1" = version ] && exec echo git version 2.37.1\ntouch {tmp_path}/done\n')
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", str(old.parent), prepend=os.pathsep)
     with pytest.raises(GitMissing, match=r"git 2\.38 or newer is needed to apply changes, but this is 2\.37\.1"):
         merging.merged(at, "HEAD", "HEAD", "HEAD")
+    assert not (tmp_path / "done").exists()
 
 
 def test_written_as_a_person_would(tmp_path: Path, store: Store) -> None:

@@ -257,12 +257,14 @@ async def test_what_is_wrong_is_said_in_words(tmp_path: Path, monkeypatch: pytes
 def test_a_ticket_needs_nothing_of_ours(tmp_path: Path) -> None:
     """It travels by value: where there is no subdeck it says so, and the scheduler need not have any either."""
     (tmp_path / "ticket").write_bytes(cloudpickle.dumps(make_ticket()))
+    (tmp_path / "cloudpickle").symlink_to(os.path.dirname(cloudpickle.__file__))
     code = (
-        "import asyncio, pickle, sys; sys.modules['subdeck'] = None\n"
+        "import asyncio, pickle, sys\n"
         "ticket = pickle.load(open(sys.argv[1], 'rb'))\n"
         "print(asyncio.run(ticket('0123456789ab', 'a run')))"
     )
-    done = subprocess.run([sys.executable, "-P", "-c", code, tmp_path / "ticket"], capture_output=True, text=True)
+    command = [sys.executable, "-S", "-P", "-c", code, tmp_path / "ticket"]  # -S: none of the packages installed here
+    done = subprocess.run(command, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
     assert ("no subdeck here\n", "") == (done.stdout, done.stderr)
 
 

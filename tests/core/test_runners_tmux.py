@@ -207,19 +207,18 @@ def test_the_environment_travels_in_private(project_dir: Path, tmp_path: Path, m
     assert all(sent == got for sent, got in secrets)
 
 
-def test_an_environment_file_is_private(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_file_is_private(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the environment is in a file only its owner may read it; a launch that fails takes it away."""
-    modes: list[int] = []
-    from subdeck.core.runners import tmux as runner
-
-    def refuse(socket: str, command: object) -> object:
-        (run,) = (entry for entry in os.scandir(engine.project.runs) if entry.name != ".slots")
-        modes.append(os.stat(os.path.join(run.path, "environment")).st_mode & 0o777)
-        raise SubdeckError("cannot run tmux: refused")
-
-    monkeypatch.setattr(runner, "_tmux", refuse)
+    refusing, modes = tmp_path / "bin" / "tmux", tmp_path / "modes"
+    refusing.parent.mkdir()
+    refusing.write_text(
+        f'#!/bin/sh\n[ "$1" = -V ] && exec {shutil.which("tmux")} -V\n'
+        f"stat -c %a {engine.project.runs}/*/environment >>{modes}\necho refused >&2\nexit 1\n"
+    )
+    refusing.chmod(0o755)
+    monkeypatch.setenv("PATH", str(refusing.parent), prepend=os.pathsep)
     run = start(engine, "answer ok")
-    assert ([0o600], "failed", "start_failed") == (modes, run.status, run.reason)
+    assert ({"600"}, "failed", "start_failed") == (set(modes.read_text().split()), run.status, run.reason)
     assert not (run_dir(engine, run) / "environment").exists()
 
 

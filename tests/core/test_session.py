@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -14,7 +15,6 @@ from pathlib import Path
 import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.errors import LaunchError, UsageError
-from subdeck.core.launch import start as launching
 from subdeck.core.paths import Project
 from subdeck.core.project.registry import Registry
 from subdeck.core.project.session import BG_DONE, BG_RUN, BG_UPDATE, SessionFile
@@ -263,28 +263,30 @@ def test_a_failed_end_is_worded(project: Project, session: SessionFile) -> None:
     assert "failed (lost)" in entries(project)[-1]["content"]
 
 
-def test_a_launch_is_known_before_its_run_exists(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+KILLED_LAUNCHER = """
+import os, signal, sys
+from pathlib import Path
+from subdeck.core.run import artifacts
+from tests.factories import open_engine, start
+create = artifacts.create_run
+def create_and_die(*words):
+    create(*words)
+    os.kill(os.getpid(), signal.SIGKILL)
+artifacts.create_run = create_and_die
+start(open_engine(Path(sys.argv[1])), "answer ok")
+"""
+
+
+def test_a_launch_is_known_before_its_run_exists(project_dir: Path) -> None:
     """A launcher that is killed as soon as its run exists for others leaves its entry behind, so that the end of the
     run is told.
     """
-    engine = open_engine(project_dir)
-    create = artifacts.create_run
-
-    def create_and_die(runs: str, meta: RunMeta, prompt: str) -> int:
-        os.close(create(runs, meta, prompt))  # as the kernel does for a killed launcher
-        raise KilledHere(meta.run_id)
-
-    monkeypatch.setattr(artifacts, "create_run", create_and_die)
-    monkeypatch.setattr(launching, "_take_back", lambda launched: None)
-    with pytest.raises(KilledHere) as killed:
-        start(engine, "answer ok")
+    engine, root = open_engine(project_dir), Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", KILLED_LAUNCHER, str(project_dir)], cwd=root)
+    (run_id,) = artifacts.run_ids(engine.project.runs)
     (lost,) = Engine.open(str(project_dir)).unseen()
-    assert (str(killed.value), "lost") == (lost.run_id, lost.reason)
+    assert (-signal.SIGKILL, run_id, "lost") == (done.returncode, lost.run_id, lost.reason)
     assert [True, False] == [engine.claim(lost), engine.claim(lost)]
-
-
-class KilledHere(BaseException):
-    pass
 
 
 def test_an_end_within_the_first_look(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:

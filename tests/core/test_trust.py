@@ -100,13 +100,23 @@ def test_root_by_sudo_is_the_user(project_dir: Path, kept: Path, monkeypatch: py
         Engine.open(str(project_dir))
 
 
-def test_no_other_user_means_no_question(project_dir: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one's own project neither the settings nor git are asked whom one trusts."""
-    asked: list[str] = []
-    monkeypatch.setattr(trust, "_is_named", asked.append)
-    monkeypatch.setattr(trust, "_is_safe_for_git", asked.append)
-    Engine.open(str(project_dir))
-    assert [] == asked
+@pytest.mark.processes
+@pytest.mark.parametrize("others", [False, pytest.param(True, marks=needs_root)], ids=["own", "another user's"])
+def test_no_other_user_means_no_question(
+    project_dir: Path, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: bool
+) -> None:
+    """In one's own project neither the settings nor git are asked whom one trusts; in another user's both are."""
+    git, asked = tmp_path / "bin" / "git", tmp_path / "asked"
+    git.parent.mkdir()
+    git.write_text(f"#!/bin/sh\necho >>{asked}\n")
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", str(git.parent), prepend=os.pathsep)
+    if others:
+        give_away(kept)
+    project = paths.Project(str(project_dir))
+    assert others == (trust.fault_of(project) is not None) == asked.exists()
+    trust_in_settings("[")
+    assert others == isinstance(trust.fault_of(project), SettingsError)
 
 
 def test_a_project_cannot_trust_itself(project_dir: Path, kept: Path) -> None:

@@ -140,7 +140,6 @@ def test_a_fault_after_the_start_leaves_no_child(
     """A run that fails between the start of its child and its supervision ends the child with it."""
     code = f"""
 import sys, subdeck.core.wrapper.__main__ as wrapper, pathlib, time
-sys.modules["typing_extensions"] = None
 import {fault.rpartition(".")[0]} as module
 def fail(*_, **__):
     while not pathlib.Path("{tmp_path}/pid").exists():

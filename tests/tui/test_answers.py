@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import select
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -53,10 +55,16 @@ async def test_code_block_is_chosen_and_copied() -> None:
 
 
 @pytest.fixture
-def lent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands run, and nobody has to press Enter."""
-    monkeypatch.setattr(handover, "_wait_for_enter", lambda code: None)
+def lent(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Commands run, and each waits for an Enter, which is to be written to this descriptor."""
     monkeypatch.setenv("SHELL", "/bin/sh")
+    (keys, pressed), stdin = os.pipe(), os.dup(0)
+    os.dup2(keys, 0)
+    os.close(keys)
+    yield pressed
+    os.dup2(stdin, 0)
+    os.close(stdin)
+    os.close(pressed)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +72,7 @@ def lent(monkeypatch: pytest.MonkeyPatch) -> None:
     [((), "Look:\n\n```make\nall:\n\techo 1\n```\n\n```sh\nmake\n```\n"), (("tab", "right"), "said it")],
 )
 async def test_text_is_piped_to_a_command(
-    keys: tuple[str, ...], expected: str, lent: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    keys: tuple[str, ...], expected: str, lent: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The command that was typed gets the answer, or the transcript, on its stdin; the next time it is proposed."""
     async with opened(an_engine("said it")) as deck:
@@ -75,8 +83,10 @@ async def test_text_is_piped_to_a_command(
             await dialog(deck, PipeScreen)
             await deck.type(f"cat > {tmp_path}/{name}; echo $0 >> {tmp_path}/{name}" if name == "one" else "")
             await deck.press(*keys, *(("shift+tab",) if keys else ()))
+            os.write(lent, b"\n")  # returns to the deck after the command
             await deck.press("enter")
             await deck.until(lambda: not isinstance(deck.app.screen, PipeScreen), "the end of the dialog")
+            await deck.until(lambda: not select.select([0], [], [], 0)[0], "the Enter to be read")
         await deck.until(lambda: (tmp_path / "one").exists(), "the output")
         await deck.until(lambda: "/bin/sh" in (tmp_path / "one").read_text(), "its end")
         text = (tmp_path / "one").read_text()
@@ -84,7 +94,7 @@ async def test_text_is_piped_to_a_command(
         assert [] == deck.toasts
 
 
-async def test_answer_that_is_not_there_is_not_piped(lent: None) -> None:
+async def test_answer_that_is_not_there_is_not_piped(lent: int) -> None:
     """Without an answer no command is run, and the reason is said."""
     async with opened(an_engine(answer=None)) as deck:
         await deck.press("2", "|")

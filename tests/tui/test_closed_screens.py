@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from subdeck.tui.changes import screen as changes
 from subdeck.tui.detail.reader import DetailReader
 from subdeck.tui.launch import screen as launch
-from subdeck.tui.launch.screen import LaunchScreen
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, FakeWork, a_preset, a_run
@@ -72,8 +70,6 @@ async def test_leaving_a_launch_that_was_not_sent(monkeypatch: pytest.MonkeyPatc
     """Escape before the engine is told to launch launches nothing and keeps the text, as without the attempt."""
     engine = FakeEngine(presets=[a_preset("scout")])
     begun, gate = held(monkeypatch, launch, "read_facts")
-    kept: list[Callable[..., Any]] = []
-    monkeypatch.setattr(LaunchScreen, "_keep_draft", lambda self, form, text: kept.append(text))
     async with opened(engine) as deck:
         await deck.press("n")
         await deck.until(begun.is_set, "the reading")
@@ -83,4 +79,7 @@ async def test_leaving_a_launch_that_was_not_sent(monkeypatch: pytest.MonkeyPatc
         await deck.until(lambda: deck.app.screen is deck.main, "the deck")
         gate.set()
         await at_rest(deck)
-        assert ([], ["look"], []) == (engine.launched, kept, deck.toasts)
+        await deck.press("n")
+        await deck.until_text("Unsent draft")
+        assert "look" in deck.screen_text
+        assert ([], []) == (engine.launched, deck.toasts)
