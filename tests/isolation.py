@@ -115,9 +115,11 @@ def variables(root: Path) -> dict[str, str]:
 
 
 def enter(environment: dict[str, str]) -> None:
-    """Replace the whole environment of this process."""
-    os.environ.clear()
-    os.environ.update(environment)
+    """Replace the whole environment of this process. What stays is left: each test does this twice."""
+    now = dict(os.environ)
+    for name in now.keys() - environment.keys():
+        del os.environ[name]
+    os.environ.update(environment.items() - now.items())
     time.tzset()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.mcp import lists
+from subdeck.core.mcp import lists, outbox as outboxes
 from subdeck.core.mcp.calls import Call, Calls
 from subdeck.core.mcp.inbox import Inbox
 from subdeck.core.mcp.outbox import Outbox, Relay
@@ -150,12 +150,14 @@ def test_a_watch_of_the_lists_that_fails_begins_again(
     assert "subdeck mcp: an unexpected error (KeyError)" in capsys.readouterr().err
 
 
-def test_flush_waits_for_a_reader_who_reads(ends: tuple[int, int]) -> None:
+def test_flush_waits_for_a_reader_who_reads(ends: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     """All that was sent arrives, however slowly; and a reader who takes nothing is not waited for."""
     outbox = Outbox(ends[1])
     text = "x" * 1_000_000
     outbox.send({"text": text})
-    assert not outbox.flush()
+    with monkeypatch.context() as hasty:
+        hasty.setattr(outboxes, "PATIENCE_S", 0.1)
+        assert not outbox.flush()
     read: list[Any] = []
     reading = threading.Thread(target=lambda: read.extend(frames(ends[0], 1)))
     reading.start()

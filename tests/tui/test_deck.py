@@ -227,7 +227,7 @@ async def test_next_run_that_needs_me() -> None:
         await deck.press("]")
         await deck.until(lambda: deck.main.run.run_id == run_id(1), "the failed run")
         await deck.press("enter")
-        await deck.until(lambda: "needs you" not in deck.screen_text, "the note to go")
+        await deck.until(lambda: "1 needs you" not in deck.screen_text, "the note to go")
 
 
 async def test_a_run_ends_in_its_transcript() -> None:
