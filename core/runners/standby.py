@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+
+TYPE_CHECKING = False  # as typing's
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 OPTION = "--standby"
 """The wrapper's only argument when it is started by this module."""
