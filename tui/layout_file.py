@@ -45,7 +45,8 @@ class LayoutFile(Generic[Layout]):
     async def keep(self, layout: Callable[[], Layout]) -> None:
         """Write the layout as it is when its turn comes, so that the last one stays."""
         async with self._turn:
-            await asyncio.to_thread(self.write, layout())
+            # Shielded: where the app ends while this waits for a thread, it is written all the same.
+            await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self.write, layout()))
 
     def write(self, layout: Layout) -> None:
         """Write a layout to disk; where that fails it holds for as long as the app is open."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from subdeck.tui.changes import screen as changes
 from subdeck.tui.detail.reader import DetailReader
 from subdeck.tui.launch import screen as launch
+from subdeck.tui.launch.memory import read_memory
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, FakeWork, a_preset, a_run
@@ -83,3 +86,21 @@ async def test_leaving_a_launch_that_was_not_sent(monkeypatch: pytest.MonkeyPatc
         await deck.until_text("Unsent draft")
         assert "look" in deck.screen_text
         assert ([], []) == (engine.launched, deck.toasts)
+
+
+async def test_a_draft_outlives_an_app_that_ends_at_once() -> None:
+    """It is written even if all threads are busy when the operator quits."""
+    engine = FakeEngine(presets=[a_preset("scout")])
+    gate = threading.Event()
+    with ThreadPoolExecutor(1) as threads:
+        async with opened(engine) as deck:
+            await deck.press("n")
+            await deck.type("look")
+            await deck.until_text("look")
+            await at_rest(deck)
+            asyncio.get_running_loop().set_default_executor(threads)
+            threads.submit(gate.wait, 20)
+            await deck.press("escape")
+            await deck.until(lambda: deck.app.screen is deck.main, "the deck")
+        gate.set()
+    assert "look" == read_memory(engine.project).draft_of("scout")

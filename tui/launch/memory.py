@@ -139,7 +139,9 @@ class Remembered:
         """Change what is known, and the file. Raises OSError when only the first could be done."""
         async with self._turn:
             try:
-                self.known = await self._bridge.call(change_memory, self._bridge.engine.project, change)
+                loop, project = asyncio.get_running_loop(), self._bridge.engine.project
+                # Shielded: where the app ends while the change waits for a thread, it is written all the same.
+                self.known = await asyncio.shield(loop.run_in_executor(None, change_memory, project, change))
             except OSError:
                 self.known = change(self.known or LaunchMemory())
                 raise
