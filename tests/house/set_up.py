@@ -378,7 +378,7 @@ def set_up_test() -> None:
 
 
 def set_up_bench() -> None:
-    """Install a wheel of this moment: an editable install adds 10 ms to every start."""
+    """Install a wheel of this moment: an editable install adds to what every start costs."""
     need_tools({"tmux": ("tmux",)}, "The benchmarks need")
     need_cluster_tools()
     install_project("[dev]")
