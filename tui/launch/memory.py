@@ -16,6 +16,7 @@ from ...core.paths import Project, now_iso, project_key, state_file
 from ...core.system.files import write_state
 from ...core.text.decoding import UNDECODABLE, decode
 from ..feed.bridge import Bridge
+from ..terminal.closing import written
 
 ADHOC = ""
 """Stands for the preset where there is none."""
@@ -139,9 +140,7 @@ class Remembered:
         """Change what is known, and the file. Raises OSError when only the first could be done."""
         async with self._turn:
             try:
-                loop, project = asyncio.get_running_loop(), self._bridge.engine.project
-                # Shielded: where the app ends while the change waits for a thread, it is written all the same.
-                self.known = await asyncio.shield(loop.run_in_executor(None, change_memory, project, change))
+                self.known = await written(change_memory, self._bridge.engine.project, change)
             except OSError:
                 self.known = change(self.known or LaunchMemory())
                 raise

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import ParamSpec, TypeVar
+
 from textual._context import NoActiveAppError
 from textual.app import ScreenError
 from textual.css.query import QueryError
@@ -11,6 +16,9 @@ from textual.worker import Worker, WorkerState
 
 from ...core.system.log import log_fault
 from ..text.format import format_error
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _NOT_THERE = (QueryError, DOMError, MountError, ScreenError, NoActiveAppError)
 """What Textual raises if a widget is used that is no longer on a screen."""
@@ -39,3 +47,9 @@ def notify_failure(node: Widget, event: Worker.StateChanged) -> None:
     if event.state is WorkerState.ERROR and error is not None and not was_closed(error, node):
         log_fault(f"in the worker {event.worker.name or event.worker.group}", error)
         node.notify(format_error(error), severity="error", markup=False)
+
+
+async def written(write: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Write something in a thread, even if the app ends before one is free; raises what `write` raises."""
+    waiting = asyncio.get_running_loop().run_in_executor(None, partial(write, *args, **kwargs))
+    return await asyncio.shield(waiting)
