@@ -202,6 +202,19 @@ async def test_launching_waits_for_the_presets() -> None:
         assert [(SENTENCE, "repo-scout")] == [(request.task, request.preset) for request in engine.launched]
 
 
+async def test_presets_that_are_read_while_the_dialog_opens() -> None:
+    """The waiting dialog gives way too where the presets come before it has its fields."""
+    engine = FakeEngine(presets=[a_preset()])
+    async with opened(engine) as deck:
+        await deck.until(deck.main.presets.known.is_set, "the presets")
+        deck.main.presets.known.clear()
+        deck.main.action_act("launch")
+        assert isinstance(deck.app.screen, WaitingScreen)
+        assert not deck.app.screen.is_mounted
+        deck.main.show_presets(PresetsRead(engine.catalog))
+        await deck.until_text("Launch repo-scout")
+
+
 async def test_presets_that_cannot_be_read() -> None:
     """The waiting dialog, which names only its own keys, gives way to that of a one-off task with the same text."""
     engine = FakeEngine()

@@ -19,6 +19,7 @@ from subdeck.tui.launch.fields import REST
 from subdeck.tui.launch.form import LaunchForm
 from subdeck.tui.launch.inputs import PathInput, matching_paths
 from subdeck.tui.launch.memory import LastValues, change_memory, read_memory
+from subdeck.tui.launch.models import ModelsScreen
 from subdeck.tui.launch.screen import LaunchScreen
 from subdeck.tui.launch.values import LaunchValues
 from subdeck.tui.widgets.form import Choice, ModelInput, Problem
@@ -360,6 +361,16 @@ async def test_an_unknown_model_is_one_line() -> None:
             "! no model: choose one here  (↓ lists all)",
         ]
         assert await dialog.query_one(ModelInput).matching("x/y") == ["b/c"]
+
+
+async def test_models_that_come_while_their_list_opens() -> None:
+    """What an agent answers before the list has its lines is listed as soon as it has."""
+    async with opened(FakeEngine(presets=[a_preset()])) as deck:
+        listed = ModelsScreen(())
+        deck.app.push_screen(listed)
+        listed.show_known([ModelChoice("b/c", "pi", "known")])
+        await deck.until_text("1 of 1")
+        await deck.until_text("b/c")
 
 
 async def test_a_dialog_that_was_closed_is_left_alone() -> None:

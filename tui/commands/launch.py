@@ -20,6 +20,8 @@ from ..launch.waiting import ACTIONS as WAITING_ACTIONS, TypedTask, WaitingScree
 from .base import Commands, first_of, name_of
 
 if TYPE_CHECKING:
+    from textual.widget import AwaitMount
+
     from ...core.presets.catalog import Preset
     from ...core.run.model import RunRequest
     from ...core.run.snapshot import RunSnapshot
@@ -47,10 +49,10 @@ class LaunchCommands(Commands):
             return
         actions = [action for action in self._deck.actions if action.id in WAITING_ACTIONS]
         screen = WaitingScreen(keys_line(KeyContext.LAUNCH, actions), then, self._keep_unsent)
-        self.app.push_screen(screen)
-        self.spawn(self._proceed, screen)
+        self.spawn(self._proceed, screen, self.app.push_screen(screen))
 
-    async def _proceed(self, screen: WaitingScreen) -> None:
+    async def _proceed(self, screen: WaitingScreen, mounted: AwaitMount) -> None:
+        await mounted  # the presets may be read before the dialog has its fields
         await self._deck.presets.known.wait()
         screen.proceed()
 

@@ -48,6 +48,9 @@ class ModelsScreen(DialogScreen["ModelChoice"]):
 
     def show_known(self, known: Sequence[ModelChoice]) -> None:
         """List these from now on, with the cursor on the same model."""
+        if not self.is_mounted:  # they are listed then
+            self._known = known
+            return
         row = self.query_one(OptionList).highlighted
         chosen = None if row is None else self._rows[row]
         self._known = known
