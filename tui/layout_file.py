@@ -13,7 +13,7 @@ import msgspec
 from ..core.paths import state_file
 from ..core.system.files import write_state
 from ..core.text.decoding import UNDECODABLE, decode
-from .terminal.closing import written
+from .terminal.closing import carry_out
 
 Layout = TypeVar("Layout", bound=msgspec.Struct)
 
@@ -46,7 +46,7 @@ class LayoutFile(Generic[Layout]):
     async def keep(self, layout: Callable[[], Layout]) -> None:
         """Write the layout as it is when its turn comes, so that the last one stays."""
         async with self._turn:
-            await written(self.write, layout())
+            await carry_out(self.write, layout())
 
     def write(self, layout: Layout) -> None:
         """Write a layout to disk; where that fails it holds for as long as the app is open."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from subdeck.tui.launch import screen as launch
 from subdeck.tui.launch.memory import read_memory
 
 from .deck import Deck, opened
-from .fake_engine import FakeEngine, FakeWork, a_preset, a_run
+from .fake_engine import FakeEngine, FakeWork, a_preset, a_run, run_id
 from .test_changes import CHANGES, PATCH
 
 
@@ -88,19 +88,54 @@ async def test_leaving_a_launch_that_was_not_sent(monkeypatch: pytest.MonkeyPatc
         assert ([], []) == (engine.launched, deck.toasts)
 
 
+class OneThread(ThreadPoolExecutor):
+    """The only thread of the app from `begin` on, busy until `end`."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.asked = 0
+        """How many calls have been handed to it."""
+        self._gate = threading.Event()
+
+    def submit(self, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.asked += 1
+        return super().submit(*args, **kwargs)
+
+    def begin(self) -> None:
+        super().submit(self._gate.wait, 20)
+        asyncio.get_running_loop().set_default_executor(self)
+
+    def end(self) -> None:
+        """Do what was asked for."""
+        self._gate.set()
+        self.shutdown()
+
+
 async def test_a_draft_outlives_an_app_that_ends_at_once() -> None:
     """It is written even if all threads are busy when the operator quits."""
-    engine = FakeEngine(presets=[a_preset("scout")])
-    gate = threading.Event()
-    with ThreadPoolExecutor(1) as threads:
-        async with opened(engine) as deck:
-            await deck.press("n")
-            await deck.type("look")
-            await deck.until_text("look")
-            await at_rest(deck)
-            asyncio.get_running_loop().set_default_executor(threads)
-            threads.submit(gate.wait, 20)
-            await deck.press("escape")
-            await deck.until(lambda: deck.app.screen is deck.main, "the deck")
-        gate.set()
+    engine, thread = FakeEngine(presets=[a_preset("scout")]), OneThread()
+    async with opened(engine) as deck:
+        await deck.press("n")
+        await deck.type("look")
+        await deck.until_text("look")
+        await at_rest(deck)
+        thread.begin()
+        await deck.press("escape")
+        await deck.until(lambda: thread.asked, "the draft to be handed to a thread")
+    thread.end()
     assert "look" == read_memory(engine.project).draft_of("scout")
+
+
+async def test_a_stop_outlives_an_app_that_ends_at_once() -> None:
+    """What an operator has asked for right before quitting is done."""
+    engine, thread = FakeEngine(a_run(1)), OneThread()
+    async with opened(engine) as deck:
+        await deck.until(lambda: deck.main.run, "the run")
+        await at_rest(deck)
+        await deck.press("x")
+        await deck.until_text("Stop this run?")
+        thread.begin()
+        await deck.press("y")
+        await deck.until(lambda: thread.asked, "the stop to be handed to a thread")
+    thread.end()
+    assert [((run_id(1),), False)] == engine.stopped

@@ -18,7 +18,7 @@ from textual.worker import Worker, WorkerState
 
 from ...core.errors import SubdeckError, reason
 from ...core.system.log import log_fault
-from ..terminal.closing import was_closed
+from ..terminal.closing import carry_out, was_closed
 from ..terminal.process import freeze_once
 from ..text.format import format_error
 from .lines import View
@@ -182,8 +182,8 @@ class Bridge(SupervisingWidget):
             await self.read(attempt.thread.join, LEAVE_S)
 
     async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Await an engine method in a thread; raises what it raises."""
-        return await asyncio.to_thread(function, *args, **kwargs)
+        """Await an engine method in a thread, which is called even if the app ends first; raises what it raises."""
+        return await carry_out(function, *args, **kwargs)
 
     async def read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do the same in a thread that nobody waits for when the app ends: for what writes nothing of value."""

@@ -16,7 +16,6 @@ from ...core.paths import Project, now_iso, project_key, state_file
 from ...core.system.files import write_state
 from ...core.text.decoding import UNDECODABLE, decode
 from ..feed.bridge import Bridge
-from ..terminal.closing import written
 
 ADHOC = ""
 """Stands for the preset where there is none."""
@@ -140,7 +139,7 @@ class Remembered:
         """Change what is known, and the file. Raises OSError when only the first could be done."""
         async with self._turn:
             try:
-                self.known = await written(change_memory, self._bridge.engine.project, change)
+                self.known = await self._bridge.call(change_memory, self._bridge.engine.project, change)
             except OSError:
                 self.known = change(self.known or LaunchMemory())
                 raise

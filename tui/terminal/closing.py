@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextvars import copy_context
 from functools import partial
 from typing import ParamSpec, TypeVar
 
@@ -49,7 +50,7 @@ def notify_failure(node: Widget, event: Worker.StateChanged) -> None:
         node.notify(format_error(error), severity="error", markup=False)
 
 
-async def written(write: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Write something in a thread, even if the app ends before one is free; raises what `write` raises."""
-    waiting = asyncio.get_running_loop().run_in_executor(None, partial(write, *args, **kwargs))
-    return await asyncio.shield(waiting)
+async def carry_out(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do something in a thread, even if the app ends before one is free; raises what `work` raises."""
+    within = partial(copy_context().run, partial(work, *args, **kwargs))
+    return await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, within))
