@@ -21,6 +21,8 @@ from .source import usable
 from .taking import Applied
 
 NAMED = 5
+_REGULAR = b"100"
+"""The mode of a file begins with it, and that of a link does not: git makes links whole."""
 
 
 def take_back_applied(project: paths.Project, act: Act) -> str:
@@ -114,10 +116,10 @@ def _torn(git: Git, root: str, now: str, before: str, after: str) -> list[bytes]
     torn: list[bytes] = []
     for path, (old, new) in _changed(git, before, after).items():
         here = places.get(path)
-        if here is None or new is None or here in (old, new):
+        if here is None or new is None or here in (old, new) or not here.startswith(_REGULAR):
             continue
         wanted = git.run("cat-file", "--filters", f"{after}:{os.fsdecode(path)}")
-        held = files.content(os.fsdecode(os.path.join(os.fsencode(root), path)))
+        held = files.read(os.fsdecode(os.path.join(os.fsencode(root), path)))
         if len(held) < len(wanted) and wanted.startswith(held):
             torn.append(path)
     return torn

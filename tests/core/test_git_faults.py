@@ -166,6 +166,30 @@ def test_git_fails_in_an_undo(
     assert scene.engine.last_act() is None
 
 
+def test_a_link_in_the_place_of_what_git_had_half_written(
+    project_dir: Path, hold_back: Callable[[str, bool, bool], None]
+) -> None:
+    """What the operator has put there since is no half of a file: an undo names it and leaves it, and once it is away
+    takes all of it back.
+    """
+    scene = scene_at(project_dir)
+    before = state(scene.root)
+    hold_back(ACTS[apply], True, False)
+    with pytest.raises(SubdeckError, match="not fully"):
+        apply(scene)
+    hold_back(ACTS[apply], False, False)
+    unlock(scene.root)
+    big = scene.root / "big.txt"
+    big.unlink(missing_ok=True)
+    big.symlink_to("elsewhere")
+    with pytest.raises(SubdeckError, match=r"you changed the same lines since: big\.txt"):
+        undo(scene)
+    assert "elsewhere" == os.readlink(big)
+    big.unlink()
+    undo(scene)
+    assert before == state(scene.root)
+
+
 @pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
 def test_killed_in_an_undo(project_dir: Path, act: Callable[[Scene], object]) -> None:
     """Killed anywhere on its way, an undo is finished by the next one, and all is as it was before the act."""
