@@ -152,6 +152,24 @@ def test_a_merge_that_was_built_upon(engine: Engine, root: Path) -> None:
     assert "git revert -m 1" in caught.value.hint and tip == git(root, "rev-parse", "HEAD")
 
 
+def test_a_merge_into_a_branch_that_was_left(engine: Engine, root: Path) -> None:
+    """Where another branch is checked out since, no branch is moved and no file written; back on it, it is undone."""
+    before = git(root, "rev-parse", "HEAD")
+    run, tree = in_worktree(engine)
+    commit(tree, "new.txt")
+    engine.work.merge(engine.work.plan_merge(run))
+    git(root, "checkout", "-q", "-b", "other")
+    refs, status = git(root, "for-each-ref"), git(root, "status", "--porcelain")
+    with pytest.raises(SubdeckError, match="main is not checked out") as caught:
+        undo(engine)
+    assert "git switch main" in caught.value.hint
+    assert (refs, status) == (git(root, "for-each-ref"), git(root, "status", "--porcelain"))
+    assert "b\n" == (root / "new.txt").read_text()
+    git(root, "checkout", "-q", "main")
+    undo(engine)
+    assert (before, False) == (git(root, "rev-parse", "main"), (root / "new.txt").exists())
+
+
 def test_committing_on_the_branch(engine: Engine) -> None:
     """Uncommitted work becomes a commit, by the answer's first lines or other words; and uncommitted again."""
     run, tree = in_worktree(engine)

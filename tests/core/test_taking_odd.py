@@ -229,6 +229,40 @@ def test_what_is_in_the_way_stays(engine: Engine, root: Path, mine: Callable[[Pa
     assert before == facts(root)
 
 
+@pytest.mark.parametrize("is_directory", [False, True])
+def test_what_is_in_the_way_of_an_undo_stays(engine: Engine, root: Path, is_directory: bool) -> None:
+    """Where the operator has made an ignored file since at a place that an undo needs, nothing is written, neither
+    there nor in the other files; once it is away the undo takes all of it back, with what was edited meanwhile.
+    """
+    (root / "ignored").write_text("of the project\n")
+    git(root, "add", "-f", "ignored")
+    git(root, "commit", "-q", "-m", "ignored")
+    run, tree = in_worktree(engine)
+    (tree / "ignored").unlink()
+    (tree / "a.txt").write_text("theirs\n")
+    before = facts(root)
+    engine.work.apply(engine.work.plan_apply(run))
+    git(root, "rm", "-q", "--cached", "ignored")
+    way = root / "ignored"
+    if is_directory:
+        way.mkdir()
+    mine = way / "ignored" if is_directory else way
+    mine.write_text("mine\n")
+    now = facts(root)
+    act = engine.last_act()
+    assert act is not None
+    with pytest.raises(SubdeckError, match="in the way"):
+        engine.take_back(act)
+    assert now == facts(root)
+    assert act == engine.last_act()
+    mine.unlink()
+    if is_directory:
+        way.rmdir()
+    (root / "more.txt").write_text("mine\n")
+    engine.take_back(act)
+    assert before | {"more.txt": facts(root)["more.txt"]} == facts(root)
+
+
 def test_submodules_are_told(engine: Engine, root: Path, tmp_path: Path) -> None:
     """A submodule stays as it is, and the rest is applied."""
     other = make_repository(tmp_path / "other")
