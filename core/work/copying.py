@@ -75,18 +75,18 @@ class Copying:
         self._copied.troubles.append(f"{one_line(name, 120)} was not copied or linked: {why}")
 
     def _target(self, name: str) -> str | None:
-        """Return where it goes; None where it is there already, or something leads out of the worktree."""
+        """Return where it goes; None where something leads out of the worktree."""
         target = os.path.join(self._tree, name)
         above = os.path.dirname(target)
-        if os.path.lexists(target):
-            return None
-        os.makedirs(above, exist_ok=True)
         if os.path.realpath(above) != above:
             self._trouble(name, "its path is a link out of the worktree")
             return None
+        os.makedirs(above, exist_ok=True)
         return target
 
     def _link(self, name: str, target: str) -> None:
+        if os.path.lexists(target):
+            return
         os.symlink(os.path.join(self._root, name), target)
         if Git(self._tree).lines("ls-files", "--others", "--exclude-standard", "-z", "--", name):
             os.unlink(target)  # it would count as a change, and be taken over as one
@@ -105,18 +105,26 @@ class Copying:
         if not (stat.S_ISLNK(status.st_mode) or stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             self._trouble(name, "not a regular file")
             return
-        self._copied.names.append(name)
+        was_there, files = os.path.lexists(target), self._copied.files
         self._entry(source, target, status)
+        if self._copied.files > files or (not was_there and os.path.lexists(target)):
+            self._copied.names.append(name)
 
     def _entry(self, source: str, target: str, status: os.stat_result) -> None:
-        """Copy one entry, a directory with all that is below; what cannot be copied keeps nothing else from it."""
+        """Copy one entry, a directory with all that is below: what is there already stays, and what cannot be copied
+        keeps nothing else from it.
+        """
+        is_merged = stat.S_ISDIR(status.st_mode) and _is_directory(target)  # part of it was linked or copied before
+        if os.path.lexists(target) and not is_merged:
+            return
         try:
             if stat.S_ISLNK(status.st_mode):
                 os.symlink(self._own(os.readlink(source)), target)
             elif stat.S_ISREG(status.st_mode):
                 self._file(source, target, status)
             elif stat.S_ISDIR(status.st_mode):
-                os.mkdir(target, 0o700)
+                if not is_merged:
+                    os.mkdir(target, 0o700)
                 with os.scandir(source) as entries:
                     for entry in entries:
                         below = os.path.join(target, entry.name)
@@ -143,6 +151,9 @@ class Copying:
                 self._content(reader, writer)
                 os.fchmod(writer, stat.S_IMODE(status.st_mode))
                 os.utime(writer, ns=(status.st_atime_ns, status.st_mtime_ns))
+            except OSError:
+                os.unlink(target)  # a child would take the half for the whole
+                raise
             finally:
                 os.close(writer)
         finally:
@@ -179,6 +190,10 @@ def _matching(ignored: list[str], patterns: Iterable[str], root: str) -> Iterato
                 yield name
             elif (is_path and wanted.startswith(f"{name}/")) and _is_there(root, wanted):
                 yield wanted
+
+
+def _is_directory(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)
 
 
 def _is_there(root: str, name: str) -> bool:

@@ -105,9 +105,9 @@ def _made(directory: str, record: WorkRecord, making: Making) -> list[str]:
         os.close(lock)
     in_git.check_out(tree, patience=MAKING_S)
     place = _place(tree, record)
-    os.makedirs(place, exist_ok=True)
     if os.path.realpath(place) != _place(os.path.realpath(tree), record):
         raise SubdeckError("the run's directory is a link out of the worktree", where=place)
+    os.makedirs(place, exist_ok=True)
     notes = [f"its worktree is ready: {record.branch}, {time.monotonic() - began:.1f} s"]
     if making.copy or making.link:
         notes += _along(record.root, tree, making)

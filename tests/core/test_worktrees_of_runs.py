@@ -221,6 +221,51 @@ def test_a_setup_command(repository: Path) -> None:
     assert left == remains(engine)
 
 
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        (["./no-such-program"], "cannot start the setup command: No such file or directory"),
+        (["sh", "-c", "kill -9 $$"], "the setup command was killed by signal 9"),
+    ],
+)
+def test_a_setup_command_that_does_not_run(repository: Path, command: list[str], why: str) -> None:
+    """One that cannot be started, or is killed, fails the start with that reason; nothing is left of the worktree."""
+    engine = open_engine(repository, worktree_setup=command)
+    run = run_to_end(engine, "answer Done.", worktree=WorktreeFrom.FILES)
+    assert ("failed", "start_failed", None) == (run.status, run.reason, run.started_at)
+    assert why in (result_of(engine, run).error_message or "")
+    assert [] == remains(engine)
+
+
+def test_a_setup_command_that_leaves_the_branch(repository: Path) -> None:
+    """Where it checks out another branch, nobody knows what it changed: that is said, and all of it is shown."""
+    setup = ["sh", "-c", "git checkout -q -b another; echo made > made.txt"]
+    engine = open_engine(repository, worktree_setup=setup)
+    run = run_to_end(engine, "save more.py x\\n", "answer Done.", worktree=WorktreeFrom.FILES)
+    said = [event.text for event in events_of(engine, run) if isinstance(event, Notice)]
+    assert "changes by the setup command count as the run's own" in said
+    changes = result_of(engine, run).changes
+    assert changes
+    assert ["made.txt", "more.py"] == [file.path for file in changes.named]
+
+
+def test_a_directory_that_is_a_link_in_the_commit(repository: Path) -> None:
+    """A run whose directory the commit has as a link out of the worktree does not start, and nothing is made there."""
+    outside = repository.parent / "outside"
+    outside.mkdir()
+    (repository / "out").symlink_to(outside)
+    commit(repository)
+    (repository / "out").unlink()
+    (repository / "out" / "sub").mkdir(parents=True)
+    engine = open_engine(repository)
+    where = str(repository / "out" / "sub")
+    run = run_to_end(engine, "save x x", "answer Done.", worktree=WorktreeFrom.HEAD, cwd=where)
+    assert ("failed", "start_failed", None) == (run.status, run.reason, run.started_at)
+    assert "the run's directory is a link out of the worktree" in (result_of(engine, run).error_message or "")
+    assert [] == os.listdir(outside)
+    assert [] == remains(engine)
+
+
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_what_a_setup_command_changes_is_not_the_runs(repository: Path, is_clean: bool) -> None:
     """The run begins with it; applied and merged is what the child did, and nothing of the setup."""
