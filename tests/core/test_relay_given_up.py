@@ -10,11 +10,13 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.engine import Engine
 from subdeck.core.errors import RunBusy, SubdeckError
+from subdeck.core.project.given_up import give_up
 from subdeck.core.project.liveness import Proof, reconcile
 from subdeck.core.run.describe import standing
 from subdeck.core.run.model import RunResult
 from subdeck.core.system import files
 
+from tests.core.full_disk import no_file_longer_than
 from tests.core.hosting import until
 from tests.core.relaying import Relaying, relaying
 from tests.factories import open_engine, start
@@ -76,6 +78,23 @@ async def test_a_run_without_a_host_is_given_up(project_dir: Path, tmp_path: Pat
         there.begin()
         await until(lambda: there.hosts.get("hosts"), "the relay to have asked its hosts")
         assert not there.carrier.tickets
+
+
+async def test_what_keeps_a_run_from_being_given_up(project_dir: Path, tmp_path: Path) -> None:
+    """A disk that takes nothing is told, and the run goes on to wait; an end that came first stays the only one."""
+    async with relaying(project_dir, tmp_path, 1) as there:
+        run_id = await there.start("answer 1", needs={"gpu": 1})
+        await there.kill()
+        (run,) = there.engine.snapshots((run_id,))
+        with no_file_longer_than(0), pytest.raises(SubdeckError, match=f"cannot abandon run {run_id[-6:]}: File too l"):
+            there.engine.give_up(run_id)
+        assert there.result(run_id) is None
+        there.engine.give_up(run_id)
+        result = Path(there.run_dir(run_id), paths.RESULT)
+        before = result.read_bytes()
+        with pytest.raises(RunBusy, match="has just finished"):
+            give_up(there.project, run)
+        assert before == result.read_bytes()
 
 
 async def test_a_run_out_of_reach_is_never_lost_by_guess(project_dir: Path, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from subdeck.core.engine import Engine
 from subdeck.core.project import trash
 from subdeck.core.work import acts, keeping, worktrees
 from subdeck.core.work.acts import ActKind
-from subdeck.core.work.record import work_dirs
+from subdeck.core.work.making import make, take_back
+from subdeck.core.work.record import read_record, work_dirs
 from subdeck.core.work.standing import Stand
 from subdeck.core.work.worktrees import RunState, Worktree
 
@@ -203,6 +204,33 @@ def test_another_repository_is_not_taken_for_the_moved_one(engine: Engine) -> No
     done = subdeck("worktrees", "--repair", meta.short_id, cwd=other)
     assert 2 >= done.code > 0 and "a different repository" in done.err
     assert (tree / "b.txt").exists()
+
+
+@pytest.mark.parametrize("is_another", [True, False])
+def test_a_repository_that_went_before_the_worktree_was_made(engine: Engine, is_another: bool) -> None:
+    """The run is told why it has none. What stands there instead is left alone, be it a branch of the same name; what
+    cannot be removed without the repository keeps its record, and goes once that is back.
+    """
+    root = Path(engine.project.root)
+    before = pinned(root)
+    meta, tree = make_worktree(engine.project)
+    git(root, "worktree", "remove", str(tree))
+    (root / ".git").rename(root / "git-of-old")
+    if is_another:
+        make_repository(root, a_txt="different\n")
+        git(root, "branch", f"subdeck/scout-{meta.short_id}")
+    there = pinned(root) if is_another else []
+    made = make(str(tree.parent), str(root.parent / "setup.log"))
+    assert ("created for it, was moved" if is_another else "a git repository") in made.fault
+    take_back(engine.project, [meta.run_id])
+    assert not tree.exists()
+    if is_another:
+        assert there == pinned(root)
+        return
+    assert read_record(str(tree.parent)) is not None
+    (root / "git-of-old").rename(root / ".git")
+    take_back(engine.project, [meta.run_id])
+    assert (before, False) == (pinned(root), tree.parent.exists())
 
 
 def test_the_list(engine: Engine) -> None:
