@@ -220,6 +220,48 @@ def test_discarding(engine: Engine, root: Path) -> None:
     assert whole[-2] == pinned(root)[-2] and taken(engine, run) is None
 
 
+def test_a_discard_that_git_refuses(engine: Engine, root: Path) -> None:
+    """Where the branch cannot be deleted the worktree is back with all that was in it, and nothing is to be undone."""
+    run, tree = in_worktree(engine)
+    commit(tree)
+    (tree / "b.txt").write_text("not committed\n")
+    before, status = pinned(root)[-2:], git(tree, "status", "--porcelain")
+    lock = root / ".git/refs/heads/subdeck" / f"scout-{run.meta.short_id}.lock"
+    lock.touch()
+    with pytest.raises(SubdeckError):
+        engine.work.discard(engine.work.plan_discard(run))
+    lock.unlink()
+    assert (before, status) == (pinned(root)[-2:], git(tree, "status", "--porcelain"))
+    assert "not committed\n" == (tree / "b.txt").read_text()
+    assert engine.last_act() is None and taken(engine, run) is None
+    engine.work.discard(engine.work.plan_discard(run))
+    assert not tree.exists()
+
+
+@pytest.mark.parametrize("why", ["something else is already in its place", "its repository is no longer at"])
+def test_what_was_discarded_waits_for_its_place(engine: Engine, root: Path, why: str) -> None:
+    """Where its place is taken, or its repository away, nothing is overwritten or lost, and it comes back later."""
+    run, tree = in_worktree(engine)
+    tip = commit(tree)
+    (tree / "b.txt").write_text("not committed\n")
+    engine.work.discard(engine.work.plan_discard(run))
+    if "place" in why:
+        tree.mkdir()
+        (tree / "mine").write_text("mine\n")
+    else:
+        (root / ".git").rename(root.parent / "git-of-old")
+    with pytest.raises(SubdeckError, match=why):
+        undo(engine)
+    if "place" in why:
+        assert ["mine"] == os.listdir(tree)
+        tree.rename(root.parent / "moved-away")
+    else:
+        (root.parent / "git-of-old").rename(root / ".git")
+    undo(engine)
+    assert (tip, "not committed\n") == (git(tree, "rev-parse", "HEAD"), (tree / "b.txt").read_text())
+    assert engine.last_act() is None
+
+
 def test_the_command_line(engine: Engine, root: Path) -> None:
     """Each command says what it will do; the message is edited first unless it is given."""
     run, tree = in_worktree(engine)
