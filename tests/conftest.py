@@ -118,6 +118,8 @@ def world(session_leaves_nothing: None, request: pytest.FixtureRequest) -> Itera
 
     Fail it for processes that it leaves, and for those that it starts without a mark that says so.
     """
+    if "tmp_path" in request.fixturenames:
+        request.getfixturevalue("tmp_path")  # made first, so removed last: when no process is left that writes there
     test_id = secrets.token_hex(8)
     root = isolation.new_world()
     others = isolation.pids()

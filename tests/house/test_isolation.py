@@ -120,6 +120,35 @@ def test_who_starts_a_process_says_so(tmp_path: Path) -> None:
     assert "the test starts a process with subprocess.Popen('true', ['true'])" in said
 
 
+FILES_PROBE = """
+import subprocess
+from pathlib import Path
+
+import pytest
+
+@pytest.mark.processes
+def test_leaves_a_process(tmp_path):
+    seen = Path(__file__).with_name("seen")
+    subprocess.run(["sh", "-c", '(sleep 0.3; touch "$1/late" && touch "$2") &', "sh", tmp_path, seen])
+
+def test_fails(tmp_path):
+    assert not tmp_path.exists()
+"""
+
+
+@pytest.mark.processes
+def test_files_go_with_the_test_that_passes(tmp_path: Path) -> None:
+    """The directory of a test that passes is removed once no process of it is left; that of one that fails is kept."""
+    probe, base = tmp_path / "test_probe.py", tmp_path / "base"
+    probe.write_text(FILES_PROBE)
+    options = ["-c", ROOT / "pyproject.toml", "-p", "tests.conftest", "-p", "no:cacheprovider", "--basetemp", base]
+    command = [sys.executable, "-m", "pytest", *options, probe]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
+    assert "1 failed, 1 passed" in said
+    assert (tmp_path / "seen").exists()
+    assert ["test_fails0"] == [path.name for path in base.iterdir() if not path.is_symlink()]
+
+
 def test_make_quick_starts_nothing() -> None:
     """`make quick` leaves out whatever may start a process, but for what is marked for a first look."""
     (left_out,) = re.findall(r'-m "quick or not \(([a-z or]+)\)"', (ROOT / "Makefile").read_text())
