@@ -111,11 +111,18 @@ def _worktree(project: paths.Project, run: RunSnapshot) -> tuple[str, WorkRecord
     made = usable(tree)
     if made.common_dir != record.common_dir:
         raise SubdeckError("its worktree belongs to another repository", where=tree)
-    if made.branch != record.branch:
-        now = one_line(made.branch, 80) if made.branch else "no branch"
-        what = f"its worktree has {now} checked out, not {one_line(record.branch, 80)}"
-        raise SubdeckError(what, where=tree, hint=one_line(shell_words(["git", "-C", tree, "switch", record.branch])))
+    _check_checked_out(made, record.branch)
     return directory, record, made
+
+
+def _check_checked_out(made: Repository, branch: str) -> None:
+    """Raise SubdeckError where another branch is checked out in a worktree."""
+    if made.branch != branch:
+        now = one_line(made.branch, 80) if made.branch else "no branch"
+        what = f"its worktree has {now} checked out, not {one_line(branch, 80)}"
+        raise SubdeckError(
+            what, where=made.root, hint=one_line(shell_words(["git", "-C", made.root, "switch", branch]))
+        )
 
 
 def commit_work(project: paths.Project, plan: CommitPlan, message: str = "") -> Act:
@@ -156,12 +163,13 @@ def take_back_commit(act: Act) -> str:
     if tip == done.tip:
         made.git.run("reset", "--quiet")
         return f"{act.title} left no changes"
-    if tip != done.commit or made.branch != done.branch:
+    if tip != done.commit:
         raise SubdeckError(
             f"cannot undo {act.title}: its branch {one_line(done.branch, 80)} has new commits",
             where=made.root,
             hint=f"run git revert {done.commit[:12]} in a shell to undo it with a new commit",
         )
+    _check_checked_out(made, done.branch)
     move(made, done.branch, done.commit, done.tip)
     return f"undid {act.title}: its changes are uncommitted again"
 

@@ -202,6 +202,45 @@ def test_keeping_the_branch(engine: Engine, root: Path) -> None:
     assert tip == git(root, "rev-parse", f"scout-{run.meta.short_id}")
 
 
+def test_a_kept_branch_that_somebody_uses(engine: Engine, root: Path) -> None:
+    """A branch with new commits, or one that is checked out, is not removed when keeping it is taken back."""
+    run, tree = in_worktree(engine)
+    commit(tree)
+    engine.work.keep(run, "mine")
+    git(root, "checkout", "-q", "mine")
+    with pytest.raises(SubdeckError, match="the branch is checked out in"):
+        undo(engine)
+    tip = commit(root, "later.txt")
+    git(root, "checkout", "-q", "main")
+    with pytest.raises(SubdeckError, match="the branch mine has new commits"):
+        undo(engine)
+    assert tip == git(root, "rev-parse", "mine") and Taken.KEPT is taken(engine, run)
+    git(root, "branch", "-q", "-f", "mine", "mine~")
+    undo(engine)
+    assert "" == git(root, "branch", "--list", "mine") and taken(engine, run) is None
+
+
+def test_a_commit_that_was_built_upon(engine: Engine) -> None:
+    """Where its branch has new commits, or another one is checked out there, a commit is not made uncommitted again."""
+    run, tree = in_worktree(engine)
+    (tree / "b.txt").write_text("theirs\n")
+    engine.work.commit(engine.work.plan_commit(run))
+    own, branch = git(tree, "rev-parse", "HEAD"), git(tree, "branch", "--show-current")
+    tip = commit(tree, "later.txt")
+    with pytest.raises(SubdeckError, match="has new commits") as caught:
+        undo(engine)
+    assert f"git revert {own[:12]}" in caught.value.hint and tip == git(tree, "rev-parse", "HEAD")
+    git(tree, "reset", "-q", "--hard", own)
+    git(tree, "checkout", "-q", "-b", "another")
+    with pytest.raises(SubdeckError, match=f"its worktree has another checked out, not {branch}") as caught:
+        undo(engine)
+    assert f"switch {branch}" in caught.value.hint
+    assert (own, own) == (git(tree, "rev-parse", branch), git(tree, "rev-parse", "another"))
+    git(tree, "checkout", "-q", branch)
+    undo(engine)
+    assert " M b.txt" == git(tree, "status", "--porcelain")
+
+
 def test_discarding(engine: Engine, root: Path) -> None:
     """Worktree and branch go, and come back with all that was in them."""
     before = pinned(root)
