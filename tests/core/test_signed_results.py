@@ -14,7 +14,7 @@ from subdeck.core.engine import Engine
 from subdeck.core.project import trash
 from subdeck.core.project.liveness import Proof, reconcile
 from subdeck.core.project.ownership import adopt
-from subdeck.core.run import artifacts, mark
+from subdeck.core.run import artifacts, mark, proven
 from subdeck.core.run.events import RunEnded, encode_event
 from subdeck.core.run.model import RunReason, RunResult, StopRequest
 from subdeck.core.search.pattern import Pattern
@@ -70,6 +70,48 @@ def test_who_finishes_the_run_moves_it_aside(engine: Engine, forged: tuple[Path,
     (seen,) = engine.snapshots()
     assert ("failed", "lost") == (seen.status, seen.reason)
     assert b"ALL TESTS PASS" in (directory / "result.json.rejected-1").read_bytes()
+
+
+@pytest.mark.parametrize("is_prepared", [False, True])
+def test_one_that_is_forged_at_the_last_moment(forged: tuple[Path, int], is_prepared: bool) -> None:
+    """Who writes the end of a run and finds a forged one there has the run end as it did, and keeps the forged one."""
+    directory, lock = forged
+    end = make_result(directory.name, RunReason.STOPPED)
+    if is_prepared:
+        artifacts.prepare_result(str(directory), end)
+        assert artifacts.publish_result(str(directory))
+    else:
+        assert artifacts.write_result(str(directory), end)
+    result = artifacts.read_result(str(directory))
+    assert result and result.reason is RunReason.STOPPED
+    assert b"ALL TESTS PASS" in (directory / "result.json.rejected-1").read_bytes()
+    os.close(lock)
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_an_end_that_comes_while_a_forged_one_is_moved(
+    engine: Engine, forged: tuple[Path, int], monkeypatch: pytest.MonkeyPatch, is_gone: bool
+) -> None:
+    """A true end that another process puts in the place of the forged one is put back, and stays the only one; where
+    the place is empty by then there is nothing to move.
+    """
+    directory, lock = forged
+    look = proven.has_result
+
+    def has_result(run_dir: str, *, certain: bool = False) -> bool:
+        had = look(run_dir, certain=certain)
+        (directory / paths.RESULT).unlink(missing_ok=True)
+        if not had and not is_gone:
+            artifacts.write_result(run_dir, make_result(directory.name, RunReason.STOPPED))
+        return had
+
+    monkeypatch.setattr(proven, "has_result", has_result)
+    assert is_gone is proven.reject_result(str(directory))
+    monkeypatch.undo()
+    result = artifacts.read_result(str(directory))
+    assert (None if is_gone else RunReason.STOPPED) == (result and result.reason)
+    assert not list(directory.glob("*.rejected-*"))
+    os.close(lock)
 
 
 @pytest.mark.processes
