@@ -27,9 +27,9 @@ def two_runs(shop: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_watching_runs(shop: Path, two_runs: list[str], size: tuple[int, int]) -> None:
     """Both are on the screen and nothing else; q ends the program, which leaves no trace of an error."""
     with Terminal("watch", (*SUBDECK, "watch", *two_runs), shop, size) as app:
-        screen = app.until_shown("▸ where is", "completed: done", "tab next")
-        assert screen.splitlines()[0].count("╭─ ✓") == 2
-        assert "Presets" not in screen
+        app.until_shown("▸ where is", "completed: done", "tab next")
+        app.until(lambda: app.screen.splitlines()[0].count("╭─ ✓") == 2, "both of them")
+        assert "Presets" not in app.screen
         app.press("z")
         app.until(lambda: app.screen.splitlines()[0].count("╭─ ✓") == 1, "one of them alone")
         app.press("q")
