@@ -12,11 +12,11 @@ import pytest
 from textual import _wait
 from textual._compositor import Compositor
 from textual.app import App
+from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from textual.css.model import RuleSet
     from textual.screen import Screen
 
 # Textual waits in steps of 20 ms until the app has nothing to do: after each of dozens of keys, in a thousand tests.
@@ -38,6 +38,14 @@ def _parse_once() -> None:
         return known[key]
 
     Stylesheet._parse_rules = parse_rules
+
+
+def _hash_in_c() -> None:
+    """Have a set of rules hash as any object does, which is what Textual's own method returns in Python.
+
+    Each node puts some 150 into a set each time its style is found.
+    """
+    RuleSet.__hash__ = object.__hash__
 
 
 def _draw_when_looked_at() -> None:
@@ -77,5 +85,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 _parse_once()
+_hash_in_c()
 if "SUBDECK_EVERY_STEP" not in os.environ:
     _draw_when_looked_at()
