@@ -6,7 +6,7 @@ import inspect
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 import pytest
 from textual import _wait
@@ -30,9 +30,20 @@ def _parse_once() -> None:
     """Keep what Textual parsed of a style sheet for the next app: a thousand apps start here with the same styles."""
     parse = Stylesheet._parse_rules
     known: dict[tuple[object, ...], list[RuleSet]] = {}
+    numbers: dict[tuple[tuple[str, str], ...], int] = {}
+    """All sets of variables that there were: some 200 each, and an app asks for 160 style sheets with the same."""
+    last: WeakKeyDictionary[Stylesheet, tuple[dict[str, str], int]] = WeakKeyDictionary()
+
+    def number(sheet: Stylesheet) -> int:
+        """Say which set of variables a style sheet has; it gets another dictionary with another set."""
+        variables, found = last.get(sheet, ({}, 0))
+        if variables is not sheet._variables:
+            found = numbers.setdefault(tuple(sheet._variables.items()), len(numbers))
+            last[sheet] = sheet._variables, found
+        return found
 
     def parse_rules(self: Stylesheet, *args: object, **kwargs: object) -> list[RuleSet]:
-        key = (args, *kwargs.items(), *self._variables.items())
+        key = (number(self), args, *kwargs.items())
         if key not in known:
             known[key] = parse(self, *args, **kwargs)  # pyright: ignore[reportArgumentType]
         return known[key]
