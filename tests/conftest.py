@@ -55,6 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Leave the real world before any test module is imported."""
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(isolation.PLACE))
     gc.disable()  # until all tests are collected, which makes hardly any garbage
     isolation.reset_signals()
     sys.addaudithook(isolation.note_start)

@@ -51,8 +51,29 @@ _spare: list[Path] = []
 """The last world, if its test has left it empty."""
 
 
+def _files_of_tests() -> Path:
+    """Return where the files of tests are: in memory, where that has room and starts programs, else on disk.
+
+    The program waits for the disk after most of what it writes, and a third of the processor time of tests that write
+    went into that.
+    """
+    memory = Path("/dev/shm")
+    try:
+        there = os.statvfs(memory)
+    except OSError:
+        return Path("/tmp")
+    has_room = there.f_bavail * there.f_frsize > ROOM and os.access(memory, os.W_OK | os.X_OK)
+    return memory if has_room and not there.f_flag & os.ST_NOEXEC else Path("/tmp")
+
+
+ROOM = 4 << 30
+"""Bytes that have to be free in memory."""
+
+PLACE = _files_of_tests()
+
+
 def new_root() -> Path:
-    return Path(tempfile.mkdtemp(prefix="sd-", dir="/tmp"))
+    return Path(tempfile.mkdtemp(prefix="sd-", dir=PLACE))
 
 
 def new_world() -> Path:
@@ -61,7 +82,7 @@ def new_world() -> Path:
     One that is still empty gets another name: to make and remove four directories takes longer than most tests do.
     """
     if _spare:
-        return _spare.pop().rename(Path("/tmp", f"sd-{secrets.token_hex(4)}"))
+        return _spare.pop().rename(PLACE / f"sd-{secrets.token_hex(4)}")
     root = new_root()
     for part in PARTS:
         (root / part).mkdir(0o755)

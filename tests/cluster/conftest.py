@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests import isolation
+
 from .bed import Bed, why_not
 from .operator import AGENT, Operator, Watch
 
@@ -35,7 +37,7 @@ def made_bed(hosts: int, **settings: Any) -> Iterator[Bed]:
     """Make a bed whose hosts have these settings; skip the test where there can be none."""
     if why := _hindrance():
         pytest.skip(why)
-    base = Path(tempfile.mkdtemp(prefix="sdb-", dir="/tmp"))
+    base = Path(tempfile.mkdtemp(prefix="sdb-", dir=isolation.PLACE))
     try:
         with Bed(base, hosts=hosts, **settings) as bed:
             yield bed

@@ -237,7 +237,7 @@ async def test_a_message_is_queued_and_then_delivered() -> None:
     engine.write(run_id(1), *some_events(), said(11, "accepted", "only the [tokenizer]"))
     async with opened(engine) as deck:
         await deck.until_text("▸ you: only the [tokenizer]")
-        assert re.search(r"only the \[tokenizer\] +queued \d+:\d\d *│", deck.screen_text)
+        assert re.search(r"only the \[tokenizer\] +queued [\d:]+:\d\d *│", deck.screen_text)
         engine.write(run_id(1), said(12, "delivered"))
         engine.tell(a_listener(last_seq=12))
         await deck.until(lambda: re.search(r"tokenizer\] +delivered *│", deck.screen_text), "the delivery")
