@@ -17,7 +17,10 @@ MAKER = """
 import sys
 from pathlib import Path
 from tests.cluster.bed import Bed
+from tests.waiting import wait_until
 with Bed(Path(sys.argv[1]), hosts=1) as bed:
+    # Who starts a host may be killed before it has asked the kernel to kill the host with it.
+    wait_until((bed.home("h1") / "worker.log").exists, "the host")
     print("up", flush=True)
     sys.stdin.read()
 """

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -249,15 +250,12 @@ def rescuer_of(pid: int) -> Path:
     """Return the directory in `/proc` of the process that puts the terminal back."""
 
     def found() -> list[Path]:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        tasks = [Path("/proc", each) for each in children]
-        threads = os.listdir(f"/proc/{pid}/task")
-        tasks += [
-            Path("/proc", each)
-            for thread in threads
-            for each in Path(f"/proc/{pid}/task/{thread}/children").read_text().split()
-        ]
-        return [task for task in tasks if b"stty" in (task / "cmdline").read_bytes()]
+        rescuers: list[Path] = []
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):  # a thread, or what it had started, has ended since
+                children = [Path("/proc", each) for each in (thread / "children").read_text().split()]
+                rescuers += [child for child in children if b"stty" in (child / "cmdline").read_bytes()]
+        return rescuers
 
     wait_until(found, "the process that puts the terminal back")
     rescuer = found()[0]

@@ -27,6 +27,7 @@ class Time:
         self._supervisor = supervisor
         self.now = supervisor.clock()
         supervisor.clock = lambda: self.now
+        supervisor.tick()  # what has passed since its last one is not to be the first step's
 
     def move(self, seconds: float) -> None:
         """Let time pass in steps as the event loop does."""
