@@ -156,12 +156,17 @@ class Pty:
         os.close(slave)
 
     def until(self, text: bytes) -> None:
-        def came() -> bool:
+        self.until_true(lambda: text in self.written[self._seen :], f"{text!r} on the terminal")
+
+    def until_true(self, condition: Callable[[], object], what: str) -> None:
+        """Wait on a condition; what the program writes is read meanwhile, or it would stand still."""
+
+        def holds() -> object:
             if select.select([self._master], [], [], 0)[0]:
                 self.written += os.read(self._master, 65536)
-            return text in self.written[self._seen :]
+            return condition()
 
-        wait_until(came, f"{text!r} on the terminal")
+        wait_until(holds, what)
 
     def until_past(self, text: bytes) -> None:
         """Wait until it came; only what is written behind it counts from then on."""

@@ -16,7 +16,6 @@ from subdeck.core.run.model import RunReason, ToolPolicy, Tools
 
 from tests.core.command_line import SUBDECK
 from tests.factories import make_finished, make_meta
-from tests.waiting import wait_until
 
 from .terminal import ESC, Pty
 
@@ -156,7 +155,7 @@ def test_the_pager_and_the_saved_file(hostile: Path) -> None:
     visited(app, b"3", b"follow")
     app.press(b"v")
     seen = Path(f"{page}.seen")
-    wait_until(seen.exists, "the pager's file")
+    app.until_true(seen.exists, "the pager's file")
     app.until(DECK)
     assert foreign(seen.read_bytes()) == set()
     visited(app, b"S", b"markdown")

@@ -188,7 +188,9 @@ async def opened_before_presets(engine: FakeEngine) -> AsyncIterator[tuple[Deck,
 
 
 async def test_launching_waits_for_the_presets() -> None:
-    """`n` before the presets are read opens a dialog whose text and launching key go to the highlighted preset."""
+    """`n` before the presets are read opens a dialog whose text and launching key go to the highlighted preset; the
+    cursor goes to the run.
+    """
     engine = FakeEngine(presets=[a_preset()])
     async with opened_before_presets(engine) as (deck, disk):
         await deck.press("n")
@@ -233,8 +235,8 @@ async def test_presets_that_cannot_be_read() -> None:
 
 
 async def test_what_is_typed_while_presets_are_read_stays() -> None:
-    """The dialog that replaces the waiting one has its text, and takes what is typed next behind it."""
-    engine = FakeEngine(presets=[a_preset()])
+    """The dialog that replaces the waiting one has its text, takes what is typed next behind it, and launches."""
+    engine = FakeEngine(a_run(1), presets=[a_preset()])
     async with opened_before_presets(engine) as (deck, disk):
         await deck.press("n")
         await deck.type("one ")
@@ -243,6 +245,8 @@ async def test_what_is_typed_while_presets_are_read_stays() -> None:
         await deck.type("two")
         await deck.until_text("one two")
         await deck.until_text("Launch repo-scout")
+        await deck.press("ctrl+s")
+        await deck.until(lambda: deck.main.run and deck.main.run.meta.task == "one two", "the cursor on the new run")
 
 
 async def test_leaving_before_the_presets_are_read_keeps_the_text() -> None:

@@ -17,6 +17,7 @@ from ..launch.memory import ADHOC, Remembered
 from ..launch.start import launch
 from ..launch.values import request_again
 from ..launch.waiting import ACTIONS as WAITING_ACTIONS, TypedTask, WaitingScreen
+from ..terminal.textual_internals import push_for
 from .base import Commands, first_of, name_of
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class LaunchCommands(Commands):
             runs=lambda: run_store.runs,
             typed=typed or TypedTask(),
         )
-        self.app.push_screen(screen, partial(self._launched, run if reuse is not Reuse.NOTHING else None))
+        push_for(self._deck, screen, partial(self._launched, run if reuse is not Reuse.NOTHING else None))
 
     def _launched(self, source: RunSnapshot | None, run_id: str | None) -> None:
         if run_id is None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from textual._compositor import Compositor
+from textual._context import active_message_pump
 from textual.app import App
 from textual.events import Event, MouseDown
 from textual.geometry import Region, Size
@@ -147,6 +148,15 @@ class ChangedRowsCompositor(Compositor):
                 yield region, clip, widget.render_lines(shown.translate(-region.offset))
                 if crop in shown:
                     return  # it hides all that is behind it
+
+
+def push_for(owner: Widget, screen: Screen[Result], then: Callable[[Result | None], None]) -> None:
+    """Push a screen whose result goes to `owner`: that of a screen that has been closed since would go to nobody."""
+    pushed_by = active_message_pump.set(owner)
+    try:
+        owner.app.push_screen(screen, then)
+    finally:
+        active_message_pump.reset(pushed_by)
 
 
 def bind(node: Widget, key: str, action: str, name: str) -> None:
