@@ -9,14 +9,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
-from mcp import Client, StdioServerParameters
 
 from tests import factories
 
 from .command_line import SUBDECK, write_preset
+
+if TYPE_CHECKING:
+    from mcp import Client
 
 ERAS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 """How the client begins -> the version of the protocol it comes to: by handshake, and without one."""
@@ -37,6 +39,8 @@ def make_project(project: Path) -> Path:
 @asynccontextmanager
 async def connected(project: Path, mode: str, *, handler: Any = None, **environment: str) -> AsyncIterator[Client]:
     """Start a server of its own; it has ended when this is left."""
+    from mcp import Client, StdioServerParameters  # not by whoever runs other tests: it takes most of a second
+
     command, *words = SUBDECK
     started = StdioServerParameters(
         command=command, args=[*words, "mcp"], cwd=project, env={**os.environ, **environment}

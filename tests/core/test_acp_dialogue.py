@@ -6,13 +6,17 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from acp.connection import StreamDirection, StreamEvent
 from subdeck.core.acp_bridge.dialogue import Asking
 
 PERMISSION, FORM = "session/request_permission", "elicitation/create"
 
 
 def came(asking: Asking, number: object, method: str, **params: Any) -> None:
+    from acp.connection import (
+        StreamDirection,
+        StreamEvent,
+    )  # not by whoever runs other tests: it takes most of a second
+
     asking.note(StreamEvent(StreamDirection.INCOMING, {"id": number, "method": method, "params": params}))
 
 

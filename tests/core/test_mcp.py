@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import jsonschema
-import mcp_types as types
 import pytest
-from mcp import Client
-from mcp.client.subscriptions import PromptsListChanged, ToolsListChanged
-from mcp.shared.exceptions import MCPError
 from subdeck.core.engine import Engine
 from subdeck.core.run.events import Interrupted, Message
 from subdeck.core.run.snapshot import RunSnapshot
@@ -20,6 +16,9 @@ from tests.core.command_line import write_preset
 from tests.core.mcp_client import ERAS, TOOLS, connected, make_project
 from tests.core.offline_reader import SHOP, write_tree
 from tests.factories import write_settings
+
+if TYPE_CHECKING:
+    from mcp import Client
 
 pytestmark = [pytest.mark.parametrize("era", ERAS), pytest.mark.processes]
 
@@ -68,6 +67,8 @@ async def test_four_tools(era: str, project: Path) -> None:
 
 async def test_child_sees_no_tools(era: str, project: Path) -> None:
     """A server that a child agent of ours starts offers nothing."""
+    from mcp.shared.exceptions import MCPError
+
     async with connected(project, era, PI_SUBAGENTS_CHILD="1") as client:
         assert [] == (await client.list_tools()).tools
         assert [] == (await client.list_prompts()).prompts
@@ -210,6 +211,8 @@ async def test_wrong_arguments(era: str, project: Path, arguments: dict[str, Any
 
 async def test_unknown_tool(era: str, project: Path) -> None:
     """A tool that is not offered is an error of the protocol."""
+    from mcp.shared.exceptions import MCPError
+
     async with connected(project, era) as client:
         with pytest.raises(MCPError, match="unknown tool chain"):
             await client.call_tool("chain", {})
@@ -217,6 +220,9 @@ async def test_unknown_tool(era: str, project: Path) -> None:
 
 async def test_presets_are_prompts(era: str, project: Path) -> None:
     """A preset picked from the client's menu asks the model to delegate the task to it."""
+    from mcp.shared.exceptions import MCPError
+    from mcp_types import TextContent
+
     async with connected(project, era) as client:
         (prompt,) = (await client.list_prompts()).prompts
         assert ("scout", "looks around") == (prompt.name, prompt.description)
@@ -227,7 +233,7 @@ async def test_presets_are_prompts(era: str, project: Path) -> None:
         with pytest.raises(MCPError, match="did you mean scout"):
             await client.get_prompt("scuot", {"task": "look"})
     (message,) = filled.messages
-    assert isinstance(message.content, types.TextContent)
+    assert isinstance(message.content, TextContent)
     assert "subagent with preset scout" in message.content.text
     assert message.content.text.endswith("look for {preset}")
 
@@ -240,12 +246,16 @@ class Told:
         self.prompts = anyio.Event()
 
     async def handle(self, message: object) -> None:
-        if isinstance(message, types.ToolListChangedNotification):
+        from mcp_types import PromptListChangedNotification, ToolListChangedNotification
+
+        if isinstance(message, ToolListChangedNotification):
             self.tools.set()
-        if isinstance(message, types.PromptListChangedNotification):
+        if isinstance(message, PromptListChangedNotification):
             self.prompts.set()
 
     async def listen(self, client: Client, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        from mcp.client.subscriptions import PromptsListChanged, ToolsListChanged
+
         async with client.listen(tools_list_changed=True, prompts_list_changed=True) as events:
             task_status.started()
             async for event in events:

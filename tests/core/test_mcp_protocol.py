@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from mcp_types.methods import validate_server_result
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 from subdeck.core.engine import Engine
 from subdeck.core.mcp.outbox import Outbox
 from subdeck.core.mcp.protocol import HANDSHAKE_VERSIONS, VERSIONS
@@ -106,12 +104,16 @@ def client(connect: Callable[[], Client]) -> Client:
 
 def test_versions_are_those_of_the_protocol() -> None:
     """Every version that the official client knows is served."""
+    from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
+
     assert (HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS) == (HANDSHAKE_VERSIONS, VERSIONS)
 
 
 @pytest.mark.parametrize("version", [*HANDSHAKE_VERSIONS, *VERSIONS])
 def test_results_have_the_form_of_their_version(client: Client, version: str) -> None:
     """Every result is what the schema of the version in use wants it to be."""
+    from mcp_types.methods import validate_server_result
+
     begun = client.begin(version)
     validate_server_result("server/discover" if version in VERSIONS else "initialize", version, begun["result"])
     requests: tuple[tuple[str, dict[str, Any]], ...] = (

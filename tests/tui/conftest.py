@@ -90,8 +90,9 @@ def _draw_when_looked_at() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the coroutines: they run the app, which nothing else here can."""
+    here = f"{HERE}{os.sep}"
     for item in items:
-        if HERE in item.path.parents and inspect.iscoroutinefunction(getattr(item, "function", None)):
+        if str(item.path).startswith(here) and inspect.iscoroutinefunction(getattr(item, "function", None)):
             item.add_marker(pytest.mark.app)
 
 
