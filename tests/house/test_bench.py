@@ -109,7 +109,9 @@ def test_one_that_leaves_a_process(
     started: list[subprocess.Popen[bytes]] = []
 
     def leaves() -> Iterator[Figure]:
-        started.append(subprocess.Popen(("sleep", "60")))
+        started.append(process := subprocess.Popen(("sleep", "60")))
+        # The kernel shows the environment, by which it is found, a moment after the program began.
+        wait_until(Path(f"/proc/{process.pid}/environ").read_bytes, "its environment")
         yield figure("done")
 
     assert 1 == run("--smoke", one=leaves)
