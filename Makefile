@@ -40,7 +40,7 @@ run:
 
 test:
 	@$(SET_UP) test
-	@$(TEST_ENV) "$(BIN)/python" -m pytest -n 4 --dist worksteal -m "not lane" $(ARGS)
+	@$(TEST_ENV) "$(BIN)/python" -m pytest -n 5 --dist worksteal -m "not lane" $(ARGS)
 
 agents:
 	@$(SET_UP) test
