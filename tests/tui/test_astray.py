@@ -89,7 +89,7 @@ async def test_a_reply_that_ends_the_run() -> None:
         await deck.pass_time(0.2)
         assert deck.main.request.has_focus
         await deck.pass_time(0.2)
-        assert not deck.main.request.is_shown
+        await deck.until(lambda: not deck.main.request.is_shown, "the closed block")
         await deck.until(lambda: deck.main.transcript.has_focus, "the keys in the transcript")
 
 
@@ -107,6 +107,28 @@ async def test_what_is_typed_when_the_request_is_withdrawn() -> None:
         await deck.until(lambda: deck.main.transcript.has_focus, "the keys in the transcript")
         assert not deck.main.request.is_shown
         assert not engine.told
+
+
+async def test_keys_that_wait_when_the_block_may_close() -> None:
+    """What was typed for the block is dropped, however long the app was busy in between."""
+    engine = FakeEngine(asking(1))
+    async with opened(engine) as deck:
+        await at_block(deck)
+        await no_request(deck, engine)
+        await deck.until_text("keys work in a moment")
+        await deck.pass_time(1.0)
+
+        def be_late() -> None:
+            deck.clock.now += 5.0
+            deck.main.request._settle()
+
+        burst(deck, REASON)
+        deck.app.call_later(be_late)
+        await deck.until(lambda: not deck.main.request.is_shown, "the closed block")
+        await deck.until(lambda: not deck.app.has_keys_waiting, "the end of the keys")
+        assert deck.app.screen is deck.main
+        assert not deck.main.talk.is_open
+        assert (engine.told, engine.launched, engine.stopped) == ([], [], [])
 
 
 @pytest.mark.parametrize("at_once", [True, False])

@@ -197,17 +197,23 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         self.tick()
         self.call_after_refresh(self.look)
 
-    def _settle(self) -> None:
-        """Close once nothing follows the request that is gone, and nobody types any more."""
+    def _settle(self, is_behind_keys: bool = False) -> None:
+        """Close once nothing follows the request that is gone, nobody types any more, and no key still waits."""
         if self.request is not None or not self.is_shown:
             return
         now = self._now
         if any(run_id == self.run_id for run_id, _ in self._replied):
             self._linger_until = now + LINGER_S  # not confirmed yet
-        quiet = cast(KeyQueueApp, self.app).last_key_at + QUIET_S
+        app = cast(KeyQueueApp, self.app)
+        quiet = app.last_key_at + QUIET_S
         left = max(self._guard.seconds_left(now), self._linger_until - now, quiet - now)
-        if left <= 0:
+        if app.has_keys_waiting:
+            left = max(left, POLL_S)
+        if left <= 0 and is_behind_keys:
             self._close()
+            return
+        if left <= 0:
+            app.call_later(self._settle, True)  # keys that came while the app was busy are read first
             return
         if self._timer:
             self._timer.stop()

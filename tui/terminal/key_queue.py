@@ -72,6 +72,11 @@ class KeyQueueApp(ToastPressApp, inherit_bindings=False):
         """Drop what is typed already: it was meant for a dialog that does not come."""
         self._typed.clear()
 
+    @property
+    def has_keys_waiting(self) -> bool:
+        """Whether a key that was read has not done yet what it is for."""
+        return self._is_emptying
+
     def was_typing(self, seconds: float) -> bool:
         """Whether the character that is being handled came so soon after another that it may be a part of a text."""
         return self._pause < seconds
