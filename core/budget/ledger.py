@@ -204,12 +204,9 @@ class Locked:
     def __init__(self) -> None:
         files.make_private_directory(directory())
         self._descriptor = files.open_lock(os.path.join(directory(), _LOCK))
-        deadline = time.monotonic() + LOCK_PATIENCE_S
         try:
-            while not files.try_lock(self._descriptor):
-                if time.monotonic() > deadline:
-                    raise TimeoutError("another launch holds its lock")
-                time.sleep(0.005)
+            if not files.lock_soon(self._descriptor, LOCK_PATIENCE_S):
+                raise TimeoutError("another launch holds its lock")
         except BaseException:
             os.close(self._descriptor)
             raise

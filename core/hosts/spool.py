@@ -26,6 +26,8 @@ LOOK_S = 1.0
 """Between two looks at all runs, however quiet their bells are."""
 UNBORN_S = 60.0
 """How long a relay has time to ask again for a run whose agent was killed over its start."""
+HANDOVER_S = 2.0
+"""How long a spool may still be locked after the end of the agent that had it."""
 UNFETCHED_S = 90 * 24 * 3600.0
 """How long a run that has ended is kept for an operator who does not fetch it."""
 _ID = "id"
@@ -76,7 +78,7 @@ class SpoolRoot:
                     "other users can write to the spool", where=self.path, hint="use your own directory (chmod 700)"
                 )
             self._lock = files.open_lock(os.path.join(self.path, _LOCK))
-            if not files.try_lock(self._lock):
+            if not files.lock_soon(self._lock, HANDOVER_S):
                 raise SpoolBusy("another process uses this spool", where=self.path, hint=_STOP_THE_OTHER)
             self.id = self._read_id()
         except OSError as error:

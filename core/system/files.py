@@ -11,6 +11,7 @@ import errno
 import fcntl
 import os
 import stat
+import time
 from collections.abc import Iterable
 
 from .directory import Directory, opened
@@ -204,6 +205,20 @@ def try_lock(descriptor: int, *, shared: bool = False) -> bool:
         if error.errno in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES):
             return False
         raise
+    return True
+
+
+def lock_soon(descriptor: int, seconds: float) -> bool:
+    """Lock an open file; return False where somebody else still holds it after some seconds.
+
+    A process that was killed while it started another may hold its locks for a moment more: until that one has begun,
+    it has all open descriptors. Raises OSError where the file system has no locks.
+    """
+    deadline = time.monotonic() + seconds
+    while not try_lock(descriptor):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
     return True
 
 

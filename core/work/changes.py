@@ -33,7 +33,6 @@ SHARE = 10
 """So many times as long as a look took nobody looks again."""
 PATIENCE_S = 10.0
 """Seconds to wait for another viewer of a run that has ended."""
-LOOK_AGAIN_S = 0.02
 SINCE_LOST = "its wrapper died: its current files are shown"
 BY_TOOLS = "its wrapper died before the changes were recorded: only changes by its tools are shown"
 
@@ -212,12 +211,9 @@ def _alone(place: str, patience: float) -> Generator[None]:
     """Hold the place where viewers keep what they need of git. Raises OSError if another one has it for too long."""
     files.make_private_directory(place)
     turn = files.open_directory(place)
-    deadline = time.monotonic() + patience
     try:
-        while not files.try_lock(turn):
-            if time.monotonic() >= deadline:
-                raise BlockingIOError("another viewer is already computing it")
-            time.sleep(LOOK_AGAIN_S)
+        if not files.lock_soon(turn, patience):
+            raise BlockingIOError("another viewer is already computing it")
         yield
     finally:
         os.close(turn)

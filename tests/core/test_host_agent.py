@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from subdeck.core import paths
 from subdeck.core.hosts.host_agent import HostAgent
 from subdeck.core.hosts.protocol import Answer, Said
 from subdeck.core.hosts.spool import Spool, SpoolBusy, SpoolRoot
+from subdeck.core.system import files
 
 from tests.core.hosting import RELAY, Asking, host_meta, hosting, until
 
@@ -161,6 +164,16 @@ async def test_one_agent_has_a_spool(tmp_path: Path) -> None:
         with pytest.raises(SpoolBusy, match=str(tmp_path / "spool")):
             HostAgent(str(tmp_path / "spool"), slots=1)
     HostAgent(str(tmp_path / "spool"), slots=1).close()
+
+
+def test_a_spool_whose_agent_has_just_died(tmp_path: Path) -> None:
+    """A program that it was starting has its lock until that has begun: the next agent waits for that."""
+    SpoolRoot(str(tmp_path / "spool")).close()
+    (lock,) = (path for path in (tmp_path / "spool").iterdir() if path.name == ".lock")
+    held = files.open_lock(str(lock))
+    assert files.try_lock(held)
+    threading.Timer(0.1, os.close, (held,)).start()
+    SpoolRoot(str(tmp_path / "spool")).close()
 
 
 async def test_what_is_kept_is_private(tmp_path: Path) -> None:

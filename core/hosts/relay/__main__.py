@@ -33,7 +33,7 @@ def main(root: str) -> None:
     project = paths.Project(root)
     try:
         lock = files.open_lock(project.relay_lock)
-        if not _taken(lock):
+        if not files.lock_soon(lock, TRY_S):
             return
         os.ftruncate(lock, 0)
         os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)  # for a person who looks
@@ -85,20 +85,10 @@ async def _serve(project: paths.Project, journal: Journal, lock: int) -> None:
                 continue
             # Whoever leaves a run looks at the lock after that: either they start another relay, or it is found here.
             files.unlock(lock)
-            if not relay.has_work() or not _taken(lock):
+            if not relay.has_work() or not files.lock_soon(lock, TRY_S):
                 return
     except asyncio.CancelledError:
         return
-
-
-def _taken(lock: int) -> bool:
-    """Take the lock of the relay. Raises OSError."""
-    deadline = time.monotonic() + TRY_S
-    while not files.try_lock(lock):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 if __name__ == "__main__":
