@@ -31,6 +31,8 @@ from .command_line import subdeck
 from .conversing import write_preset
 from .test_acp_recordings import ACP, Replay
 
+pytestmark = pytest.mark.usefixtures("forked_commands")
+
 PLAYER = Path(__file__).parent.parent / "children" / "acp_player.py"
 PROGRAMS = ("copilot", "gemini", "opencode", "qwen")
 CASES = sorted(str(file.parent.relative_to(ACP)) for name in PROGRAMS for file in ACP.glob(f"{name}/*/exit.txt"))

@@ -35,6 +35,8 @@ from subdeck.core.run.model import PresetSource, RunRequest
 from tests.core.command_line import subdeck, write_preset
 from tests.fuzzed import TEXTS, VALUES, fuzzed
 
+pytestmark = pytest.mark.usefixtures("forked_commands")
+
 FIELDS = (
     *("name", "description", "model", "tools", "disallowedTools", "permissionMode", "isolation", "maxTurns", "effort"),
     *("permission", "permissions", "disable", "steps", "mode", "sandbox_mode", "approval_policy", "features", "hooks"),

@@ -18,6 +18,8 @@ from subdeck.tui.launch.values import LaunchValues
 from tests.core.command_line import subdeck, write_preset
 from tests.factories import make_finished, open_engine, run_to_end
 
+pytestmark = pytest.mark.usefixtures("forked_commands")
+
 
 def is_number(kind: Any) -> bool:
     return get_args(kind)[:1] in ((int,), (float,))

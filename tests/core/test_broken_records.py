@@ -19,6 +19,8 @@ from subdeck.core.system import processes
 from tests.core.command_line import subdeck
 from tests.factories import make_finished, make_meta, make_run, open_engine
 
+pytestmark = pytest.mark.usefixtures("forked_commands")
+
 BROKEN: dict[str, bytes] = {
     "empty": b"",
     "cut": b'{"runId": "x',

@@ -22,6 +22,8 @@ from subdeck.core.wrapper.limits import LAST_WORDS_S, Watchdog
 from tests.core.command_line import subdeck, write_preset
 from tests.factories import PUPPET, end_of, events_of, make_meta, open_engine, request, result_of, run_to_end
 
+pytestmark = pytest.mark.usefixtures("forked_commands")
+
 
 def used(cost: float, *, stop: str = "toolUse", tokens: int = 100, **more: bool) -> UsageReported:
     return UsageReported(

@@ -25,7 +25,7 @@ from tests.core.command_line import start, subdeck
 from tests.house.set_up import ACP_HOME
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
 CLAUDE_MODELS = [
     {

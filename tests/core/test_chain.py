@@ -15,6 +15,8 @@ from tests.core.command_line import subdeck
 from tests.core.conversing import CONVERSING, parts, run, write_preset
 from tests.factories import make_meta, make_snapshot, open_engine
 
+pytestmark = pytest.mark.usefixtures("forked_commands")
+
 
 def one(number: int, session: str | None, told: str | None = None, **meta: Any) -> RunSnapshot:
     name = f"2026010{number}-120000-00000{number}"

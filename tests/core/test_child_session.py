@@ -33,7 +33,7 @@ from tests.waiting import wait_until
 from .command_line import subdeck
 from .conversing import CONVERSING, ask, parts, prompts_in, run, script, session_entries, write_preset
 
-pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands", "forked_wrappers")]
 
 FIRST = parts(script("say One.", "finish"))
 SECOND = parts(script("say Two.", "finish"))

@@ -38,7 +38,7 @@ from tests.core.sshd import SshHost
 from tests.factories import open_engine, write_settings
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
 PYTHON = ".".join(map(str, sys.version_info[:3]))
 FACTS = HostFacts(slots=4, used=1, subdeck=__version__, python=PYTHON, carrier="", cores=2)

@@ -19,7 +19,7 @@ from subdeck.core.presets.fields import preset_schema
 
 from tests.core.command_line import SUBDECK, subdeck, write_preset
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
 LISTED = "import sys; from subdeck.tui.main import main; sys.argv[1:] = {words}; main(); print(*sys.modules, sep='\\n')"
 

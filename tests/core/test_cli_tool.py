@@ -15,7 +15,7 @@ from tests.core.command_line import SUBDECK, subdeck, write_preset
 from tests.core.delegating import SESSION, parent_engine, running, task
 from tests.factories import start, wait_for_end
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
 REGISTER = {"models": ["fake/b", "fake/A"], "key": None}
 

@@ -20,7 +20,7 @@ from tests.core.command_line import subdeck
 from tests.factories import make_finished, make_meta, make_snapshot, open_engine, run_to_end
 from tests.repositories import git, make_repository, make_worktree
 
-pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands", "forked_wrappers")]
 
 NOW = datetime.now(UTC)
 

@@ -30,7 +30,7 @@ from .command_line import subdeck
 from .conversing import CONVERSING, ask, hand_over, parts, prompt, run, script, write_preset
 from .session_file import SessionFile
 
-pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands", "forked_wrappers")]
 
 TASK = parts(script("say Seen.", "finish"))
 

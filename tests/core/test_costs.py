@@ -16,6 +16,8 @@ from tests.core.command_line import subdeck
 from tests.factories import make_finished, make_meta
 from tests.tui.fake_engine import a_run
 
+pytestmark = pytest.mark.usefixtures("forked_commands")
+
 NOW = datetime(2026, 11, 22, 12, 0).astimezone()
 
 

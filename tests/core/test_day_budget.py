@@ -26,7 +26,7 @@ from tests.core.command_line import subdeck
 from tests.factories import make_meta, open_engine, request, result_of, run_to_end, start, started, wait_for_end
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands", "forked_wrappers")]
 
 DAY = "2026-11-23"
 

@@ -50,7 +50,7 @@ from tests.factories import (
     write_runner,
 )
 
-pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands", "forked_wrappers")]
 
 NOW = datetime.now(UTC)
 STARTED = RunStarted(seq=1, ts=paths.now_iso(), pid=1, child_pid=1, attempt=1, max_attempts=1)

@@ -21,7 +21,7 @@ from tests.waiting import wait_until
 from .command_line import subdeck
 from .repositories import git, make, write
 
-pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands", "forked_wrappers")]
 
 BEGIN = {"a.py": "one\ntwo\n", "b.py": "bbb\n", "src/c.py": "c\n", ".gitignore": "*.log\n"}
 HIDING = {

@@ -47,6 +47,8 @@ from tests.core.talking import answering, choice, listening, permission
 from tests.factories import make_meta, open_engine
 from tests.hostile import controls
 
+pytestmark = pytest.mark.usefixtures("forked_commands")
+
 PAYLOAD = "touch PWNED"
 
 HIDDEN = {

@@ -29,7 +29,7 @@ from subdeck.core.system import processes
 
 from tests.core.command_line import subdeck
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
 
 def test_keys_are_for_their_owner_alone(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from tests.house.set_up import MCP_CLIENTS_HOME
 
 from .command_line import subdeck
 
+pytestmark = pytest.mark.usefixtures("forked_commands")
+
 ROOT = Path(__file__).resolve().parents[2]
 PROMPTS = ("inspect", "plan", "implement", "review", "revise")
 REMOVED = re.compile(r"\b(scout|planner|reviewer|worker|chain)(s|ed|ing)?\b", re.IGNORECASE)

@@ -16,6 +16,8 @@ from subdeck.core.run.model import PresetSource
 
 from tests.core.command_line import subdeck
 
+pytestmark = pytest.mark.usefixtures("forked_commands")
+
 VALUES = {"talk": "false", "answer_timeout": "5m", "needs": "{gpu: 1}", "finalize": "true", "hosts.reach": "4s"}
 
 

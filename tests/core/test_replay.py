@@ -14,7 +14,7 @@ from tests import replay as recorded
 from tests.core.command_line import subdeck
 from tests.core.test_recordings import EXPECTED
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
 RECORDINGS = recorded.RECORDINGS
 

@@ -17,6 +17,8 @@ from tests.factories import make_run
 
 from .command_line import subdeck
 
+pytestmark = pytest.mark.usefixtures("forked_commands")
+
 
 @pytest.fixture
 def group(project_dir: Path) -> Path:

@@ -20,6 +20,8 @@ from tests.core.command_line import SUBDECK, subdeck
 
 from .repositories import commit, make
 
+pytestmark = pytest.mark.usefixtures("forked_commands")
+
 REMOVED = {"scout", "planner", "reviewer", "worker"}
 """Roles that came along once and were taken out."""
 

@@ -18,6 +18,8 @@ from subdeck.core.wrapper.__main__ import _take_environment
 
 from .command_line import subdeck, write_preset
 
+pytestmark = pytest.mark.usefixtures("forked_commands")
+
 ANOTHER = 12345
 """A user id that nobody has."""
 
