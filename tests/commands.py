@@ -14,7 +14,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 
+from subdeck.core.runners import standby
+
 from .core.command_line import Done
+from .isolation import MARKER
 
 PROGRAM = Path(__file__).parent / "children" / "commands.py"
 PATIENCE_S = 60.0
@@ -65,11 +68,11 @@ class Commands:
     def _load(self) -> subprocess.Popen[bytes]:
         self._address = os.path.join(self._directory, secrets.token_hex(4))
         process = subprocess.Popen(
-            [sys.executable, "-P", str(PROGRAM), self._address],
+            [sys.executable, "-P", str(PROGRAM), self._address, "subdeck.core.wrapper"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=self._directory,
-            env=self._environment,
+            env={**self._environment, MARKER: "-" * 16, standby.MARK: standby.UNMARKED},
         )
         assert process.stdout
         assert process.stdout.readline(), "it has not loaded"

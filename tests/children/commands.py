@@ -1,7 +1,8 @@
 """Runs commands of subdeck in forks of one process that has loaded what they need: `commands.py SOCKET`.
 
 Each connection to the socket brings stdin, stdout and stderr, and a line of JSON: arguments, directory, environment. It
-is answered by the exit code, or closed without one. The process ends when its stdin does.
+is answered by the exit code, or closed without one. The process ends when its stdin does. The wrapper that stands by
+for a launch is a fork, too: by the last argument, `subdeck.core.wrapper`, it is taken for one.
 """
 
 from __future__ import annotations
@@ -13,9 +14,16 @@ import pkgutil
 import select
 import socket
 import sys
-import time
 import traceback
 from contextlib import suppress
+
+from subdeck.core.agent_kinds import KINDS, USUAL
+from subdeck.core.runners import standby
+from subdeck.core.system import processes
+from subdeck.core.wrapper import __main__ as wrapper
+
+sys.path.append(os.path.dirname(__file__))
+from loaded import become
 
 LARGEST = 1 << 20
 
@@ -25,6 +33,27 @@ def load():
 
     for module in pkgutil.iter_modules(commands):
         importlib.import_module(f"subdeck.core.cli.{module.name}")
+    wrapper._load(f"{KINDS[USUAL]}.child", "ctypes")
+    standby._spawn = stand_by
+
+
+def stand_by(orders, loaded):
+    """Do what `standby._spawn` does."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        os.setsid()
+        for source, number in ((orders, 0), (loaded, 1), (os.open(os.devnull, os.O_WRONLY), 2)):
+            os.dup2(source, number)
+        processes.close_inherited()
+        become({**os.environ, standby.MARK: standby.UNMARKED})
+        sys.argv[1:] = [standby.OPTION]
+        wrapper.program()
+    except SystemExit as ended:
+        os._exit(ended.code or 0)
+    finally:
+        os._exit(1)
 
 
 def serve(listener):
@@ -62,9 +91,7 @@ def run(said, streams):
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    os.environ.clear()
-    os.environ.update(said["environment"])
-    time.tzset()
+    become(said["environment"])
     os.chdir(said["directory"])
     sys.argv[:] = ["subdeck", *said["arguments"]]
     from subdeck.tui.main import program

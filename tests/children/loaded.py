@@ -19,8 +19,13 @@ from subdeck.core.runners import standby
 from subdeck.core.system import processes
 from subdeck.core.wrapper import __main__ as wrapper
 
-MARKS = ("SUBDECK_TEST_ID", standby.MARK)
-"""Variables by which others find a process: they are written over those with which this one was started."""
+LIBC = ctypes.CDLL(None)
+LIBC.getenv.restype = ctypes.c_void_p
+LIBC.putenv.argtypes = [ctypes.c_void_p]
+MARKS = {
+    name: (LIBC.getenv(name.encode()), len(os.environ.get(name, ""))) for name in ("SUBDECK_TEST_ID", standby.MARK)
+}
+"""Variables by which others find a process, with where those of this one stand that others see, and their lengths."""
 LARGEST = 512 * 1024
 
 
@@ -49,14 +54,13 @@ def serve() -> dict[str, Any] | None:
 
 def become(environment: dict[str, str]) -> None:
     """Have the environment of who asked, its marks also as seen from outside."""
-    getenv = ctypes.CDLL(None).getenv
-    getenv.restype = ctypes.c_void_p
-    for name in MARKS:
-        worn = environment.get(name, "")
-        if len(worn) == len(os.environ[name]):
-            ctypes.memmove(getenv(name.encode()), worn.encode(), len(worn))
     os.environ.clear()
     os.environ.update(environment)
+    for name, (address, length) in MARKS.items():
+        worn = environment.get(name, "").encode()
+        if address and len(worn) == length:
+            ctypes.memmove(address, worn, length)
+            LIBC.putenv(address - len(name) - 1)  # the whole of NAME=VALUE: who changes it changes what others see
     time.tzset()
 
 
