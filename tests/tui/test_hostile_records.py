@@ -13,6 +13,7 @@ from subdeck.core.engine import Engine
 
 from tests.factories import make_finished, make_meta, open_engine
 from tests.hostile import controls, hostile_preset, hostile_run
+from tests.killing import IS_WHOLE
 
 from .deck import Deck, opened
 
@@ -46,7 +47,7 @@ async def look(deck: Deck, *keys: str, until: str = "") -> None:
     assert [] == [found for toast in deck.toasts for found in controls(toast)]
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)] if IS_WHOLE else [(120, 40)])
 async def test_every_screen(engine: Engine, size: tuple[int, int]) -> None:
     """List, transcript in its views, detail with its tabs, launch dialogs, questions, clean-up, messages, palette."""
     async with opened(cast("Any", engine), size) as deck:
