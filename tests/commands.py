@@ -14,13 +14,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 
-from subdeck.core.runners import standby
-
 from .core.command_line import Done
 from .isolation import MARKER
 
 PROGRAM = Path(__file__).parent / "children" / "commands.py"
 PATIENCE_S = 60.0
+RUN_MARK = "SUBDECK_RUN_ID"
+"""The mark of a run's processes, `processes.RUN_MARK`: nothing of subdeck is loaded here."""
 
 
 class Commands:
@@ -72,7 +72,7 @@ class Commands:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=self._directory,
-            env={**self._environment, MARKER: "-" * 16, standby.MARK: standby.UNMARKED},
+            env={**self._environment, MARKER: "-" * 16, RUN_MARK: "-" * 22},
         )
         assert process.stdout
         assert process.stdout.readline(), "it has not loaded"
