@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..run.kinds import Cost, Period, Whole
-from ..text.decoding import UNDECODABLE
+from ..text.decoding import UNDECODABLE, unpack
 from ..text.plain import one_line
 
 T = TypeVar("T", bound=Struct)
@@ -350,6 +350,6 @@ def decoded(content: bytes, kind: type[T]) -> T:
     if len(content) > MOST_MESSAGE:
         raise BadMessage(f"a message of {len(content):,} bytes is too large")
     try:
-        return msgspec.msgpack.decode(content, type=kind)
+        return unpack(content, kind)
     except UNDECODABLE as error:
         raise BadMessage(f"no {kind.__name__}: {error}") from error

@@ -1,10 +1,13 @@
 """JSON that came from outside: whatever its bytes are, decoding gives a value or raises one of `UNDECODABLE`.
 
-Nobody else decodes JSON: a reader that forgets one of these errors lets a single file end a whole command.
+Nobody else decodes JSON: a reader that forgets one of these errors lets a single file end a whole command. And msgspec
+0.22 shows a type to other threads before it knows all of it: one that decodes it then ends the process with a
+segmentation fault. So types are made ready by one thread at a time.
 """
 
 from __future__ import annotations
 
+import _thread  # of which a wrapper has no more loaded
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
@@ -20,6 +23,23 @@ UNDECODABLE = (ValueError, RecursionError, OverflowError)
 WHY_LENGTH = 200
 """Characters of a sentence of `why`."""
 
+_LOCK = _thread.RLock()
+_ready: set[Any] = set()
+
+
+def _make_ready(kind: Any) -> None:
+    """Have msgspec know a type and all that is in it, before a thread decodes it."""
+    try:
+        if kind in _ready:
+            return
+    except TypeError:  # some annotations cannot be remembered
+        with _LOCK:
+            msgspec.json.Decoder(kind)
+        return
+    with _LOCK:
+        msgspec.json.Decoder(kind)
+        _ready.add(kind)
+
 
 @overload
 def decode(content: bytes | str) -> Any: ...
@@ -27,16 +47,25 @@ def decode(content: bytes | str) -> Any: ...
 def decode(content: bytes | str, kind: type[T]) -> T: ...
 def decode(content: bytes | str, kind: Any = Any) -> Any:
     """Decode one JSON value, of a type where one is given; raise one of `UNDECODABLE`."""
+    _make_ready(kind)
     return msgspec.json.decode(content, type=kind)
+
+
+def unpack(content: bytes, kind: type[T]) -> T:
+    """Decode one value of MessagePack as a type; raise one of `UNDECODABLE`."""
+    _make_ready(kind)
+    return msgspec.msgpack.decode(content, type=kind)
 
 
 def decoder(kind: type[T]) -> Callable[[bytes | str], T]:
     """Return `decode` for one type, prepared for who decodes many lines: nothing stands between it and msgspec."""
+    _make_ready(kind)
     return msgspec.json.Decoder(kind).decode
 
 
 def fit(value: Any, kind: type[T]) -> T:
     """Return a decoded value as another type; raise one of `UNDECODABLE` where it does not fit."""
+    _make_ready(kind)
     return msgspec.convert(value, kind)
 
 
