@@ -16,14 +16,15 @@ import socket
 import sys
 import traceback
 from contextlib import suppress
+from pathlib import Path
 
 from subdeck.core.agent_kinds import KINDS, USUAL
 from subdeck.core.runners import standby
 from subdeck.core.system import processes
 from subdeck.core.wrapper import __main__ as wrapper
 
-sys.path.append(os.path.dirname(__file__))
-from loaded import become
+sys.path.append(str(Path(__file__).parents[2]))
+from tests.children.loaded import become
 
 LARGEST = 1 << 20
 
