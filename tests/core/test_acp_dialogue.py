@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from subdeck.core.acp_bridge.dialogue import Asking
+if TYPE_CHECKING:
+    from subdeck.core.acp_bridge.dialogue import Asking
 
 PERMISSION, FORM = "session/request_permission", "elicitation/create"
 
 
+def new_asking() -> Asking:
+    from subdeck.core.acp_bridge.dialogue import Asking  # loads the SDK: not by whoever runs other tests
+
+    return Asking()
+
+
 def came(asking: Asking, number: object, method: str, **params: Any) -> None:
-    from acp.connection import (
-        StreamDirection,
-        StreamEvent,
-    )  # not by whoever runs other tests: it takes most of a second
+    from acp.connection import StreamDirection, StreamEvent
 
     asking.note(StreamEvent(StreamDirection.INCOMING, {"id": number, "method": method, "params": params}))
 
@@ -30,7 +34,7 @@ def test_each_question_gets_its_own_answer() -> None:
     """By its id, in whatever order the answers come; ids may be numbers or words."""
 
     async def converse() -> list[Any]:
-        asking = Asking()
+        asking = new_asking()
         for number, call in ((0, "a"), ("0", "b")):
             came(asking, number, PERMISSION, toolCall={"toolCallId": call})
         second, first = await _asked(asking, "b"), await _asked(asking, "a")
@@ -45,7 +49,7 @@ def test_each_question_gets_its_own_answer() -> None:
 
 def test_a_form_is_filled_in_or_declined() -> None:
     async def converse() -> list[Any]:
-        asking = Asking()
+        asking = new_asking()
         answers: list[Any] = []
         for content in ({"colour": "red"}, None):
             came(asking, 1, FORM, message="Which one?")
@@ -62,7 +66,7 @@ def test_a_cancelled_turn_and_a_wrapper_that_is_gone() -> None:
     """What is open is answered as cancelled; once nobody is there, so is whatever comes."""
 
     async def converse() -> list[str]:
-        asking = Asking()
+        asking = new_asking()
         outcomes: list[str] = []
         for end in (asking.withdraw, asking.leave):
             came(asking, 1, PERMISSION, toolCall={"toolCallId": "a"})
