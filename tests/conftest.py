@@ -84,7 +84,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     summary names the test. What runs our programs alone is not, in a real terminal either.
 
     What runs real agents below the engine is left out of `make test`: tests/contract proves the same with scripted
-    ones, and `make check` compares the code with the one that `make agents` last passed with.
+    ones, and `make check` compares the code with the one that `make agents` last passed with. So are most real parents,
+    whose calls the tests of the tools make without them.
     """
     for item in items:
         for fixture in MARKS_OF_FIXTURES.keys() & getattr(item, "fixturenames", ()):

@@ -116,6 +116,7 @@ def test_a_parent_delegates(parent: Parent, project_dir: Path) -> None:
     assert all(any(run.run_id in text for run in runs) for text in (read, started))
 
 
+@pytest.mark.lane
 def test_a_child_has_the_keys_of_its_parent(parent: Parent, project_dir: Path) -> None:
     """Subagents get the API keys of the parent, also those in environment variables."""
     name = "ANTHROPIC_API_KEY" if parent.name == "claude" else "OPENAI_API_KEY"
@@ -123,6 +124,7 @@ def test_a_child_has_the_keys_of_its_parent(parent: Parent, project_dir: Path) -
     assert "sk-fake\n" == (project_dir / "key").read_text()
 
 
+@pytest.mark.lane
 def test_the_entry_of_a_project(parent: Parent) -> None:
     """The entry in a project works if you trust the project. Without the entry, the tools are missing."""
     parent.mcp("uninstall")
@@ -133,6 +135,7 @@ def test_the_entry_of_a_project(parent: Parent) -> None:
     assert "mcp__subdeck" not in parent.offered("go on")
 
 
+@pytest.mark.lane
 def test_an_error_is_read_once(parent: Parent) -> None:
     """The model reads the error of a run or of a call exactly once."""
     failing = {"preset": "scout", "task": "error quota-is-used-up\nfinish"}
@@ -141,6 +144,7 @@ def test_an_error_is_read_once(parent: Parent) -> None:
     assert 1 == refused.count("did you mean"), refused
 
 
+@pytest.mark.lane
 def test_a_long_answer_is_within_the_limit(parent: Parent) -> None:
     """The client shows a long answer to its model uncut, and the model knows where the complete answer is."""
     *_, read = parent.ask("go on", ("subagent", {"preset": "scout", "task": "say-big 200000\nfinish"}))
@@ -151,6 +155,7 @@ def test_a_long_answer_is_within_the_limit(parent: Parent) -> None:
     assert "tokens truncated" not in read
 
 
+@pytest.mark.lane
 def test_a_prompt_takes_the_whole_line(request: pytest.FixtureRequest, project_dir: Path, home: Path) -> None:
     """Claude Code's model reads everything that you typed after a preset's command."""
     program = request.getfixturevalue("claude_executable")

@@ -121,6 +121,7 @@ def test_a_session_that_delegates(here: ParentLab) -> None:
         assert {"session": header["id"], "kind": "pi"} == launched_by
 
 
+@pytest.mark.lane
 @NEWER_PI
 def test_a_session_steers_its_run(here: ParentLab) -> None:
     """pi notifies you of a question from a run, and the model can redirect the run in the middle of its turn."""
@@ -145,6 +146,7 @@ def test_a_session_steers_its_run(here: ParentLab) -> None:
     assert "done" == result_of(run)["reason"]
 
 
+@pytest.mark.lane
 @NEWER_PI
 def test_a_session_goes_on(here: ParentLab) -> None:
     """After a restart of pi, each background run is reported once, whether it ended before or ends later.
@@ -178,6 +180,7 @@ def test_a_session_goes_on(here: ParentLab) -> None:
     assert ["bg-run", "bg-run", "bg-update", "bg-done", "bg-update", "bg-done"] == here.kinds()
 
 
+@pytest.mark.lane
 @EITHER_PI
 def test_no_turn_is_disturbed(here: ParentLab) -> None:
     """If a run finishes during a turn, you are notified at once. The message is added to the session after the turn."""
@@ -230,6 +233,7 @@ def test_whoever_waits_no_more_ends_the_run(here: ParentLab) -> None:
     assert "cancelled" == ended_by(left)
 
 
+@pytest.mark.lane
 @EITHER_PI
 def test_what_a_child_gets_from_its_parent(here: ParentLab) -> None:
     """The parent's conversation goes before the task. The preset's tools are limited to the parent's."""
@@ -242,6 +246,7 @@ def test_what_a_child_gets_from_its_parent(here: ParentLab) -> None:
     assert ["read"] == tools_of(run)
 
 
+@pytest.mark.lane
 @EITHER_PI
 def test_what_a_child_gets_from_a_parent_without_a_file(here: ParentLab) -> None:
     """Without a session file, the parent's conversation goes before the task as well.
@@ -258,6 +263,7 @@ def test_what_a_child_gets_from_a_parent_without_a_file(here: ParentLab) -> None
     assert "webfetch is left out: the parent does not have it" in messages(here.requests[1])
 
 
+@pytest.mark.lane
 @NEWER_PI
 def test_a_new_session_begins_with_nothing(here: ParentLab) -> None:
     """After /new, the footer is empty, and results of earlier runs are reported in their own session."""
@@ -298,6 +304,7 @@ WRONG_CALLS = [
 ]
 
 
+@pytest.mark.lane
 @EITHER_PI
 def test_wrong_calls_are_answered_in_our_words(here: ParentLab, tmp_path: Path) -> None:
     """Invalid calls reach subdeck. The model reads why each was refused and how to correct it, such as by known names.
@@ -319,6 +326,7 @@ def test_wrong_calls_are_answered_in_our_words(here: ParentLab, tmp_path: Path) 
     assert [] == here.runs
 
 
+@pytest.mark.lane
 @NEWER_PI
 def test_without_a_ui(here: ParentLab) -> None:
     """Without a user interface, the tools work, the output has only pi's events, and pi exits while runs continue."""
@@ -334,6 +342,7 @@ def test_without_a_ui(here: ParentLab) -> None:
     assert ["bg-run", "bg-update", "bg-done"] == here.kinds()
 
 
+@pytest.mark.lane
 @NEWER_PI
 def test_what_the_model_is_offered(here: ParentLab, home: Path) -> None:
     """The tool's schema lists the models of this pi only, and a preset that is added appears with the next request.
@@ -372,6 +381,7 @@ export default function (pi) {
 """
 
 
+@pytest.mark.lane
 @NEWER_PI
 def test_other_extensions(here: ParentLab, tmp_path: Path) -> None:
     """Another extension can resolve a model role, and receives the events of each run."""
@@ -397,6 +407,7 @@ def test_other_extensions(here: ParentLab, tmp_path: Path) -> None:
     assert "fake/test" == meta["resolvedModel"]
 
 
+@pytest.mark.lane
 @NEWER_PI
 def test_a_pi_that_is_an_agent(here: ParentLab) -> None:
     """A pi that runs as an agent doesn't get subdeck's tools.
@@ -417,6 +428,7 @@ def test_a_pi_that_is_an_agent(here: ParentLab) -> None:
     assert ["agent", "agent", "user"] == [asked.headers.get("x-initiator") for asked in here.model.requests]
 
 
+@pytest.mark.lane
 @NEWER_PI
 def test_a_watcher_that_dies_is_replaced(here: ParentLab) -> None:
     """A run's result is reported even if the process that watched it was killed."""
@@ -430,6 +442,7 @@ def test_a_watcher_that_dies_is_replaced(here: ParentLab) -> None:
         assert 1 == len(parent.notes())
 
 
+@pytest.mark.lane
 @NEWER_PI
 @pytest.mark.parametrize("command", [("/gone/python",), ("/bin/echo", "nonsense"), ("/bin/false",)], ids=" ".join)
 def test_a_subdeck_that_does_not_answer(here: ParentLab, command: tuple[str, ...]) -> None:
@@ -446,6 +459,7 @@ def test_a_subdeck_that_does_not_answer(here: ParentLab, command: tuple[str, ...
     assert set() == TOOLS & offered(here.requests[1])
 
 
+@pytest.mark.lane
 @NEWER_PI
 def test_broken_settings(here: ParentLab, home: Path) -> None:
     """If a settings file is invalid, pi reports it once and works without the tools."""

@@ -19,8 +19,8 @@ from .set_up import ACP_AGENTS, AGENTS, NEW_PI_VERSION, PI_VERSION
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "tests" / "agents" / "results.json"
 PAGES = ROOT / "docs" / "agents"
-CODE = ("core/agents", "core/acp_bridge")
-"""What talks to the programs."""
+CODE = ("core/agents", "core/acp_bridge", "core/delegation", "core/mcp", "core/pi_parent")
+"""What talks to the programs, as agents and as parents."""
 PINS = (PI_VERSION, NEW_PI_VERSION, AGENTS, ACP_AGENTS)
 """The programs that are tried, with their versions."""
 
