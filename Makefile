@@ -44,7 +44,7 @@ test:
 
 agents:
 	@$(SET_UP) test
-	@$(TEST_ENV) "$(BIN)/python" -m pytest -n 2 -p tests.house.support_lane -m "agents or pi" $(ARGS); status=$$?; "$(BIN)/python" -m tests.house.support; exit $$status
+	@$(TEST_ENV) SUBDECK_TEST_FILES=/tmp "$(BIN)/python" -m pytest -n 2 -p tests.house.support_lane -m "agents or pi" $(ARGS); status=$$?; "$(BIN)/python" -m tests.house.support; exit $$status
 
 quick:
 	@$(SET_UP) quick

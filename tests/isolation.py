@@ -21,7 +21,7 @@ AGENTS = ("pi", "claude", "codex")
 
 KEPT = frozenset({
     "CI", "LOGNAME", "PATH", "SUBDECK_EVERY_STEP", "SUBDECK_FUZZ_EXAMPLES", "SUBDECK_SAMPLE",
-    "SUBDECK_TEST_PI", "USER", "VIRTUAL_ENV",
+    "SUBDECK_TEST_FILES", "SUBDECK_TEST_PI", "USER", "VIRTUAL_ENV",
 })  # fmt: skip
 KEPT_PREFIXES = ("COV_", "COVERAGE_", "PYTEST_", "PYTHON")
 """Names that pass; all else (keys of model providers, proxies, TMUX, settings of pi and subdeck) does not."""
@@ -55,8 +55,10 @@ def _files_of_tests() -> Path:
     """Return where the files of tests are: in memory, where that has room and starts programs, else on disk.
 
     The program waits for the disk after most of what it writes, and a third of the processor time of tests that write
-    went into that.
+    went into that. Codex gives what it runs an empty `/dev/shm`, so tests with real agents say by a variable where.
     """
+    if named := os.environ.get("SUBDECK_TEST_FILES"):
+        return Path(named)
     memory = Path("/dev/shm")
     try:
         there = os.statvfs(memory)
