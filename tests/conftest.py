@@ -126,6 +126,7 @@ def world(session_leaves_nothing: None, request: pytest.FixtureRequest) -> Itera
     root = isolation.new_world()
     others = isolation.pids()
     isolation.started.clear()
+    isolation.connected.clear()
     before, directory, temporary = dict(os.environ), Path.cwd(), tempfile.tempdir
     isolation.enter(isolation.variables(root) | {isolation.MARKER: test_id})
     tempfile.tempdir = os.environ["TMPDIR"]
@@ -134,6 +135,8 @@ def world(session_leaves_nothing: None, request: pytest.FixtureRequest) -> Itera
         yield root
     finally:
         started = list(isolation.started)
+        if isolation.connected:
+            gc.collect()  # a connection that was left open is told of now, and not in some later test
         isolation.end_tmux_servers(root)
         left = isolation.end_left_overs(test_id, others)
         os.chdir(directory)

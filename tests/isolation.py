@@ -38,10 +38,16 @@ started: list[str] = []
 """What this process has started since the last test began."""
 
 
+connected: list[object] = []
+"""The addresses that this process has connected to since the last test began."""
+
+
 def note_start(event: str, arguments: tuple[object, ...]) -> None:
     """Remember what is started; an audit hook, so whatever way a test or a library goes."""
     if event in STARTS:
         started.append(f"a process with {event}{arguments[:2]}"[:300])
+    elif event == "socket.connect" and isinstance(arguments[1], tuple):
+        connected.append(arguments[1])
 
 
 PARTS = ("here", "home", "tmp")
