@@ -307,7 +307,7 @@ def test_a_default_that_is_meant_for_another_agent(project_dir: Path) -> None:
     answer = call(
         engine, "background_agent", task("look"), resolve=lambda ref: Resolved(resolved=ref), models=("fake/puppet",)
     )
-    assert not answer.is_error
+    assert answer.text.startswith("Started "), answer  # it may have ended by then
     (run,) = engine.wait([run.run_id for run in engine.snapshots()])
     assert ("claude", "") == (run.meta.agent, run.meta.resolved_model)
     assert any("default_model fake/puppet is not a model of this agent" in text for text in run.meta.all_warnings)
