@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 
 from .. import paths
 from ..system.directory import Directory, RefusedError, opened, regain_way
 from . import own_copy, proven
 
+_WRITING_S = 0.2
+"""Seconds that a request to stop takes at most to be written, into the copy first and then beside the other records."""
 _CLOSED = "the permissions of the run's directory, or of one above it, were removed during the run"
 _KEPT = (
     *(paths.META, paths.RUNNER, paths.STOP, paths.LOCK),
@@ -62,14 +65,28 @@ def _restored(run_dir: str, directory: Directory, meta: bytes) -> list[str]:
     said += _restore_record(directory, paths.META, meta)
     if runner := own_copy.read(run_dir, paths.RUNNER):
         said += _restore_record(directory, paths.RUNNER, runner)
-    stop = own_copy.read(run_dir, paths.STOP)
-    if stop or directory.has(paths.STOP):
-        said += _restore_record(directory, paths.STOP, stop)
+    if not _is_stop_whole(run_dir, directory):
+        said += _restore_record(directory, paths.STOP, own_copy.read(run_dir, paths.STOP))
     if not (directory.has(paths.LOCK) and own_copy.is_the_lock(run_dir, directory.status(paths.LOCK))):
         said.append(moved_aside(directory, paths.LOCK))  # its wrapper makes another
     if os.path.isdir(f"{own_copy.directory_of(run_dir)}/{paths.INBOX}"):
         said += _restore_inbox(directory)
     return said
+
+
+def _is_stop_whole(run_dir: str, directory: Directory) -> bool:
+    """Whether the request to stop is as its copy has it, now or soon: somebody may be writing one to both places."""
+    deadline = time.monotonic() + _WRITING_S
+    while True:
+        try:
+            there = directory.read(paths.STOP) if directory.has(paths.STOP) else b""
+        except OSError:
+            return False
+        if there == own_copy.read(run_dir, paths.STOP):
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
 
 
 def move_forged(run_dir: str, name: str) -> None:
