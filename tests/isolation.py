@@ -61,7 +61,8 @@ def _files_of_tests() -> Path:
     """Return where the files of tests are: in memory, where that has room and starts programs, else on disk.
 
     The program waits for the disk after most of what it writes, and a third of the processor time of tests that write
-    went into that. Codex gives what it runs an empty `/dev/shm`, so tests with real agents say by a variable where.
+    went into that. Codex gives what it runs an empty `/dev/shm`: for tests with real agents
+    `SUBDECK_TEST_FILES` names another place.
     """
     if named := os.environ.get("SUBDECK_TEST_FILES"):
         return Path(named)

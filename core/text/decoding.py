@@ -7,7 +7,7 @@ segmentation fault. So types are made ready by one thread at a time.
 
 from __future__ import annotations
 
-import _thread  # of which a wrapper has no more loaded
+import _thread  # a wrapper loads no threading
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 

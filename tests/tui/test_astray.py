@@ -93,15 +93,20 @@ async def test_a_reply_that_ends_the_run() -> None:
         await deck.until(lambda: deck.main.transcript.has_focus, "the keys in the transcript")
 
 
+async def at_withdrawn(deck: Deck, engine: FakeEngine) -> None:
+    """See a request withdrawn while the keys are in its block, a second ago."""
+    await at_block(deck)
+    await no_request(deck, engine)
+    await deck.until_text("request withdrawn or answered elsewhere")
+    await deck.until_text("keys work in a moment")
+    await deck.pass_time(1.0)
+
+
 async def test_what_is_typed_when_the_request_is_withdrawn() -> None:
     """The block stays for two seconds and drops keys; then they are for the transcript."""
     engine = FakeEngine(asking(1))
     async with opened(engine) as deck:
-        await at_block(deck)
-        await no_request(deck, engine)
-        await deck.until_text("request withdrawn or answered elsewhere")
-        await deck.until_text("keys work in a moment")
-        await deck.pass_time(1.0)
+        await at_withdrawn(deck, engine)
         await type_astray(deck, engine)
         await deck.pass_time()
         await deck.until(lambda: deck.main.transcript.has_focus, "the keys in the transcript")
@@ -113,10 +118,7 @@ async def test_keys_that_wait_when_the_block_may_close() -> None:
     """What was typed for the block is dropped, however long the app was busy in between."""
     engine = FakeEngine(asking(1))
     async with opened(engine) as deck:
-        await at_block(deck)
-        await no_request(deck, engine)
-        await deck.until_text("keys work in a moment")
-        await deck.pass_time(1.0)
+        await at_withdrawn(deck, engine)
 
         def be_late() -> None:
             deck.clock.now += 5.0

@@ -198,7 +198,10 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         self.call_after_refresh(self.look)
 
     def _settle(self, is_behind_keys: bool = False) -> None:
-        """Close once nothing follows the request that is gone, nobody types any more, and no key still waits."""
+        """Close once nothing follows the request that is gone, nobody types any more, and no key still waits.
+
+        `is_behind_keys`: the app has read all keys that came before this call.
+        """
         if self.request is not None or not self.is_shown:
             return
         now = self._now

@@ -74,7 +74,7 @@ class KeyQueueApp(ToastPressApp, inherit_bindings=False):
 
     @property
     def has_keys_waiting(self) -> bool:
-        """Whether a key that was read has not done yet what it is for."""
+        """Whether a key that was read is still being handled."""
         return self._is_emptying
 
     def was_typing(self, seconds: float) -> bool:
