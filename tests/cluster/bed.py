@@ -18,7 +18,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -197,10 +197,11 @@ class Bed:
         return found
 
     def send(self, number: int, word: str, place: str) -> list[int]:
-        """Send a signal to all processes that `find` finds; return them."""
+        """Send a signal to all processes that `find` finds, as far as they have not ended meanwhile; return them."""
         pids = self.find(word, place)
         for pid in pids:
-            os.kill(pid, number)
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
         return pids
 
     @contextmanager

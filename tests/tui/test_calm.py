@@ -98,9 +98,12 @@ async def test_a_click_on_a_toast_closes_it_alone() -> None:
 async def test_a_press_where_a_toast_has_just_gone() -> None:
     """What was aimed at a toast whose time was up hits nothing; a press beside it does."""
     async with opened(FakeEngine(*(a_run(number) for number in range(1, 9))), (80, 24)) as deck:
-        deck.app.notify("done", markup=False, timeout=0.3)
+        deck.app.notify("done", markup=False, timeout=3600)
         await deck.until(lambda: deck.app.screen.query(Toast), "the toast")
-        place = deck.app.screen.query_one(Toast).region.offset
+        toast = deck.app.screen.query_one(Toast)
+        await deck.until(lambda: toast.region.area, "its place")
+        place = toast.region.offset
+        toast._expire()
         await deck.until(lambda: not deck.app.screen.query(Toast), "the toast to go")
         await click(deck, place)
         assert deck.main.runs.cursor == 0
