@@ -11,7 +11,7 @@ import os
 from .. import paths
 from ..run.artifacts import RunnerFacts
 from ..run.events import RunStarted
-from ..system import cgroup, ending, files, processes
+from ..system import cgroup, files, processes, termination
 from ..system.directory import RefusedError
 
 PATIENCE_S = 0.5
@@ -41,7 +41,7 @@ class LeftOvers:
 
     def end(self) -> tuple[str, ...]:
         """End all of them; return what could not be ended, for a person. Raises OSError where it cannot be looked."""
-        left = ending.end_found(self._found, PATIENCE_S, self._kill_group)
+        left = termination.end_found(self._found, PATIENCE_S, self._kill_group)
         if self._group:
             cgroup.remove(self._group)
         return left

@@ -24,10 +24,10 @@ from ..run.fold import add_usage
 from ..run.model import RunReason, StopRequest, Usage
 from ..run.outcome import ChildExit, Failure, Outcome, StreamFacts, decide
 from ..system import processes
-from ..system.ending import UnseenError
 from ..system.files import open_regular
 from ..system.log import log_fault
-from ..system.starting import Child
+from ..system.spawn import Child
+from ..system.termination import UnseenError
 from .child_input import ChildInput
 from .containment import Containment
 from .conversation import Conversation

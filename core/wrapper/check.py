@@ -17,9 +17,9 @@ from ..run.describe import clock
 from ..run.events import Check
 from ..run.model import CheckState, RunMeta, RunResult, RunStatus
 from ..run.outcome import ChildExit
-from ..system.ending import UnseenError
 from ..system.log import log_fault
-from ..system.starting import Child
+from ..system.spawn import Child
+from ..system.termination import UnseenError
 from ..text.decoding import decode
 from ..text.plain import one_line, plain
 from .appended_file import AppendedFile

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from .. import paths
-from ..system import cgroup, ending, files, processes, starting
+from ..system import cgroup, files, processes, spawn, termination
 from .runner_file import RunnerFile
 
 LOOK_S = 0.1
@@ -35,9 +35,9 @@ class Containment:
         environment: Mapping[str, str],
         stdin: int | None,
         one_output: bool = False,
-    ) -> starting.Child:
+    ) -> spawn.Child:
         """Start a child in the group, where there is one. Raises what `starting.start` does."""
-        child = starting.start(
+        child = spawn.start(
             argv,
             directory=directory,
             environment=environment,
@@ -68,11 +68,11 @@ class Containment:
 
     def end(self, patience: float) -> tuple[str, ...]:
         """End all that is left of the run; return what could not be ended, for a person."""
-        return ending.end_children(patience, self._kill_group)
+        return termination.end_children(patience, self._kill_group)
 
     def kill(self) -> None:
         """Kill all that is below this process, once."""
-        ending.kill_below()
+        termination.kill_below()
 
     def remove(self) -> None:
         """Take the group away, or the list: the run has ended."""

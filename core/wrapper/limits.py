@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from ..run.model import Limits, RunReason, Usage
-from ..system.ending import PERSISTENCE_S
+from ..system.termination import PERSISTENCE_S
 from .lease import Lease
 
 LAST_WORDS_S = 1.0

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from subdeck.core.system import ending, processes
+from subdeck.core.system import processes, termination
 
 from tests.factories import lives
 from tests.waiting import wait_until
@@ -25,7 +25,7 @@ def subreaper() -> Iterator[None]:
     """Have this process inherit all orphans, as a wrapper does."""
     assert processes.become_subreaper()
     yield
-    ending.end_children(0.0)
+    termination.end_children(0.0)
     prctl(36, 0)
 
 
@@ -56,14 +56,14 @@ def test_a_look_that_misses_it_is_no_proof(subreaper: None, monkeypatch: pytest.
     pid = daemonised(DEAF)
     living, misses = processes.living, [{}] * 3
     monkeypatch.setattr(processes, "living", lambda: misses.pop() if misses else living())
-    assert () == ending.end_children(0.05)
+    assert () == termination.end_children(0.05)
     assert (not misses, False) == (True, lives(pid))
 
 
 def test_a_chain_that_forks_on_and_on(subreaper: None) -> None:
     """Processes each of which goes once it has started the next are ended."""
     daemonised(LINK, LINK, "100000")
-    assert () == ending.end_children(0.05)
+    assert () == termination.end_children(0.05)
     assert [] == processes.descendants(os.getpid())
 
 
@@ -75,7 +75,7 @@ def test_a_list_of_processes_that_cannot_be_read(subreaper: None, monkeypatch: p
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(processes, "living", fail)
-    assert () == ending.end_children(0.0)
+    assert () == termination.end_children(0.0)
     assert not lives(child.pid)
     child.wait()
 
@@ -83,7 +83,7 @@ def test_a_list_of_processes_that_cannot_be_read(subreaper: None, monkeypatch: p
 def test_force_asks_nobody(subreaper: None) -> None:
     """Without patience KILL comes first."""
     child = subprocess.Popen(["sleep", "1000"], stdout=subprocess.DEVNULL)
-    ending.end_children(0.0)
+    termination.end_children(0.0)
     assert not lives(child.pid)
     child.wait()
 
@@ -117,7 +117,7 @@ def test_several_looks_have_to_find_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     started = processes.start_time(child.pid)
     assert started is not None
     looks = [{}, {child.pid: started}, {}]
-    assert () == ending.end_found(lambda: looks.pop(0) if looks else {}, 0.05)
+    assert () == termination.end_found(lambda: looks.pop(0) if looks else {}, 0.05)
     assert not lives(child.pid)
     child.wait()
 
@@ -128,7 +128,7 @@ def test_a_stranger_with_the_same_pid(monkeypatch: pytest.MonkeyPatch) -> None:
     started = processes.start_time(child.pid)
     assert started is not None
     found = [{child.pid: started - 1}]
-    assert () == ending.end_found(lambda: found.pop() if found else {}, 0.0)
+    assert () == termination.end_found(lambda: found.pop() if found else {}, 0.0)
     assert lives(child.pid)
     child.kill()
     child.wait()
@@ -143,7 +143,7 @@ def test_threads_that_outlive_the_first_one(subreaper: None) -> None:
     assert started is not None
     wait_until(lambda: state(child.pid) == "Z", "its first thread to end")
     assert processes.is_alive(child.pid, started)
-    assert () == ending.end_children(0.0)
+    assert () == termination.end_children(0.0)
     assert not processes.is_alive(child.pid, started)
     child.wait()
 

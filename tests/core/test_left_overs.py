@@ -16,7 +16,7 @@ from subdeck.core.project.liveness import Proof, reconcile
 from subdeck.core.project.registry import Registry
 from subdeck.core.run import artifacts, describe
 from subdeck.core.run.events import RunStarted
-from subdeck.core.system import cgroup, ending, processes
+from subdeck.core.system import cgroup, processes, termination
 
 from tests.factories import lives, make_result, wait_until_gone
 from tests.waiting import wait_until
@@ -118,7 +118,7 @@ def test_a_result_that_was_prepared_says_what_lives(project: Project, monkeypatc
     pid = sleeper(SUBDECK_RUN_ID=run_id)
     artifacts.prepare_result(str(directory), make_result(run_id))
     monkeypatch.setattr(processes, "send", lambda *_: False)
-    monkeypatch.setattr(ending, "PERSISTENCE_S", 0.05)
+    monkeypatch.setattr(termination, "PERSISTENCE_S", 0.05)
     reconcile(project, run_id, by="test")
     result = artifacts.read_result(str(directory))
     assert result is not None
@@ -151,7 +151,7 @@ def test_what_cannot_be_ended_is_told(project: Project, monkeypatch: pytest.Monk
     run_id, directory = abandoned(project)
     pid = sleeper(SUBDECK_RUN_ID=run_id)
     monkeypatch.setattr(processes, "send", lambda *_: False)
-    monkeypatch.setattr(ending, "PERSISTENCE_S", 0.05)
+    monkeypatch.setattr(termination, "PERSISTENCE_S", 0.05)
     reconcile(project, run_id, by="test")
     result = artifacts.read_result(str(directory))
     assert result is not None and (f"sleep (pid {pid})",) == result.not_ended

@@ -7,12 +7,12 @@ import subprocess
 import sys
 
 import pytest
-from subdeck.core.system import memory
+from subdeck.core.hosts.dask import preload
 
 LARGE_MESSAGES = """
 import sys
 from mmap import PAGESIZE
-from subdeck.core.system.memory import keep_little
+from subdeck.core.hosts.dask.preload import keep_little
 
 def resident():
     with open("/proc/self/statm") as file:
@@ -38,5 +38,5 @@ def test_large_messages_leave_nothing() -> None:
 def test_another_library(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the C library has no such options nothing is wrong."""
     monkeypatch.setattr("ctypes.CDLL", lambda _: object())
-    memory.keep_little()
+    preload.keep_little()
     gc.unfreeze()

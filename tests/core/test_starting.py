@@ -9,19 +9,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from subdeck.core.system import processes, starting
+from subdeck.core.system import processes, spawn
 
 from tests.waiting import wait_until
 
 
 def start(
     argv: Sequence[str], *, stdin: int | None = None, directory: str = "/", environment: Mapping[str, str] | None = None
-) -> starting.Child:
+) -> spawn.Child:
     variables = {"PATH": os.environ["PATH"]} if environment is None else environment
-    return starting.start(argv, directory=directory, environment=variables, stdin=stdin)
+    return spawn.start(argv, directory=directory, environment=variables, stdin=stdin)
 
 
-def said_by(child: starting.Child) -> tuple[str, str, int | None]:
+def said_by(child: spawn.Child) -> tuple[str, str, int | None]:
     """Return all that a child writes to stdout and stderr, and how it ended."""
     said = []
     for descriptor in (child.stdout, child.stderr):

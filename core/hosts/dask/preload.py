@@ -7,6 +7,7 @@ by that.
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from functools import partial
 from importlib.metadata import version
@@ -22,7 +23,6 @@ from msgspec import Struct
 
 from ... import paths
 from ...errors import SubdeckError, in_one_line
-from ...system.memory import keep_little
 from ...text.plain import one_line
 from .. import protocol
 from ..host_agent import HostAgent
@@ -99,3 +99,30 @@ async def _told(_: Any) -> dict[str, object]:
     """Return what the scheduler tells relays of this host."""
     agent = _serving[0].agent
     return {"name": agent.name, "spool": agent.spool_id}
+
+
+# --- memory ----------------------------------------------------------------------------------------------------------
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
+"""Of `mallopt`."""
+_LARGE = 128 * 1024
+"""Bytes."""
+
+
+def keep_little() -> None:
+    """Have the C library give large pieces back at once, and keep no stock for each thread: for who lives long.
+
+    By itself it learns from the first large messages to keep as much as those took. Other libraries than glibc have
+    nothing of that. What is there by now is no garbage, and Python looks the more often through what comes.
+    """
+    import ctypes
+
+    gc.collect()
+    gc.freeze()
+
+    try:
+        set_option = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return
+    for option, value in ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, _LARGE), (_TRIM_THRESHOLD, _LARGE)):
+        set_option(option, value)
