@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 
+from msgspec import Struct
+
 from ..system import files
-from .program import Git, GitError
+from ..text.plain import one_line
+from .names import worded
+from .program import Answer, Git, GitError, failure
 from .repository import Repository
 
 _MOST_SMALL = 4 * 1024 * 1024
@@ -87,3 +92,166 @@ def small_file(path: str, most: int = _MOST_SMALL) -> bytes:
         return b""
     with open(descriptor, "rb") as file:
         return file.read() if status.st_size <= most else b""
+
+
+# --- a snapshot that is being taken ----------------------------------------------------------------------------------
+
+LARGE = 20 * 1024 * 1024
+"""Bytes from which on the content of a file is not stored."""
+MOST = 512 * 1024 * 1024
+"""Bytes that one snapshot stores at most."""
+NESTED = "a separate repository"
+_NO_NAME = "git takes no file of that name"
+_MOST_SAID = 60_000
+"""Characters of complaints of git that are certainly all."""
+_KINDS = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+class Skipped(Struct, frozen=True):
+    """A file that is in the working tree and whose content is not in the snapshot."""
+
+    path: str
+    why: str
+    """A clause: `too large to be kept`."""
+    size: int = 0
+    mtime_ns: int = 0
+    ctime_ns: int = 0
+    """Which nobody can set who changes the file."""
+
+
+class Snapshot(Struct, frozen=True):
+    tree: str
+    skipped: tuple[Skipped, ...] = ()
+    head: str = ""
+    """The commit that was checked out; empty where there was none."""
+    note: str = ""
+    """What is not in it besides, a sentence."""
+
+
+class Taking:
+    """One snapshot that is being taken."""
+
+    def __init__(self, git: Git, repository: Repository, largest: int) -> None:
+        self._git = git
+        self._repository = repository
+        self._root = os.fsencode(repository.root)
+        self._largest = largest
+        self._left = MOST
+        self._skipped: dict[bytes, Skipped] = {}
+
+    def snapshot(self) -> Snapshot:
+        """Take it. Raises GitError; GitTimeout where git waits, as for a pipe in the place of a file that it reads."""
+        answer = self._git.ask(
+            *("status", "--porcelain=v2", "-z", "--no-renames", "--ignore-submodules=dirty", "--no-ahead-behind")
+        )
+        if answer.code:
+            raise _failed("status", answer.said, self._repository)
+        if self._repository.tree and _is_clean(answer.output):
+            tree = self._repository.tree
+        else:
+            changed = [path for path in _changed(answer.output) if self._is_storable(path)]
+            if changed:
+                self._store(changed)
+            tree = self._git.run("write-tree", "--missing-ok").strip().decode("ascii", "replace")
+        unread = len(re.findall(r"^warning: could not open directory", answer.said, re.M))
+        return Snapshot(
+            tree,
+            tuple(self._skipped[path] for path in sorted(self._skipped)),
+            self._repository.head or "",
+            f"{unread} director{'y' if unread == 1 else 'ies'} cannot be read" if unread else "",
+        )
+
+    def _skip(self, path: bytes, why: str, status: os.stat_result | None = None) -> None:
+        name = path.rstrip(b"/")
+        known = status if status and (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)) else None
+        times = (known.st_size, known.st_mtime_ns, known.st_ctime_ns) if known else ()
+        self._skipped[name] = Skipped(worded(name), why, *times)
+
+    def _is_storable(self, path: bytes) -> bool:
+        """Return whether the content of a changed file can be stored; else it is skipped. What is gone can be."""
+        if path.endswith(b"/"):
+            self._skip(path, NESTED)
+            return False
+        full = os.path.join(self._root, path)
+        try:
+            status = os.lstat(full)
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            if isinstance(error, NotADirectoryError):
+                return True
+            self._skip(path, f"cannot read it: {error.strerror}")
+            return False
+        if kind := _KINDS.get(stat.S_IFMT(status.st_mode)):
+            self._skip(path, kind, status)
+            return False
+        if not stat.S_ISREG(status.st_mode):
+            return True
+        if status.st_size > self._largest:
+            self._skip(path, "too large to save", status)
+        elif not os.access(full, os.R_OK):
+            self._skip(path, "no read permission", status)
+        elif status.st_size > self._left:
+            self._skip(path, "too many new files to save", status)
+        else:
+            self._left -= status.st_size
+            return True
+        return False
+
+    def _store(self, paths: list[bytes]) -> None:
+        """Store files; those that git refuses are found by halving, and skipped."""
+        answer = self._git.ask(
+            *("update-index", "-z", "--add", "--remove", "--replace", "--stdin"), input=b"\0".join(paths) + b"\0"
+        )
+        refused = set(re.findall(r"^Ignoring path (.*)$", answer.said, re.M))
+        known = {path for path in paths if os.fsdecode(path) in refused} if refused else set[bytes]()
+        for path in known:
+            self._skip(path, _NO_NAME, self._status(path))
+        if not answer.code and len(known) == len(refused) and len(answer.said) < _MOST_SAID:
+            return
+        if not (paths := [path for path in paths if path not in known]):
+            return
+        if len(paths) > 1:
+            half = len(paths) // 2
+            self._store(paths[:half])
+            self._store(paths[half:])
+            return
+        if re.search(r"unable to write|No space left|index file|index\.lock", answer.said):
+            raise _failed("update-index", answer.said, self._repository)
+        lines = [line for line in answer.said.splitlines() if line.startswith(("error: ", "fatal: "))]
+        why = lines[0].partition(": ")[2] if lines else _NO_NAME
+        self._skip(paths[0], one_line(why, 120), self._status(paths[0]))
+
+    def _status(self, path: bytes) -> os.stat_result | None:
+        try:
+            return os.lstat(os.path.join(self._root, path))
+        except OSError:
+            return None
+
+
+def _is_clean(output: bytes) -> bool:
+    """Return whether all that is known, or could be, is as it is committed: then nothing is left to compute."""
+    return not output.strip(b"\0")
+
+
+def _changed(output: bytes) -> Iterator[bytes]:
+    """Yield the paths that differ from the index, and those that are untracked, from what `status` writes."""
+    for line in output.split(b"\0"):
+        match line[:1]:
+            case b"?":
+                yield line[2:]
+            case b"1" if line[3:4] != b".":
+                yield line.split(b" ", 8)[8]
+            case b"u":
+                yield line.split(b" ", 10)[10]
+            case _:
+                continue
+
+
+def _failed(command: str, said: str, repository: Repository) -> GitError:
+    return failure((command,), Answer(128, b"", said), repository.root)

@@ -13,7 +13,7 @@ from . import configuration
 from .configuration import Entry, Setting
 from .index import small_file
 from .program import GitError
-from .reading import Reading
+from .reading_rules import Reading
 from .repository import Repository
 
 INFO = ("exclude", "attributes", "sparse-checkout")

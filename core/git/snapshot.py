@@ -18,14 +18,13 @@ from msgspec.structs import replace
 from ..system import files
 from ..text.plain import one_line
 from . import read_settings
+from .checkout import InTheWay, check_room, check_unchanged, write_files
 from .configuration import Setting
-from .index import beginnings, begun
+from .index import LARGE, NESTED, Skipped, Snapshot, Taking, beginnings, begun
 from .names import name_of, worded
 from .program import PATIENCE_S, Git, GitError, GitTimeout, quoted
-from .reading import Reading
+from .reading_rules import Reading
 from .repository import Repository, find
-from .taking import LARGE, NESTED, Skipped, Snapshot, Taking
-from .writing import InTheWay, check_room, check_unchanged, write_files
 
 __all__ = ["LARGE", "InTheWay", "Skipped", "Snapshot", "Store"]
 

@@ -6,11 +6,13 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from ..errors import SubdeckError
 from ..system import files
+from ..text.plain import one_line
 from .program import Git, GitError, version
 from .repository import Repository
 
@@ -187,3 +189,39 @@ def fit(words: str) -> str:
     name = re.sub(r"[^\w.+-]+", "-", words).strip("-._")[:_MOST_NAME]
     name = re.sub(r"\.{2,}", ".", name).removesuffix(".lock").strip("-._")
     return name or "run"
+
+
+# --- directories that are had alone ----------------------------------------------------------------------------------
+
+
+def cone(directories: Sequence[str]) -> bytes:
+    """Return the patterns by which git has the files of some directories, and those beside and above them; nothing
+    where all are wanted. Raises SubdeckError for what is no directory of a snapshot.
+    """
+    if not directories:
+        return b""
+    wanted = {inside(directory) for directory in directories}
+    above: set[str] = set()
+    for directory in wanted:
+        while directory := os.path.dirname(directory):
+            above.add(directory)
+    lines = ["/*", "!/*/"]
+    for directory in sorted(wanted | above):
+        parents = (directory[:end] for end, character in enumerate(directory) if character == "/")
+        if directory in wanted and not any(parent in wanted for parent in parents):
+            lines.append(f"/{_escaped(directory)}/")
+        elif directory not in wanted:
+            lines += [f"/{_escaped(directory)}/", f"!/{_escaped(directory)}/*/"]
+    return "\n".join([*lines, ""]).encode("utf-8", "surrogateescape")
+
+
+def _escaped(directory: str) -> str:
+    return "".join(f"\\{character}" if character in "\\*?[]" else character for character in directory)
+
+
+def inside(directory: str) -> str:
+    """Return the plain path of a directory in a snapshot. Raises SubdeckError where it is none."""
+    parts = directory.rstrip("/").split("/")
+    if not all(parts) or any(part in (".", "..") or part.lower() == ".git" for part in parts) or "\n" in directory:
+        raise SubdeckError("not a directory of the snapshot", where=one_line(directory, 200))
+    return "/".join(parts)

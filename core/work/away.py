@@ -16,14 +16,13 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..errors import LaunchError, SubdeckError
-from ..git.cones import cone
 from ..git.configuration import Entry
-from ..git.merging import commit
+from ..git.merges import commit
 from ..git.packs import carrier_content, write_commit
 from ..git.program import GitError
 from ..git.repository import Repository, find
 from ..git.snapshot import Store
-from ..git.worktrees import fit
+from ..git.worktrees import cone, fit
 from ..run.describe import size_text
 from ..run.model import RunMeta
 from ..system import files, processes

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from .. import paths
 from ..errors import SubdeckError
-from ..git.merging import commit
+from ..git.merges import commit
 from ..git.packs import Intake, has_commit, result_content
 from ..git.program import Git, GitError
 from ..git.repository import Repository

@@ -12,7 +12,7 @@ from .. import paths
 from ..config.settings import Settings
 from ..errors import LaunchError, SubdeckError, UsageError
 from ..git import worktrees as in_git
-from ..git.merging import commit
+from ..git.merges import commit
 from ..git.program import GitError
 from ..git.repository import Repository, find
 from ..git.snapshot import Snapshot, Store

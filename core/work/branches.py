@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from .. import paths
 from ..errors import SubdeckError
-from ..git.merging import commit
+from ..git.merges import commit
 from ..git.names import worded
 from ..git.program import GitError
 from ..git.repository import Repository

@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from .. import paths
 from ..errors import SubdeckError
 from ..git import worktrees as in_git
-from ..git.merging import commit
+from ..git.merges import commit
 from ..git.program import GitError
 from ..git.repository import find
 from ..git.snapshot import Store

@@ -13,12 +13,12 @@ from msgspec import Struct, structs
 
 from .. import paths
 from ..errors import SubdeckError
+from ..git.checkout import check_room
 from ..git.diff import changed_files
-from ..git.merging import Conflict, advance, can_merge, commit, merged
+from ..git.merges import Conflict, advance, can_merge, commit, merged
 from ..git.program import Git, GitError
 from ..git.repository import Repository
 from ..git.snapshot import Store
-from ..git.writing import check_room
 from ..run import artifacts
 from ..run.changes import ChangedFile
 from ..run.snapshot import RunSnapshot

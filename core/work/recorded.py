@@ -7,7 +7,7 @@ import os
 import msgspec
 from msgspec import Struct
 
-from ..git.reading import Reading
+from ..git.reading_rules import Reading
 from ..system import files
 from ..text.decoding import UNDECODABLE, decode
 

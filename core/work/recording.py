@@ -175,7 +175,7 @@ def compare(
         write_patch(git, recorded.before, snapshot.tree, patch, MOST_PATCH)
     ignored, unknown = (), ""
     if recorded.reading:
-        from ..git.ignoring import newly_ignored
+        from ..git.ignored import newly_ignored
 
         since = recorded.reading.at_ns
         try:

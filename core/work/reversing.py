@@ -6,11 +6,11 @@ import os
 
 from .. import paths
 from ..errors import SubdeckError
-from ..git.merging import Conflict, merged
+from ..git.checkout import InTheWay
+from ..git.merges import Conflict, merged
 from ..git.program import Git, GitError
 from ..git.repository import Repository
 from ..git.snapshot import Store
-from ..git.writing import InTheWay
 from ..system import files
 from ..text.decoding import fit
 from ..text.plain import one_line

@@ -14,13 +14,12 @@ from msgspec import Struct, structs
 
 from .. import paths
 from ..errors import SubdeckError
-from ..git.choosing import chosen
-from ..git.diff import changed_files
-from ..git.merging import Conflict, can_merge, merged
+from ..git.checkout import InTheWay, check_room
+from ..git.diff import changed_files, chosen
+from ..git.merges import Conflict, can_merge, merged
 from ..git.program import GitError
 from ..git.repository import Repository
 from ..git.snapshot import Store
-from ..git.writing import InTheWay, check_room
 from ..run.changes import ChangedFile, Changes, FileStatus
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from subdeck.core.git import merging, worktrees
+from subdeck.core.git import merges, worktrees
 from subdeck.core.git.diff import changed_files, write_patch
 from subdeck.core.git.program import Git, GitError
 from subdeck.core.git.repository import find
@@ -108,7 +108,7 @@ def exercise(root: Path, state: Path) -> None:
     assert {"a", "b.other", "new"} == {file.path for file in changed_files(at, before.tree, after.tree)}
     write_patch(at, before.tree, after.tree, io.BytesIO(), 1 << 20)
     base = store.take(repository, into_repository=True)
-    made = merging.commit(repository.git, base.tree, [str(repository.head)], "base")
+    made = merges.commit(repository.git, base.tree, [str(repository.head)], "base")
     tree = str(state / "tree")
     worktrees.add(repository, tree, "subdeck/x", made)
     assert "changed\n" == (state / "tree/a").read_text()
@@ -116,9 +116,9 @@ def exercise(root: Path, state: Path) -> None:
     worktrees.branches(repository, "subdeck")
     write(state / "tree", {"a": "changed more\n"})
     again = Store(str(state / "again")).take(found(state / "tree"), into_repository=True)
-    theirs = merging.commit(repository.git, again.tree, [made], "theirs")
-    merging.merged(repository.git, made, str(repository.head), theirs)
-    merging.merged(at, before.tree, after.tree, again.tree)
+    theirs = merges.commit(repository.git, again.tree, [made], "theirs")
+    merges.merged(repository.git, made, str(repository.head), theirs)
+    merges.merged(at, before.tree, after.tree, again.tree)
     store.write(repository, after.tree, before.tree)
     store.write(repository, before.tree, after.tree)
     Git(tree).run("status", "--porcelain=v2", "-z")
@@ -126,7 +126,7 @@ def exercise(root: Path, state: Path) -> None:
     worktrees.remove(repository, tree)
     assert worktrees.delete_branch(repository, "subdeck/x", made)
     store.write(repository, after.tree, before.tree)
-    merging.advance(repository, theirs)
+    merges.advance(repository, theirs)
     assert git(root, "rev-parse", "HEAD") == theirs
 
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from subdeck.core.git import merging
+from subdeck.core.git import merges
 from subdeck.core.git.program import GitError, GitMissing
 from subdeck.core.git.snapshot import InTheWay, Store
 
@@ -41,12 +41,12 @@ def test_what_goes_together_is_merged(tmp_path: Path, store: Store) -> None:
     theirs = tree_of(store, root, {"a": TEXT + "theirs\n", "new": "x", "gone": None})
     ours = tree_of(store, root, {"a": "ours\n" + TEXT})
     git_there = store.git(found(root))
-    merge = merging.merged(git_there, base, ours, theirs)
+    merge = merges.merged(git_there, base, ours, theirs)
     assert () == merge.conflicts
     assert f"ours\n{TEXT}theirs\n".encode() == git_there.run("show", f"{merge.tree}:a")
     assert [b"a", b"new"] == git_there.lines("ls-tree", "-z", "--name-only", merge.tree)
-    assert theirs == merging.merged(git_there, base, base, theirs).tree
-    assert ours == merging.merged(git_there, base, ours, base).tree
+    assert theirs == merges.merged(git_there, base, base, theirs).tree
+    assert ours == merges.merged(git_there, base, ours, base).tree
 
 
 def test_conflicts_are_told_by_file(tmp_path: Path, store: Store) -> None:
@@ -57,7 +57,7 @@ def test_conflicts_are_told_by_file(tmp_path: Path, store: Store) -> None:
     changed = {name: f"theirs\n{text}" for name, text in names.items()}
     theirs = tree_of(store, root, {**changed, "both": "theirs"})
     ours = tree_of(store, root, {"text": f"ours\n{TEXT}", "deleted": None, 'quo"te\nline': f"o\n{TEXT}", "both": "o"})
-    merge = merging.merged(store.git(found(root)), base, ours, theirs)
+    merge = merges.merged(store.git(found(root)), base, ours, theirs)
     assert {
         '"quo\\"te\\nline"': "content",
         "both": "add/add",
@@ -77,7 +77,7 @@ def test_an_older_git_is_told(tmp_path: Path, store: Store, monkeypatch: pytest.
     old.chmod(0o755)
     monkeypatch.setenv("PATH", str(old.parent), prepend=os.pathsep)
     with pytest.raises(GitMissing, match=r"git 2\.38 or newer is needed to apply changes, but this is 2\.37\.1"):
-        merging.merged(at, "HEAD", "HEAD", "HEAD")
+        merges.merged(at, "HEAD", "HEAD", "HEAD")
     assert not (tmp_path / "done").exists()
 
 
@@ -155,9 +155,9 @@ def test_the_branch_goes_on(tmp_path: Path, store: Store) -> None:
     repository = found(root)
     wanted = tree_of(store, root, {"a": "2"})
     store.give(repository, [wanted])
-    made = merging.commit(repository.git, wanted, [str(repository.head)], "A subject\n\nA body: größer\n")
+    made = merges.commit(repository.git, wanted, [str(repository.head)], "A subject\n\nA body: größer\n")
     write(root, {"b": "uncommitted"})
-    merging.advance(repository, made)
+    merges.advance(repository, made)
     assert (made, "2") == (git(root, "rev-parse", "main"), (root / "a").read_text())
     assert "A subject\n\nA body: größer" == git(root, "log", "-1", "--format=%B").strip()
     assert "uncommitted" == (root / "b").read_text() and "" == git(root, "fsck", "--no-dangling")
@@ -166,11 +166,11 @@ def test_the_branch_goes_on(tmp_path: Path, store: Store) -> None:
     git(root, "reset", "-q", "--hard", made)
     write(root, {"a": "mine"})
     with pytest.raises(GitError, match="git merge"):
-        merging.advance(repository, later)
+        merges.advance(repository, later)
     assert (made, "mine") == (git(root, "rev-parse", "main"), (root / "a").read_text())
     (root / ".git/index.lock").touch()
     with pytest.raises(GitError, match="locked"):
-        merging.advance(repository, later)
+        merges.advance(repository, later)
 
 
 def test_the_branch_goes_over_no_ignored_file(tmp_path: Path) -> None:
@@ -183,5 +183,5 @@ def test_the_branch_goes_over_no_ignored_file(tmp_path: Path) -> None:
     (root / ".git/info/exclude").write_text("made\n")
     write(root, {"made": "mine"})
     with pytest.raises(GitError):
-        merging.advance(found(root), later)
+        merges.advance(found(root), later)
     assert (first, "mine") == (found(root).head, (root / "made").read_text())

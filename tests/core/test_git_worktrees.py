@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from subdeck.core.git import merging, worktrees
+from subdeck.core.git import merges, worktrees
 from subdeck.core.git.program import GitError
 from subdeck.core.git.repository import Repository
 from subdeck.core.git.snapshot import Store
@@ -73,7 +73,7 @@ def test_a_failed_one_leaves_nothing(tmp_path: Path) -> None:
 def _base(repository: Repository, tmp_path: Path) -> str:
     """Commit the working tree as it is."""
     taken = Store(str(tmp_path / "store")).take(repository, into_repository=True)
-    return merging.commit(repository.git, taken.tree, [str(repository.head)], "base")
+    return merges.commit(repository.git, taken.tree, [str(repository.head)], "base")
 
 
 def test_from_the_working_tree(tmp_path: Path) -> None:

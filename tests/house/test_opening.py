@@ -52,7 +52,7 @@ PATHS = {
         {"os.listdir", "os.makedirs", "os.open", "os.rename", "shutil.rmtree", "tempfile.mkdtemp"},
         "the directories of demos, each private and locked, beside other temporary files",
     ),
-    "core/git/writing.py": ({"os.walk"}, "what is in the way in a working tree, which git writes"),
+    "core/git/checkout.py": ({"os.walk"}, "what is in the way in a working tree, which git writes"),
     "core/hosts/code/pool.py": ({"os.utime"}, "the tree of a run that was put aside, in a host's spool"),
     "core/hosts/code/slot.py": ({"shutil.copy2"}, "an index of ours in a host's spool"),
     "core/launch/child_session.py": ({"os.scandir"}, "the conversations that outlive their runs, beside pi's files"),

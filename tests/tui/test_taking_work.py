@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 from subdeck.core.errors import SubdeckError
-from subdeck.core.git.merging import Conflict
+from subdeck.core.git.merges import Conflict
 from subdeck.core.run.changes import ChangedFile, FileStatus
 from subdeck.core.work.discarding import DiscardPlan
 from subdeck.core.work.merging import MergePlan

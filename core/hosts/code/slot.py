@@ -14,13 +14,11 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ...errors import SubdeckError
-from ...git.cones import cone, inside
-from ...git.index import beginnings
+from ...git.index import LARGE, Skipped, Snapshot, Taking, beginnings
 from ...git.packs import result_content, write_commit, write_pack
 from ...git.program import Git, GitError
 from ...git.repository import Repository
-from ...git.taking import LARGE, Skipped, Snapshot, Taking
-from ...git.worktrees import remove_files
+from ...git.worktrees import cone, inside, remove_files
 from ...system import files
 from ...text.plain import one_line
 from ..protocol import Code
