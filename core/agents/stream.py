@@ -9,11 +9,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..paths import is_session_id
-from ..run.denial import Denials
 from ..run.events import AssistantText, Event, Notice, UsageReported
 from ..run.fold import add_usage
 from ..run.model import NoticeLevel, Verdict
-from ..run.outcome import StreamFacts
+from ..run.outcome import Denials, StreamFacts
 from ..text.plain import one_line
 from .figures import Figures, bounded, named
 from .sentence import Sentence

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..run.deciding import request_hash
 from ..run.describe import INTERRUPTED
 from ..run.events import Request
 from ..run.model import RequestKind
-from ..run.requests import request_line, run_rule_line
+from ..run.requests import request_hash, request_line, run_rule_line
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 from .output import as_typed

@@ -13,7 +13,7 @@ from ..config.hosts_in_force import hosts_in_force, ssh_addresses
 from ..engine import Engine
 from ..paths import now_iso, user_settings_file
 from ..run.describe import ago, runs_word, size_text
-from ..run.host_states import HostState, HostStates, read_host_states
+from ..run.hosts import HostState, HostStates, read_host_states
 from ..runners.hosts import has_relay
 from ..text.plain import one_line
 from .output import document, say, say_lines, terminal_width

@@ -12,11 +12,10 @@ import click
 from ..engine import Engine
 from ..errors import SubdeckError, UnknownRun, UsageError
 from ..project.talk import Outcome, Sent, open_request
-from ..run.deciding import request_hash
 from ..run.describe import clock, moment
 from ..run.events import Request
 from ..run.model import MOST_SECONDS, MessageState, RequestKind, Verdict
-from ..run.requests import place_in_worktree, request_fields, request_line, request_text
+from ..run.requests import place_in_worktree, request_fields, request_hash, request_line, request_text
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 from ..text.visible import visible_name

@@ -15,11 +15,10 @@ from ..project.follower import Stop
 from ..project.registry import count
 from ..project.session import BG_RUN, launch_data
 from ..project.talk import Outcome
-from ..run.deciding import is_marked, kept_request
 from ..run.describe import activity, background_counts
 from ..run.events import Request
 from ..run.model import MessageState, RunStatus
-from ..run.requests import request_line, request_text
+from ..run.requests import is_marked, kept_request, request_line, request_text
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 from .arguments import background_arguments, send_arguments, status_arguments

@@ -25,8 +25,8 @@ from ..text.plain import one_line
 from .queue_order import read_state
 
 if TYPE_CHECKING:
+    from ..run.hosts import Place
     from ..run.open_run import OpenRun
-    from ..run.place import Place
     from .liveness import WrapperWatch
 
 MESSAGE_LENGTH = 300
@@ -365,7 +365,7 @@ def _settle_remote(run: OpenRun, run_dir: str) -> None:
 
     One without a permit has not started anywhere, whoever vouches for it.
     """
-    from ..run.place import has_permit
+    from ..run.hosts import has_permit
 
     if run.is_elsewhere and not run.unwritable and not has_permit(run_dir):
         run.is_elsewhere = False
@@ -376,7 +376,7 @@ def _of_host(run_dir: str, result: RunResult) -> tuple[Place | None, RunStatus |
     """Return where a run of another machine was, and how it ended there where its host told that only after it had been
     given up.
     """
-    from ..run.place import read_place
+    from ..run.hosts import read_place
 
     late = artifacts.read_late_result(run_dir) if result.reason is RunReason.LOST else None
     return read_place(run_dir), late and late.status

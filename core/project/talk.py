@@ -11,10 +11,10 @@ from msgspec import Struct
 from .. import paths
 from ..agents.forms import filled_in
 from ..errors import RunBusy, SubdeckError, UnknownRun, UsageError
-from ..run.deciding import missing_words, request_hash
 from ..run.events import Decision, Event, EventTail, Interrupted, Message, Request
 from ..run.inbox import LONGEST_TEXT, EntryKind, InboxClosed, put
 from ..run.model import MessageState, RequestKind, Verdict, newer_schema
+from ..run.requests import missing_words, request_hash
 from ..run.snapshot import Queued, Running, RunSnapshot
 from ..runners.hosts import see_to_relay
 from ..system import processes

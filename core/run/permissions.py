@@ -15,13 +15,13 @@ from msgspec import Struct
 from ..errors import UsageError
 from ..text.plain import one_line
 from ..text.visible import is_hiding_name
-from .deciding import is_marked
 from .events import CUT, Request
 from .model import Permissions, RequestKind, Verdict
 from .path_patterns import may_touch, places, surely_below
 from .path_readings import ANY_PROGRAM, PathRules, Reading, read_as
 from .patterns import fits
 from .protected_paths import UNCLEAR, Guard, guard_of_change
+from .requests import is_marked
 from .shell_words import ACTIVE_STAR, RESERVED, plain_words, simple_command
 
 EDITING = ("edit", "write")

@@ -10,11 +10,20 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..agents.child import Listener
-from ..run.deciding import is_marked, kept_request, missing_words, request_hash
 from ..run.events import CONTENT_LIMIT, CUT, Decision, Event, Interrupted, Message, Request
 from ..run.inbox import BEGINNING, Entry, EntryKind, Inbox
 from ..run.model import MessageState, RequestKind, RunMeta, Undelivered, Verdict
-from ..run.requests import BY_AGENT, BY_RULE, BY_TIMEOUT, request_text, subject_of
+from ..run.requests import (
+    BY_AGENT,
+    BY_RULE,
+    BY_TIMEOUT,
+    is_marked,
+    kept_request,
+    missing_words,
+    request_hash,
+    request_text,
+    subject_of,
+)
 from ..system import files
 from ..text.plain import one_line
 from .records import Records

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..errors import SubdeckError
-from ..run.deciding import request_hash
 from ..run.inbox import LONGEST_TEXT, EntryKind, InboxClosed, put
 from ..run.model import RequestKind, Verdict
+from ..run.requests import request_hash
 from .terminal import listen
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from subdeck.core.cli.logs import chain
 from subdeck.core.engine import Engine
-from subdeck.core.run.chain import chain
 from subdeck.core.run.model import AgentSession
 from subdeck.core.run.snapshot import RunSnapshot
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core import paths
-from subdeck.core.run.code_blocks import code_blocks
+from subdeck.core.run.markdown import code_blocks
 from subdeck.core.run.model import RunReason
 
 from tests.core.command_line import subdeck

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from subdeck.core import paths
 from subdeck.core.engine import Engine
-from subdeck.core.run.host_states import HostState, HostStates, write_host_states
+from subdeck.core.run.hosts import HostState, HostStates, Place, PlaceState, write_host_states, write_place
 from subdeck.core.run.model import RunnerKind
-from subdeck.core.run.place import Place, PlaceState, write_place
 from subdeck.core.system import files
 
 from tests.core.clusters import UP_S, trial

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from subdeck.core.run.denial import ENDED_BY, UNANSWERED, Denials
 from subdeck.core.run.events import AssistantText, Decision, Event, Interrupted, Message, Thinking, ToolCall, ToolResult
 from subdeck.core.run.model import MessageState, RunReason, Verdict
-from subdeck.core.run.outcome import ChildExit, StreamFacts, decide
+from subdeck.core.run.outcome import ENDED_BY, UNANSWERED, ChildExit, Denials, StreamFacts, decide
 
 
 def call(number: str) -> ToolCall:

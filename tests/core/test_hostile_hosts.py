@@ -27,9 +27,8 @@ from subdeck.core.hosts.protocol import (
 from subdeck.core.hosts.relay.pins import pins_file
 from subdeck.core.hosts.relay.strays import MOST_AT_ONCE
 from subdeck.core.paths import Project
-from subdeck.core.run.host_states import read_host_states
+from subdeck.core.run.hosts import read_host_states, read_permit, read_place
 from subdeck.core.run.model import RunReason
-from subdeck.core.run.place import read_permit, read_place
 
 from tests.core.hostile_host import HostilePeer, Peers
 from tests.core.hosting import until

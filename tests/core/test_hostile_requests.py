@@ -25,14 +25,22 @@ from subdeck.core.delegation.parent import Parent, SessionWatch
 from subdeck.core.errors import UsageError
 from subdeck.core.mcp.protocol import encode
 from subdeck.core.paths import Project
-from subdeck.core.run.deciding import REQUEST_LIMIT, is_marked, kept_request, request_hash
 from subdeck.core.run.describe import asked as asked_line
 from subdeck.core.run.events import Decision, Event, Field, Request, encode_event
 from subdeck.core.run.inbox import Entry
 from subdeck.core.run.model import LauncherKind, Permissions, RequestKind, Verdict
 from subdeck.core.run.permissions import Policy
 from subdeck.core.run.progress import ProgressFormatter
-from subdeck.core.run.requests import request_fields, request_line, request_text, shown_path
+from subdeck.core.run.requests import (
+    REQUEST_LIMIT,
+    is_marked,
+    kept_request,
+    request_fields,
+    request_hash,
+    request_line,
+    request_text,
+    shown_path,
+)
 from subdeck.core.text.visible import (
     is_hiding,
     is_hiding_name,

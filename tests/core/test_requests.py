@@ -8,11 +8,10 @@ import pytest
 from subdeck.core.project.diagnosis import Evidence, explain
 from subdeck.core.project.registry import count
 from subdeck.core.run import describe
-from subdeck.core.run.deciding import UNSEEN
 from subdeck.core.run.events import Decision, Event, Field, Interrupted, Message, Request
 from subdeck.core.run.model import MessageState, RequestKind, Undelivered, Verdict
 from subdeck.core.run.progress import ProgressFormatter, vocabulary
-from subdeck.core.run.requests import request_line, request_text, run_rule_line
+from subdeck.core.run.requests import UNSEEN, request_line, request_text, run_rule_line
 from subdeck.core.run.snapshot import Counts
 
 from tests.core.talking import choice, permission

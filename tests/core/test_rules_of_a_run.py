@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.agents.stream import AgentStream
 from subdeck.core.paths import Project
-from subdeck.core.run.deciding import request_hash
 from subdeck.core.run.events import Decision, Event, EventTail, Interrupted, Message, Request
 from subdeck.core.run.inbox import EntryKind, put
 from subdeck.core.run.model import LogCaps, Permissions, RequestKind, Verdict
+from subdeck.core.run.requests import request_hash
 from subdeck.core.wrapper.conversation import Conversation
 from subdeck.core.wrapper.records import Records
 

@@ -26,8 +26,7 @@ from subdeck.core.run.events import (
     encode_event,
 )
 from subdeck.core.run.model import Limits, RunMeta
-from subdeck.core.run.open_run import OpenRun
-from subdeck.core.run.silence import LONG_S, LONGEST_S, Pulse
+from subdeck.core.run.open_run import LONG_S, LONGEST_S, OpenRun, Pulse
 
 from tests.core.command_line import subdeck
 from tests.factories import make_meta, make_run, open_engine

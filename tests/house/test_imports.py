@@ -23,7 +23,7 @@ NOUNS = {
         "run.events",
         "run.kinds",
         "run.model",
-        "run.place",
+        "run.hosts",
         "run.prices",
         "run.snapshot",
         "system.directory",

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from subdeck.core.run.place import Place, PlaceState
+from subdeck.core.run.hosts import Place, PlaceState
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.palette.offers import filter_offers
 from subdeck.tui.runs.columns import DEFAULT, WITH_HOST, Column, for_listed, layout

@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 from subdeck.core.config.settings import Notifications, Settings
 from subdeck.core.errors import RunBusy
-from subdeck.core.run.deciding import request_hash
 from subdeck.core.run.events import CUT, Decision, Field, Request
 from subdeck.core.run.model import RequestKind, Verdict
 from subdeck.core.run.progress import ProgressFormatter
+from subdeck.core.run.requests import request_hash
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.deck.toasts import requests_text
 from subdeck.tui.feed.lines import body_of, body_text, entry_of

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ...core.run.code_blocks import CodeBlock, code_blocks
+from ...core.run.markdown import CodeBlock, code_blocks
 from ...core.run.model import RunStatus
 from ...core.system.files import open_private
 from ...core.text.plain import disarmed, one_line

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from ...core.errors import SubdeckError
-from ...core.run.host_states import read_host_states
+from ...core.run.hosts import read_host_states
 from ..actions import KeyContext
 from ..actions.model import READONLY
 from ..dialogs.reading import HelpScreen, ReadingScreen
@@ -17,7 +17,7 @@ from .base import Commands
 from .deck import check_lines, verdict
 
 if TYPE_CHECKING:
-    from ...core.run.host_states import HostState
+    from ...core.run.hosts import HostState
     from ..deck.screen import MainScreen
     from ..hosts.screen import HostsScreen
 

@@ -10,10 +10,9 @@ import msgspec
 from msgspec.structs import replace
 
 from ...core.errors import SubdeckError, UsageError
-from ...core.run.deciding import request_hash
 from ...core.run.describe import runs_word
 from ...core.run.model import RequestKind, Verdict
-from ...core.run.requests import subject_of
+from ...core.run.requests import request_hash, subject_of
 from ...core.text.plain import one_line
 from ..actions import KeyContext
 from ..deck.screen import MainScreen

@@ -10,7 +10,7 @@ from ...core.run.describe import moment, runs_word
 from ...core.text.plain import one_line
 
 if TYPE_CHECKING:
-    from ...core.run.host_states import HostState, HostStates
+    from ...core.run.hosts import HostState, HostStates
 
 STALE_S = 60.0
 """The relay tells the hosts anew all the time while it lives; what is older tells nothing of now."""

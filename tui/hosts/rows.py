@@ -17,7 +17,7 @@ from ..text.cells import cells as cell_width, fit
 from .figures import NAME, name_of
 
 if TYPE_CHECKING:
-    from ...core.run.host_states import HostState
+    from ...core.run.hosts import HostState
 
 Cell = tuple[str, str]
 """A text and the component class that colours it; empty for none."""

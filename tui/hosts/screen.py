@@ -23,7 +23,7 @@ from .table import HostTable
 
 if TYPE_CHECKING:
     from ...core.config.host_settings import HostsSettings
-    from ...core.run.host_states import HostState, HostStates
+    from ...core.run.hosts import HostState, HostStates
 
 FAULTS = 4
 """Lines about what is wrong; more are counted."""

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.run.host_states import read_host_states
+from ...core.run.hosts import read_host_states
 from ..feed.repeater import Repeater
 from .figures import Figures, Reach, back_texts, figures, lost_texts
 
 if TYPE_CHECKING:
-    from ...core.run.host_states import HostStates
+    from ...core.run.hosts import HostStates
     from ..feed.bridge import Bridge
 
 

@@ -69,7 +69,7 @@ def read_facts(engine: EngineApi, form: LaunchForm, values: LaunchValues) -> Lau
     from ...core.config.hosts_in_force import hosts_in_force
     from ...core.launch.model_choices import leaves_default
     from ...core.launch.preview import preview
-    from ...core.run.host_states import read_host_states
+    from ...core.run.hosts import read_host_states
 
     preset, agent = form.preset, values.agent or form.usual_agent
     view = preview(preset, engine.workspace, form.request(values).agent) if preset else None

@@ -7,11 +7,10 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from ...core.paths import at_home
-from ...core.run.deciding import warnings
 from ...core.run.edits import diff_to_decide
 from ...core.run.events import Field, Request
 from ...core.run.model import RequestKind
-from ...core.run.requests import place_in_worktree, run_rule_line, shown_path
+from ...core.run.requests import place_in_worktree, run_rule_line, shown_path, warnings
 from ...core.text.visible import visible, visible_line, visible_name
 from ..feed.lines import numbered
 from ..text.cells import cells, wrap_line

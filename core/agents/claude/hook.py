@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...run.deciding import is_marked
 from ...run.model import RunMeta
 from ...run.permissions import Policy
+from ...run.requests import is_marked
 from ...text.visible import is_hiding
 from ..json_lines import is_deep, mapping, string
 from ..path_rules import path_rules_of

@@ -6,7 +6,7 @@ import time
 
 from ... import paths
 from ...config.host_settings import HostsSettings
-from ...run.place import Place, PlaceState
+from ...run.hosts import Place, PlaceState
 from ...text.plain import one_line
 from .admission import Ruling
 from .remote import Remote

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from ... import paths
 from ...run import artifacts
 from ...run.artifacts import GIVEN_UP_BY, RunnerFacts
+from ...run.hosts import Permit, Place, give_permit, read_permit, read_place, write_place
 from ...run.inbox import BEGINNING, Entry, EntryKind, Inbox
 from ...run.model import STATUS_OF, LogCaps, RunMeta, RunnerKind, RunReason, RunResult, Undelivered
 from ...run.outcome import stopped
-from ...run.place import Permit, Place, give_permit, read_permit, read_place, write_place
 from ...system import files
 from ...system.directory import opened
 from ...text.decoding import UNDECODABLE, decode, why

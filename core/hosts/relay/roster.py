@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ... import paths
 from ...config.host_settings import HostsSettings
-from ...run.host_states import HostState, HostStates, read_host_states, write_host_states
+from ...run.hosts import HostState, HostStates, read_host_states, write_host_states
 from ...run.model import RunMeta
 from ...text.plain import one_line
 from ..carrier import Carrier, Link
