@@ -19,7 +19,7 @@ from .model_list import TIMEOUT_S, ModelList
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
-    from ..run.permissions import Rule
+    from ..permissions.rules import Rule
     from .login import Login
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from ..agent_kinds import KINDS
-from ..run.path_readings import PathRules
+from ..permissions.path_readings import PathRules
 
 
 def path_rules_of(kind: str) -> PathRules:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ..errors import UsageError, nearest_of
+from ..permissions.rules import EDITING, READING, Rule, parse_rule
 from ..run.model import Permissions
-from ..run.permissions import EDITING, READING, Rule, parse_rule
 from ..run.tool_policy import SIMILAR
 from .agent import AgentChoice, Wanted
 

@@ -68,7 +68,7 @@ def _whole(text: str) -> int:
 
 def _rules(texts: Sequence[str]) -> tuple[str, ...]:
     """Return the rules. Raises ContentError that says what is wrong with one."""
-    from ..run.permissions import checked_rules  # which most files do not need
+    from ..permissions.rules import checked_rules  # which most files do not need
 
     try:
         return checked_rules(texts)

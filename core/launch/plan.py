@@ -401,7 +401,7 @@ class Plan:
         active, has = self._request.parent_tools, self._request.parent_has
         tools = resolve_tools(allow, deny, offer=self.agent.offer, parent=active, parent_has=has)
         if self.permissions and self.agent.takes_tools:
-            from ..run.permissions import denied_tools
+            from ..permissions.rules import denied_tools
 
             offer = self.agent.offer
             tools = without(tools, denied_tools(self.permissions, offer.known or ()), offer)
@@ -421,7 +421,7 @@ class Plan:
         several = (self._settings.permissions, preset.permissions if preset else Permissions())
         if not any(any(astuple(rules)) for rules in several):
             return None
-        from ..run.permissions import merged
+        from ..permissions.rules import merged
 
         return merged(*several)
 

@@ -1,7 +1,8 @@
 """A run without a result, read as it grows.
 
-Whether its child counts as silent is drawn from the times of its events. How long it is silent now is measured by a clock that stands still while
-the machine sleeps and that nobody sets: else all children would be silent after a night with the lid closed.
+Whether its child counts as silent is drawn from the times of its events. How long it is silent now is measured by a
+clock that stands still while the machine sleeps and that nobody sets: else all children would be silent after a night
+with the lid closed.
 """
 
 from __future__ import annotations

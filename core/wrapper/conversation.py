@@ -30,7 +30,7 @@ from .records import Records
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
-    from ..run.permissions import Policy
+    from ..permissions.rules import Policy
     from .foot import Foot
 
 MOST_OPEN = 100
@@ -331,7 +331,7 @@ class Conversation:
     def _rules(self) -> Policy:
         if self._policy is None:
             from ..agents.path_rules import path_rules_of
-            from ..run.permissions import Policy
+            from ..permissions.rules import Policy
 
             self._policy = Policy(self._meta.permissions, self._meta.cwd, path_rules_of(self._meta.kind))
         return self._policy

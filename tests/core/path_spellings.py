@@ -7,9 +7,9 @@ import unicodedata
 from pathlib import Path
 
 from subdeck.core.agents.path_rules import path_rules_of
+from subdeck.core.permissions.rules import Policy
 from subdeck.core.run.events import Request
 from subdeck.core.run.model import Permissions, RequestKind, Verdict
-from subdeck.core.run.permissions import Policy
 
 from tests.killing import IS_WHOLE
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from subdeck.core.agents.codex.talk import Talk
 from subdeck.core.agents.codex.talking import TalkingStream
+from subdeck.core.permissions.rules import Policy
 from subdeck.core.run.events import Decision, Event, Interrupted, Message, Notice, Request
 from subdeck.core.run.model import MessageState, Permissions, RequestKind, RunReason, Tools, Verdict
 from subdeck.core.run.outcome import decide
-from subdeck.core.run.permissions import Policy
 from subdeck.core.run.requests import request_text
 
 from .codex_lines import (

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from subdeck.core.run.working_trees import same_in_others
+from subdeck.core.permissions.path_patterns import same_in_others
 from subdeck.core.system.git_pointers import directories_of, read_pointer
 
 from .repositories import git, make

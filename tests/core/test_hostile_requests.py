@@ -25,11 +25,11 @@ from subdeck.core.delegation.parent import Parent, SessionWatch
 from subdeck.core.errors import UsageError
 from subdeck.core.mcp.protocol import encode
 from subdeck.core.paths import Project
+from subdeck.core.permissions.rules import Policy
 from subdeck.core.run.describe import asked as asked_line
 from subdeck.core.run.events import Decision, Event, Field, Request, encode_event
 from subdeck.core.run.inbox import Entry
 from subdeck.core.run.model import LauncherKind, Permissions, RequestKind, Verdict
-from subdeck.core.run.permissions import Policy
 from subdeck.core.run.progress import ProgressFormatter
 from subdeck.core.run.requests import (
     REQUEST_LIMIT,

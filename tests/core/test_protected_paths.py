@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from subdeck.core.agent_kinds import KINDS
 from subdeck.core.agents.path_rules import path_rules_of
-from subdeck.core.run import path_patterns
+from subdeck.core.permissions import path_patterns
+from subdeck.core.permissions.path_readings import of_file_url, start_of_glob
+from subdeck.core.permissions.rules import Policy, guarded_tools
 from subdeck.core.run.model import Permissions, Verdict
-from subdeck.core.run.path_readings import of_file_url, start_of_glob
-from subdeck.core.run.permissions import Policy, guarded_tools
 
 from tests.repositories import git
 

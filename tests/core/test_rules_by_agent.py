@@ -9,8 +9,8 @@ from subdeck.core.agents.claude.agent import OWN_TOOLS
 from subdeck.core.agents.claude.lines import TOOLS
 from subdeck.core.agents.codex.permissions import fault_of_rule
 from subdeck.core.errors import UsageError
+from subdeck.core.permissions.rules import parse_rule
 from subdeck.core.run.model import Permissions
-from subdeck.core.run.permissions import parse_rule
 
 CLAUDE = AgentChoice("claude", ("/bin/claude",), (*TOOLS, *OWN_TOOLS), True, excludes=True, kind="claude")
 OFFLINE = AgentChoice("offline", ("/bin/x",), ("read", "grep"), False, kind="offline")

@@ -66,11 +66,11 @@ PATHS = {
     "core/pi_parent/installer.py": ({"open", "os.makedirs", "os.unlink"}, "what is installed into pi's directory"),
     "core/presets/catalog.py": ({"os.listdir"}, "the presets that come with subdeck"),
     "tui/commands/changes.py": ({"open", "tempfile.TemporaryDirectory"}, "a patch for a pager, in a temporary file"),
-    "core/run/path_patterns.py": (
+    "core/permissions/path_patterns.py": (
         {"os.readlink"},
         "where the links on the way of a path lead that an agent wants to open",
     ),
-    "core/run/protected_paths.py": ({"os.scandir"}, "names in settings of agents, but for those of runs"),
+    "core/permissions/protected_paths.py": ({"os.scandir"}, "names in settings of agents, but for those of runs"),
     "core/work/copying.py": (
         {
             "open",

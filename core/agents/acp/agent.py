@@ -21,7 +21,7 @@ from .programs import Program, program_in
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
-    from ...run.permissions import Rule
+    from ...permissions.rules import Rule
 
 READERS = frozenset({"read", "grep", "find", "ls"})
 """Tools that change nothing."""

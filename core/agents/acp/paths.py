@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...run.path_readings import any_program
+from ...permissions.path_readings import any_program
 
 SETTINGS = (
     *(".gemini", ".qwen", ".opencode", "opencode.json", "opencode.jsonc", ".copilot"),

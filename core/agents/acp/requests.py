@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...permissions.path_readings import start_of_glob
 from ...run.events import Request
 from ...run.model import RequestKind, Verdict
-from ...run.path_readings import start_of_glob
 from ..diffs import diff_of_texts
 from ..forms import fields_of
 from ..json_lines import items, mapping, shown_json, string

@@ -21,7 +21,7 @@ from .program import claude_version, find_claude, home, reads_context_files
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
-    from ...run.permissions import Rule
+    from ...permissions.rules import Rule
 
 NAMES = ("claude-",)
 """How ids begin that are its own, whether it tells them or not."""

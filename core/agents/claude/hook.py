@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...permissions.rules import Policy
 from ...run.model import RunMeta
-from ...run.permissions import Policy
 from ...run.requests import is_marked
 from ...text.visible import is_hiding
 from ..json_lines import is_deep, mapping, string

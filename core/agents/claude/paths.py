@@ -8,10 +8,10 @@ import unicodedata
 from contextlib import suppress
 
 from ...errors import UsageError
+from ...permissions.path_patterns import segments
+from ...permissions.path_readings import Reading, home_of, read_as
+from ...permissions.shell_words import ACTIVE_STAR
 from ...run.model import Permissions
-from ...run.path_patterns import segments
-from ...run.path_readings import Reading, home_of, read_as
-from ...run.shell_words import ACTIVE_STAR
 
 SETTINGS = (".claude", ".claude.json", ".mcp.json", ".claude-plugin")
 
@@ -47,7 +47,7 @@ def denied_reads(permissions: Permissions | None, cwd: str) -> tuple[str, ...]:
     """
     if permissions is None:
         return ()
-    from ...run.permissions import Rule, parse_rule  # few runs have rules
+    from ...permissions.rules import Rule, parse_rule  # few runs have rules
 
     rules: list[Rule] = []
     for text in permissions.deny:

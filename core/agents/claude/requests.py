@@ -9,9 +9,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...permissions.path_readings import start_of_glob
 from ...run.events import Field, Request
 from ...run.model import RequestKind, Verdict
-from ...run.path_readings import start_of_glob
 from ..diffs import diff_of_texts
 from ..forms import content_of, fields_of, filled_in
 from ..json_lines import is_deep, items, mapping, shown_json, string

@@ -21,7 +21,7 @@ from .protocol import app_server_problem, may_talk
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
-    from ...run.permissions import Rule
+    from ...permissions.rules import Rule
 
 NAMES = ("gpt-", "codex-")
 """How ids begin that are its own, whether it tells them or not."""

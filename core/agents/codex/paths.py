@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...run.path_readings import Reading, home_of, read_as
+from ...permissions.path_readings import Reading, home_of, read_as
 
 SETTINGS = (".codex", ".agents")
 

@@ -12,7 +12,7 @@ from ..json_lines import mapping
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
-    from ...run.permissions import Rule
+    from ...permissions.rules import Rule
 
 READERS = frozenset({"read", "grep", "find", "ls"})
 WRITERS = frozenset({"bash", "edit", "write"})

@@ -126,7 +126,7 @@ def asks_by_rules(meta: RunMeta) -> bool:
     """Tell whether Codex has to ask before what it does, as rules of the run are to decide on that."""
     if not meta.talk or meta.permissions is None:
         return False
-    from ...run.permissions import asked_tools  # few runs have rules
+    from ...permissions.rules import asked_tools  # few runs have rules
 
     return bool(asked_tools(meta.permissions))
 

@@ -11,7 +11,7 @@ from .program import MODEL, TOOL_NAMES, offline_command
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
-    from ...run.permissions import Rule
+    from ...permissions.rules import Rule
 
 
 class OfflineAgent:

@@ -27,7 +27,7 @@ from .program import (
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
-    from ...run.permissions import Rule
+    from ...permissions.rules import Rule
 
 
 class PiAgent(AsksForModels):

@@ -6,7 +6,7 @@ import os
 import re
 import unicodedata
 
-from ...run.path_readings import UNICODE_BLANKS, Reading, home_of, is_readable, of_file_url, read_as
+from ...permissions.path_readings import UNICODE_BLANKS, Reading, home_of, is_readable, of_file_url, read_as
 
 SETTINGS = (".pi", ".agents")
 

@@ -141,7 +141,7 @@ def asked_of(meta: RunMeta) -> tuple[str, ...]:
     """Return the tools that the child has to ask for before each call: those of the run's rules, where it can ask."""
     if not meta.talk or meta.permissions is None:
         return ()
-    from ...run.permissions import guarded_tools  # most wrappers do without
+    from ...permissions.rules import guarded_tools  # most wrappers do without
 
     return guarded_tools(meta.permissions)
 

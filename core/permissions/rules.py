@@ -13,15 +13,14 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from ..errors import UsageError
+from ..run.events import CUT, Request
+from ..run.model import Permissions, RequestKind, Verdict
+from ..run.requests import is_marked
 from ..text.plain import one_line
 from ..text.visible import is_hiding_name
-from .events import CUT, Request
-from .model import Permissions, RequestKind, Verdict
-from .path_patterns import may_touch, places, surely_below
+from .path_patterns import fits, may_touch, places, surely_below
 from .path_readings import ANY_PROGRAM, PathRules, Reading, read_as
-from .patterns import fits
 from .protected_paths import UNCLEAR, Guard, guard_of_change
-from .requests import is_marked
 from .shell_words import ACTIVE_STAR, RESERVED, plain_words, simple_command
 
 EDITING = ("edit", "write")

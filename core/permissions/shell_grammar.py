@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from .shell_lexing import NAME, REDIRECTIONS, UNKNOWN, Command, Lexer, NotUnderstood, Word
+from .shell_lexer import NAME, REDIRECTIONS, UNKNOWN, Command, Lexer, NotUnderstood, Word
 from .shell_words import ARRAY, HOLE, RESERVED, UNEXPECTED, without_quotes, word_set
 
 LONGEST = 1_000_000

@@ -17,7 +17,7 @@ from .shell_builtins import (
     names_program,
 )
 from .shell_grammar import commands_in
-from .shell_lexing import Command, NotUnderstood, Word
+from .shell_lexer import Command, NotUnderstood, Word
 from .shell_words import ANYTHING, ARRAY, HOLE, NUMBER, SPLIT, without_quotes, word_set
 
 Words = tuple[str, ...]

@@ -1,4 +1,8 @@
-"""Paths against patterns like `src/**`: surely below, or perhaps touched, whatever links and `..` they go through."""
+"""Paths against patterns like `src/**`: surely below, or perhaps touched, whatever links and `..` they go through.
+
+Rules with relative paths apply in all working trees of a repository: Claude Code can give a nested agent its own, and a
+run may itself work in one.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,9 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
+from ..system.git_pointers import directories_of
 from .path_readings import LONGEST_PATH, UNICODE_BLANKS, Reading
-from .patterns import fits
-from .shell_words import ACTIVE_STAR, ANYTHING
-from .working_trees import same_in_others
+from .shell_words import ACTIVE_STAR, ANYTHING, HOLE
 
 _OF_PROCESS = re.compile("/(?:proc/(?:self|thread-self|[0-9]+)|dev/(?:fd|stdin|stdout|stderr))(?:/|$)")
 """What is something else for each process: where a path leads from there, only that knows which opens it."""
@@ -172,3 +175,103 @@ def split(path: str) -> tuple[str, ...]:
 
 def joined(parts: Iterable[str]) -> str:
     return "/" + "/".join(parts)
+
+
+# --- words against a pattern of words --------------------------------------------------------------------------------
+
+_LONGEST_WORD = 512
+"""Characters of a word with holes that is compared with a pattern; a longer one is taken to match."""
+
+
+def fits(pattern: Sequence[str], words: Sequence[str]) -> bool:
+    """Tell whether the words may be those of a pattern; without ANYTHING and HOLE in them they certainly are.
+
+    A star that is a word of its own stands for any words, one within a word for any text. The words are gone through
+    once, with all the places of the pattern at which they may be.
+    """
+    places = _with_empty(pattern, {0}, ACTIVE_STAR)
+    for word in words:
+        ahead = [place for place in places if place < len(pattern)]
+        if ANYTHING in word:
+            before = word[: word.index(ANYTHING)]
+            return not before or any(_fits_word(pattern[place], before + HOLE) for place in ahead)
+        after = {
+            place if pattern[place] == ACTIVE_STAR else place + 1 for place in ahead if _fits_word(pattern[place], word)
+        }
+        places = _with_empty(pattern, after, ACTIVE_STAR)
+        if not places:
+            return False
+    return len(pattern) in places
+
+
+def _fits_word(pattern: str, word: str) -> bool:
+    if pattern == ACTIVE_STAR:
+        return True
+    if HOLE in word:
+        return _overlap(pattern, word)
+    if ACTIVE_STAR not in pattern:
+        return pattern == word
+    first, *middle, last = pattern.split(ACTIVE_STAR)
+    if len(word) < len(first) + len(last) or not (word.startswith(first) and word.endswith(last)):
+        return False
+    at, end = len(first), len(word) - len(last)
+    for part in middle:
+        at = word.find(part, at, end)
+        if at < 0:
+            return False
+        at += len(part)
+    return True
+
+
+def _overlap(pattern: str, word: str) -> bool:
+    """Tell whether some text fits both: the stars of the one and the holes of the other stand for any."""
+    if len(word) > _LONGEST_WORD:
+        return True
+    places = _with_empty(word, {0}, HOLE)
+    for character in pattern:
+        if character == ACTIVE_STAR:
+            places = set(range(min(places, default=len(word) + 1), len(word) + 1))
+            continue
+        ahead = [place for place in places if place < len(word) and word[place] in (character, HOLE)]
+        places = _with_empty(word, {place if word[place] == HOLE else place + 1 for place in ahead}, HOLE)
+    return len(word) in places
+
+
+def _with_empty(parts: Sequence[str], places: Iterable[int], mark: str) -> set[int]:
+    """Add the places behind parts that may stand for nothing."""
+    found = set(places)
+    for place in sorted(found):
+        while place < len(parts) and parts[place] == mark:
+            place += 1
+            found.add(place)
+    return found
+
+
+# --- the working trees of one repository -----------------------------------------------------------------------------
+
+
+def same_in_others(directory: str, places: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the path of a directory in each other working tree of its repository that contains one of the places."""
+    here = tuple(filter(None, os.path.realpath(directory).split("/")))
+    own = _tree_around(here)
+    if own is None:
+        return
+    root, repository = own
+    for place in places:
+        other = _tree_around(place)
+        if other is not None and other[0] != root and other[1] == repository:
+            yield "/" + "/".join((*other[0], *here[len(root) :]))
+
+
+def _tree_around(place: Sequence[str]) -> tuple[tuple[str, ...], str] | None:
+    """Return the root of the innermost working tree around a place, and the directory of its repository."""
+    for end in range(len(place), 0, -1):
+        root = "/" + "/".join(place[:end])
+        dot_git = f"{root}/.git"
+        try:
+            is_there = os.path.lexists(dot_git)
+        except ValueError:
+            continue
+        if is_there:
+            return tuple(place[:end]), os.path.realpath(directories_of(root, dot_git)[1])
+    return None
