@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from . import paths, trust
 from .errors import RunBusy, SettingsError, SubdeckError, UnknownRun, UsageError
-from .project.references import found
-from .project.registry import Registry
+from .project.registry import Registry, found
 from .run import artifacts
 from .run.model import (
     OPERATOR,
@@ -307,7 +306,7 @@ class Engine:
 
     def follow(self, stop: Stop, *, only: Iterable[str] | None = None) -> Iterator[Update]:
         """Yield what `updates` does, and continue after a failure of it. Raises FollowingFailed after several."""
-        from .project.resuming import steady
+        from .project.follower import steady
 
         return steady(lambda: self.updates(stop, only=only), stop)
 
@@ -452,19 +451,19 @@ class Engine:
 
         Raises SubdeckError for one that is foreign, or is not waiting in the queue.
         """
-        from .project.queue_moving import move
+        from .project.registry import move
 
         return move(self.project, Registry(self.project, by=self._looks_by), run_id, step)
 
     def is_queue_held(self) -> bool:
-        from .project.queue_order import read_state
+        from .project.queue import read_state
 
         return read_state(self.project.slots).held
 
     def hold_queue(self, held: bool) -> None:
         """Keep every run that has not started from starting, or let all of them start in their turn."""
         from .project.ownership import ring
-        from .project.queue_order import hold
+        from .project.queue import hold
 
         hold(self.project.slots, held)
         ring(self.project)

@@ -14,7 +14,7 @@ from ..engine import Engine
 from ..errors import UsageError
 from ..paths import user_settings_file
 from ..project import trash
-from ..project.unborn import SURELY_S, remove_unborn
+from ..project.trash import SURELY_S, remove_unborn
 from ..run.describe import discarded_words, runs_word, size_text
 from ..text.plain import one_line
 from ..work import keeping

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from .. import paths
 from ..config.settings import Settings
 from ..errors import LaunchError, SubdeckError
-from ..project.queue_order import read_state
-from ..project.unborn import hold_file, remove_unborn
+from ..project.queue import read_state
+from ..project.trash import hold_file, remove_unborn
 from ..run import artifacts, own_copy
 from ..run.changes import CheckCommand
 from ..run.model import RunMeta, RunnerKind, RunReason, RunResult, RunStatus

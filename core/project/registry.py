@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from .. import paths
+from ..errors import SubdeckError, UnknownRun
 from ..run import artifacts, own_copy
 from ..run.mark import Verifier
 from ..run.model import SCHEMA_VERSION, RunMeta, RunnerKind, RunReason, RunResult, RunStatus
 from ..run.proven import has_result
-from ..run.snapshot import Counts, Ended, RunSnapshot
+from ..run.snapshot import Counts, Ended, Queued, RunSnapshot
 from ..system import files
 from ..system.directory import Directory, opened
 from ..text.plain import one_line
-from .queue_order import read_state
+from .ownership import check_own, ring
+from .queue import moved, read_state, write_order
 
 if TYPE_CHECKING:
     from ..run.hosts import Place
@@ -495,3 +497,55 @@ def _is_unfinished(run_dir: str) -> bool:
 def _turn(meta: RunMeta, place: Mapping[str, int]) -> tuple[int, str, int, str]:
     """Compare by the operator's order; those who are not in it go after it, in the order of their launch."""
     return (place.get(meta.run_id, len(place)), meta.created_at, meta.group.index if meta.group else 0, meta.run_id)
+
+
+# --- moving queued runs ----------------------------------------------------------------------------------------------
+
+
+def move(project: paths.Project, registry: Registry, run_id: str, step: int) -> int:
+    """Let a queued run go before the one ahead of it (-1), or after the next one (1); return how many are ahead.
+
+    Raises SubdeckError for one that is foreign, or has no place in the queue.
+    """
+    check_own(project, run_id)
+    registry.look(registry.active_names(), prove=True)
+    waiting = [(meta.run_id, queue_line(meta)) for meta in registry.queued()]
+    line = dict(waiting).get(run_id)
+    if not line:
+        if line is not None and read_state(project.slots).held:
+            what = f"run {run_id[-6:]} cannot be moved: it starts as soon as the queue is resumed"
+            raise SubdeckError(what, where=run_id, hint="subdeck queue --release")
+        raise SubdeckError(f"run {run_id[-6:]} is not waiting in the queue", where=run_id)
+    write_order(project.slots, moved(waiting, run_id, step))
+    ring(project)
+    registry.look(())
+    run = registry.get(run_id)
+    return run.state.ahead if run and isinstance(run.state, Queued) else 0
+
+
+# --- references to runs ----------------------------------------------------------------------------------------------
+
+
+def found(word: str, names: Sequence[str], trash: Callable[[], Sequence[str]] | None) -> str:
+    """Return the one of these ids that a word stands for. Raises UnknownRun.
+
+    `trash` has the ids of deleted runs, for a hint; None where the ids are those.
+    """
+    matching = _matching(word, names)
+    exact = [name for name in matching if word in (name, name[-6:])]
+    candidates = exact or matching
+    if len(candidates) == 1:
+        return candidates[0]
+    shown = one_line(word, 40)
+    if not candidates:
+        if trash is not None and len(gone := _matching(word, trash())) == 1:
+            what, hint = f"run {gone[0][-6:]} was deleted", f"subdeck rm --undo {gone[0][-6:]} restores it"
+            raise UnknownRun(what, where=gone[0], hint=hint, code="run.deleted")
+        raise UnknownRun(f'no run matches "{shown}"', where="run", hint="subdeck status --all lists all runs")
+    some = ", ".join(name[-6:] for name in candidates[:5])
+    what = f'{len(candidates)} runs match "{shown}"'
+    raise UnknownRun(what, where="run", hint=f"use a longer id: {some} …", code="run.ambiguous")
+
+
+def _matching(word: str, names: Iterable[str]) -> list[str]:
+    return [name for name in names if word and (name.startswith(word) or name[-6:].startswith(word))]

@@ -18,8 +18,7 @@ from ..config.settings import Retention
 from ..errors import NotNoted, SubdeckError, reason
 from ..project import trash
 from ..project.ownership import check_own, is_own
-from ..project.trash import Selection, Stock, Stored, size_of
-from ..project.unborn import remove_unborn
+from ..project.trash import Selection, Stock, Stored, remove_unborn, size_of
 from ..run import artifacts
 from ..run.describe import runs_word
 from ..run.model import PresetSource

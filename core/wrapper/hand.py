@@ -290,7 +290,7 @@ class Hand:
         while self._is_held() and time.monotonic() < deadline:
             time.sleep(0.05)
         if self._is_held():
-            from ..project.left_overs import LeftOvers
+            from ..project.liveness import LeftOvers
 
             try:
                 left = LeftOvers(os.path.basename(self._run_dir), self._run_dir, None, None)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
-from ..project.queue_order import PROJECT, QueueState, read_state
+from ..project.queue import PROJECT, QueueState, read_state
 from ..run.proven import has_stop
 from ..system.files import lock, make_private_directory, open_file, open_lock, remove, try_lock
 from .lease import Lease

@@ -9,7 +9,7 @@ from subdeck.core.hosts.relay.admission import NO_HOST, Asking, Placed, Room, Ru
 from subdeck.core.hosts.relay.desk import Desk
 from subdeck.core.hosts.relay.roster import Roster
 from subdeck.core.paths import Project
-from subdeck.core.project.queue_order import hold
+from subdeck.core.project.queue import hold
 
 
 def asking(count: int, **others: Any) -> list[Asking]:

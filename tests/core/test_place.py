@@ -18,7 +18,7 @@ from subdeck.core.delegation.results import run_fields
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
 from subdeck.core.project.diagnosis import Evidence, explain
-from subdeck.core.project.queue_order import read_state
+from subdeck.core.project.queue import read_state
 from subdeck.core.project.registry import Registry, count
 from subdeck.core.run import artifacts, describe, hosts
 from subdeck.core.run.artifacts import RunnerFacts

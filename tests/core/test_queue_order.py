@@ -10,7 +10,7 @@ import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
 from subdeck.core.paths import new_run_id
-from subdeck.core.project.queue_order import HELD, ORDER, PROJECT, hold, moved, read_state, write_order
+from subdeck.core.project.queue import HELD, ORDER, PROJECT, hold, moved, read_state, write_order
 from subdeck.core.run import describe
 from subdeck.core.run.describe import activity
 from subdeck.core.run.model import RunStatus, WaitsFor

@@ -26,7 +26,7 @@ from subdeck.core.hosts.relay.journal import MOST_BYTES, Journal
 from subdeck.core.hosts.relay.relay import relay_id
 from subdeck.core.hosts.relay.remote import Remote
 from subdeck.core.paths import Project
-from subdeck.core.project.queue_order import hold, write_order
+from subdeck.core.project.queue import hold, write_order
 from subdeck.core.run.hosts import read_host_states, read_permit, read_place
 from subdeck.core.run.mark import KEY_BYTES
 from subdeck.core.run.model import LogCaps, RunReason

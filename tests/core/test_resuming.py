@@ -16,10 +16,9 @@ from subdeck.core.cli.status import wait as wait_command
 from subdeck.core.delegation.schema import SUBAGENT_OUTPUT
 from subdeck.core.errors import FollowingFailed, SettingsError, SubdeckError, explained, reason
 from subdeck.core.mcp.results import brief
-from subdeck.core.project import follower as follow, resuming
-from subdeck.core.project.follower import Update
+from subdeck.core.project import follower, follower as follow
+from subdeck.core.project.follower import Update, steady
 from subdeck.core.project.registry import count
-from subdeck.core.project.resuming import steady
 from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.core.delegating import call, parent_engine, task
@@ -30,7 +29,7 @@ NEVER = threading.Event()
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resuming, "DELAYS_S", (0.0,) * 3)
+    monkeypatch.setattr(follower, "DELAYS_S", (0.0,) * 3)
 
 
 def a_run(number: int, status: str = "running", **fields: object) -> RunSnapshot:
@@ -86,7 +85,7 @@ def test_a_stream_that_fails_is_continued() -> None:
 
 def test_what_was_launched_and_ended_during_a_failure_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that nobody had heard of is news if it ended since the reader began, and is not if it ended before."""
-    monkeypatch.setattr(resuming, "now_iso", iter(("2026-01-01T10:00", *["2026-01-01T11:00"] * 9)).__next__)
+    monkeypatch.setattr(follower, "now_iso", iter(("2026-01-01T10:00", *["2026-01-01T11:00"] * 9)).__next__)
     old, new = a_run(1, "completed", ended_at="2026-01-01T09:59"), a_run(2, "completed", ended_at="2026-01-01T10:30")
     _, second = followed([an_update(a_run(3))], [an_update(a_run(3), old, new)])
     assert ["2"] == ids(second.ended)
@@ -104,8 +103,8 @@ def test_a_fresh_stream_is_passed_on_when_it_is_complete() -> None:
 
 def test_a_reader_gets_turns_while_nothing_can_be_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two attempts updates without news come, so that a wait with a timeout ends in time."""
-    monkeypatch.setattr(resuming, "DELAYS_S", (1000.0,))
-    monkeypatch.setattr(resuming, "BEAT_S", 0.001)
+    monkeypatch.setattr(follower, "DELAYS_S", (1000.0,))
+    monkeypatch.setattr(follower, "BEAT_S", 0.001)
     updates = followed([an_update(a_run(1))], [])
     assert [False, True, True] == [next(updates).is_quiet for _ in range(3)]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from subdeck.core.launch.start import OLD_GROUP_S, remove_old_slots
 from subdeck.core.paths import Project
-from subdeck.core.project.unborn import UNBORN_S, remove_unborn
+from subdeck.core.project.trash import UNBORN_S, remove_unborn
 from subdeck.core.work import keeping
 
 from tests.factories import make_run

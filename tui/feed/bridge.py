@@ -39,8 +39,7 @@ from .supervision import SLOW_S, TICK_S, Supervised, Supervisor
 
 if TYPE_CHECKING:
     from ...core.budget.allowance import Standing
-    from ...core.project.follower import Update
-    from ...core.project.resuming import Told
+    from ...core.project.follower import Told, Update
     from ...core.run.snapshot import RunSnapshot
     from ...core.system.line_file import LineFile
     from ..engine_api import EngineApi
@@ -231,7 +230,7 @@ class Bridge(SupervisingWidget):
 
     def _follow(self) -> None:
         """Begin a thread that continues where the one before broke off."""
-        from ...core.project.resuming import Told  # after the first paint
+        from ...core.project.follower import Told  # after the first paint
 
         with self._lock:
             self._told = self._told or Told()
@@ -240,7 +239,7 @@ class Bridge(SupervisingWidget):
         attempt.thread = in_thread(partial(self._follow_engine, attempt))
 
     def _follow_engine(self, attempt: Attempt) -> None:
-        from ...core.project.resuming import resumed
+        from ...core.project.follower import resumed
 
         try:
             for update in resumed(self.engine.updates(attempt.stop, shown=self._shown_runs), attempt.told):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ... import paths
-from ...project.queue_order import read_state
+from ...project.queue import read_state
 from ..carrier import Wish
 from .admission import NO_HOST, Asking, Placed, Ruling, admit
 from .means import Means
