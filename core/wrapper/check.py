@@ -22,8 +22,8 @@ from ..system.spawn import Child
 from ..system.termination import UnseenError
 from ..text.decoding import decode
 from ..text.plain import one_line, plain
-from .appended_file import AppendedFile
 from .containment import Containment
+from .event_file import AppendedFile
 from .limits import Step, StopEscalation
 from .queue import Signals
 from .records import Records

@@ -1,4 +1,4 @@
-"""`events.jsonl` as its wrapper writes it: it knows what it has written, and notices that something else did.
+"""The growing files of a run as its wrapper writes them.
 
 What a reader cannot do without, requests and decisions above all, is kept in memory, and written again into a file of
 its own where the former one was spoiled.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections import deque
 from collections.abc import Callable
 
@@ -16,7 +17,112 @@ from ..run.mark import new_hash
 from ..run.restoring import moved_aside
 from ..system import files
 from ..system.directory import opened
-from .appended_file import AppendedFile
+
+AGAIN_S = 1.0
+"""Seconds after which what the disk refused is tried again."""
+MOST_HELD = 1024 * 1024
+"""Bytes of a file that are held meanwhile."""
+_CAP_REACHED = b"[subdeck: the rest is left out, the log has reached its cap]\n"
+
+
+class AppendedFile:
+    """A file that only grows, one write for one piece. What the disk refuses is held and tried again with later pieces;
+    `note_trouble` hears of it once something is certainly missing.
+    """
+
+    def __init__(
+        self,
+        run_dir: str,
+        name: str,
+        note_trouble: Callable[[str, OSError], None],
+        cap: int,
+        notice: bytes = _CAP_REACHED,
+    ) -> None:
+        self._name = name
+        self._path = os.path.join(run_dir, name)
+        self._note_trouble = note_trouble
+        self._left = cap
+        """Bytes that still fit; below 0 once a piece did not."""
+        self._notice = notice
+        """Stands where the first piece is missing."""
+        self._held = b""
+        """What the disk has not taken yet."""
+        self._refusal: OSError | None = None
+        """What it said first to what is held."""
+        self._again_at = 0.0
+        self._descriptor = -1
+        self._is_closed = False
+        self._write(b"")
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a piece was left out, as every further one is."""
+        return self._left < 0
+
+    def append(self, content: bytes) -> None:
+        """Write a whole piece, or none of one that is too long for the cap, and nothing after it."""
+        if self.is_full:
+            return
+        self._left -= len(content)
+        self.append_end(self._notice if self.is_full else content)
+
+    def append_end(self, content: bytes) -> None:
+        """Write a piece whatever the cap: the few that belong to the end of a run."""
+        if self._is_closed:
+            return
+        if self._refusal is None:
+            self._write(content)
+            return
+        self._held += content
+        if time.monotonic() >= self._again_at:
+            self._write(self._held)
+        if len(self._held) > MOST_HELD:
+            self._give_up()
+
+    def try_again(self) -> None:
+        """Retry a refused write once it is due. The next piece, which would retry it, may not come for a long time."""
+        if self._refusal and not self._is_closed and time.monotonic() >= self._again_at:
+            self._write(self._held)
+
+    def settle(self) -> None:
+        """Try for the last time what is held; what the disk still refuses is given up, and all that would follow."""
+        if self._refusal and not self._is_closed:
+            self._write(self._held)
+            if self._refusal:
+                self._give_up()
+
+    def close(self) -> None:
+        self.settle()
+        self._give_up()
+
+    def _write(self, content: bytes) -> None:
+        """Write as much as the disk takes, and hold the rest."""
+        rest = memoryview(content)
+        try:
+            if self._descriptor < 0:
+                self._descriptor = files.open_private(self._path, os.O_WRONLY | os.O_APPEND)
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+            self._refusal = None
+        except OSError as error:
+            self._refusal = self._refusal or error
+            self._again_at = time.monotonic() + AGAIN_S
+        self._held = bytes(rest)
+
+    def _give_up(self) -> None:
+        if self._refusal and not self._is_closed:
+            self._note_trouble(self._name, self._refusal)
+        self._is_closed = True
+        self._held = b""
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+# --- `events.jsonl` --------------------------------------------------------------------------------------------------
 
 MOST_KEPT = 4 * 1024 * 1024
 """Bytes of events that are kept; beyond that the oldest are forgotten."""

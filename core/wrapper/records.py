@@ -37,8 +37,7 @@ from ..run.model import LogCaps, NoticeLevel, RunMeta, Tools
 from ..run.restoring import restore
 from ..system import files
 from ..text.plain import one_line, plain
-from .appended_file import AppendedFile
-from .event_file import EventFile
+from .event_file import AppendedFile, EventFile
 
 if TYPE_CHECKING:
     from ..run.progress import ProgressFormatter

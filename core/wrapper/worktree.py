@@ -15,8 +15,8 @@ from ..run.outcome import Outcome
 from ..run.proven import has_stop
 from ..system import files
 from ..system.log import log_fault
-from .job import Job, wait
 from .queue import Signals
+from .recorder import Job, wait
 from .records import Records
 
 LOOK_S = 0.1
