@@ -15,7 +15,7 @@ from ..agents.agent import AgentChoice
 from ..agents.choice import catalog_of, installed_agents, model_list
 from ..agents.model_list import TIMEOUT_S, KeptList, not_saved
 from ..agents.offered import AgentModels, context_words, due, models_of, price_words
-from ..config.host_needs import needs_words
+from ..config.host_settings import needs_words
 from ..config.renamed import PRESETS as KEYS
 from ..config.settings import Settings
 from ..engine import Engine

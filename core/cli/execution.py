@@ -164,7 +164,7 @@ def _needs(texts: Sequence[str]) -> dict[str, float] | None:
     """Return what the host has to have; None where nothing is said of it. Raises UsageError."""
     if not texts:
         return None
-    from ..config.host_needs import read_needs
+    from ..config.host_settings import read_needs
 
     return read_needs(texts)
 

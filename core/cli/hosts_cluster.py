@@ -90,8 +90,7 @@ def scheduler(address: str | None, keys: str | None, as_json: bool) -> None:
     It listens only at ADDRESS. An address other than loopback requires certificates from `subdeck hosts keys`.
     """
     _need("distributed")
-    from ..hosts.dask.keeper import Keeper
-    from ..hosts.dask.scheduler import scheduler_program
+    from ..hosts.dask.cluster import Keeper, scheduler_program
     from ..hosts.dask.security import certificates
     from ..paths import state_file
 
@@ -143,9 +142,8 @@ def serve(
     Runs continue without it, and its next start finds them again. Under systemd this needs KillMode=process.
     """
     _need("distributed")
-    from ..hosts.dask.keeper import Keeper
+    from ..hosts.dask.cluster import Host, Keeper, usual_slots
     from ..hosts.dask.security import certificates
-    from ..hosts.dask.worker import Host, usual_slots
 
     settings = user_hosts()
     place = _address(address, settings)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from ..config.host_needs import needs_words
+from ..config.host_settings import needs_words
 from ..config.hosts_in_force import hosts_in_force, ssh_addresses
 from ..engine import Engine
 from ..paths import now_iso, user_settings_file

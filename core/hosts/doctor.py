@@ -14,8 +14,7 @@ from msgspec import Struct
 
 from .. import __version__
 from ..agents.choice import AUTO, choose_agent, installed_agents
-from ..config.host_needs import needs_words
-from ..config.host_settings import TlsFiles
+from ..config.host_settings import TlsFiles, needs_words
 from ..config.settings import Settings
 from ..doctor import Check, State
 from ..errors import SubdeckError

@@ -33,7 +33,6 @@ from .code.host_code import HostCode
 from .facts import examined, fitting_name, host_facts
 from .full_disk import is_of_full_disk
 from .mirror import Lacking, lacking
-from .offers import Offers
 from .protocol import (
     MOST_RUNS,
     PROTOCOL,
@@ -58,7 +57,7 @@ from .protocol import (
     decode_asked,
     encode,
 )
-from .spool import Spool, SpoolRoot, Terms
+from .spool import Offers, Spool, SpoolRoot, Terms
 
 SWEEP_S = 0.02
 """Between two looks at the bells while runs are open; longer where they are so many that a look takes its time."""

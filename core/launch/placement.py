@@ -8,8 +8,7 @@ from msgspec import Struct
 
 from .. import paths
 from ..agents.agent import Naming
-from ..config.host_needs import checked_host, checked_needs
-from ..config.host_settings import HostsSettings
+from ..config.host_settings import HostsSettings, checked_host, checked_needs
 from ..config.settings import Settings
 from ..errors import RunnerUnavailable, UsageError
 from ..presets.catalog import Preset

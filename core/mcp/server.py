@@ -10,9 +10,7 @@ import msgspec
 
 from ..errors import SubdeckError
 from ..text.plain import one_line, plain
-from .calls import Call, Calls
-from .inbox import LINE_LIMIT, Inbox
-from .outbox import Outbox
+from .connection import LINE_LIMIT, Call, Calls, Inbox, Outbox
 from .protocol import (
     BATCH_VERSIONS,
     INTERNAL_ERROR,

@@ -9,8 +9,7 @@ import sys
 
 from .answer import Answer
 from .directory import TOOL_NAMES, Directory
-from .host import Aborted, Host
-from .lines import emit
+from .host import Aborted, Host, emit
 from .replacement import HOW
 from .stream import FINALIZE_TOOL, Conversation, Session
 from .task import Task

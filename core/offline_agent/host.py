@@ -9,8 +9,6 @@ import time
 from collections import deque
 from typing import Any
 
-from .lines import emit
-
 _CHUNK = 64 * 1024
 
 
@@ -122,3 +120,17 @@ def _respond(command_id: Any, command: str, data: dict[str, Any] | None = None) 
 
 def _refuse(command_id: Any, command: str, why: str) -> None:
     emit(id=command_id, type="response", command=command, success=False, error=why)
+
+
+# --- lines -----------------------------------------------------------------------------------------------------------
+
+
+def emit(**event: Any) -> None:
+    data = memoryview(encoded(event))
+    while data:
+        data = data[os.write(1, data) :]
+
+
+def encoded(value: dict[str, Any]) -> bytes:
+    """Return one line of JSON, with its newline."""
+    return f"{json.dumps(value, ensure_ascii=False, separators=(',', ':'))}\n".encode("utf-8", "replace")

@@ -13,8 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from .directory import Call, Outcome
-from .host import Host
-from .lines import emit, encoded
+from .host import Host, emit, encoded
 
 PROVIDER, MODEL = "offline", "reader"
 """What answers, whatever model was asked for: no model is behind it."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Struct
 
 from ..agent_kinds import KINDS
-from ..config.host_needs import HostName, Needs
+from ..config.host_settings import HostName, Needs
 from ..config.settings import AgentName, PermissionSettings
 from ..config.values import Begins, Count, Dollars, Duration, Name, Rules, Spelling, Switch, Verbatim, Words, schema_of
 from ..models.catalog import LEVELS

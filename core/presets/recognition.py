@@ -6,7 +6,7 @@ import os
 
 from ..errors import ContentError, PresetError
 from .file import SUFFIX
-from .forms.frontmatter import read_frontmatter
+from .forms.form import read_frontmatter
 from .places import FORMS, form_of
 
 _DIRECTORIES = {".claude": "claude", ".codex": "codex", ".opencode": "opencode", "opencode": "opencode"}

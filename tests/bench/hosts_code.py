@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from subdeck.core import paths
 from subdeck.core.hosts.code.host_code import HostCode
-from subdeck.core.hosts.code.sending import CodeCarriage, code_of
+from subdeck.core.hosts.code.transfer import CodeCarriage, code_of
 from subdeck.core.hosts.protocol import CodePiece, FetchPiece, Verb, decode_asked, encode
 from subdeck.core.run.model import RunMeta
 from subdeck.core.work.away import take

@@ -19,8 +19,8 @@ from subdeck.core.config.host_settings import HostsSettings
 from subdeck.core.config.hosts_in_force import kept_cluster, keys_dir, try_file
 from subdeck.core.hosts.carrier import Wish
 from subdeck.core.hosts.dask.certificates import make_keys
+from subdeck.core.hosts.dask.cluster import usual_slots
 from subdeck.core.hosts.dask.trial import _free_port
-from subdeck.core.hosts.dask.worker import usual_slots
 from subdeck.core.hosts.protocol import Said
 from subdeck.core.system import processes
 

@@ -14,7 +14,7 @@ from subdeck.core.git.packs import Intake
 from subdeck.core.git.program import GitError
 from subdeck.core.hosts.carrier import OutOfReach
 from subdeck.core.hosts.code import cache, pool, slot
-from subdeck.core.hosts.code.sending import NoRoom
+from subdeck.core.hosts.code.transfer import NoRoom
 from subdeck.core.hosts.protocol import PIECE
 from subdeck.core.paths import Project
 from subdeck.core.work import away

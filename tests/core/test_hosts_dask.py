@@ -23,9 +23,8 @@ from subdeck.core.config.host_settings import HostsSettings, TlsFiles
 from subdeck.core.config.hosts_in_force import TryCluster, hosts_in_force
 from subdeck.core.hosts.carrier import Link, OutOfReach, Wish
 from subdeck.core.hosts.dask import carrier as carriers
-from subdeck.core.hosts.dask.carrier import MOST_WORKERS, DaskCarrier
+from subdeck.core.hosts.dask.carrier import MOST_WORKERS, DaskCarrier, make_ticket
 from subdeck.core.hosts.dask.certificates import make_keys
-from subdeck.core.hosts.dask.ticket import make_ticket
 from subdeck.core.hosts.protocol import Answer, Said, Verb
 from subdeck.core.system import processes
 

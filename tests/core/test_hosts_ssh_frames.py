@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 from subdeck.core.hosts.carrier import Link, Wish
 from subdeck.core.hosts.protocol import MOST_MESSAGE
+from subdeck.core.hosts.ssh.carrier import choose
 from subdeck.core.hosts.ssh.frames import (
     ANSWER,
     CANCEL,
@@ -25,8 +26,7 @@ from subdeck.core.hosts.ssh.frames import (
     packed,
     unpacked,
 )
-from subdeck.core.hosts.ssh.placing import choose
-from subdeck.core.hosts.ssh.program import command, why_ended
+from subdeck.core.hosts.ssh.line import command, why_ended
 
 from tests.fuzzed import fuzzed
 

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from subdeck.core.hosts.dask import keeper
-from subdeck.core.hosts.dask.keeper import Keeper, Program
+from subdeck.core.hosts.dask import cluster
+from subdeck.core.hosts.dask.cluster import Keeper, Program
 
 pytestmark = pytest.mark.processes
 
@@ -24,8 +24,8 @@ with open(sys.argv[1], "a+") as starts:
 
 def test_the_wait_grows_until_one_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in {"FIRST_WAIT_S": 0.02, "LONGEST_WAIT_S": 0.1, "LASTED_S": 2.0}.items():
-        monkeypatch.setattr(keeper, name, seconds)
-    monkeypatch.setattr(keeper._Kept.__init__, "__defaults__", (None, 0.0, 0.02, 0.0))
+        monkeypatch.setattr(cluster, name, seconds)
+    monkeypatch.setattr(cluster._Kept.__init__, "__defaults__", (None, 0.0, 0.02, 0.0))
     waits: list[float] = []
     kept = Keeper(lambda line: waits.append(kept._kept[0].wait))
     with kept:

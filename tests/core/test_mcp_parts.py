@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.mcp import lists, outbox as outboxes
-from subdeck.core.mcp.calls import Call, Calls
-from subdeck.core.mcp.inbox import Inbox
-from subdeck.core.mcp.outbox import Outbox, Relay
+from subdeck.core.mcp import connection as outboxes, lists
+from subdeck.core.mcp.connection import Call, Calls, Inbox, Outbox, Relay
 from subdeck.core.mcp.protocol import Fields, ProtocolError, encode
 from subdeck.core.mcp.server import Server
 from subdeck.core.project import follower

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 from subdeck.core.engine import Engine
-from subdeck.core.mcp.outbox import Outbox
+from subdeck.core.mcp.connection import Outbox
 from subdeck.core.mcp.protocol import HANDSHAKE_VERSIONS, VERSIONS
 from subdeck.core.mcp.server import Server
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from subdeck.core import paths
 from subdeck.core.hosts.carrier import OutOfReach
-from subdeck.core.hosts.code.sending import Brought, CodeCarriage
+from subdeck.core.hosts.code.transfer import Brought, CodeCarriage
 from subdeck.core.hosts.protocol import Ack, Answer, Said, Start, Stop, Verb
 from subdeck.core.hosts.relay import __main__ as relay_program
 from subdeck.core.hosts.relay.__main__ import MOST_FILES, allow_many_files

@@ -10,7 +10,7 @@ from pathlib import Path
 from subdeck.core import paths
 from subdeck.core.hosts.carrier import OutOfReach
 from subdeck.core.hosts.code.host_code import HostCode
-from subdeck.core.hosts.code.sending import Brought, CodeCarriage, code_of
+from subdeck.core.hosts.code.transfer import Brought, CodeCarriage, code_of
 from subdeck.core.hosts.protocol import (
     Code,
     CodePiece,

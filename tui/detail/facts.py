@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from ...core.config.host_needs import needs_words
+from ...core.config.host_settings import needs_words
 from ...core.delegation.report import model_name
 from ...core.run.artifacts import RunnerFacts
 from ...core.run.changes import Changes

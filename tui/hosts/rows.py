@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from ...core import __version__
-from ...core.config.host_needs import needs_words
+from ...core.config.host_settings import needs_words
 from ...core.run.describe import NOTHING, moment, span
 from ...core.text.plain import one_line
 from ..text.cells import cells as cell_width, fit

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ...core.config.host_needs import read_needs
+from ...core.config.host_settings import read_needs
 from ...core.run.model import PresetSource, RunnerKind, RunRequest, WorktreeFrom
 from ...core.run.outcome import FINALIZE_TOOL
 from ...core.text.plain import one_line

@@ -25,16 +25,15 @@ from ..carrier import Carrier, Link, OutOfReach, Wish
 from ..protocol import HostName, Verb
 from . import configuration
 from .security import client_security
-from .ticket import make_ticket
 
 configuration.apply()
 
 from distributed import Client, Future  # noqa: E402 - it reads the configuration when it is imported
 from distributed.core import send_recv  # noqa: E402 # pyright: ignore[reportUnknownVariableType]
 
-from . import reading  # noqa: E402 - it imports distributed
+from . import frames  # noqa: E402 - it imports distributed
 
-reading.install()
+frames.install()
 
 LOOK_S = 0.5
 """Between two looks at the cluster."""
@@ -311,7 +310,7 @@ def _accept_only_tickets(client: Any) -> None:
         handlers["key-in-memory"](key=key)
 
     def failed(key: object = None, **_: object) -> None:
-        handlers["task-erred"](key=key, exception=reading.UNOPENED)
+        handlers["task-erred"](key=key, exception=frames.UNOPENED)
 
     plain = {op: handlers[op] for op in ("lost-data", "cancelled-keys", "task-retried", "restart")}
 
@@ -343,3 +342,26 @@ def _words(error: BaseException) -> str:
     if isinstance(error, TimeoutError) and not str(error):
         return "it takes too long"
     return one_line(str(error) or type(error).__name__, 300)
+
+
+# --- tickets ---------------------------------------------------------------------------------------------------------
+
+
+def make_ticket() -> Callable[[str, str], Any]:
+    """Return the coroutine function of tickets: of a relay's id and a run's.
+
+    A function within another travels by value: neither the scheduler nor a worker without subdeck has to import this
+    module for it.
+    """
+
+    async def ticket(relay: str, run: str) -> str:
+        import sys
+
+        preload = sys.modules.get("subdeck.core.hosts.dask.preload")
+        if preload is None:
+            return "no subdeck here"
+        said: str = await preload.hold(relay, run)
+        return said
+
+    ticket.__annotations__.clear()
+    return ticket

@@ -23,9 +23,7 @@ from ...run.snapshot import Queued, RunSnapshot
 from ...system import files, processes
 from ..spool import is_relay
 from .certificates import make_keys
-from .keeper import Keeper
-from .scheduler import scheduler_program
-from .worker import Host
+from .cluster import Host, Keeper, scheduler_program
 
 UP_S = 60.0
 """How long the scheduler gets to listen."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from ...config.host_settings import HostsSettings
 from ..carrier import Carrier, Link, OutOfReach, Wish
 from ..protocol import Hold, Verb, encode
 from .line import HostLine
-from .placing import choose
 
 AGAIN_S = 1.0
 """After so long a ticket that ended is asked for anew."""
@@ -93,3 +92,28 @@ class SshCarrier(Carrier):
         if self._tickets.get(run, (None, "", None))[2] is asyncio.current_task():
             del self._tickets[run]
             self._wake()
+
+
+# --- slots -----------------------------------------------------------------------------------------------------------
+
+
+def choose(wish: Wish, links: Mapping[str, Link], held: Iterable[tuple[Wish, str]]) -> str | None:
+    """Return the key of the host with most free slots that fits; None where there is none.
+
+    `held` are the tickets that there are, each with the key of its host: they hold a slot, and what they need.
+    """
+    held = list(held)
+    free = {
+        key: link.slots - sum(host == key for _, host in held)
+        for key, link in links.items()
+        if wish.host in ("", key) and _has_all(wish, link, [other for other, host in held if host == key])
+    }
+    best = max(free, key=lambda key: free[key], default=None)
+    return best if best is not None and free[best] > 0 else None
+
+
+def _has_all(wish: Wish, link: Link, held: list[Wish]) -> bool:
+    return all(
+        link.labels.get(label, 0.0) - sum(other.needs.get(label, 0.0) for other in held) >= amount
+        for label, amount in wish.needs.items()
+    )

@@ -11,8 +11,7 @@ from ...models.catalog import INHERIT
 from ...run.model import Limits, WorktreeFrom
 from ...text.plain import one_line
 from ..file import Preset
-from .form import AgentFile, Form
-from .frontmatter import read_frontmatter
+from .form import AgentFile, Form, read_frontmatter
 
 _TOOLS = {**OURS, "LS": "ls", "MultiEdit": "edit"}
 """Its names, those of earlier versions too, and ours."""

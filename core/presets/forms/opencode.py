@@ -12,8 +12,7 @@ from ...models.catalog import INHERIT
 from ...run.model import Limits
 from ...text.plain import one_line
 from ..file import Preset
-from .form import AgentFile, Form, stem_of
-from .frontmatter import read_frontmatter
+from .form import AgentFile, Form, read_frontmatter, stem_of
 
 _EDITING = ("edit", "write")
 """One permission, there, for all that changes files."""

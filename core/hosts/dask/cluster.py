@@ -1,4 +1,4 @@
-"""Keeps programs running in the foreground: one that ends is started again, until this process is told to end.
+"""The scheduler and the workers of a cluster, kept running in the foreground: one that ends is started again.
 
 They go with it, however it ends. What they started in sessions of their own stays.
 """
@@ -8,11 +8,15 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...config.host_settings import TlsFiles, split_address
+from ...system import files
 from ...system.processes import ending_with_parent
+from . import configuration, security
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 15.0
@@ -128,3 +132,86 @@ class Keeper:
 
 def _words(code: int) -> str:
     return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+# --- the scheduler ---------------------------------------------------------------------------------------------------
+
+
+def scheduler_program(address: str, certificates: TlsFiles | None, directory: str) -> Program:
+    """Return what is to be kept; it listens on that address and no other. Raises OSError.
+
+    `directory` is made where it is missing; nothing is kept in it.
+    """
+    host, port = split_address(address)
+    files.make_private_directory(directory)
+    return Program(
+        title="the scheduler",
+        argv=[
+            *(sys.executable, "-P", "-E", "-m", "distributed.cli.dask_scheduler"),
+            *("--host", host, "--port", str(port), "--protocol", address.partition("://")[0]),
+            *("--no-dashboard", "--dashboard-address", "127.0.0.1:0"),
+            *security.options(certificates),
+        ],
+        environment=configuration.variables(encrypted=certificates is not None),
+        cwd=os.path.abspath(directory),
+    )
+
+
+# --- workers ---------------------------------------------------------------------------------------------------------
+
+MEMORY_OF_A_CHILD_MB = 400
+"""What pi takes."""
+SLOTS_OF_A_CORE = 4
+"""Children wait for models most of the time."""
+_DASKS_OWN = "dask-scratch-space"
+"""The directory in which dask creates files that others may read: its umask is that of the runs' agents."""
+PRELOAD = "subdeck.core.hosts.dask.preload"
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host that this machine is to be."""
+
+    scheduler: str
+    certificates: TlsFiles | None
+    slots: int
+    spool: str
+    labels: Mapping[str, float] = field(default_factory=dict[str, float])
+    name: str = ""
+    """Empty for the machine's."""
+    listen: str = ""
+    """The address by which others reach it; empty for the one by which it reaches the scheduler."""
+
+    @property
+    def program(self) -> Program:
+        """Return what is to be kept. Raises OSError where the spool cannot be made."""
+        scratch = os.path.join(self.spool, "tmp")
+        files.make_private_directory(os.path.join(scratch, _DASKS_OWN))
+        resources = {"subdeck": self.slots, **self.labels}
+        return Program(
+            title=f"the worker {self.name}".rstrip(),
+            argv=[
+                *(sys.executable, "-P", "-E", "-m", "distributed.cli.dask_worker", self.scheduler),
+                *("--nthreads", str(self.slots), "--no-nanny", "--memory-limit", "0"),
+                *("--no-dashboard", "--dashboard-address", "127.0.0.1:0", "--local-directory", scratch),
+                *("--resources", " ".join(f"{label}={count:g}" for label, count in resources.items())),
+                *(("--host", self.listen) if self.listen else ()),
+                *security.options(self.certificates),
+                *("--preload", PRELOAD, "--spool", self.spool),
+                *(("--host-name", self.name) if self.name else ()),
+            ],
+            environment=configuration.variables(encrypted=self.certificates is not None),
+            cwd=scratch,
+        )
+
+
+def usual_slots() -> int:
+    """Return how many children this machine has room for: by its free memory, and by its cores."""
+    return max(1, min(_free_megabytes() // MEMORY_OF_A_CHILD_MB, len(os.sched_getaffinity(0)) * SLOTS_OF_A_CORE))
+
+
+def _free_megabytes() -> int:
+    for line in files.content("/proc/meminfo").splitlines():
+        if line.startswith(b"MemAvailable:"):
+            return int(line.split()[1]) // 1024
+    return MEMORY_OF_A_CHILD_MB
