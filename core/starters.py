@@ -12,8 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .agents.choice import AUTO, choose_agent
-from .agents.known import KnownAgent, known_agents
 from .agents.login import LoginState
+from .agents.offered import KnownAgent, known_agents
 from .config.edit import add_to_settings
 from .config.settings import Settings
 from .config.workspace import Workspace

@@ -16,8 +16,8 @@ import msgspec
 
 from ..text.decoding import decode
 from .agent import AgentChoice
-from .asking import end_all
 from .offered import refresh_all
+from .query import end_all
 
 
 def refresh_apart(agents: Sequence[AgentChoice], timeout: float, answered: Callable[[], None] = lambda: None) -> None:

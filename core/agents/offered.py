@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..agent_kinds import KINDS, NAMED_ONLY
 from ..config.settings import Settings
 from ..errors import AgentUnavailable
 from ..models.catalog import BUILT_IN, Catalog, Model, settings_listing
 from ..run.describe import tokens
 from .agent import AgentChoice
-from .choice import AUTO, catalog_of, choose_agent, installed_agents, model_list, offers, refresh_models
+from .choice import AUTO, catalog_of, choose_agent, installed_agents, login_of, model_list, offers, refresh_models
+from .login import UNKNOWN, Login, LoginState
 
 PATIENCE_S = 20.0
 """How long an agent may take to tell its models where nobody has asked for it to be asked."""
@@ -102,3 +104,52 @@ def context_words(model: Model) -> str:
 def price_words(model: Model) -> str:
     """Return what a million tokens cost in and out, as `$3/$15`; empty where that is not told."""
     return f"${model.price.input:g}/${model.price.output:g}" if model.price else ""
+
+
+# --- agents that are known -------------------------------------------------------------------------------------------
+
+
+class KnownAgent(Struct, frozen=True):
+    name: str
+    version: str = ""
+    """Empty if it is not known, or if there is none."""
+    login: Login = UNKNOWN
+    problem: str = ""
+    """Why it cannot be started here; empty if it can."""
+    hint: str = ""
+    """How that is fixed."""
+
+    @property
+    def is_here(self) -> bool:
+        return not self.problem
+
+    @property
+    def words(self) -> str:
+        """What it is, for a person: `2.1.330 · logged in`, `not usable here: codex is not on PATH`."""
+        if self.problem:
+            return f"not usable here: {self.problem}"
+        if self.login.state is LoginState.UNNEEDED:
+            return f"{self.login.words}, uses no model"
+        return f"{self.version or 'version unknown'} · {self.login.words}"
+
+
+def known_agents(settings: Settings) -> tuple[KnownAgent, ...]:
+    """Return all agents that can be named, in the order of `auto`, then those of the settings; nothing is started."""
+    return tuple(_known(name, settings) for name in _names(settings))
+
+
+def described(choice: AgentChoice, settings: Settings) -> KnownAgent:
+    """Return what an agent is that was chosen."""
+    return KnownAgent(choice.name, choice.version or "", login_of(choice, settings))
+
+
+def _names(settings: Settings) -> Iterator[str]:
+    yield from (kind for kind in KINDS if kind != NAMED_ONLY)
+    yield from (name for name in settings.agents if name not in KINDS or name == NAMED_ONLY)
+
+
+def _known(name: str, settings: Settings) -> KnownAgent:
+    try:
+        return described(choose_agent(name, settings), settings)
+    except AgentUnavailable as error:
+        return KnownAgent(name, problem=error.what, hint=error.hint)

@@ -330,7 +330,7 @@ class Conversation:
 
     def _rules(self) -> Policy:
         if self._policy is None:
-            from ..agents.path_rules import path_rules_of
+            from ..agents.kinds import path_rules_of
             from ..permissions.rules import Policy
 
             self._policy = Policy(self._meta.permissions, self._meta.cwd, path_rules_of(self._meta.kind))

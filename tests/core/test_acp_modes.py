@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from subdeck.core.agents.acp.modes import read_only_mode
+from subdeck.core.agents.acp.programs import read_only_mode
 from subdeck.core.agents.acp.talking import TalkingStream
 from subdeck.core.agents.child import Start
 from subdeck.core.engine import Engine

@@ -15,7 +15,7 @@ from subdeck.core.acp_bridge import opening
 from subdeck.core.acp_bridge.opening import Opening, Refused
 from subdeck.core.acp_bridge.options import OptionError, choose
 from subdeck.core.acp_bridge.wishes import Wishes
-from subdeck.core.agents.acp.program import bridge_command
+from subdeck.core.agents.acp.programs import bridge_command
 
 pytestmark = pytest.mark.processes
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies
-from subdeck.core.agents.claude.lines import UPDATES
+from subdeck.core.agents.claude.program import UPDATES
 from subdeck.core.agents.claude.stream import ClaudeStream
 from subdeck.core.agents.kinds import recorded_kind
 from subdeck.core.run.events import AssistantText, Event, Notice, Retry, ToolCall, ToolResult, UsageReported

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from subdeck.core.agents.child import Stream
 from subdeck.core.agents.codex.app_stream import _DECLINED, AppStream
-from subdeck.core.agents.codex.exec_stream import ExecStream
+from subdeck.core.agents.codex.exec_run import ExecStream
 from subdeck.core.agents.codex.recorded import RecordedStream
 from subdeck.core.agents.codex.talk import Talk
 from subdeck.core.agents.codex.talking import TalkingStream

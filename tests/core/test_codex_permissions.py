@@ -11,11 +11,10 @@ import pytest
 from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.agents.agent import AgentChoice, Wanted
-from subdeck.core.agents.codex import agent, exec_run, protocol, rollout
-from subdeck.core.agents.codex.own_settings import OwnSettings
-from subdeck.core.agents.codex.permissions import TOOL_NAMES, Permissions, denied_in_part, permissions_of
+from subdeck.core.agents.codex import agent, exec_run, program, rollout
+from subdeck.core.agents.codex.items import Tokens
+from subdeck.core.agents.codex.permissions import TOOL_NAMES, OwnSettings, Permissions, denied_in_part, permissions_of
 from subdeck.core.agents.codex.talk import own_name, settings_of, thread_params
-from subdeck.core.agents.codex.tokens import Tokens
 from subdeck.core.errors import UsageError
 from subdeck.core.run.model import PromptMode, Tools
 from subdeck.core.run.tool_policy import Offer, resolve_tools
@@ -251,7 +250,7 @@ def test_what_a_conversation_had_used(tmp_path: Path, world: Path, monkeypatch: 
 # --- which of the two ---
 
 
-def program(directory: Path, *lines: str) -> tuple[str, ...]:
+def a_program(directory: Path, *lines: str) -> tuple[str, ...]:
     path = directory / "codex"
     path.write_text("\n".join(["#!/bin/sh", f"echo asked >> {directory}/asked", *lines, ""]))
     path.chmod(0o755)
@@ -261,25 +260,25 @@ def program(directory: Path, *lines: str) -> tuple[str, ...]:
 @pytest.mark.processes
 def test_a_program_is_asked_once_for_its_protocol(tmp_path: Path, world: Path) -> None:
     """The answer is kept until the program is another one."""
-    command = program(tmp_path, "echo unknown subcommand >&2", "exit 2")
-    problems = [protocol.app_server_problem(command) for _ in range(3)]
+    command = a_program(tmp_path, "echo unknown subcommand >&2", "exit 2")
+    problems = [program.app_server_problem(command) for _ in range(3)]
     assert ["its app-server does not describe its protocol: unknown subcommand"] * 3 == problems
     assert "asked\n" == (tmp_path / "asked").read_text()
-    assert not protocol.may_talk(command)
-    program(tmp_path, "exit 0")
-    assert protocol.may_talk(command), "as far as is known"
-    assert "its app-server does not know ThreadStartParams.cwd" == protocol.app_server_problem(command)
+    assert not program.may_talk(command)
+    a_program(tmp_path, "exit 0")
+    assert program.may_talk(command), "as far as is known"
+    assert "its app-server does not know ThreadStartParams.cwd" == program.app_server_problem(command)
     assert "asked\nasked\n" == (tmp_path / "asked").read_text()
 
 
 @pytest.mark.processes
 def test_a_program_that_takes_no_messages(tmp_path: Path, world: Path) -> None:
     """Its app-server is used all the same, one way."""
-    for title, fields in protocol._USED.items():
+    for title, fields in program._USED.items():
         schema = {"properties": {name: {} for name in fields}}
         (tmp_path / f"{title}.json").write_text(json.dumps(schema))
-    command = program(tmp_path, f'for out; do :; done; cp {tmp_path}/*.json "$out"')
-    assert "" == protocol.app_server_problem(command)
-    assert protocol.talk_problem(command).startswith("its app-server does not know TurnS")
-    assert not protocol.may_talk(command)
+    command = a_program(tmp_path, f'for out; do :; done; cp {tmp_path}/*.json "$out"')
+    assert "" == program.app_server_problem(command)
+    assert program.talk_problem(command).startswith("its app-server does not know TurnS")
+    assert not program.may_talk(command)
     assert "asked\n" == (tmp_path / "asked").read_text()

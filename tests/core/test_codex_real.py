@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.agents.codex import protocol
+from subdeck.core.agents.codex import program
 from subdeck.core.run.events import AssistantText, Notice, Retry, Thinking, ToolCall, ToolResult
 from subdeck.core.run.outcome import FINALIZE_TOOL
 from subdeck.core.run.snapshot import RunSnapshot
@@ -31,8 +31,8 @@ LONG = "echo begun; sleep 300"
 def by_exec(codex: Lab) -> Lab:
     """A Codex whose app-server cannot be used, as one of another version."""
     command = tuple(codex.engine.settings.agents["codex"].command)
-    assert "" == protocol.app_server_problem(command)
-    file = protocol._cache_file(command)
+    assert "" == program.app_server_problem(command)
+    file = program._cache_file(command)
     verdict = json.loads(Path(file).read_text())
     Path(file).write_text(json.dumps({**verdict, "problem": "its app-server does not know a thing"}))
     return codex

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.agents.codex.child import CHILD
-from subdeck.core.agents.codex.exec_stream import ExecStream
+from subdeck.core.agents.codex.exec_run import ExecStream
+from subdeck.core.agents.codex.items import Tokens
 from subdeck.core.agents.codex.stream import CodexStream
-from subdeck.core.agents.codex.tokens import Tokens
 from subdeck.core.agents.kinds import recorded_kind
 from subdeck.core.run.events import AssistantText, Event, Notice, Retry, Thinking, ToolCall, ToolResult, UsageReported
 from subdeck.core.run.model import Usage

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.agents.codex import own_settings
-from subdeck.core.agents.codex.own_settings import OwnSettings, project_paths
+from subdeck.core.agents.codex import permissions
+from subdeck.core.agents.codex.permissions import OwnSettings, project_paths
 from subdeck.core.agents.codex.talk import Talk, settings_of, thread_params
 from subdeck.core.run.model import AgentSession, Tools
 
@@ -96,7 +96,7 @@ def test_the_directories_of_a_project(tmp_path: Path) -> None:
 
 def test_the_files_that_codex_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Servers also of the directories above; the user's own files alone say what is trusted."""
-    monkeypatch.setattr(own_settings, "SYSTEM_SETTINGS", str(tmp_path / "system.toml"))
+    monkeypatch.setattr(permissions, "SYSTEM_SETTINGS", str(tmp_path / "system.toml"))
     (tmp_path / "system.toml").write_text('sandbox_mode = "read-only"\n[projects."/a"]\ntrust_level = "trusted"\n')
     for directory, text in (
         ("home", '[projects."/b"]\ntrust_level = "trusted"\n[mcp_servers.mine]\ncommand = "m"\n'),
@@ -122,5 +122,5 @@ def test_read_only_is_not_silent(tmp_path: Path, own: dict[str, Any], tools: Too
     """A run says that nobody lets Codex write there, unless it was started with that warning."""
     result = {"config": own}
     assert warns is bool(Talk(start(tmp_path, tools=tools)).warning(result))
-    started = start(tmp_path, tools=tools, warnings=(own_settings.READ_ONLY_HERE,))
+    started = start(tmp_path, tools=tools, warnings=(permissions.READ_ONLY_HERE,))
     assert "" == Talk(started).warning(result)

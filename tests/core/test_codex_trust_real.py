@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.agents.codex.own_settings import READ_ONLY_HERE
+from subdeck.core.agents.codex.permissions import READ_ONLY_HERE
 from subdeck.core.run.events import Notice
 
 from tests.factories import events_of, result_of

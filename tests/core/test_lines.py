@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 from subdeck.core.agents.json_lines import error_words, unescaped
-from subdeck.core.agents.pi.lines import UPDATES
+from subdeck.core.agents.pi.stream import UPDATES
 from subdeck.core.agents.updates import UPDATE_HEAD, UPDATE_MOST, Updates
 from subdeck.core.wrapper import intake as module
 from subdeck.core.wrapper.intake import LineSplitter

@@ -6,7 +6,7 @@ import pytest
 from subdeck.core.agents.agent import AgentChoice, Wanted
 from subdeck.core.agents.choice import settled
 from subdeck.core.agents.claude.agent import OWN_TOOLS
-from subdeck.core.agents.claude.lines import TOOLS
+from subdeck.core.agents.claude.program import TOOLS
 from subdeck.core.agents.codex.permissions import fault_of_rule
 from subdeck.core.errors import UsageError
 from subdeck.core.permissions.rules import parse_rule

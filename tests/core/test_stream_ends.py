@@ -15,7 +15,7 @@ from subdeck.core.agents.child import Start
 from subdeck.core.agents.claude.stream import ClaudeStream
 from subdeck.core.agents.claude.talking import TalkingStream as ClaudeTalking
 from subdeck.core.agents.codex.app_stream import AppStream
-from subdeck.core.agents.codex.exec_stream import ExecStream
+from subdeck.core.agents.codex.exec_run import ExecStream
 from subdeck.core.agents.codex.talk import Talk
 from subdeck.core.agents.codex.talking import TalkingStream as CodexTalking
 from subdeck.core.agents.figures import MOST_DOLLARS, MOST_TOKENS, NAME

@@ -9,11 +9,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given, strategies
-from subdeck.core.agents.claude.lines import UPDATES as CLAUDE
+from subdeck.core.agents.claude.program import UPDATES as CLAUDE
 from subdeck.core.agents.claude.stream import ClaudeStream
 from subdeck.core.agents.codex.app_stream import UPDATES as CODEX, AppStream
-from subdeck.core.agents.pi.lines import UPDATES as PI
-from subdeck.core.agents.pi.stream import PiStream
+from subdeck.core.agents.pi.stream import UPDATES as PI, PiStream
 from subdeck.core.agents.stream import AgentStream
 from subdeck.core.agents.updates import UPDATE_HEAD, Updates
 from subdeck.core.wrapper.intake import LineSplitter

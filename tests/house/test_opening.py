@@ -26,7 +26,7 @@ WHOLE_MODULES = {"codecs", "dbm", "fileinput", "glob", "mmap", "pathlib", "shelv
 GUARDED = "core/system/directory.py"
 PATHS = {
     "core/agents/claude/program.py": ({"os.listdir"}, "where Claude Code keeps its conversations"),
-    "core/agents/codex/protocol.py": ({"tempfile.TemporaryDirectory"}, "where Codex writes down its protocol for us"),
+    "core/agents/codex/program.py": ({"tempfile.TemporaryDirectory"}, "where Codex writes down its protocol for us"),
     "core/agents/pi/models.py": ({"open"}, "the catalog that comes with pi"),
     "core/cli/logs.py": ({"open", "shutil.rmtree", "tempfile.mkdtemp"}, "a replay, in a temporary directory"),
     "core/cli/serving.py": ({"os.open"}, "/dev/null"),

@@ -28,7 +28,7 @@ from .start import LaunchFacts
 from .values import COPIES, PREVIOUS, LaunchValues, SaveAs
 
 if TYPE_CHECKING:
-    from ...core.agents.known import KnownAgent
+    from ...core.agents.offered import KnownAgent
     from ...core.launch.model_choices import ModelChoice
 
 REST = "other"

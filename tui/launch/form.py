@@ -28,7 +28,7 @@ from .values import (
 )
 
 if TYPE_CHECKING:
-    from ...core.agents.known import KnownAgent
+    from ...core.agents.offered import KnownAgent
     from ...core.config.settings import Settings
     from ...core.launch.model_choices import ModelChoice
     from ...core.presets.catalog import Preset

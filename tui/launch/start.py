@@ -19,7 +19,7 @@ from ..text.format import short_path
 from .values import LaunchValues, SaveAs
 
 if TYPE_CHECKING:
-    from ...core.agents.known import KnownAgent
+    from ...core.agents.offered import KnownAgent
     from ...core.launch.model_choices import ModelChoice
     from ...core.launch.preview import Preview
     from ...core.presets.catalog import Preset
@@ -65,7 +65,7 @@ def read_facts(engine: EngineApi, form: LaunchForm, values: LaunchValues) -> Lau
 
     Reads files, and starts nothing.
     """
-    from ...core.agents.known import known_agents
+    from ...core.agents.offered import known_agents
     from ...core.config.hosts_in_force import hosts_in_force
     from ...core.launch.model_choices import leaves_default
     from ...core.launch.preview import preview
@@ -94,7 +94,7 @@ def read_agent(engine: EngineApi, form: LaunchForm, values: LaunchValues) -> tup
 
     Reads files, and starts nothing.
     """
-    from ...core.agents.known import described
+    from ...core.agents.offered import described
     from ...core.launch.preview import agent_of
 
     choice = agent_of(form.to_check(values), form.preset, engine.workspace)

@@ -1,10 +1,15 @@
-"""An agent that speaks the Agent Client Protocol, as launchers see it."""
+"""An agent that speaks the Agent Client Protocol, as launchers see it.
+
+Its models and modes are told in a session without a task: by an agent that gives nobody a session before a login, not
+at all.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
+from typing import Any
 
 from ...errors import AgentUnavailable
 from ...models.catalog import Catalog, Listing, Model, split_thinking
@@ -12,12 +17,11 @@ from ...run.model import PromptMode, ToolPolicy
 from ...run.outcome import FINALIZE_TOOL
 from ...text.plain import one_line
 from ..agent import Agent, AgentChoice, Naming, Wanted
+from ..json_lines import decode, items, mapping, string
 from ..login import UNKNOWN, Login
-from ..model_source import REFRESH, AsksForModels
+from ..model_source import REFRESH, AsksForModels, price_in, refused
 from ..program import executable
-from .models import asked
-from .modes import READ_ONLY_MODES, SHOWN, read_only_mode
-from .programs import Program, program_in
+from .programs import READ_ONLY_MODES, SHOWN, Program, bridge_command, program_in, read_only_mode
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
@@ -202,3 +206,57 @@ def _problem(wanted: Wanted) -> tuple[str, str, str] | None:
 
 
 AGENT: Agent = AcpAgent()
+
+
+# --- models ----------------------------------------------------------------------------------------------------------
+
+
+def asked(choice: AgentChoice, timeout: float) -> tuple[Sequence[Model], Sequence[str]]:
+    """Start the agent and return its models and modes; none where it lets nobody choose. Raises AgentUnavailable, and
+    as `ask` does.
+    """
+    from ..query import ask  # most who want to know models start nothing
+
+    answer = ask(bridge_command({"task": "none"}, choice.command), timeout=timeout, env=choice.env)
+    if answer.code:
+        last = answer.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2].removeprefix("Error: ")
+        raise refused(choice, last or f"it ended with exit code {answer.code}")
+    results = [mapping(mapping(decode(line)).get("result")) for line in answer.stdout.splitlines()]
+    models = _last_option(results, "model") or _older_models(results)
+    modes = [string(mode.get("id")) for one in results for mode in _modes(one)]
+    modes += [string(value.get("value")) for value in _flat(_last_option(results, "mode"))]
+    return tuple(_models(models, choice.name)), tuple(dict.fromkeys(filter(None, modes)))
+
+
+def _last_option(results: Sequence[dict[str, Any]], category: str) -> object:
+    """Return the values of the option of a category as they were told last; None where there is none."""
+    options = [option for one in results for option in map(mapping, items(one.get("configOptions")))]
+    return next((option.get("options") for option in reversed(options) if option.get("category") == category), None)
+
+
+def _older_models(results: Sequence[dict[str, Any]]) -> object:
+    """Return the models of the older form, as values of an option."""
+    listed = [items(mapping(one.get("models")).get("availableModels")) for one in results]
+    last = [models for models in listed if models][-1:]
+    return [{"value": string(mapping(model).get("modelId"))} for models in last for model in models]
+
+
+def _modes(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield from map(mapping, items(mapping(result.get("modes")).get("availableModes")))
+
+
+def _flat(options: object) -> Iterator[dict[str, Any]]:
+    """Yield the values of options, which an agent may put into groups."""
+    for option in map(mapping, items(options)):
+        if "options" in option:
+            yield from _flat(option["options"])
+        else:
+            yield option
+
+
+def _models(options: object, source: str) -> Iterator[Model]:
+    for option in _flat(options):
+        if value := one_line(string(option.get("value"))):
+            provider, slash, name = value.partition("/")
+            price = price_in(string(option.get("description")))
+            yield Model(provider if slash else "", name if slash else value, source, price=price)

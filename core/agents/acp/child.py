@@ -11,9 +11,7 @@ from ...run.outcome import last_words
 from ..child import Child, Command, Start, child_environment, existing
 from ..finalize_tool import NAMES, SERVER, server_command
 from ..json_lines import decode, mapping
-from .modes import READ_ONLY_MODES
-from .program import bridge_command
-from .programs import program_in
+from .programs import READ_ONLY_MODES, bridge_command, program_in
 from .stream import AcpStream, is_general
 
 ALLOWED_KINDS = "read,search"

@@ -6,9 +6,12 @@ A program that is not named here is taken to report what the protocol has a plac
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
+
+from ...run.model import ToolPolicy, Tools
 
 _VERSIONS = re.compile(r"@[\w.^~-]+$")
 """At the end of the name of a package, as in `npx @github/copilot@1.0.102`."""
@@ -86,3 +89,46 @@ def program_in(command: Sequence[str]) -> Program:
                 return program
         return OTHER
     return OTHER
+
+
+# --- the program of a run --------------------------------------------------------------------------------------------
+
+_PROGRAM = "from subdeck.core.acp_bridge.__main__ import main; raise SystemExit(main())"
+"""What `-m subdeck.core.acp_bridge` does, without what finds a module by its name: 4 ms."""
+
+
+def bridge_command(wishes: Mapping[str, str], command: Sequence[str]) -> tuple[str, ...]:
+    """Return the bridge with the command of an agent; `wishes` are those of `core/acp_bridge/wishes.py`.
+
+    `-P -E` keep the run's directory and environment out of it.
+    """
+    return (sys.executable, "-P", "-E", "-c", _PROGRAM, *map("=".join, wishes.items()), "--", *command)
+
+
+# --- modes -----------------------------------------------------------------------------------------------------------
+
+READ_ONLY_MODES = ("read-only", "plan")
+"""By preference: codex-acp has the first one, the other agents that were tried have the second one."""
+SHOWN = 12
+"""Modes that an error names."""
+
+
+def read_only_mode(modes: Iterable[str]) -> str | None:
+    """Return the mode for a list of tools that only reads; None if there is none. Some agents write a mode as an
+    address that ends with `#plan`.
+    """
+    by_name = {mode.rpartition("#")[2]: mode for mode in modes}
+    return next((by_name[name] for name in READ_ONLY_MODES if name in by_name), None)
+
+
+_WRITING = frozenset({"edit", "write", "delete", "move", "switch_mode", "ExitPlanMode"})
+"""Tools and kinds of calls that change files, or by which agents leave their mode."""
+_SHELL = frozenset({"bash", "execute"})
+
+
+def denied_tools(tools: Tools) -> frozenset[str]:
+    """Return the names of calls that are not allowed for a run whose tools only read; nothing for other runs."""
+    if tools.policy not in (ToolPolicy.ALLOW, ToolPolicy.DENY):
+        return frozenset()
+    may_use_shell = tools.policy is ToolPolicy.DENY or "bash" in (tools.resolved or ())
+    return _WRITING if may_use_shell else _WRITING | _SHELL

@@ -31,9 +31,8 @@ from ..diffs import diff_of_claude, diff_of_texts, kept_diff
 from ..finalize_tool import NAMES, SERVER
 from ..json_lines import count, decode, error_words, is_deep, items, joined_text, mapping, string
 from ..stream import AgentStream
-from .notes import EMPTY, Notes
+from .notes import EMPTY, Notes, Tokens, reports_nothing
 from .programs import OTHER, program_named
-from .tokens import Tokens, reports_nothing
 
 WITHOUT_IDS = frozenset({"@agentclientprotocol/codex-acp"})
 """Agents whose messages have ids, so that a text without one is no message but a warning of theirs."""

@@ -17,7 +17,7 @@ from ...text.plain import one_line
 from ..child import Start, prompt_of
 from ..forms import content_of
 from ..json_lines import is_deep, items, mapping, string
-from .modes import denied_tools
+from .programs import denied_tools
 from .requests import form, permission
 from .stream import AcpStream, Call
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -10,14 +11,13 @@ from msgspec.structs import replace
 from ...errors import UsageError
 from ...models.catalog import Catalog, Listing, Model, split_thinking
 from ...run.tool_policy import SERVER_TOOLS
+from ...text.plain import one_line
 from ..agent import Agent, AgentChoice, Naming, Wanted
-from ..login import Login
-from ..model_source import REFRESH, AsksForModels
+from ..json_lines import amount, decode, items, mapping, string
+from ..login import LOGGED_IN, UNKNOWN, Login, LoginState, read_json
+from ..model_source import REFRESH, AsksForModels, price_in, refused
 from ..program import is_since
-from .lines import OURS, TOOLS
-from .login import CREDENTIALS, KEYS, claude_login
-from .models import ALIASES, PROVIDER, asked_models
-from .program import claude_version, find_claude, home, reads_context_files
+from .program import OURS, SETTLED, TOOLS, claude_version, find_claude, home, reads_context_files
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
@@ -146,3 +146,107 @@ def _advice(wanted: Wanted) -> Iterator[str]:
 
 
 AGENT: Agent = ClaudeAgent()
+
+
+# --- the login -------------------------------------------------------------------------------------------------------
+
+KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK")
+CREDENTIALS = ".credentials.json"
+_CLOUDS = ("CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
+"""Variables with which another service logs in, by means that are not looked at."""
+_STATE = ".claude.json"
+_SETTINGS = "settings.json"
+_OUT = Login(LoginState.OUT, hint="run claude, then /login")
+
+
+def claude_login(environment: Mapping[str, str]) -> Login:
+    """Tell whether it is logged in: by a key, by a login that has not expired, or by its settings."""
+    if key := next((name for name in KEYS if environment.get(name)), ""):
+        return Login(LoginState.IN, key)
+    directory = home(environment)
+    credentials, settings = read_json(f"{directory}/{CREDENTIALS}"), read_json(f"{directory}/{_SETTINGS}")
+    if credentials and _is_valid(mapping(credentials.get("claudeAiOauth"))):
+        return LOGGED_IN
+    state = read_json(_state_file(environment))
+    if state and string(state.get("primaryApiKey")):
+        return LOGGED_IN
+    set_here = mapping((settings or {}).get("env"))
+    if key := next((name for name in KEYS if set_here.get(name)), ""):
+        return Login(LoginState.IN, key)
+    is_elsewhere = any(environment.get(name) or set_here.get(name) for name in _CLOUDS) or (settings or {}).get(
+        "apiKeyHelper"
+    )
+    has_account = not credentials and bool(state and state.get("oauthAccount"))
+    """An account without credentials in a file: they may be in a keychain."""
+    return UNKNOWN if None in (credentials, settings, state) or is_elsewhere or has_account else _OUT
+
+
+def _is_valid(login: Mapping[str, object]) -> bool:
+    """Tell whether a login can be used: its token has not expired, or it can be renewed."""
+    if string(login.get("refreshToken")):
+        return True
+    expires = amount(login.get("expiresAt"))
+    return bool(string(login.get("accessToken"))) and (not expires or time.time() * 1000 < expires)
+
+
+def _state_file(environment: Mapping[str, str]) -> str:
+    """Return the file in which it keeps its account."""
+    return os.path.join(environment.get("CLAUDE_CONFIG_DIR") or environment.get("HOME", ""), _STATE)
+
+
+# --- models ----------------------------------------------------------------------------------------------------------
+
+PROVIDER = "anthropic"
+
+ALIASES = ("sonnet", "opus", "haiku", "opusplan", "default")
+"""Models by the names that Claude Code gives them; each stands for the newest of its kind."""
+
+_QUESTION = b'{"type":"control_request","request_id":"models","request":{"subtype":"initialize"}}\n'
+_FLAGS = (
+    *("-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"),
+    *("--no-session-persistence", "--strict-mcp-config", "--setting-sources", ""),
+)
+"""No task is put, so that no model is asked; without settings nobody's hooks and servers are started."""
+
+_WITHOUT_KEY = {"ANTHROPIC_API_KEY": ""}
+"""With one it asks the provider first, and answers only after 18 seconds where there is no network."""
+
+
+def asked_models(choice: AgentChoice, timeout: float) -> Sequence[Model]:
+    """Start Claude Code and return its models. Raises AgentUnavailable, and as `ask` does."""
+    from ..query import ask  # most who want to know models start nothing
+
+    answer = ask(
+        (*choice.command, *_FLAGS),
+        timeout=timeout,
+        env={**choice.env, **SETTLED, **_WITHOUT_KEY},
+        words=_QUESTION,
+        is_answer=_is_answer,
+    )
+    for line in answer.stdout.splitlines():
+        if _is_answer(line):
+            response = mapping(mapping(decode(line)).get("response"))
+            if models := tuple(_told(mapping(response.get("response")).get("models"), choice.name)):
+                return models
+            raise refused(choice, string(response.get("error")) or "it listed none")
+    last = answer.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    raise refused(choice, last or f"it ended with exit code {answer.code}")
+
+
+def _is_answer(line: bytes) -> bool:
+    return b'"control_response"' in line
+
+
+def _told(models: object, source: str) -> Iterator[Model]:
+    for model in map(mapping, items(models)):
+        name = one_line(string(model.get("value")))
+        if name:
+            stands_for = one_line(string(model.get("resolvedModel")))
+            yield Model(
+                PROVIDER,
+                name,
+                source,
+                model.get("supportsEffort") is True,
+                stands_for=stands_for if stands_for != name else "",
+                price=price_in(string(model.get("description"))),
+            )

@@ -11,7 +11,7 @@ from ...run.model import PromptMode, RunMeta, ToolPolicy
 from ..child import Command, Start, child_environment, existing
 from ..finalize_tool import CLAUDE_NAME, SERVER, server_command
 from ..program import own_or_installed, package, package_dir
-from .lines import TOOLS
+from ..updates import BEGUN, QUOTED, Updates
 from .paths import denied_reads
 
 PACKAGE = "@anthropic-ai/claude-code"
@@ -165,3 +165,26 @@ def _may_ask(meta: RunMeta) -> bool:
 def their_names(names: Sequence[str]) -> tuple[str, ...]:
     """Return Claude Code's names of tools, each once; that of ours that hands over a result is no built-in one."""
     return tuple(dict.fromkeys(TOOLS.get(name, name) for name in names if name != "subagent_finalize"))
+
+
+# --- lines -----------------------------------------------------------------------------------------------------------
+
+_DELTA = rb'\{"type":"stream_event","event":\{"type":"content_block_delta"'
+_THINKING = rb'\{"type":"system","subtype":"thinking_tokens"'
+_TEXT = rb'\{"type":"text_delta","text":"'
+_OF_THE_MESSAGE = rb'\}\},"session_id":"[^"]*","parent_tool_use_id":null'
+"""What a nested agent writes has the id of its call there."""
+
+UPDATES = Updates(
+    (b'{"type":"stream_event","event":{"type":"content_block_delta"', b'{"type":"system","subtype":"thinking_tokens"'),
+    b'{"type":"text_delta","text":"',
+    re.compile(_TEXT + BEGUN, re.DOTALL),
+    behind=re.compile(rb'"' + _OF_THE_MESSAGE),
+    several=re.compile(rb"(?:(?:" + _DELTA + rb"|" + _THINKING + rb")[^\n]*\n)+"),
+    deltas=re.compile(_TEXT + QUOTED + _OF_THE_MESSAGE, re.DOTALL),
+)
+
+TOOLS = {"read": "Read", "grep": "Grep", "find": "Glob", "ls": "Glob", "bash": "Bash", "edit": "Edit", "write": "Write"}
+"""Our names of tools, and Claude Code's; it lists directories by its tool for finding files."""
+
+OURS = {theirs: ours for ours, theirs in reversed(TOOLS.items())}

@@ -30,8 +30,7 @@ from ..figures import MOST_MS, MOST_TRIES, whole
 from ..finalize_tool import CLAUDE_NAME
 from ..json_lines import decode, error_words, items, joined_text, mapping, string
 from ..stream import AgentStream
-from .lines import OURS, UPDATES
-from .program import conversation_file
+from .program import OURS, UPDATES, conversation_file
 
 _SYNTHETIC = "<synthetic>"
 """The model of messages that Claude Code writes itself, as of an error."""

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+import msgspec
+
+from ... import __version__
 from ...errors import UsageError
 from ...models.catalog import LEVELS, Catalog, Listing, Model, split_thinking
 from ...run.model import Permissions, PromptMode
+from ...system import files
+from ...text.decoding import UNDECODABLE
 from ...text.plain import one_line
 from ..agent import Agent, AgentChoice, Naming, Wanted
-from ..login import Login
-from ..model_source import REFRESH, AsksForModels
-from .login import codex_login
-from .models import PROVIDER, asked_models
-from .own_settings import READ_ONLY_HERE, OwnSettings
-from .permissions import TOOL_NAMES, advice, denied_in_part, fault_of_rule, permissions_of, rules_advice
-from .program import codex_version, find_codex, found_credentials, home_in
-from .protocol import app_server_problem, may_talk
+from ..json_lines import decode, items, mapping, string
+from ..login import LOGGED_IN, UNKNOWN, Login, LoginState, read_json
+from ..model_source import REFRESH, AsksForModels, refused
+from .permissions import (
+    READ_ONLY_HERE,
+    TOOL_NAMES,
+    OwnSettings,
+    advice,
+    denied_in_part,
+    fault_of_rule,
+    permissions_of,
+    rules_advice,
+)
+from .program import KEYS, app_server_problem, codex_version, find_codex, found_credentials, home_in, may_talk
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
@@ -142,3 +154,97 @@ def _of_exec(choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
 
 
 AGENT: Agent = CodexAgent()
+
+
+# --- the login -------------------------------------------------------------------------------------------------------
+
+_OUT = Login(LoginState.OUT, hint="run codex login")
+
+
+def codex_login(environment: Mapping[str, str], home: str) -> Login:
+    """Tell whether it is logged in: by a key, by a login in its home, or by the provider of its settings."""
+    config = _config(os.path.join(home, "config.toml"))
+    if config is None:
+        return UNKNOWN
+    provider = string(config.get("model_provider")) or "openai"
+    if provider != "openai":
+        return _at(mapping(mapping(config.get("model_providers")).get(provider)), environment)
+    if key := next((name for name in KEYS if environment.get(name)), ""):
+        return Login(LoginState.IN, key)
+    login = read_json(os.path.join(home, "auth.json"))
+    if login is None:
+        return UNKNOWN
+    tokens = mapping(login.get("tokens"))
+    if string(login.get("OPENAI_API_KEY")) or string(tokens.get("refresh_token")) or string(tokens.get("access_token")):
+        return LOGGED_IN
+    is_in_keyring = string(config.get("cli_auth_credentials_store")) in ("keyring", "auto")
+    return UNKNOWN if is_in_keyring else _OUT
+
+
+def _at(provider: Mapping[str, object], environment: Mapping[str, str]) -> Login:
+    """Tell it of a provider that the settings name: it may need no key at all."""
+    key = string(provider.get("env_key"))
+    if not key:
+        return UNKNOWN
+    return Login(LoginState.IN, key) if environment.get(key) else Login(LoginState.OUT, hint=f"set {key}")
+
+
+def _config(path: str) -> dict[str, Any] | None:
+    """Return the settings, empty if there are none; None if they cannot be read."""
+    import tomllib  # only who asks about logins reads TOML
+
+    try:
+        return tomllib.loads(files.read(path).decode("utf-8", "replace"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, *UNDECODABLE):
+        return None
+
+
+# --- models ----------------------------------------------------------------------------------------------------------
+
+PROVIDER = "openai"
+
+_ASKED = 2
+"""The id of the request."""
+_MOST = 500
+"""Models that are asked for."""
+
+
+def asked_models(choice: AgentChoice, timeout: float) -> Sequence[Model]:
+    """Start Codex and return its models. Raises AgentUnavailable, and as `ask` does."""
+    from ..query import ask  # most who want to know models start nothing
+
+    command = (*choice.command, "app-server")
+    answer = ask(command, timeout=timeout, env=choice.env, words=b"".join(_requests()), is_answer=_is_answer)
+    for line in answer.stdout.splitlines():
+        if _is_answer(line):
+            fields = mapping(decode(line))
+            if "error" in fields:
+                raise refused(choice, string(mapping(fields["error"]).get("message")) or "it answered with an error")
+            return tuple(_told(mapping(fields.get("result")).get("data"), choice.name))
+    last = answer.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    raise refused(choice, last or f"it ended with exit code {answer.code}")
+
+
+def _requests() -> Iterator[bytes]:
+    client = {"name": "subdeck", "version": __version__}
+    messages: tuple[dict[str, Any], ...] = (
+        {"id": 1, "method": "initialize", "params": {"clientInfo": client}},
+        {"method": "initialized"},
+        {"id": _ASKED, "method": "model/list", "params": {"limit": _MOST}},
+    )
+    for message in messages:
+        yield msgspec.json.encode(message) + b"\n"
+
+
+def _is_answer(line: bytes) -> bool:
+    fields = mapping(decode(line))
+    return fields.get("id") == _ASKED and ("result" in fields or "error" in fields)
+
+
+def _told(models: object, source: str) -> Iterator[Model]:
+    for model in map(mapping, items(models)):
+        name = one_line(string(model.get("model")) or string(model.get("id")))
+        if name and model.get("hidden") is not True:
+            yield Model(PROVIDER, name, source, bool(items(model.get("supportedReasoningEfforts"))))

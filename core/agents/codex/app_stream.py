@@ -13,11 +13,9 @@ from ...run.outcome import FINALIZE_TOOL, fault_of
 from ...text.plain import one_line
 from ..json_lines import decode, mapping, string
 from ..updates import BEGUN, QUOTED, Updates
-from .faults import fault_words, reconnecting
-from .items import command_of
+from .items import Tokens, command_of, fault_words, reconnecting
 from .stream import CodexStream, warning
 from .talk import Talk, encoded
-from .tokens import Tokens
 
 _METHOD = re.compile(rb'\{"method":"([A-Za-z/]{1,80})",("id":)?')
 _DELTA = b'{"method":"item/agentMessage/delta","params":{"threadId":"'

@@ -9,8 +9,7 @@ from typing import Any
 from ...run.model import RunMeta
 from ..child import Child, Command, Start, Stream
 from ..json_lines import decode, mapping, string
-from .program import app_server_command
-from .protocol import app_server_problem, talk_problem
+from .program import app_server_command, app_server_problem, talk_problem
 
 _IN_RESULTS = ("userAgent", "codexHome", "thread")
 _METHODS = ("thread/", "item/", "turn/")

@@ -15,10 +15,9 @@ from ..child import Command, Start, child_environment
 from ..interactive import Interactive, Said
 from ..json_lines import decode, items, mapping, string
 from .exec_run import set_up
-from .items import as_in_app_server
+from .items import Tokens, as_in_app_server
 from .rollout import conversation_of
 from .stream import CodexStream
-from .tokens import Tokens
 
 
 class CodexInteractive:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
+
+from msgspec import Struct
 
 from ...run.events import (
     ARGS_LIMIT,
@@ -13,7 +16,7 @@ from ...run.events import (
     kept_args,
 )
 from ..figures import MOST_MS, whole
-from ..json_lines import items, joined_text, mapping, string
+from ..json_lines import count, error_words, items, joined_text, mapping, string
 
 _WORD_END = r"_([a-z])"
 _SHELL = r"(?s)\S*sh -l?c (.*)"
@@ -161,3 +164,111 @@ def _cut(text: str) -> tuple[str, bool]:
 
 def _is_exit_code(code: object) -> bool:
     return isinstance(code, int) and not isinstance(code, bool) and abs(code) < 2**31
+
+
+# --- tokens ----------------------------------------------------------------------------------------------------------
+
+
+class Tokens(Struct, frozen=True):
+    """Sums as Codex gives them: what was read from a cache is part of the input."""
+
+    input: int = 0
+    cached: int = 0
+    cache_write: int = 0
+    output: int = 0
+
+    @classmethod
+    def of(cls, fields: dict[str, Any], read: Callable[[object], int] = count) -> Tokens:
+        """Read them from either stream, or from a conversation that Codex keeps."""
+
+        def told(name: str, other: str) -> int:
+            return read(fields.get(name, fields.get(other)))
+
+        return cls(
+            input=told("inputTokens", "input_tokens"),
+            cached=told("cachedInputTokens", "cached_input_tokens"),
+            cache_write=told("cacheWriteInputTokens", "cache_write_input_tokens"),
+            output=told("outputTokens", "output_tokens"),
+        )
+
+    def since(self, earlier: Tokens) -> Tokens | None:
+        """Return what was added; None where it became less, as it does when Codex counts anew."""
+        added = Tokens(
+            self.input - earlier.input,
+            self.cached - earlier.cached,
+            self.cache_write - earlier.cache_write,
+            self.output - earlier.output,
+        )
+        return added if min(added.input, added.cached, added.cache_write, added.output) >= 0 else None
+
+    @property
+    def uncached(self) -> int:
+        return max(0, self.input - self.cached)
+
+
+# --- faults ----------------------------------------------------------------------------------------------------------
+
+_RECONNECTING = r"Reconnecting\.\.\. (\d{1,6})/(\d{1,6})(?: \((.*)\))?"
+
+_CLASSES = {
+    "contextWindowExceeded": "the conversation is longer than the model's context window",
+    "sessionBudgetExceeded": "the session's budget is used up",
+    "usageLimitExceeded": "the account's usage limit is reached",
+    "rateLimitExceeded": "the account's rate limit is reached",
+    "serverOverloaded": "the model's server is overloaded",
+    "modelNotFound": "the provider does not know the model",
+    "internalServerError": "the model's server failed",
+    "unauthorized": "the provider refused the login: run codex login, or check the API key",
+    "badRequest": "the provider refused the request",
+    "sandboxError": "Codex's sandbox failed",
+    "tooManyDenials": "too many requests were denied",
+    "cyberPolicy": "the provider's policy refused the request",
+    "httpConnectionFailed": "the provider could not be reached",
+    "responseStreamConnectionFailed": "the provider could not be reached",
+    "responseStreamDisconnected": "the connection to the model broke off",
+    "responseTooManyFailedAttempts": "too many attempts",
+}
+"""By the app-server's `codexErrorInfo`."""
+
+_CONNECTIONS = ("httpConnectionFailed", "responseStreamConnectionFailed", "responseTooManyFailedAttempts")
+"""Classes of errors of which a status of HTTP says more: then there was an answer."""
+
+_STATUSES = {
+    401: "unauthorized",
+    403: "unauthorized",
+    408: "internalServerError",
+    429: "rateLimitExceeded",
+    503: "serverOverloaded",
+    529: "serverOverloaded",
+}
+
+CUT_OFF = "max_output_tokens"
+"""In the message of an answer that reached the model's length limit."""
+
+
+def fault_words(error: dict[str, Any]) -> str:
+    """Return the message of an error without the JSON of a provider in it, and what kind of error it is."""
+    words = error_words(string(error.get("message")).strip())
+    kind = _class_words(error.get("codexErrorInfo"))
+    if not words:
+        return kind or "the model ended with an error without a message"
+    return f"{words} ({kind})" if kind and kind not in words else words
+
+
+def _class_words(info: object) -> str:
+    if isinstance(info, str):
+        return _CLASSES.get(info, "")
+    name, detail = next(iter(mapping(info).items()), ("", None))
+    status = count(mapping(detail).get("httpStatusCode"))
+    words = _CLASSES.get(_class_of(status) if status and name in _CONNECTIONS else name, "")
+    return f"{words}, HTTP {status}" if words and status else words
+
+
+def _class_of(status: int) -> str:
+    return _STATUSES.get(status) or ("internalServerError" if status >= 500 else "badRequest")
+
+
+def reconnecting(message: str) -> tuple[int, int, str] | None:
+    """Read `Reconnecting... 1/5 (why)` as attempt, attempts at most, and why; None for another message."""
+    found = re.match(_RECONNECTING, message, re.DOTALL)
+    return (int(found[1]), int(found[2]), found[3] or "") if found else None

@@ -8,7 +8,7 @@ from ..json_lines import decode
 from ..sentence import Sentence
 from ..stream import OneWay
 from .app_stream import UPDATES, AppStream
-from .exec_stream import ExecStream
+from .exec_run import ExecStream
 from .stream import CodexStream
 
 

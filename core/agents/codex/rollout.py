@@ -8,8 +8,8 @@ import re
 from ...system import files
 from ...text.decoding import UNDECODABLE, decode
 from ..json_lines import mapping
+from .items import Tokens
 from .program import home
-from .tokens import Tokens
 
 _ID = r"[0-9a-fA-F-]{8,64}"
 _SUM = rb'"total_token_usage": ?(\{[^{}]{1,2000}\})'

@@ -12,9 +12,7 @@ from ...run.outcome import FINALIZE_TOOL, fault_of
 from ...text.plain import one_line
 from ..json_lines import mapping, string
 from ..stream import AgentStream
-from .faults import CUT_OFF, fault_words
-from .items import thought, tool_call, tool_result
-from .tokens import Tokens
+from .items import CUT_OFF, Tokens, fault_words, thought, tool_call, tool_result
 
 _NEEDS_APPROVAL = "requires approval"
 """In what Codex says of a call that it denied because nobody is asked."""

@@ -14,8 +14,7 @@ from ...run.outcome import FINALIZE_TOOL
 from ...system.files import open_regular
 from ..child import Start, child_environment, existing, prompt_of
 from ..finalize_tool import DESCRIPTION, SCHEMA
-from .own_settings import READ_ONLY_HERE, OwnSettings, project_paths
-from .permissions import READ_ONLY, permissions_of, servers_config
+from .permissions import READ_ONLY, READ_ONLY_HERE, OwnSettings, permissions_of, project_paths, servers_config
 
 EFFORTS = {"off": "none"}
 """Words of presets that Codex has another word for; the others are the same."""

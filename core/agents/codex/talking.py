@@ -16,7 +16,7 @@ from ...run.model import MessageState, RunReason, Verdict
 from ...text.plain import one_line
 from ..json_lines import mapping, string
 from .app_stream import AppStream
-from .faults import fault_words
+from .items import fault_words
 from .requests import Asked, asked
 from .stream import warning
 from .talk import FIRST_FREE, Talk, asks_by_rules, message_params, request as line_of

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
+from ... import paths
 from ...models.catalog import LEVELS, Catalog, Listing, Model
+from ...system import files
 from ..agent import Agent, AgentChoice, Wanted
-from ..login import Login
+from ..login import LOGGED_IN, UNKNOWN, Login, LoginState, read_json
 from ..model_list import ModelList
 from ..model_source import REFRESH, AsksForModels
 from ..program import is_since
-from .login import pi_login
 from .models import asked_models, built_in_listing, models_json_listing, pi_list, told_listing
 from .program import (
     DEFAULT_TOOLS,
@@ -104,3 +105,26 @@ def thinking_levels(version: str | None) -> tuple[str, ...]:
 
 
 AGENT: Agent = PiAgent()
+
+
+# --- the login -------------------------------------------------------------------------------------------------------
+
+_OTHER_KEYS = ("AWS_", "GOOGLE_", "AZURE_")
+"""How the variables of services begin that log in by other means than one key."""
+OURS = "subdeck.ts"
+"""The extension that `subdeck pi install` writes, which brings no models."""
+_OUT = Login(LoginState.OUT, hint="run pi, then /login, or set a provider's key")
+
+
+def pi_login(environment: Mapping[str, str], set_up: Listing, told: Listing) -> Login:
+    """Tell whether pi has a key or a login of any provider; `set_up` is its models.json, `told` its last own list."""
+    if key := next((name for name in sorted(environment) if name.endswith("_API_KEY") and environment[name]), ""):
+        return Login(LoginState.IN, key)
+    logins = read_json(os.path.join(paths.agent_dir(), "auth.json"))
+    if logins or set_up.models or (told.complete and told.models):
+        return LOGGED_IN
+    if told.complete:
+        return _OUT
+    has_others = any(name.endswith("_TOKEN") or name.startswith(_OTHER_KEYS) for name in environment)
+    has_extensions = bool(set(files.names(os.path.join(paths.agent_dir(), "extensions"))) - {OURS})
+    return UNKNOWN if logins is None or set_up.problem or has_others or has_extensions else _OUT

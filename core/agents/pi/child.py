@@ -18,7 +18,7 @@ _EVENTS = frozenset({"session", "agent_start", "agent_end", "turn_start", "messa
 
 class PiChild:
     def knows(self, lines: Sequence[bytes]) -> bool:
-        from .lines import kind
+        from .stream import kind
 
         return any((name := kind(line)) is not None and name[0] in _EVENTS for line in lines)
 

@@ -182,7 +182,7 @@ def asked_models(choice: AgentChoice, timeout: float) -> tuple[Model, ...]:
 
 
 def _asked(choice: AgentChoice, timeout: float) -> str:
-    from ..asking import ask  # most who want to know models start nothing
+    from ..query import ask  # most who want to know models start nothing
 
     answer = ask((*choice.command, "--list-models"), timeout=timeout, env={**choice.env, "PI_SKIP_VERSION_CHECK": "1"})
     # Which of the two has the table depends on the version, and on whether there is a terminal.

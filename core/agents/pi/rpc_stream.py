@@ -21,8 +21,7 @@ from ...text.plain import one_line
 from ..child import Start
 from ..json_lines import count, decode, error_words, items, mapping, string
 from .dialogs import UNREADABLE, answer_to, is_unreadable, request_of
-from .lines import kind
-from .stream import QUIET_AFTER_END, PiStream
+from .stream import QUIET_AFTER_END, PiStream, kind
 
 _NUDGE = "One more message from the user follows."
 """Said where a message has come too late for the last turn, and pi before 1.0 has it in its queue."""

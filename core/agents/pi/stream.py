@@ -1,4 +1,7 @@
-"""Read the JSON mode of pi 0.73 to 1.5 into normalized events, and tell when the child has finished."""
+"""Read the JSON mode of pi 0.73 to 1.5 into normalized events, and tell when the child has finished.
+
+Nothing in a line can make what reads single lines raise.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import re
 import time
 from collections.abc import Callable
 from typing import Any
+
+from msgspec import Struct
 
 from ...run.events import (
     ARGS_LIMIT,
@@ -23,12 +28,65 @@ from ...run.events import (
 )
 from ...run.model import NoticeLevel
 from ...run.outcome import FINALIZE_TOOL, fault_of
+from ...text.decoding import UNDECODABLE, decoder
 from ...text.plain import one_line
 from ..diffs import diff_of_pi
 from ..figures import MOST_MS, MOST_TRIES, whole
 from ..json_lines import decode, error_words, items, joined_text, mapping, string
 from ..stream import AgentStream
-from .lines import UPDATES, kind, will_retry
+from ..updates import BEGUN, Updates
+
+_KIND = re.compile(rb'\{"type":"(\w{1,40})"(?:,"message":\{"role":"(\w{1,20})")?')
+_UPDATE = b'"assistantMessageEvent":{"type":"'
+"""Before it stands at most the usage of the message, some 300 bytes."""
+
+UPDATES = Updates(
+    (b'{"type":"message_update"', b'{"type":"tool_execution_update"'),
+    _UPDATE,
+    re.compile(
+        _UPDATE + rb'text_(?:(?P<start>start)"|delta","contentIndex":\d{1,9},"delta":"' + BEGUN + rb")", re.DOTALL
+    ),
+)
+
+
+class _Kind(Struct):
+    type: Any = None
+    message: Any = None
+
+
+class _AgentEnd(Struct, rename="camel"):
+    will_retry: Any = None
+
+
+_decode_kind = decoder(_Kind)
+_decode_end = decoder(_AgentEnd)
+
+
+def kind(line: bytes) -> tuple[str, str] | None:
+    """Return event type and message role of a line, both maybe empty; None when the line is no JSON object.
+
+    pi writes the keys in a fixed order, so the first bytes tell; only a line that begins otherwise is parsed.
+    """
+    found = _KIND.match(line)
+    if found is not None:
+        return found[1].decode(), (found[2] or b"").decode()
+    try:
+        header = _decode_kind(line)
+    except UNDECODABLE:
+        return None
+    return string(header.type), string(mapping(header.message).get("role"))
+
+
+def will_retry(line: bytes) -> bool | None:
+    """Return what an `agent_end` announces; None before pi 0.75.4, which announces nothing. Messages are skipped."""
+    try:
+        value = _decode_end(line).will_retry
+    except UNDECODABLE:
+        value = True if line.endswith(b'"willRetry":true}') else None
+    return value if isinstance(value, bool) else None
+
+
+# --- the stream ------------------------------------------------------------------------------------------------------
 
 QUIET_AFTER_END = 1.0
 """Seconds. pi before 0.80.4 says nothing after its last `agent_end`, but a retry or a compaction follows at once."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...agents.claude.lines import OURS
+from ...agents.claude.program import OURS
 from ...config.values import Count, Switch
 from ...config.yaml_tree import Fields, Text
 from ...models.catalog import INHERIT
