@@ -57,14 +57,14 @@ def _command_line(failure: BaseException | None) -> int:
 
     if sys.argv[1:] in (["status"], ["status", "--all"]):  # called often, and read at a glance
         import_msgspec()
-        from ..core.cli import listing
+        from ..core.cli import run_list
 
-        return listing.main(show_all=len(sys.argv) > 2)
+        return run_list.main(show_all=len(sys.argv) > 2)
     if sys.argv[1:] == ["mcp"]:  # its client waits
         import_msgspec()
-        from ..core.cli import serving
+        from ..core.cli import tool_server
 
-        return serving.main()
+        return tool_server.main()
     if sys.argv[1:2] == ["run"] and len(sys.argv) == 4 and not any(word.startswith("-") for word in sys.argv[2:]):
         import_msgspec()
         from ..core.cli import execution

@@ -45,7 +45,7 @@ def run(args: Sequence[str], *, as_json: bool = False, strict: bool = False, **o
     with Canceller() as canceller:
         launched = engine.launch((request,), background=False)
         from ..run.describe import result_fields  # while the child starts
-        from .watching import watch
+        from .foreground import watch
 
         try:
             result, is_read = watch(engine, launched, canceller)

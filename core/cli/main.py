@@ -28,21 +28,21 @@ COMMANDS = {
     "watch": ("watch", "Show up to six runs side by side, live."),
     "logs": ("logs", "Print a run's transcript, or follow it."),
     "answer": ("answer", "Print a run's answer, or one of its code blocks."),
-    "diff": ("diff", "Print a run's changes as a patch."),
+    "diff": ("compare", "Print a run's changes as a patch."),
     "compare": ("compare", "Compare two to six runs, or print the difference of two."),
-    "apply": ("taking", "Apply a run's changes to your working tree."),
-    "merge": ("taking", "Merge a run's worktree, or squash it into one commit."),
-    "keep": ("taking", "Save a run's commits to a branch."),
-    "discard": ("taking", "Discard a run's worktree and branch."),
-    "undo": ("taking", "Undo the last apply, merge or delete."),
+    "apply": ("changes", "Apply a run's changes to your working tree."),
+    "merge": ("changes", "Merge a run's worktree, or squash it into one commit."),
+    "keep": ("changes", "Save a run's commits to a branch."),
+    "discard": ("changes", "Discard a run's worktree and branch."),
+    "undo": ("changes", "Undo the last apply, merge or delete."),
     "grep": ("grep", "Search the tasks, answers and transcripts of all runs."),
     "report": ("report", "Show costs by preset, model and agent."),
     "queue": ("queue", "List queued runs, move one, pause or resume the queue."),
-    "requests": ("talking", "List pending permission requests and questions."),
-    "reply": ("talking", "Answer a permission request or question: allow, deny, or text."),
-    "send": ("talking", "Send a message to running agents."),
-    "take-over": ("taking_over", "Continue a run interactively in the agent's own UI."),
-    "interrupt": ("talking", "End the current turn of runs; they wait for your message."),
+    "requests": ("messages", "List pending permission requests and questions."),
+    "reply": ("messages", "Answer a permission request or question: allow, deny, or text."),
+    "send": ("messages", "Send a message to running agents."),
+    "take-over": ("take_over", "Continue a run interactively in the agent's own UI."),
+    "interrupt": ("messages", "End the current turn of runs; they wait for your message."),
     "stop": ("control", "Stop runs."),
     "attach": ("control", "Show a run's tmux pane in this terminal."),
     "rm": ("control", "Delete finished runs, or restore deleted ones."),
@@ -52,7 +52,7 @@ COMMANDS = {
     "presets": ("catalogs", "List the presets, or show one."),
     "models": ("catalogs", "List the models of each installed agent, and your roles."),
     "init": ("init", "Write four starter presets, after confirmation."),
-    "import": ("importing", "Convert another program's agent file to a preset."),
+    "import": ("preset_import", "Convert another program's agent file to a preset."),
     "hosts": ("hosts", "Run agents on other machines: list, check and serve hosts."),
     "settings": ("setup", "Show the effective settings, or an example file with all keys."),
     "pi": ("setup", "Install the delegation tools into pi, or remove them."),
@@ -92,7 +92,7 @@ class CommandGroup(click.Group):
         name = cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name)
         command: click.Command = getattr(load(f"{__package__}.{module}"), name)
         if ctx.resilient_parsing:
-            from .completing import attach
+            from .completion import attach
 
             attach(command)
         return command

@@ -9,7 +9,7 @@ import click
 from ..errors import UsageError
 from .options import OneOf
 from .output import note
-from .serving import serve_client
+from .tool_server import serve_client
 
 WHEN_READ = {
     ("claude", False): "Restart Claude Code to load it.",

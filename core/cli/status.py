@@ -19,9 +19,9 @@ from ..run.model import MOST_SECONDS, RunResult
 from ..run.requests import request_fields
 from ..run.snapshot import Queued, Running, RunSnapshot
 from ..text.plain import one_line
-from .listing import listed, rows, show_list, totals
 from .options import Number, json_option, runs_argument, strict_option
 from .output import TIMED_OUT, document, note, say, say_lines, show_error, worst
+from .run_list import listed, rows, show_list, totals
 
 if TYPE_CHECKING:
     from ..project.follower import Update
@@ -74,7 +74,7 @@ def wait(refs: tuple[str, ...], timeout: float | None, strict: bool, as_json: bo
     """
     engine = Engine.open()
     run_ids = engine.find(refs)
-    from .asking import Asking
+    from .requests import Asking
 
     asking = Asking()
 

@@ -83,7 +83,7 @@ def test_status_loads_no_other_command(project_dir: Path) -> None:
 def test_the_plain_list_loads_nothing_that_reads_options(project_dir: Path, words: list[str]) -> None:
     """The list that people have in a prompt waits for no library that it can do without."""
     loaded = modules(*words, cwd=project_dir)
-    assert "subdeck.core.cli.listing" in loaded
+    assert "subdeck.core.cli.run_list" in loaded
     assert not {"click", "subdeck.core.cli.main", "subdeck.core.cli.options"} & loaded
 
 

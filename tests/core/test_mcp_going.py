@@ -199,7 +199,7 @@ def test_closed_streams(project: Path) -> None:
 
 def test_little_is_loaded_before_the_first_call(project: Path) -> None:
     """Until something is listed or called there is neither a library of the protocol nor an event loop in memory."""
-    code = "import sys, subdeck.core.cli.serving as door\ndoor.main()\nprint(*sys.modules, file=sys.stderr)"
+    code = "import sys, subdeck.core.cli.tool_server as door\ndoor.main()\nprint(*sys.modules, file=sys.stderr)"
     client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "0"}}
     asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client})
     done = subprocess.run(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core import paths
-from subdeck.core.cli.taking import edited
+from subdeck.core.cli.changes import edited
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
 from subdeck.core.run.snapshot import RunSnapshot

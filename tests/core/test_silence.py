@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from subdeck.core.cli.listing import rows, totals
+from subdeck.core.cli.run_list import rows, totals
 from subdeck.core.engine import Engine
 from subdeck.core.project.diagnosis import DiagnosisReader, explain
 from subdeck.core.run.events import (

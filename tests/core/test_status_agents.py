@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from subdeck.core.cli.listing import rows
+from subdeck.core.cli.run_list import rows
 
 from tests.factories import make_meta, make_snapshot
 

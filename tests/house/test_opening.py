@@ -29,7 +29,7 @@ PATHS = {
     "core/agents/codex/program.py": ({"tempfile.TemporaryDirectory"}, "where Codex writes down its protocol for us"),
     "core/agents/pi/models.py": ({"open"}, "the catalog that comes with pi"),
     "core/cli/logs.py": ({"open", "shutil.rmtree", "tempfile.mkdtemp"}, "a replay, in a temporary directory"),
-    "core/cli/serving.py": ({"os.open"}, "/dev/null"),
+    "core/cli/tool_server.py": ({"os.open"}, "/dev/null"),
     "core/cli/output.py": ({"os.open"}, "/dev/null"),
     "core/config/yaml_tree.py": ({"os.readlink"}, "where a preset or a file of settings leads that cannot be read"),
     "core/delegation/parent.py": ({"tempfile.NamedTemporaryFile"}, "what a parent handed over, in a temporary file"),

@@ -19,7 +19,6 @@ from ..run.requests import place_in_worktree, request_fields, request_hash, requ
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 from ..text.visible import visible_name
-from .asking import how_to_reply, reply_command
 from .options import Number, json_option, runs_argument
 from .output import (
     NOTHING_STARTED,
@@ -34,6 +33,7 @@ from .output import (
     show_error,
     terminal_width,
 )
+from .requests import how_to_reply, reply_command
 from .stdio import read_stdin
 from .table import GAP, Column, table
 

@@ -14,8 +14,8 @@ from ..run.model import RunResult, RunStatus, StopReason
 from ..run.progress import ProgressFormatter
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line, plain
-from .asking import Asking
 from .output import as_typed, report
+from .requests import Asking
 from .stdio import Canceller
 
 DELETED = "the run was deleted while waiting for it"
