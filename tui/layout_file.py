@@ -13,7 +13,7 @@ import msgspec
 from ..core.paths import state_file
 from ..core.system.files import write_state
 from ..core.text.decoding import UNDECODABLE, decode
-from .terminal.closing import carry_out
+from .terminal.after_close import carry_out
 
 Layout = TypeVar("Layout", bound=msgspec.Struct)
 

@@ -112,7 +112,7 @@ def _open_app(
     import_textual()
     from .app import SubdeckApp
     from .terminal.escapes import kept_title
-    from .terminal.restoring import FAULT, kept_terminal
+    from .terminal.rescue import FAULT, kept_terminal
 
     app = SubdeckApp(engine, *(() if beside else run_ids), readonly=readonly, watched=run_ids if beside else ())
     with kept_title(engine.settings.notifications.title) as parting, kept_terminal(app, parting) as kept:

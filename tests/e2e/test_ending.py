@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.demo import playground
-from subdeck.tui.terminal.rescue import written
-from subdeck.tui.terminal.restoring import SIGNALS
+from subdeck.tui.terminal.rescue import SIGNALS, written
 
 from tests.core.command_line import SUBDECK
 from tests.waiting import wait_until

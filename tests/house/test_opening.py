@@ -106,8 +106,8 @@ PATHS = {
     "tui/launch/tasks.py": ({"open"}, "a task in a file that is named by the operator"),
     "tui/layout_file.py": ({"open"}, "what the app remembers of this user"),
     "tui/main.py": ({"os.open"}, "/dev/null"),
-    "tui/terminal/restoring.py": ({"os.open"}, "/dev/null"),
-    "tui/palette/setting.py": ({"open", "os.makedirs"}, "the user's own settings"),
+    "tui/terminal/rescue.py": ({"os.open"}, "/dev/null"),
+    "tui/palette/offers.py": ({"open", "os.makedirs"}, "the user's own settings"),
     "tui/terminal/driver.py": ({"codecs"}, "the decoder of what is typed"),
     "tui/terminal/handover.py": (
         {"open", "pathlib", "tempfile.TemporaryDirectory"},

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from subdeck.core.run.events import AssistantText
 from subdeck.core.run.model import RunReason, RunResult, RunStatus
+from subdeck.tui.answers.locations import places_in
 from subdeck.tui.answers.pipe import PipeScreen
-from subdeck.tui.answers.places import places_in
 from subdeck.tui.commands import answers
 from subdeck.tui.dialogs.pick import PickScreen
 from subdeck.tui.terminal import handover

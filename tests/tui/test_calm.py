@@ -10,8 +10,7 @@ from subdeck.tui.actions import ActionContext, KeyContext, footer_hints, keys_li
 from subdeck.tui.deck.bars import fitting
 from subdeck.tui.deck.toasts import ends_text
 from subdeck.tui.runs.columns import layout
-from subdeck.tui.runs.list_layout import ListLayout, list_layout_file
-from subdeck.tui.runs.order import Sort
+from subdeck.tui.runs.order import ListLayout, Sort, list_layout_file
 from subdeck.tui.runs.rows import RowFlags, RunRow
 from subdeck.tui.transcript.matches import highlighter
 from subdeck.tui.transcript.rows import Painter

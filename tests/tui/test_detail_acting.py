@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from subdeck.tui.detail.page import Tab
 from subdeck.tui.detail.screen import RunDetailScreen
-from subdeck.tui.dialogs.reading import HelpScreen
+from subdeck.tui.dialogs.reader import HelpScreen
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_run, run_id

@@ -14,7 +14,7 @@ from subdeck.core.presets.file import PresetProblem
 from subdeck.core.run.model import PresetSource
 from subdeck.tui.app import SubdeckApp
 from subdeck.tui.dialogs.ask import QuitScreen
-from subdeck.tui.dialogs.reading import RefusalScreen
+from subdeck.tui.dialogs.reader import RefusalScreen
 from subdeck.tui.feed.messages import PresetsRead
 from subdeck.tui.launch.screen import LaunchScreen
 from subdeck.tui.launch.waiting import WaitingScreen

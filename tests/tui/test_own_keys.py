@@ -12,7 +12,7 @@ from subdeck.core.paths import user_settings_file
 from subdeck.tui.actions import ACTIONS, KeyContext
 from subdeck.tui.actions.keys import keymap, with_own_keys
 from subdeck.tui.actions.table import BY_ID
-from subdeck.tui.dialogs.reading import help_text
+from subdeck.tui.dialogs.reader import help_text
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id

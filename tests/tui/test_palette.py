@@ -12,9 +12,8 @@ from subdeck.core.config.settings import Settings
 from subdeck.core.paths import user_settings_file
 from subdeck.tui.actions import KeyContext
 from subdeck.tui.commands import palette as commands
-from subdeck.tui.palette.offers import Kind, Offer, matching, run_offers, setting_offers
+from subdeck.tui.palette.offers import Kind, Offer, line_of, matching, ready_file, run_offers, setting_offers
 from subdeck.tui.palette.screen import OfferList, PaletteScreen
-from subdeck.tui.palette.setting import line_of, ready_file
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id

@@ -11,7 +11,7 @@ from subdeck.core.run.model import PresetSource
 from subdeck.tui.commands.deck import check_lines, verdict
 from subdeck.tui.deck.screen import MainScreen
 from subdeck.tui.dialogs.ask import ConfirmScreen
-from subdeck.tui.dialogs.reading import ReadingScreen
+from subdeck.tui.dialogs.reader import ReadingScreen
 from subdeck.tui.presets.copy import CopyPresetScreen
 from subdeck.tui.presets.editor import PresetEditorScreen
 from textual.content import Content

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from subdeck.tui.talk.guard import REPLACED_S, VISIBLE_S, ReplyGuard
+from subdeck.tui.talk.block import REPLACED_S, VISIBLE_S, ReplyGuard
 from subdeck.tui.terminal.key_queue import KeyTime
 
 LONG_AGO = -100.0

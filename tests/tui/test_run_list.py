@@ -7,8 +7,7 @@ from msgspec.structs import replace
 from subdeck.core.run.model import Usage
 from subdeck.tui.actions import KeyContext
 from subdeck.tui.runs.filter import KEYS
-from subdeck.tui.runs.list_layout import ListLayout, list_layout_file
-from subdeck.tui.runs.order import Sort
+from subdeck.tui.runs.order import ListLayout, Sort, list_layout_file
 
 from ..factories import make_state
 from .deck import Deck, opened

@@ -7,8 +7,7 @@ from subdeck.core import paths
 from subdeck.core.run.events import AssistantText
 from subdeck.tui.actions import KeyContext
 from subdeck.tui.search import screen as search_screen
-from subdeck.tui.search.hits import HitList
-from subdeck.tui.search.query import parse_query
+from subdeck.tui.search.hits import HitList, parse_query
 from subdeck.tui.search.screen import SearchScreen
 
 from ..factories import make_meta

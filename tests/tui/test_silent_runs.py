@@ -7,8 +7,7 @@ from time import monotonic
 
 import pytest
 from subdeck.core.run.snapshot import RunSnapshot
-from subdeck.tui.runs.silence import CATCH_UP_S, LATE_S, SilenceWatch
-from subdeck.tui.runs.store import Need
+from subdeck.tui.runs.store import CATCH_UP_S, LATE_S, Need, SilenceWatch
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_run, run_id

@@ -16,9 +16,9 @@ from subdeck.core.run.model import PresetSource, RunReason, Usage, WaitsFor
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.detail import reader
 from subdeck.tui.detail.page import Tab
-from subdeck.tui.dialogs.reading import HelpScreen
+from subdeck.tui.dialogs.reader import HelpScreen
 from subdeck.tui.hosts import screen as screen_of_hosts, watch
-from subdeck.tui.runs import painter, store
+from subdeck.tui.runs import rows, store
 
 from . import fake_engine
 from .deck import Deck, opened
@@ -49,7 +49,7 @@ class FrozenTime(datetime):
 def one_time_on_one_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nothing on the screen depend on when and where the test runs."""
     monkeypatch.setattr(fake_engine, "START", START)
-    for module in (painter, store, reader):
+    for module in (rows, store, reader):
         monkeypatch.setattr(module, "datetime", FrozenTime)
     pi = Check("pi", State.PROBLEM, "not on PATH", "npm install -g @earendil-works/pi-coding-agent")
     monkeypatch.setattr("subdeck.core.doctor.missing_programs", lambda *_: (pi,))

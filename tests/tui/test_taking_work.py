@@ -12,7 +12,7 @@ from subdeck.core.run.changes import ChangedFile, FileStatus
 from subdeck.core.work.discarding import DiscardPlan
 from subdeck.core.work.merging import MergePlan
 from subdeck.core.work.taking import ApplyPlan
-from subdeck.tui.commands.taking import TakingCommands
+from subdeck.tui.commands.apply import TakingCommands
 from subdeck.tui.dialogs import plan as plans
 
 from .deck import opened

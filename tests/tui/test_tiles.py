@@ -10,8 +10,7 @@ from subdeck.core.run.events import AssistantText
 from subdeck.tui.actions import KeyContext
 from subdeck.tui.app import SubdeckApp
 from subdeck.tui.deck.screen import MainScreen
-from subdeck.tui.tiles.screen import TilesScreen, columns_of
-from subdeck.tui.tiles.tile import Tile, foot
+from subdeck.tui.tiles.screen import Tile, TilesScreen, columns_of, foot
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_run, ended, run_id

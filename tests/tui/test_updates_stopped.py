@@ -12,7 +12,7 @@ from subdeck.tui.detail.reader import DetailReader
 from subdeck.tui.feed.reader import RunReader
 from subdeck.tui.feed.supervision import TICK_S, Supervised, Supervisor
 from subdeck.tui.hosts.watch import HostsWatch
-from subdeck.tui.runs.changing import ChangesWatch
+from subdeck.tui.runs.live_changes import ChangesWatch
 from subdeck.tui.runs.seen import SeenFile
 from subdeck.tui.search import contents
 

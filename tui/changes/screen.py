@@ -20,7 +20,7 @@ from ..feed.bridge import Bridge
 from ..feed.repeater import Repeater
 from ..feed.supervision import SLOW_S
 from ..notices import answer_key
-from ..terminal.closing import is_open
+from ..terminal.after_close import is_open
 from ..terminal.textual_internals import LeanScreen
 from ..text.cells import fit, two_sided
 from ..text.format import format_error
@@ -30,7 +30,7 @@ from .view import DiffView, colour_parts
 
 if TYPE_CHECKING:
     from ...core.git.patch import FilePatch
-    from .reading import ChangesRead
+    from .reader import ChangesRead
 
 BESIDE_COLUMNS = 160
 """Of a screen on which old and new stand side by side at first."""

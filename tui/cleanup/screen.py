@@ -25,7 +25,7 @@ from ...core.work.keeping import read_stock
 from ..actions import KeyContext, bindings
 from ..dialogs.ask import ConfirmScreen
 from ..feed.bridge import Bridge
-from ..terminal.closing import is_open
+from ..terminal.after_close import is_open
 from ..terminal.textual_internals import DialogScreen
 from ..widgets.form import Choice, Field, Note
 

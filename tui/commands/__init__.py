@@ -10,11 +10,11 @@ from functools import partial
 from ..actions import KeyContext
 from ..deck.screen import Handlers, MainScreen
 from .answers import AnswerCommands
+from .apply import TakingCommands
 from .changes import ChangesCommands
 from .compare import CompareCommands
 from .deck import DeckCommands
 from .detail import DetailCommands
-from .finding import FindCommands
 from .hosts import HostCommands
 from .launch import LaunchCommands
 from .own import OwnCommands
@@ -22,8 +22,8 @@ from .palette import PaletteCommands
 from .presets import PresetCommands
 from .queue import QueueCommands
 from .runs import RunCommands
-from .taking import TakingCommands
-from .taking_over import TakeOverCommands
+from .search import FindCommands
+from .take_over import TakeOverCommands
 from .talk import TalkCommands
 from .tiles import TileCommands
 from .transcript import TranscriptCommands

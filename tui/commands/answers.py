@@ -12,8 +12,8 @@ from ...core.run.model import RunStatus
 from ...core.system.files import open_private
 from ...core.text.plain import disarmed, one_line
 from ..actions import KeyContext
+from ..answers.locations import FilePlace, places_in
 from ..answers.pipe import Pipe, Piped, PipeScreen
-from ..answers.places import FilePlace, places_in
 from ..deck.screen import MainScreen
 from ..dialogs.pick import PickScreen
 from ..terminal.handover import edit_file, pipe_file

@@ -15,14 +15,14 @@ from ...core.text.plain import disarmed, one_line
 from ..actions import KeyContext, said
 from ..deck.screen import MainScreen
 from ..dialogs.ask import AskScreen
-from ..dialogs.reading import HelpScreen
+from ..dialogs.reader import HelpScreen
 from ..terminal.handover import edit_file, page_with, pipe_file
 from .base import Commands, name_of
 
 if TYPE_CHECKING:
     from ...core.run.snapshot import RunSnapshot
     from ..changes.screen import ChangesScreen
-    from .taking import TakingCommands
+    from .apply import TakingCommands
 
 _OF_ONE_RUN = frozenset({
     "apply_changes", "apply_file", "mark_hunk", "apply_hunks", "merge_changes", "pick_changes", "commit_changes",
@@ -52,7 +52,7 @@ class ChangesCommands(Commands):
 
     async def show(self, run: RunSnapshot) -> None:
         """Show what a run changed; of one that goes on, as it is now and then."""
-        from ..changes.reading import read_changes
+        from ..changes.reader import read_changes
         from ..changes.screen import ChangesScreen
 
         engine, run_store = self._bridge.engine, self._deck.run_store

@@ -8,9 +8,9 @@ from ...core.run.comparison import LEAST, MOST
 from ...core.run.describe import runs_word
 from ..actions.model import READONLY
 from ..deck.screen import MainScreen
-from ..dialogs.reading import HelpScreen
+from ..dialogs.reader import HelpScreen
+from .apply import TakingCommands
 from .base import Commands, name_of
-from .taking import TakingCommands
 
 if TYPE_CHECKING:
     from ...core.run.snapshot import RunSnapshot

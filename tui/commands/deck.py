@@ -14,7 +14,7 @@ from ...core.run.describe import runs_word
 from ...core.text.plain import one_line
 from ..actions import KeyContext
 from ..dialogs.ask import TYPING_S, QuitScreen
-from ..dialogs.reading import HelpScreen, ReadingScreen
+from ..dialogs.reader import HelpScreen, ReadingScreen
 from ..runs.filter_line import FilterLine
 from ..runs.store import Need
 from ..terminal.key_queue import KeyQueueApp

@@ -10,7 +10,7 @@ from ...core.errors import SubdeckError
 from ...core.run.hosts import read_host_states
 from ..actions import KeyContext
 from ..actions.model import READONLY
-from ..dialogs.reading import HelpScreen, ReadingScreen
+from ..dialogs.reader import HelpScreen, ReadingScreen
 from ..hosts.figures import name_of
 from ..terminal.handover import NO_TERMINAL, hand_over
 from .base import Commands

@@ -72,8 +72,8 @@ class PaletteCommands(Commands):
 
     async def _edit_setting(self, key: str) -> None:
         """Say what a setting means, and open the user's file at its line."""
-        from ..dialogs.reading import ReadingScreen
-        from ..palette.setting import ready_file, setting_facts
+        from ..dialogs.reader import ReadingScreen
+        from ..palette.offers import ready_file, setting_facts
 
         path = user_settings_file()
         facts = setting_facts(self._bridge.engine.settings, key, short_path(path, 60))

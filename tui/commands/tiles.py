@@ -9,7 +9,7 @@ from ...core.run.model import RunStatus
 from ..actions import KeyContext
 from ..actions.model import READONLY
 from ..deck.screen import MainScreen
-from ..dialogs.reading import HelpScreen
+from ..dialogs.reader import HelpScreen
 from ..text.format import farewell
 from .base import Commands
 

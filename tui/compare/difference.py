@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ...core.git.patch import read_patch
 from ..changes.document import Document
-from ..changes.reading import ChangesRead
+from ..changes.reader import ChangesRead
 
 if TYPE_CHECKING:
     from ...core.run.snapshot import RunSnapshot

@@ -16,7 +16,7 @@ from ...core.errors import SubdeckError
 from ...core.run.comparison import Side
 from ...core.system.log import log_fault
 from ..actions import Action, KeyContext, bindings, keys_line
-from ..terminal.closing import is_open
+from ..terminal.after_close import is_open
 from ..terminal.textual_internals import LeanScreen
 from .columns import lines, shown_columns, title_of
 

@@ -10,7 +10,7 @@ from textual.events import Click
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ...core.run.describe import NOTHING, background_counts, known_cost, tokens
+from ...core.run.describe import NOTHING, background_counts, known_cost, runs_word, tokens
 from ...core.run.snapshot import Counts
 from ...core.text.plain import one_line
 from ..actions import Hint
@@ -228,3 +228,28 @@ def fitting(hints: list[Hint], room: int) -> list[Hint]:
             break
         chosen.add(hint)
     return [hint for hint in hints if hint in chosen]
+
+
+# --- what is used up -------------------------------------------------------------------------------------------------
+
+
+class UsedUp:
+    def __init__(self) -> None:
+        self._known: set[tuple[str, str]] | None = None
+        """Day and name of each; None before the first look, whose budgets the header alone tells."""
+
+    def look(self, standing: Standing | None, running: int) -> str:
+        """Return what there is to tell of budgets that have been used up since the last look; `running` runs go on."""
+        used = [] if standing is None else [(standing.day, name) for name, spent in standing.parts if spent.is_used_up]
+        known = set(used) if self._known is None else self._known
+        new = [name for day, name in used if (day, name) not in known]
+        self._known = known.union(used)
+        if standing is None or not new:
+            return ""
+        from ...core.budget.allowance import BUDGETS
+
+        spent = dict(standing.parts)
+        lines = [f"{BUDGETS[name].capitalize()} is used up: {spent[name].figures} spent." for name in new]
+        if running:
+            return "\n".join((*lines, f"New runs are refused. Still running: {runs_word(running)}."))
+        return "\n".join((*lines, "New runs are refused."))

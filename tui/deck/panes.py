@@ -14,7 +14,7 @@ from textual.widget import Widget
 from textual.worker import Worker
 
 from ..actions import PANES, KeyContext
-from ..terminal.closing import notify_failure
+from ..terminal.after_close import notify_failure
 from .shape import (
     ONE_STEP_COLUMNS,
     ONE_STEP_ROWS,

@@ -37,7 +37,7 @@ from ..presets.list import PresetList
 from ..runs.columns import chosen_columns
 from ..runs.filter_line import FilterLine
 from ..runs.list import RunList
-from ..runs.list_layout import list_layout_file
+from ..runs.order import list_layout_file
 from ..runs.seen import SeenFile
 from ..runs.store import RunStore
 from ..talk.block import RequestBlock
@@ -50,17 +50,16 @@ from ..transcript.pane import Transcript
 from ..transcript.search import SearchLine
 from ..widgets.line_view import RowList
 from ..widgets.prompt_line import PromptLine
-from .bars import DeckHeader, StatusBar
+from .bars import DeckHeader, StatusBar, UsedUp
 from .panes import Panes, SingleRunMode
 from .undo import Undo, clean_up_at_start
-from .used_up import UsedUp
 
 if TYPE_CHECKING:
     from ..compare.screen import CompareScreen
     from ..engine_api import EngineApi
     from ..hosts.screen import HostsScreen
     from ..hosts.watch import HostsLook, HostsWatch
-    from ..runs.changing import ChangesWatch
+    from ..runs.live_changes import ChangesWatch
     from ..search.contents import Contents
     from ..tiles.screen import TilesScreen
     from .toasts import Toasts
@@ -228,7 +227,7 @@ class MainScreen(LeanScreen):
 
     @cached_property
     def _changing(self) -> ChangesWatch:
-        from ..runs.changing import ChangesWatch
+        from ..runs.live_changes import ChangesWatch
 
         return ChangesWatch(self.bridge, self.run_store, self.runs)
 
@@ -554,7 +553,7 @@ class MainScreen(LeanScreen):
 
     def refuse_dialog(self, what: str, why: str) -> None:
         """Say why a dialog does not come in which one would have written, in its place."""
-        from ..dialogs.reading import RefusalScreen
+        from ..dialogs.reader import RefusalScreen
 
         self.notices.add(why, "warning")
         self.app.push_screen(RefusalScreen(what, why))

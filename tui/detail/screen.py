@@ -24,7 +24,7 @@ from ..feed.bridge import Bridge
 from ..feed.repeater import Repeater
 from ..feed.supervision import SLOW_S
 from ..notices import answer_key
-from ..terminal.closing import is_open
+from ..terminal.after_close import is_open
 from ..terminal.handover import page_file
 from ..terminal.textual_internals import DialogScreen
 from ..text.cells import cells, fit

@@ -15,7 +15,7 @@ from textual.widgets import Button, Input, Static
 from ...core.errors import SubdeckError
 from ..actions import KeyContext, bindings
 from ..feed.bridge import Bridge
-from ..terminal.closing import is_open
+from ..terminal.after_close import is_open
 from ..terminal.textual_internals import DialogScreen
 from ..text.format import brief_error, format_error
 from .loading import LoadingScreen

@@ -8,7 +8,7 @@ from typing import ClassVar, Generic, TypeVar, cast
 from textual import work
 
 from ...core.system.log import log_fault
-from ..terminal.closing import is_open
+from ..terminal.after_close import is_open
 from ..terminal.key_queue import LOADING, KeyQueueApp
 from ..terminal.textual_internals import DialogScreen
 from ..text.format import format_error
@@ -65,7 +65,7 @@ class LoadingScreen(DialogScreen[Result], Generic[Data, Result]):
             self.dismiss(None)
             app.forget_typed()
             return
-        from .reading import RefusalScreen
+        from .reader import RefusalScreen
 
         self.dismiss(None)
         app.push_screen(RefusalScreen(self.WRITES_IN, why))

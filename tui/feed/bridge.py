@@ -18,7 +18,7 @@ from textual.worker import Worker, WorkerState
 
 from ...core.errors import SubdeckError, reason
 from ...core.system.log import log_fault
-from ..terminal.closing import carry_out, was_closed
+from ..terminal.after_close import carry_out, was_closed
 from ..terminal.process import freeze_once
 from ..text.format import format_error
 from .lines import View

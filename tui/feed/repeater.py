@@ -10,7 +10,7 @@ from textual.dom import DOMNode
 from textual.widget import Widget
 
 from ...core.system.log import log_fault
-from ..terminal.closing import is_open, was_closed
+from ..terminal.after_close import is_open, was_closed
 from .supervision import PATIENCE_S, Supervised, Supervisor
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from ..actions import Action, KeyContext, bindings, keys_line
 from ..terminal.textual_internals import LeanScreen
 from ..widgets.line_view import RowList
 from .figures import figures, is_current
-from .rows import Shown, facts
-from .table import HostTable
+from .rows import HostTable, Shown, facts
 
 if TYPE_CHECKING:
     from ...core.config.host_settings import HostsSettings

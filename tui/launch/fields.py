@@ -18,7 +18,7 @@ from ...core.run.model import RunnerKind, WorktreeFrom
 from ...core.run.prices import dollars
 from ...core.text.plain import one_line, plain
 from ..presets.draft import PROJECT, USER
-from ..terminal.closing import is_open
+from ..terminal.after_close import is_open
 from ..text.format import format_error
 from ..widgets.form import Choice, Fact, Field, ModelInput, Note, PlainTextArea, Problem
 from .form import LaunchForm

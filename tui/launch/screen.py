@@ -24,7 +24,7 @@ from ..actions import KeyContext, bindings
 from ..dialogs.ask import AskScreen, ConfirmScreen
 from ..dialogs.pick import PickScreen
 from ..feed.bridge import Bridge
-from ..terminal.closing import notify_failure
+from ..terminal.after_close import notify_failure
 from ..terminal.handover import edit_text
 from ..terminal.textual_internals import DialogScreen
 from ..text.format import format_error

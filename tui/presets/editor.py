@@ -23,7 +23,7 @@ from ..actions import KeyContext, bindings
 from ..dialogs.ask import ConfirmScreen
 from ..dialogs.loading import LoadingScreen
 from ..feed.bridge import Bridge
-from ..terminal.closing import notify_failure
+from ..terminal.after_close import notify_failure
 from ..terminal.handover import edit_text
 from ..terminal.textual_internals import DialogScreen, drop_bindings
 from ..text.format import brief_error, short_path

@@ -17,7 +17,7 @@ from textual.worker import Worker
 
 from ...core.text.plain import one_line
 from ..actions import Action, KeyContext, bindings
-from ..terminal.closing import notify_failure
+from ..terminal.after_close import notify_failure
 from ..widgets.line_view import RowList
 
 if TYPE_CHECKING:

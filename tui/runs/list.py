@@ -15,15 +15,13 @@ from textual.worker import Worker
 
 from ..actions import Action, KeyContext, bindings, key_of
 from ..layout_file import LayoutFile
-from ..terminal.closing import notify_failure
+from ..terminal.after_close import notify_failure
 from ..widgets.line_view import CURSOR, RowList
 from .columns import Column, Layout, for_listed, headings, layout, sort_of
 from .filter import Filter, parse_filter
-from .list_layout import MOST_FOLDED, ListLayout
 from .listing import Listing, Row
-from .order import Sort
-from .painter import RowPainter
-from .rows import lower_edge, upper_edge
+from .order import MOST_FOLDED, ListLayout, Sort
+from .rows import RowPainter, lower_edge, upper_edge
 from .seen import NEW, SEEN, SeenFile
 from .shared_marks import SharedMarks
 from .store import RunStore

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from ...core.paths import project_key
 from ...core.run.describe import (
     ELSEWHERE_GLYPH,
     GLYPHS,
@@ -24,6 +25,7 @@ from ...core.run.describe import (
 from ...core.run.model import RunStatus
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
+from ..layout_file import LayoutFile
 from ..text.format import needing_input
 
 Value = float | str
@@ -323,3 +325,25 @@ def summarize(runs: Sequence[RunSnapshot], known: int) -> GroupFacts:
 def order_in_group(run: RunSnapshot) -> tuple[int, str]:
     """Return what sorts the runs of a group as they were requested."""
     return (run.meta.group.index if run.meta.group else 0, run.run_id)
+
+
+# --- the layout that is remembered -----------------------------------------------------------------------------------
+
+
+class ListLayout(Struct, frozen=True):
+    """What is remembered of the list for each project."""
+
+    filter: str = ""
+    sort: Sort = Sort.AGE
+    folded: tuple[str, ...] = ()
+    """Keys of the groups of which only the head is shown."""
+    backwards: bool = False
+    """Whether the sort is reversed."""
+
+
+def list_layout_file(project_root: str, *, readonly: bool = False) -> LayoutFile[ListLayout]:
+    return LayoutFile(ListLayout(), lambda: f"lists/{project_key(project_root)}.json", readonly=readonly)
+
+
+MOST_FOLDED = 200
+"""Groups that are remembered as folded."""

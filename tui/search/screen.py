@@ -23,12 +23,11 @@ from ...core.text.plain import one_line
 from ..actions import Action, KeyContext, bindings, keys_line
 from ..engine_api import EngineApi
 from ..runs.filter import Filter, misspelled_key
-from ..terminal.closing import notify_failure
+from ..terminal.after_close import notify_failure
 from ..terminal.textual_internals import DialogScreen
 from ..widgets.line_view import RowList
 from ..widgets.prompt_input import PromptInput
-from .hits import HitList, HitRow, rows_of
-from .query import Query, parse_query
+from .hits import HitList, HitRow, Query, parse_query, rows_of
 
 MOST_HITS = 5_000
 """Hits after which a search ends: more words find the others."""

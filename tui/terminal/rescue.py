@@ -1,16 +1,27 @@
-"""A tiny process that puts the terminal back if this one is killed, or crashes, and can do so no more.
+"""The terminal as it was, however the app ends: by a signal, by an error that Textual does not see, or hanging.
 
-It waits at a pipe that this process alone holds open, and by which it is told whether the app is drawn. It stays in the
-process group of the app: once a shell has taken the terminal back, the kernel refuses it the settings, which are the
-shell's by then, and lets it write the sequences that leave screen, mouse and modes.
+If this process is killed, or crashes, and can do so no more, a tiny one puts the terminal back. It waits at a pipe that
+this process alone holds open, and by which it is told whether the app is drawn. It stays in the process group of the
+app: once a shell has taken the terminal back, the kernel refuses it the settings, which are the shell's by then, and
+lets it write the sequences that leave screen, mouse and modes.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
-from contextlib import suppress
+import signal
+import termios
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from time import monotonic, sleep
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from .driver import SleepingDriver
+
+if TYPE_CHECKING:
+    from textual.app import App
 
 _SCRIPT = r"""
 trap '' HUP INT QUIT TERM TSTP TTIN TTOU USR1 USR2 ALRM
@@ -88,3 +99,153 @@ def written(settings: list[Any]) -> str:
     """Return settings of a terminal as `stty -g` writes them."""
     numbers = [*settings[:4], *(sign if isinstance(sign, int) else sign[0] for sign in settings[6])]
     return ":".join(f"{number:x}" for number in numbers)
+
+
+# --- the terminal as it was ------------------------------------------------------------------------------------------
+
+# pyright: reportPrivateUsage=false
+
+GRACE_S = 1.0
+"""Seconds that the app gets to leave the terminal by itself; one that hangs is left then."""
+END_S = 10.0
+"""Seconds that the process gets to end once the terminal is restored: a demo still removes its directory."""
+WRITE_S = 0.5
+"""Seconds that a terminal gets to read the last sequence: it may be stopped, or gone."""
+FAULT = 70
+"""Exit code after an unexpected error."""
+SIGNALS = signal.valid_signals() - {
+    *(signal.SIGKILL, signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGCONT),
+    *(signal.SIGCHLD, signal.SIGWINCH, signal.SIGURG),
+    # A handler of Python's would return into the fault, for ever.
+    *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL),
+}
+"""Those that end a process, and let it do something before."""
+RESTORE = (
+    b"\x1b\\"  # ends a sequence that was cut off
+    b"\x1b[?2026l\x1b[?2004l\x1b[?7h\x1b[?2048l"
+    b"\x1b[?1016l\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l"
+    b"\x1b[0m\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"
+)
+"""Drawing in one piece, bracketed paste, wrapping, sizes in the input, mouse, colours, keyboard, screen, cursor, focus:
+as `LinuxDriver.stop_application_mode` writes it, and what that leaves out.
+"""
+
+
+class _Keeper:
+    """Waits in a thread for signals, which reach it although the loop hangs, and for faults of threads."""
+
+    def __init__(self, app: App[Any], parting: str) -> None:
+        self.code: int | None = None
+        """The exit code for what ends the app; None while nothing does."""
+        self._app = app
+        self._parting = RESTORE + parting.encode()
+        self._settings = termios.tcgetattr(0)
+        self._terminal = fcntl.fcntl(2, fcntl.F_DUPFD_CLOEXEC, 3)
+        self._reader, self._writer = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self._writer, False)
+        self._former: dict[int, Any] = {}
+        self._former_hook = threading.excepthook
+        self._rescuer: Rescuer | None = None
+
+    @property
+    def is_drawn(self) -> bool:
+        return isinstance(driver := self._app._driver, SleepingDriver) and driver.is_drawing
+
+    def begin(self) -> None:
+        signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        for number in SIGNALS:
+            # What a shell, nohup or Python has set to be ignored stays so.
+            if signal.getsignal(number) is signal.SIG_DFL:
+                self._former[number] = signal.signal(number, lambda _number, _frame: None)
+        threading.excepthook = self._note
+        threading.Thread(target=self._watch, name="subdeck-signals", daemon=True).start()
+
+    def end(self) -> None:
+        threading.excepthook = self._former_hook
+        for number, handler in self._former.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(-1)
+        if self.is_drawn:
+            self._restore()
+        self._take_leave()
+
+    def _tell(self) -> None:
+        if self._rescuer:
+            self._rescuer.tell(is_drawn=self.is_drawn)
+
+    def _take_leave(self) -> None:
+        """Let nobody put the terminal back again."""
+        SleepingDriver.listeners.clear()
+        if self._rescuer:
+            self._rescuer.end()
+
+    def _note(self, ended: threading.ExceptHookArgs) -> None:
+        self._former_hook(ended)
+        if ended.thread is not None and ended.thread.name == "textual-output":
+            os.write(self._writer, b"\0")  # nothing is drawn any more, and the loop soon waits for it
+
+    def _watch(self) -> None:
+        # Here and not before: nobody waits for it.
+        self._rescuer = Rescuer(self._terminal, self._settings, self._parting)
+        SleepingDriver.listeners.append(self._tell)
+        self._tell()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})  # the terminal may be somebody else's by now
+        self.code = self._next_code()
+        # Textual's own way first, for which a second signal does not wait.
+        self._app.call_later(self._app.exit, None, self.code)
+        impatient = threading.Thread(target=self._next_code, daemon=True)
+        impatient.start()
+        deadline, was_drawn, is_restored = monotonic() + GRACE_S, False, False
+        while monotonic() < deadline and impatient.is_alive() and not is_restored:
+            impatient.join(0.02)
+            is_restored = was_drawn and not self.is_drawn
+            was_drawn = was_drawn or self.is_drawn
+        if is_restored:
+            impatient.join(END_S)
+        if self.is_drawn:
+            self._restore()
+        self._take_leave()
+        os._exit(self.code)
+
+    def _next_code(self) -> int:
+        """Wait for what ends the app; return the exit code."""
+        while True:
+            number = os.read(self._reader, 1)[0]
+            if not number:
+                return FAULT
+            # ctrl-C is for the program that the terminal was lent to.
+            if number in self._former or (number == signal.SIGINT and self.is_drawn):
+                return 128 + number
+
+    def _restore(self) -> None:
+        """Put the terminal back past Textual, which writes nothing more to it."""
+        with suppress(OSError):
+            if os.tcgetpgrp(self._terminal) != os.getpgrp():
+                return  # a shell has it
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 2)
+        with suppress(termios.error):
+            termios.tcsetattr(self._terminal, termios.TCSANOW, self._settings)
+            termios.tcflush(self._terminal, termios.TCIFLUSH)
+        writing = threading.Thread(target=self._part, daemon=True)
+        writing.start()
+        writing.join(WRITE_S)
+
+    def _part(self) -> None:
+        with suppress(OSError):
+            os.write(self._terminal, self._parting)
+
+
+@contextmanager
+def kept_terminal(app: App[Any], parting: str = "") -> Generator[_Keeper]:
+    """Leave the terminal as it was found while an app runs within, whatever ends it; `parting` is written to it then.
+
+    A signal whose default is to end the process has the app exit, with 128 and its number as the code: `code` of what
+    is yielded. Where the app does not follow in a second, the terminal is restored and the process ended past it.
+    """
+    keeper = _Keeper(app, parting)
+    keeper.begin()
+    try:
+        yield keeper
+    finally:
+        keeper.end()

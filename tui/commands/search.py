@@ -14,8 +14,7 @@ from .base import Commands
 
 if TYPE_CHECKING:
     from ..runs.filter import Filter
-    from ..search.hits import HitRow
-    from ..search.query import Query
+    from ..search.hits import HitRow, Query
     from .detail import DetailCommands
 
 _TABS = {Place.TASK: Tab.PROMPT, Place.ANSWER: Tab.ANSWER}
