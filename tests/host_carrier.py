@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from subdeck.core.hosts.carrier import Carrier, Link, OutOfReach, Wish
-from subdeck.core.hosts.host_agent import HostAgent
+from subdeck.core.hosts._carrier import Carrier, Link, OutOfReach, Wish
+from subdeck.core.hosts._host_agent import HostAgent
 from subdeck.core.hosts.protocol import Hold, Verb, encode
 
 

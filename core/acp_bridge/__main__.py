@@ -15,9 +15,9 @@ import os
 import sys
 from subprocess import PIPE, Popen
 
-from .opening import CHUNK, Opening, Refused, end, write_out
-from .options import OptionError, choose
-from .wishes import Wishes
+from ._opening import CHUNK, Opening, Refused, end, write_out
+from ._options import OptionError, choose
+from ._wishes import Wishes
 
 _READY = b'{"bridge":"ready"}\n'
 
@@ -67,12 +67,12 @@ def _put(wishes: Wishes, agent: Popen[bytes]) -> int:
         task = sys.stdin.buffer.read().decode("utf-8", "replace")
         opening.prompt([wishes.whole(task, is_reopened=opening.is_reopened)])
 
-    from .sdk import prepare
+    from ._sdk import prepare
 
     prepare()
     import asyncio
 
-    from .session import go_on
+    from ._session import go_on
 
     asyncio.run(go_on(wishes, agent, opening, said))
     return 0

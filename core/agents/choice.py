@@ -126,7 +126,7 @@ def settled(choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
     side = launching_side(choice.kind)
     if wanted.permissions is None:
         return side.settle(choice, wanted)
-    from .rules import check_rules
+    from ._rules import check_rules
 
     return (*check_rules(choice, wanted, side.fault_of_rule), *side.settle(choice, wanted))
 

@@ -11,8 +11,8 @@ import sys
 from typing import Any
 
 from ..run.outcome import FINALIZE_TOOL, fault_of
-from .finalize_tool import DESCRIPTION, SCHEMA, SERVER
-from .json_lines import decode, mapping
+from ._finalize_tool import DESCRIPTION, SCHEMA, SERVER
+from ._json_lines import decode, mapping
 
 VERSION = "2025-06-18"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..run.events import Field
-from .json_lines import decode, items, mapping, shown_json, string
+from ._json_lines import decode, items, mapping, shown_json, string
 
 
 def filled_in(text: str, fields: Sequence[Field]) -> dict[str, str]:

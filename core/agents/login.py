@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ..system import files
 from ..text.decoding import UNDECODABLE, decode
-from .json_lines import mapping
+from ._json_lines import mapping
 
 
 class LoginState(StrEnum):

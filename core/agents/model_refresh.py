@@ -15,9 +15,9 @@ from threading import Thread
 import msgspec
 
 from ..text.decoding import decode
+from ._query import end_all
 from .agent import AgentChoice
 from .offered import refresh_all
-from .query import end_all
 
 
 def refresh_apart(agents: Sequence[AgentChoice], timeout: float, answered: Callable[[], None] = lambda: None) -> None:

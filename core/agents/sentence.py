@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import msgspec
 
-from .json_lines import unescaped
+from ._json_lines import unescaped
 
 WHOLE_LIMIT = 1024 * 1024
 """Bytes that are kept of it, as they came."""

@@ -7,7 +7,7 @@ import click
 from ..engine import Engine
 from ..errors import UsageError
 from ..run.markdown import CodeBlock, code_blocks
-from .options import Whole, json_option, run_argument
+from ._options import Whole, json_option, run_argument
 from .output import document, note, pass_on
 
 NO_ANSWER = 1

@@ -28,9 +28,9 @@ from ..presets.catalog import Preset, PresetCatalog
 from ..presets.fields import preset_schema
 from ..run.describe import limits_words, permissions_words, prompt_mode_words
 from ..text.plain import one_line, plain
-from .options import json_option
+from ._options import json_option
+from ._table import Column, table
 from .output import document, note, say, terminal_width
-from .table import Column, table
 
 MARK_COLUMN = Column(1)
 """Marks presets that cannot start; only if there are any."""

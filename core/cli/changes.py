@@ -15,7 +15,7 @@ from ..errors import SubdeckError, UnknownRun, UsageError
 from ..run.describe import ago
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
-from .options import json_option, run_argument
+from ._options import json_option, run_argument
 from .output import document, is_terminal, note, say
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ..project.trash import SURELY_S, remove_unborn
 from ..run.describe import discarded_words, runs_word, size_text
 from ..text.plain import one_line
 from ..work import keeping
-from .options import Days, Number, Whole, json_option
+from ._options import Days, Number, Whole, json_option
 from .output import document, is_terminal, note, say
 
 NAMED = 20

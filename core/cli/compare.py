@@ -18,9 +18,9 @@ from ..run.comparison import FILES, LEAST, MOST, ROWS, Side, answer, facts, file
 from ..run.describe import check_fields, runs_word
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line, plain
-from .options import json_option, run_argument
+from ._options import json_option, run_argument
+from ._table import GAP, Column, fit, table
 from .output import document, is_terminal, note, pass_bytes, say_lines, terminal_width
-from .table import GAP, Column, fit, table
 
 LINES = 8
 """Of an answer."""

@@ -14,7 +14,7 @@ from ..errors import RunnerUnavailable, UnknownRun, UsageError
 from ..run.describe import runs_word, whereabouts
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
-from .options import json_option, run_argument, runs_argument
+from ._options import json_option, run_argument, runs_argument
 from .output import document, is_terminal, note, say
 
 if TYPE_CHECKING:

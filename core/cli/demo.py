@@ -8,7 +8,7 @@ import click
 
 from ..errors import UsageError
 from ..paths import is_demo
-from .options import json_option
+from ._options import json_option
 
 OpenApp = Callable[[Sequence[str], bool, bool], int]
 

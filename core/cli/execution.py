@@ -15,6 +15,7 @@ from ..run.model import Limits, RunnerKind, RunRequest, RunStatus, WorktreeFrom
 from ..run.snapshot import RunSnapshot
 from ..run.tool_policy import parse_tools
 from ..text.plain import one_line
+from ._stdio import Canceller, read_stdin
 from .output import (
     DELETED_CODE,
     document,
@@ -27,7 +28,6 @@ from .output import (
     show_error,
     worst,
 )
-from .stdio import Canceller, read_stdin
 
 DESCRIPTION_LENGTH = 80
 """Characters of the task that describe a preset which is saved without a description."""
@@ -45,7 +45,7 @@ def run(args: Sequence[str], *, as_json: bool = False, strict: bool = False, **o
     with Canceller() as canceller:
         launched = engine.launch((request,), background=False)
         from ..run.describe import result_fields  # while the child starts
-        from .foreground import watch
+        from ._foreground import watch
 
         try:
             result, is_read = watch(engine, launched, canceller)

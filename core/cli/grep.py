@@ -10,9 +10,9 @@ from ..engine import Engine
 from ..run.describe import moment
 from ..search.pattern import Pattern
 from ..search.scan import Found, Hit, Place
-from .options import Whole, json_option
+from ._options import Whole, json_option
+from ._table import fit
 from .output import document, is_terminal, say, terminal_width
-from .table import fit
 
 NOT_FOUND = 1
 """The exit code without a hit, as grep's."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from ._options import json_option
 from .main import CommandGroup
-from .options import json_option
 
 COMMANDS = {
     "doctor": ("hosts_doctor", "Check every host, and show how to fix problems."),
@@ -35,6 +35,6 @@ def hosts(ctx: click.Context, as_json: bool) -> int:
     """
     if ctx.invoked_subcommand is not None:
         return 0
-    from .hosts_list import hosts_list
+    from ._hosts_list import hosts_list
 
     return hosts_list(as_json=as_json)

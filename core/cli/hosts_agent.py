@@ -7,8 +7,8 @@ import os
 import click
 
 from ..paths import spool_dir
-from .hosts_cluster import MOST_SLOTS, labels_in
-from .options import Whole
+from ._hosts_cluster import MOST_SLOTS, labels_in
+from ._options import Whole
 
 
 @click.command("agent")

@@ -11,7 +11,7 @@ from ..engine import Engine
 from ..errors import RunnerUnavailable
 from ..paths import user_settings_file
 from ..text.plain import one_line
-from .options import json_option
+from ._options import json_option
 from .output import document, note, say
 
 

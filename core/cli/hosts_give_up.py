@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ..engine import Engine
-from .options import json_option, runs_argument
+from ._options import json_option, runs_argument
 from .output import document, say
 
 

@@ -12,7 +12,7 @@ from ..errors import UsageError
 from ..paths import user_settings_file
 from ..starters import Starter, StarterPlan, plan_lines, plan_starters, write_starters
 from ..text.plain import one_line
-from .options import json_option
+from ._options import json_option
 from .output import document, is_terminal, note, say
 
 HINT = "pass --yes, or --dry-run to see what would be written"

@@ -19,7 +19,7 @@ from ..run.proven import has_result
 from ..run.snapshot import RunSnapshot
 from ..system.files import open_file
 from ..system.line_file import LineFile, LineTail
-from .options import OneOf, Whole, json_option, run_argument
+from ._options import OneOf, Whole, json_option, run_argument
 from .output import EXIT_CODES, document, exit_code, note, pass_bytes, pass_on, report, say
 
 MARKDOWN = "markdown"

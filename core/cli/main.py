@@ -92,7 +92,7 @@ class CommandGroup(click.Group):
         name = cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name)
         command: click.Command = getattr(load(f"{__package__}.{module}"), name)
         if ctx.resilient_parsing:
-            from .completion import attach
+            from ._completion import attach
 
             attach(command)
         return command
@@ -139,7 +139,7 @@ def main(open_app: OpenApp, arguments: Sequence[str] | None = None) -> int:
         except click.Abort:
             return INTERRUPTED
         except click.ClickException as error:
-            from .usage import explained  # which help does without
+            from ._usage import explained  # which help does without
 
             raise explained(error, " ".join(("subdeck", *(word for word in args[:1] if word in COMMANDS)))) from error
 

@@ -7,7 +7,7 @@ import os
 import click
 
 from ..errors import UsageError
-from .options import OneOf
+from ._options import OneOf
 from .output import note
 from .tool_server import serve_client
 

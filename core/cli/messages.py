@@ -19,7 +19,10 @@ from ..run.requests import place_in_worktree, request_fields, request_hash, requ
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 from ..text.visible import visible_name
-from .options import Number, json_option, runs_argument
+from ._options import Number, json_option, runs_argument
+from ._requests import how_to_reply, reply_command
+from ._stdio import read_stdin
+from ._table import GAP, Column, table
 from .output import (
     NOTHING_STARTED,
     TIMED_OUT,
@@ -33,9 +36,6 @@ from .output import (
     show_error,
     terminal_width,
 )
-from .requests import how_to_reply, reply_command
-from .stdio import read_stdin
-from .table import GAP, Column, table
 
 REFUSED, LATE = 1, 3
 """Exit codes, beside 0 for what was delivered."""

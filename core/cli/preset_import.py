@@ -18,7 +18,7 @@ from ..presets.recognition import recognised_form
 from ..presets.write import place_copy
 from ..run.model import PresetSource
 from ..text.plain import one_line
-from .options import OneOf, json_option
+from ._options import OneOf, json_option
 from .output import document, note, say
 
 

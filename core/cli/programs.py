@@ -21,9 +21,9 @@ from ..run.model import LauncherKind, readable_preset
 from ..system.log import log_thread_faults
 from ..text.decoding import UNDECODABLE, decode
 from ..text.plain import one_line
-from .options import OneOf, json_option
+from ._options import OneOf, json_option
+from ._stdio import Canceller, read_line, write_line
 from .output import NOTHING_STARTED, error_fields, note, say
-from .stdio import Canceller, read_line, write_line
 
 RESOLVE_TIMEOUT_S = 5.0
 """Seconds to wait for what a parent makes of a model reference."""

@@ -9,7 +9,7 @@ import click
 
 from ..agent_kinds import KINDS
 from . import execution
-from .options import Dollars, OneOf, Whole, json_option, strict_option
+from ._options import Dollars, OneOf, Whole, json_option, strict_option
 
 EPILOG = (
     'TASK "-" reads stdin. Put a task that begins with "-" after "--": subdeck run PRESET -- '

@@ -11,8 +11,8 @@ from ..project.registry import count
 from ..run import describe
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
+from ._table import Column, table
 from .output import run_to_end, say, say_lines, terminal_width
-from .table import Column, table
 
 LAST = 20
 """Finished runs that are shown unless all are asked for."""

@@ -16,7 +16,7 @@ from ..paths import Project, agent_dir, user_settings_file
 from ..pi_parent.installer import Installation, State, installation, own_command
 from ..text.plain import one_line
 from ..text.shell import shell_words
-from .options import OneOf, json_option
+from ._options import OneOf, json_option
 from .output import NOTHING_STARTED, document, note, say
 
 

@@ -19,7 +19,7 @@ from ..run.model import MOST_SECONDS, RunResult
 from ..run.requests import request_fields
 from ..run.snapshot import Queued, Running, RunSnapshot
 from ..text.plain import one_line
-from .options import Number, json_option, runs_argument, strict_option
+from ._options import Number, json_option, runs_argument, strict_option
 from .output import TIMED_OUT, document, note, say, say_lines, show_error, worst
 from .run_list import listed, rows, show_list, totals
 
@@ -74,7 +74,7 @@ def wait(refs: tuple[str, ...], timeout: float | None, strict: bool, as_json: bo
     """
     engine = Engine.open()
     run_ids = engine.find(refs)
-    from .requests import Asking
+    from ._requests import Asking
 
     asking = Asking()
 

@@ -13,7 +13,7 @@ from ..run.model import Verdict
 from ..run.requests import FINISH_HERE
 from ..run.snapshot import RunSnapshot
 from ..takeover import take_over as go_on_by_hand
-from .options import json_option, run_argument
+from ._options import json_option, run_argument
 from .output import document, is_terminal, note, say
 
 HAND_BACK_S = 15.0

@@ -9,8 +9,8 @@ import sys
 from ..errors import UsageError
 from ..mcp.server import open_engine, serve
 from ..system.log import log_thread_faults
+from ._stdio import Canceller
 from .output import note, run_to_end
-from .stdio import Canceller
 
 FOR_PEOPLE = (
     "subdeck mcp serves programs, with JSON-RPC on stdin and stdout. To add it to Claude "

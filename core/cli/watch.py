@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import click
 
 from ..errors import UsageError
-from .options import json_option, runs_argument
+from ._options import json_option, runs_argument
 
 MOST = 6
 """Runs that have room side by side."""

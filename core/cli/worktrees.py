@@ -15,9 +15,9 @@ from ..work import worktrees as kept
 from ..work.acts import discarded_sizes
 from ..work.mending import mend
 from ..work.worktrees import RunState, Worktree
-from .options import json_option
+from ._options import json_option
+from ._table import Column, table
 from .output import document, is_terminal, note, say, terminal_width
-from .table import Column, table
 
 COLUMNS = (Column(6), Column(40, least=12), Column(60, least=16), Column(8, right=True), Column(12))
 RUNS = {RunState.THERE: "", RunState.DELETED: "run deleted", RunState.LOST: "run lost"}

@@ -17,7 +17,7 @@ from msgspec.structs import astuple
 from ..agent_kinds import KINDS
 from ..errors import SettingsError
 from ..run.model import Limits, LogCaps, Permissions, RunnerKind, WorktreeFrom
-from . import app_names
+from . import _app_names
 from .host_settings import HostsSettings
 from .values import (
     Begins,
@@ -67,12 +67,12 @@ Role = Annotated[
 RoleModel = Annotated[str, Meta(min_length=1), Spelling("a model such as provider/id")]
 ModelName = Annotated[str, Meta(min_length=1), Spelling("the name of a model")]
 Directory = Annotated[str, Meta(min_length=1), Spelling("a directory")]
-Key = Annotated[str, Meta(min_length=1), Spelling('a key such as "ctrl+r"', app_names.keys)]
-ActionName = Annotated[str, Spelling("the name of an action", app_names.action)]
-Theme = Annotated[str, Spelling("the name of a theme", app_names.theme)]
+Key = Annotated[str, Meta(min_length=1), Spelling('a key such as "ctrl+r"', _app_names.keys)]
+ActionName = Annotated[str, Spelling("the name of an action", _app_names.action)]
+Theme = Annotated[str, Spelling("the name of a theme", _app_names.theme)]
 Columns = Annotated[
-    tuple[Annotated[str, Spelling("the name of a column", app_names.column)], ...],
-    Spelling("a list of columns, such as [state, task, cost]", app_names.columns),
+    tuple[Annotated[str, Spelling("the name of a column", _app_names.column)], ...],
+    Spelling("a list of columns, such as [state, task, cost]", _app_names.columns),
 ]
 
 

@@ -21,8 +21,9 @@ from ..run.model import MessageState, RunStatus
 from ..run.requests import is_marked, kept_request, request_line, request_text
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
-from .arguments import background_arguments, send_arguments, status_arguments
-from .launch import launch
+from ._arguments import background_arguments, send_arguments, status_arguments
+from ._launch import launch
+from ._subagent import ProgressFailed, Report, subagent
 from .parent import Parent, is_own
 from .results import (
     CallRejected,
@@ -38,7 +39,6 @@ from .results import (
     tool_error,
 )
 from .schema import BACKGROUND, NAMES, SEND, STATUS, SUBAGENT, names_hosts
-from .subagent import ProgressFailed, Report, subagent
 
 ROWS = 50
 """Runs that one result lists, the newest."""

@@ -17,7 +17,7 @@ from ..presets.catalog import Preset
 from ..run.model import RunStatus
 from ..run.snapshot import Counts
 from ..text.plain import one_line, plain
-from .arguments import ANY_HOST
+from ._arguments import ANY_HOST
 
 Schema = dict[str, Any]
 

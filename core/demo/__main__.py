@@ -19,11 +19,11 @@ from itertools import count
 from ..errors import SubdeckError
 from ..paths import Project, user_settings_file
 from ..system import files
-from . import deck, script
-from .deck import MadeDeck
-from .held_run import HeldRun
+from . import _deck, _script
+from ._deck import MadeDeck
+from ._held_run import HeldRun
+from ._script import Script
 from .playground import READY, project_of
-from .script import Script
 
 _LOOK_S = 1.0
 """Seconds between two looks for requests to stop that no signal announced."""
@@ -47,11 +47,11 @@ class Feeder:
         self._asks_at: float | None = None
         """When another run asks; None while one does."""
         for run in made.silent:
-            self._play(run, script.silent())
+            self._play(run, _script.silent())
         for run in (*made.group, *made.working):
             self._work(run)
         for run in made.waiting:
-            self._play(run, script.after_request(run, 0))
+            self._play(run, _script.after_request(run, 0))
 
     def pause(self) -> float:
         """Return the seconds until something is due."""
@@ -79,7 +79,7 @@ class Feeder:
             self._asks_at = None
             self._requests += 1
             run = self._made.asking(self._requests)
-            self._play(run, script.after_request(run, self._requests))
+            self._play(run, _script.after_request(run, self._requests))
 
     @contextmanager
     def _played_alone(self, run: HeldRun) -> Generator[None]:
@@ -94,7 +94,7 @@ class Feeder:
             run.pause()
         if said := run.deliver():
             self._scripts[run] = _answering(run, said, self._scripts[run])
-        pause = script.TICK_S if run.child.is_waiting else next(self._scripts[run], None)
+        pause = _script.TICK_S if run.child.is_waiting else next(self._scripts[run], None)
         run.touch()
         if pause is None:
             del self._scripts[run]
@@ -111,7 +111,7 @@ class Feeder:
 
     def _work(self, run: HeldRun) -> None:
         chance = self._made.chance
-        self._play(run, script.at_work(run, chance, chance.randint(*_ROUNDS)))
+        self._play(run, _script.at_work(run, chance, chance.randint(*_ROUNDS)))
 
     def _play(self, run: HeldRun, played: Script) -> None:
         self._scripts[run] = played
@@ -121,7 +121,7 @@ class Feeder:
 
 def _answering(run: HeldRun, said: str, rest: Script) -> Script:
     """Answer a message, and go on."""
-    yield from script.say(run, f"This is a demo: no agent reads “{said[:80]}”. I continue with my task.")
+    yield from _script.say(run, f"This is a demo: no agent reads “{said[:80]}”. I continue with my task.")
     yield from rest
 
 
@@ -155,7 +155,7 @@ def main() -> int:
 def _make(directory: str) -> MadeDeck:
     """Write the presets, the settings and the runs."""
     project = Project(project_of(directory))
-    deck.write_presets(project)
+    _deck.write_presets(project)
     files.make_private_directory(os.path.dirname(user_settings_file()))
     files.write_whole(user_settings_file(), b"agent: offline\n")
     return MadeDeck(project, asks_leave=True)

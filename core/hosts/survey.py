@@ -11,7 +11,7 @@ from msgspec import Struct
 from ..config.host_settings import HostsSettings
 from ..errors import SubdeckError
 from ..text.plain import one_line
-from .carrier import NOT_YET, Carrier, Link, OutOfReach
+from ._carrier import NOT_YET, Carrier, Link, OutOfReach
 from .protocol import Answer, BadMessage, Examine, Examined, Verb, decode_answer, encode, other_version
 
 RELAY = "0" * 12

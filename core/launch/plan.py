@@ -52,10 +52,10 @@ from ..run.prices import Price, price_of
 from ..run.tool_policy import checked_tools, resolve_tools, with_finalize, without
 from ..runners.process import usable_runner
 from ..text.plain import one_line
+from ._inherit import Inherited, inherit_from, prompt_with_context
+from ._placement import NONE_HERE, Placement, placement, refuse_conversation, refuse_worktree
 from .child_session import OURS, ChildSession, Keeper, directory_of, own_session, sticky_session
-from .inherit import Inherited, inherit_from, prompt_with_context
 from .model import ResolvedModel, inherits, resolve_model, wanted_model
-from .placement import NONE_HERE, Placement, placement, refuse_conversation, refuse_worktree
 
 PREVIOUS = "{previous}"
 

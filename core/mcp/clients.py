@@ -14,8 +14,8 @@ from ..errors import UsageError
 from ..pi_parent.installer import own_command
 from ..system.files import content, make_private_directory, open_regular, write_whole
 from ..text.decoding import UNDECODABLE, why
-from . import json_member, toml_table
-from .protocol import Fields
+from . import _json_member, _toml_table
+from ._protocol import Fields
 
 NAME = "subdeck"
 
@@ -84,10 +84,10 @@ class Client(Struct, frozen=True):
         if entry == found:
             return Change(self.path, entry, changed=False)
         if self.is_json:
-            written = json_member.put(text, self.keys, entry) if text.strip() else _new_json(self.keys, entry)
+            written = _json_member.put(text, self.keys, entry) if text.strip() else _new_json(self.keys, entry)
         else:
             changed = {name: entry[name] for name in self.entry if found is None or found.get(name) != entry[name]}
-            written = toml_table.put(text, self.keys, changed)
+            written = _toml_table.put(text, self.keys, changed)
         self._write(text, written, entry)
         return Change(self.path, entry, changed=True)
 
@@ -97,7 +97,7 @@ class Client(Struct, frozen=True):
         if found is None:
             return Change(self.path, None, changed=False)
         self._check_ours(found)
-        editor = json_member if self.is_json else toml_table
+        editor = _json_member if self.is_json else _toml_table
         self._write(text, editor.take(text, self.keys), None)
         return Change(self.path, None, changed=True)
 
@@ -162,7 +162,7 @@ class Client(Struct, frozen=True):
         if not text.strip():
             return {}
         if self.is_json:
-            return json_member.read(text)
+            return _json_member.read(text)
         import tomllib
 
         return tomllib.loads(text)

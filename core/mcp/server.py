@@ -10,8 +10,8 @@ import msgspec
 
 from ..errors import SubdeckError
 from ..text.plain import one_line, plain
-from .connection import LINE_LIMIT, Call, Calls, Inbox, Outbox
-from .protocol import (
+from ._connection import LINE_LIMIT, Call, Calls, Inbox, Outbox
+from ._protocol import (
     BATCH_VERSIONS,
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -43,7 +43,7 @@ from .protocol import (
 if TYPE_CHECKING:
     from ..delegation.results import CallResult
     from ..engine import Engine
-    from .lists import Lists
+    from ._lists import Lists
 
 
 class Canceller(Protocol):
@@ -158,7 +158,7 @@ class Server:
 
     def _lists(self) -> Lists:
         """Raise SubdeckError where the engine cannot be opened."""
-        from .lists import Lists
+        from ._lists import Lists
 
         with self._opening:
             self._made_lists = self._made_lists or Lists(self._engine(), self._tell)
@@ -284,7 +284,7 @@ class Server:
         from ..delegation.schema import BACKGROUND, NAMES, STATUS
         from ..paths import is_child
         from ..run.model import LauncherKind
-        from .results import brief, cut_alike, limit_of
+        from ._results import brief, cut_alike, limit_of
 
         params = asked.of(CallParams)
         if params.name not in NAMES or is_child():

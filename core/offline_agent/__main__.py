@@ -7,12 +7,12 @@ import os
 import signal
 import sys
 
-from .answer import Answer
-from .directory import TOOL_NAMES, Directory
-from .host import Aborted, Host, emit
-from .replacement import HOW
-from .stream import FINALIZE_TOOL, Conversation, Session
-from .task import Task
+from ._answer import Answer
+from ._directory import TOOL_NAMES, Directory
+from ._host import Aborted, Host, emit
+from ._replacement import HOW
+from ._stream import FINALIZE_TOOL, Conversation, Session
+from ._task import Task
 
 FINALIZE_EXTENSION, ASK_EXTENSION = "finalize.ts", "ask.ts"
 """The extensions of pi that have a meaning here; every other is accepted without effect."""

@@ -18,9 +18,9 @@ from ..run.model import Permissions, RequestKind, Verdict
 from ..run.requests import is_marked
 from ..text.plain import one_line
 from ..text.visible import is_hiding_name
+from ._protected_paths import UNCLEAR, Guard, guard_of_change
 from .path_patterns import fits, may_touch, places, surely_below
 from .path_readings import ANY_PROGRAM, PathRules, Reading, read_as
-from .protected_paths import UNCLEAR, Guard, guard_of_change
 from .shell_words import ACTIVE_STAR, RESERVED, plain_words, simple_command
 
 EDITING = ("edit", "write")
@@ -304,7 +304,7 @@ def _is_command(pattern: str, command: str) -> bool:
     """Tell whether a pattern covers a text, and that is one command."""
     if pattern.startswith(EXACTLY):
         return command.strip(" \t") == pattern.removeprefix(EXACTLY).strip(" \t")
-    from .shell_builtins import may_evaluate  # only runs with rules for bash need it
+    from ._shell_builtins import may_evaluate  # only runs with rules for bash need it
 
     words, wanted = simple_command(command), plain_words(pattern) or ()
     if words is None or (any(ACTIVE_STAR in word for word in wanted) and may_evaluate(words)):
@@ -316,7 +316,7 @@ def _may_be_command(pattern: str, command: str) -> bool:
     """Tell whether a pattern may cover anything that a shell runs for a text."""
     if pattern.startswith(EXACTLY):
         return command.strip() == pattern.removeprefix(EXACTLY).strip()
-    from .shell_programs import possible_commands  # likewise
+    from ._shell_programs import possible_commands  # likewise
 
     wanted = plain_words(pattern) or ()
     name = wanted[0] if wanted else ""

@@ -28,8 +28,8 @@ from ..runners.hosts import see_to_relay
 from ..system import cgroup, files, processes, termination
 from ..system.directory import RefusedError
 from ..system.line_file import MOST_HELD
+from ._remains import Remains
 from .ownership import check_own, is_own
-from .remains import Remains
 
 _WRAPPERS = frozenset({"subdeck.core.wrapper", standby.OPTION, forker.OPTION})
 """Among the arguments of every wrapper is one of these."""

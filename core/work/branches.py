@@ -19,12 +19,12 @@ from ..text.decoding import fit
 from ..text.plain import one_line
 from ..text.shell import shell_words
 from . import acts
+from ._readiness import check_identity, remarks
+from ._taken import TakenBefore, mark_taken
 from .acts import Act, ActKind
 from .merging import message_of
-from .readiness import check_identity, remarks
 from .record import Taken, WorkRecord, read_record, tree_of
 from .source import SEEN, branch_tip, check_operator, host_of, store_beside, tidy, usable, words_of
-from .taken import TakenBefore, mark_taken
 
 OURS = "subdeck/"
 """Begins the names of the branches that go with their worktrees."""

@@ -12,9 +12,9 @@ from ..run.snapshot import RunSnapshot
 
 if TYPE_CHECKING:
     from ..run.comparison import Side
+    from ._changes import EndedChanges, LiveChanges
     from .acts import Act
     from .branches import CommitPlan
-    from .changes import EndedChanges, LiveChanges
     from .choice import ChoicePlan
     from .comparing import Difference
     from .discarding import DiscardPlan
@@ -44,13 +44,13 @@ class Work:
         """Return what a run changed as git writes it; nothing where no git knows. Raises SubdeckError and OSError."""
         if run.has_ended and not run.is_left_alone:
             return self._ended.patch(run)
-        from .changes import patch_of
+        from ._changes import patch_of
 
         return patch_of(self._project, run)
 
     def root(self, run: RunSnapshot) -> str:
         """Return the top of the working tree in which a run works, or worked; outside git its directory."""
-        from .recorded import read_recorded
+        from ._recorded import read_recorded
 
         recorded = None if run.is_left_alone else read_recorded(paths.work_dir(self._project, run.run_id))
         return recorded.root if recorded else run.meta.cwd
@@ -165,12 +165,12 @@ class Work:
 
     @cached_property
     def _ended(self) -> EndedChanges:
-        from .changes import EndedChanges
+        from ._changes import EndedChanges
 
         return EndedChanges(self._project)
 
     @cached_property
     def _live(self) -> LiveChanges:
-        from .changes import LiveChanges
+        from ._changes import LiveChanges
 
         return LiveChanges(self._project)

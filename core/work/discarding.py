@@ -15,11 +15,11 @@ from ..system import files
 from ..text.decoding import fit
 from ..text.plain import one_line
 from . import acts
+from ._standing import look
 from .acts import Act, ActKind
 from .mending import mend
 from .record import Taken, WorkRecord, read_record, tree_of, write_record
 from .source import check_operator, host_of, tidy, words_of
-from .standing import look
 from .worktrees import Worktree, describe, of_run, remove, state_of
 
 PACK = "work.pack"

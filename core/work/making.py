@@ -23,7 +23,7 @@ from ..system import files
 from ..system.log import log_fault
 from ..text.decoding import UNDECODABLE, decode
 from ..text.plain import one_line, plain
-from .copying import Copied, Copying
+from ._copying import Copied, Copying
 from .record import WorkRecord, read_record, tree_of, write_record
 
 FILE = "making.json"

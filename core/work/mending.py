@@ -12,8 +12,8 @@ from ..git.program import Git, GitError
 from ..run import artifacts
 from ..system import files
 from ..text.plain import one_line
+from ._standing import admin_of, leads_to
 from .record import tree_of, write_record
-from .standing import admin_of, leads_to
 from .worktrees import MENDED, RunState, Worktree, describe, forget, state_of
 
 

@@ -1,7 +1,7 @@
 """What a run changes in a git repository: its working tree before and afterwards, compared by git.
 
-The wrapper does this in processes of its own (`core/wrapper/recorder.py`), which it ends where they take too long. What
-only the end needs is loaded then: before its task the child waits.
+The wrapper does this in processes of its own (`core/wrapper/_recorder.py`), which it ends where they take too long.
+What only the end needs is loaded then: before its task the child waits.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ..run.events import Baseline
 from ..run.model import RunMeta
 from ..system import files
 from . import presence
+from ._recorded import Large, Recorded, index_of, read_recorded, store_of, write_recorded
 from .record import WorkRecord, read_record
-from .recorded import Large, Recorded, index_of, read_recorded, store_of, write_recorded
 
 MOST_PATCH = 32 * 1024 * 1024
 """Bytes of `changes.patch`."""
@@ -104,7 +104,7 @@ def repository_of(directory: str) -> Repository:
 
 def finish(meta: RunMeta, run_dir: str, root: str) -> Changes:
     """Record the working tree as the run leaves it, with `changes.patch`; return what was changed."""
-    from .shared import shared_words
+    from ._shared import shared_words
     from .written import Written
 
     directory = paths.work_dir(project_of(run_dir), meta.run_id)

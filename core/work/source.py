@@ -17,8 +17,8 @@ from ..run.changes import ChangedFile, ChangesSource
 from ..run.snapshot import RunSnapshot
 from ..system import files
 from ..text.plain import one_line
+from ._recorded import index_of, read_recorded, store_of
 from .record import WorkRecord, has_worktree, read_record, tree_of
-from .recorded import index_of, read_recorded, store_of
 
 SEEN = "seen"
 """Where the worktree of a run is stored for taking it over, below the directory of its work."""

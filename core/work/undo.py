@@ -65,11 +65,11 @@ def _take_back(project: paths.Project, act: Act) -> TakenBack:
         case ActKind.DELETE_PRESET:
             back = _restore_preset(act)
         case ActKind.APPLY:
-            from .reversing import take_back_applied
+            from ._reversing import take_back_applied
 
             back = TakenBack(take_back_applied(project, act))
         case ActKind.MERGE | ActKind.PICK:
-            from .reversing import take_back_merged
+            from ._reversing import take_back_merged
 
             back = TakenBack(take_back_merged(project, act))
         case ActKind.COMMIT:

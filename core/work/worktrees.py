@@ -17,8 +17,8 @@ from ..run.kinds import OpenEnum
 from ..system import files
 from ..text.plain import one_line
 from . import record as records
+from ._standing import Standing, admin_of, look, repository_of
 from .record import LOCK as LOCK, WorkRecord, read_record, tree_of
-from .standing import Standing, admin_of, look, repository_of
 
 GONE = "gone"
 """What a worktree is called while it is being removed."""

@@ -19,9 +19,9 @@ from ..agent_kinds import KINDS, USUAL
 from ..run import proven
 from ..runners import standby
 from ..system import files, processes
-from .hold import RunHold
-from .lease import Lease
-from .queue import (
+from ._hold import RunHold
+from ._lease import Lease
+from ._queue import (
     LOOK_AGAIN_S,
     Gate,
     Queue,
@@ -33,7 +33,7 @@ from .queue import (
     take_all,
     watch_signals,
 )
-from .runner_file import RunnerFile
+from ._runner_file import RunnerFile
 
 NO_GROUP = "--no-group"
 """The option by which a run gets no control group of its own."""
@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
         _take_environment(run_dir)
         runner.write()
         if tmux:
-            from .terminal import hush
+            from ._terminal import hush
 
             hush()
         signals.look_each_second()
@@ -76,7 +76,7 @@ def main(arguments: list[str]) -> int:
                 Gate(os.path.join(os.path.dirname(run_dir), paths.SLOTS)).pass_through(queue, signals)
         except StopRequested:
             pass  # the supervisor finds the same signal and writes a result without a start
-        from .containment import Containment
+        from ._containment import Containment
 
         containment = Containment(run_dir, runner, may_group=may_group)
         leave = containment.remove

@@ -31,7 +31,7 @@ from .records import Records
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
     from ..permissions.rules import Policy
-    from .foot import Foot
+    from ._foot import Foot
 
 MOST_OPEN = 100
 """Requests of a child that wait at the same time; a further one is denied."""

@@ -37,7 +37,7 @@ from ..run.model import LogCaps, NoticeLevel, RunMeta, Tools
 from ..run.restoring import restore
 from ..system import files
 from ..text.plain import one_line, plain
-from .event_file import AppendedFile, EventFile
+from ._event_file import AppendedFile, EventFile
 
 if TYPE_CHECKING:
     from ..run.progress import ProgressFormatter

@@ -17,7 +17,7 @@ from ..run import artifacts
 from ..run.model import LaunchedBy, LauncherKind, RunMeta, RunnerKind, RunResult
 from ..run.outcome import ChildExit, decide
 from ..text.plain import one_line
-from .intake import Intake
+from ._intake import Intake
 from .records import Records, header
 from .supervise import conclude, result_of
 

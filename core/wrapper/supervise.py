@@ -22,13 +22,13 @@ from ..system import files
 from ..system.directory import Directory, opened
 from ..system.log import log_fault
 from ..text.plain import one_line, plain
-from .attempt import Attempt
-from .containment import Containment
+from ._attempt import Attempt
+from ._containment import Containment
+from ._queue import Signals
+from ._recorder import Recorder, working_tree
+from ._spending import Spending, added
 from .conversation import Conversation
-from .queue import Signals
-from .recorder import Recorder, working_tree
 from .records import Records, header, pane
-from .spending import Spending, added
 
 PUT_BACK_S, PUT_BACK_LOOK_S = 3.0, 0.01
 """Seconds to wait until the run's directory is back, and seconds between two checks."""
@@ -68,13 +68,13 @@ def supervise(
         records.event(Notice(level=NoticeLevel.WARNING, text=warning))
     conversation = Conversation(meta, run_dir, records)
     if os.isatty(0) and os.isatty(1):
-        from .foot import Foot  # few runs have a pane
+        from ._foot import Foot  # few runs have a pane
 
         conversation.foot = Foot(run_dir, pane(), lambda: conversation.asked)
         records.show_by(conversation.foot.show)
     worktree, failed = None, None
     if meta.worktree is not None:
-        from .worktree import Worktree  # most runs have none
+        from ._worktree import Worktree  # most runs have none
 
         worktree = Worktree(meta, run_dir, records, signals)
         failed = worktree.prepare()
@@ -90,7 +90,7 @@ def supervise(
     changes = _changes(recorder, records, result) if records.started_at else None
     result = replace(result, undelivered=tuple(conversation.undelivered), changes=changes)
     if meta.check:
-        from .check import check  # few runs have one
+        from ._check import check  # few runs have one
 
         checked = check(meta, run_dir, check_order, result, records=records, signals=signals, containment=containment)
         result = replace(result, check=checked)
@@ -133,7 +133,7 @@ def _run(
         if conversation.is_wanted or (meta.by_hand and number == 1):
             recorder.begin()
             recorder.settle()
-            from .hand import Hand  # most runs are never taken over
+            from ._hand import Hand  # most runs are never taken over
 
             hand = Hand(start, records, signals, conversation, spending)
             said = hand.run()

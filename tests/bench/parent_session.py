@@ -18,7 +18,7 @@ PEAK_MB = 150.0
 
 _READ = """
 import sys, time
-from subdeck.core.launch.inherit import Inheritance, inherit_from
+from subdeck.core.launch._inherit import Inheritance, inherit_from
 started = time.perf_counter()
 inherit_from(sys.argv[1], Inheritance())
 seconds = time.perf_counter() - started

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from subdeck.core.agents.claude.stream import ClaudeStream
-from subdeck.core.agents.codex.app_stream import AppStream
+from subdeck.core.agents._stream import AgentStream
+from subdeck.core.agents.claude._stream import ClaudeStream
+from subdeck.core.agents.codex._app_stream import AppStream
 from subdeck.core.agents.pi.stream import PiStream
-from subdeck.core.agents.stream import AgentStream
-from subdeck.core.wrapper.intake import LineSplitter
+from subdeck.core.wrapper._intake import LineSplitter
 
 from .figures import REPEATS, Figure, usually
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
-from subdeck.core.hosts.carrier import Carrier, Link, OutOfReach, Wish
+from subdeck.core.hosts._carrier import Carrier, Link, OutOfReach, Wish
 from subdeck.core.hosts.protocol import (
     Answer,
     Fetched,

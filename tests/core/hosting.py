@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 from subdeck.core import paths
-from subdeck.core.hosts.host_agent import HostAgent
+from subdeck.core.hosts._host_agent import HostAgent
 from subdeck.core.hosts.protocol import (
     Ack,
     Answer,

@@ -13,7 +13,7 @@ import msgspec
 from subdeck.core import paths
 from subdeck.core.config.host_settings import HostsSettings
 from subdeck.core.engine import Engine
-from subdeck.core.hosts.host_agent import HostAgent
+from subdeck.core.hosts._host_agent import HostAgent
 from subdeck.core.hosts.protocol import Pull, Stop, Verb, decode_answer, encode
 from subdeck.core.hosts.relay.journal import Journal
 from subdeck.core.hosts.relay.means import Means

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from subdeck.core import paths
 from subdeck.core.config.host_settings import HostsSettings
-from subdeck.core.hosts.carrier import Carrier, Link, Wish
+from subdeck.core.hosts._carrier import Carrier, Link, Wish
 from subdeck.core.hosts.protocol import PROTOCOL, Answer, End, HostFacts, Pull, Pulled, Said, Verb, decode_asked, encode
 from subdeck.core.hosts.relay.journal import Journal
 from subdeck.core.hosts.relay.means import Means

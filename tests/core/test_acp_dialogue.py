@@ -7,13 +7,13 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from subdeck.core.acp_bridge.dialogue import Asking
+    from subdeck.core.acp_bridge._dialogue import Asking
 
 PERMISSION, FORM = "session/request_permission", "elicitation/create"
 
 
 def new_asking() -> Asking:
-    from subdeck.core.acp_bridge.dialogue import Asking  # loads the SDK: not by whoever runs other tests
+    from subdeck.core.acp_bridge._dialogue import Asking  # loads the SDK: not by whoever runs other tests
 
     return Asking()
 

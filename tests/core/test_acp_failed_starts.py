@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from subdeck.core.agents.acp._stream import AcpStream
 from subdeck.core.agents.acp.child import CHILD
-from subdeck.core.agents.acp.stream import AcpStream
 from subdeck.core.engine import Engine
 from subdeck.core.run.model import RunRequest
 from subdeck.core.run.outcome import ChildExit, decide

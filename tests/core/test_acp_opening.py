@@ -11,11 +11,11 @@ from subprocess import PIPE, Popen
 from typing import Any
 
 import pytest
-from subdeck.core.acp_bridge import opening
-from subdeck.core.acp_bridge.opening import Opening, Refused
-from subdeck.core.acp_bridge.options import OptionError, choose
-from subdeck.core.acp_bridge.wishes import Wishes
-from subdeck.core.agents.acp.programs import bridge_command
+from subdeck.core.acp_bridge import _opening
+from subdeck.core.acp_bridge._opening import Opening, Refused
+from subdeck.core.acp_bridge._options import OptionError, choose
+from subdeck.core.acp_bridge._wishes import Wishes
+from subdeck.core.agents.acp._programs import bridge_command
 
 pytestmark = pytest.mark.processes
 
@@ -36,7 +36,7 @@ UPDATE = {"method": "session/update", "params": {"update": {}}}
 def written(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """What goes to stdout."""
     pieces: list[bytes] = []
-    monkeypatch.setattr(opening, "write_out", pieces.append)
+    monkeypatch.setattr(_opening, "write_out", pieces.append)
     return pieces
 
 
@@ -76,7 +76,7 @@ def test_a_new_session_stands_for_another(written: list[bytes]) -> None:
     begun.begin([], "s1", fills_forms=False, reopens=True)
     agent.communicate()
     assert (True, {"sessionId": "s2"}) == (begun.is_reopened, begun.session)
-    assert opening.REOPENED in written
+    assert _opening.REOPENED in written
 
 
 def test_what_goes_before_a_task(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_a_turn_begins_before_the_library_is_there(talk: bool, stdin: str, promp
 def test_the_library_is_loaded_without_its_descriptions() -> None:
     """What takes half of its time to load is left out, and its messages are read all the same."""
     code = (
-        "from subdeck.core.acp_bridge.sdk import prepare; prepare()\n"
+        "from subdeck.core.acp_bridge._sdk import prepare; prepare()\n"
         "from acp.schema import NewSessionResponse as Response\n"
         "print({field.description for field in Response.model_fields.values()})\n"
         "print(Response.model_validate({'sessionId': 's1'}).session_id)"

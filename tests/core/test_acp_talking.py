@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.agents.acp.talking import TalkingStream
+from subdeck.core.agents.acp._talking import TalkingStream
 from subdeck.core.run.events import Decision, Event, Interrupted, Message, Request, UsageReported
 from subdeck.core.run.model import MessageState, RequestKind, RunReason, Verdict
 from subdeck.core.run.outcome import FINALIZE_TOOL, decide

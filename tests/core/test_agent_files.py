@@ -16,8 +16,8 @@ from hypothesis import given, strategies as st
 from subdeck.core.config.files import value_of
 from subdeck.core.config.settings import AgentSettings, PresetDir, Settings
 from subdeck.core.config.workspace import Workspace, load_settings
-from subdeck.core.delegation.arguments import subagent_arguments
-from subdeck.core.delegation.launch import _Models
+from subdeck.core.delegation._arguments import subagent_arguments
+from subdeck.core.delegation._launch import _Models
 from subdeck.core.delegation.parent import Parent
 from subdeck.core.engine import Engine
 from subdeck.core.errors import ContentError, SettingsError

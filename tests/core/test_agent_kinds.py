@@ -22,7 +22,7 @@ from tests.factories import make_meta, make_run, run_to_end, write_settings
 TENTH = """
 import sys
 from subdeck.core.agents.child import Command, child_environment
-from subdeck.core.agents.stream import AgentStream
+from subdeck.core.agents._stream import AgentStream
 from subdeck.core.run.events import AssistantText
 
 class Stream(AgentStream):

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from subdeck.core.agents.child import Start
 from subdeck.core.agents.claude.program import child_command
 from subdeck.core.agents.pi.stream import PiStream
-from subdeck.core.delegation.arguments import subagent_arguments
+from subdeck.core.delegation._arguments import subagent_arguments
 from subdeck.core.delegation.results import CallRejected
 from subdeck.core.run.events import UsageReported
 from subdeck.core.run.fold import NESTED, add_usage
 from subdeck.core.run.model import Limits, RunReason, RunRequest, Usage
 from subdeck.core.run.prices import Price, price_of
-from subdeck.core.wrapper.limits import LAST_WORDS_S, Watchdog
+from subdeck.core.wrapper._limits import LAST_WORDS_S, Watchdog
 
 from tests.core.command_line import subdeck, write_preset
 from tests.factories import PUPPET, end_of, events_of, make_meta, open_engine, request, result_of, run_to_end

@@ -155,7 +155,7 @@ def test_a_program_that_never_answers(
     programs: Programs, name: str, script: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is ended at the limit with all that it started, and not asked again that day."""
-    monkeypatch.setattr("subdeck.core.agents.query.LARGEST", 100_000)
+    monkeypatch.setattr("subdeck.core.agents._query.LARGEST", 100_000)
     programs.make(name, script)
     agent = choose_agent(name, programs.settings(name))
     with pytest.raises(AgentUnavailable, match=f"could not list its models: {why}"):

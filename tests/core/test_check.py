@@ -17,7 +17,7 @@ from subdeck.core.cli.status import status
 from subdeck.core.delegation.results import end_fields, result_text, run_fields
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SettingsError, UsageError
-from subdeck.core.mcp.results import brief
+from subdeck.core.mcp._results import brief
 from subdeck.core.project.diagnosis import DiagnosisReader, explain
 from subdeck.core.run.changes import CheckResult
 from subdeck.core.run.describe import check_word, check_words, doing

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies
+from subdeck.core.agents.claude._stream import ClaudeStream
 from subdeck.core.agents.claude.program import UPDATES
-from subdeck.core.agents.claude.stream import ClaudeStream
 from subdeck.core.agents.kinds import recorded_kind
 from subdeck.core.run.events import AssistantText, Event, Notice, Retry, ToolCall, ToolResult, UsageReported
 from subdeck.core.run.model import RunReason
 from subdeck.core.run.outcome import ChildExit, Outcome, decide
-from subdeck.core.wrapper.intake import LineSplitter
+from subdeck.core.wrapper._intake import LineSplitter
 
 from tests.replay import RECORDINGS
 

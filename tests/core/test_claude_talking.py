@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies
 from subdeck.core.agents.child import Start
+from subdeck.core.agents.claude._talking import TalkingStream
 from subdeck.core.agents.claude.agent import AGENT
-from subdeck.core.agents.claude.talking import TalkingStream
 from subdeck.core.run.events import Decision, Event, Interrupted, Message, Notice, Request
 from subdeck.core.run.model import MessageState, Permissions, RequestKind, RunReason, Verdict
 from subdeck.core.run.outcome import decide

@@ -50,7 +50,7 @@ def result_of(project: Path, run_id: str) -> dict[str, str]:
 
 ELSEWHERE = """
 import signal, threading
-from subdeck.core.cli.stdio import Canceller
+from subdeck.core.cli._stdio import Canceller
 
 def waits():
     with open("/proc/self/stat") as stat:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import click
 import pytest
-from subdeck.core.cli import completion
-from subdeck.core.cli.completion import SCRIPTS
+from subdeck.core.cli import _completion
+from subdeck.core.cli._completion import SCRIPTS
 from subdeck.core.engine import Engine
 from subdeck.core.run.model import RunMeta
 
@@ -156,12 +156,12 @@ def test_texts_from_outside_are_one_plain_line(project_dir: Path, run: RunMeta) 
 def test_every_value_is_completed_or_free() -> None:
     """A new kind of value in the help is one that completes, or one that is listed as free here."""
     named = {
-        completion.name_of(command.command, param)
+        _completion.name_of(command.command, param)
         for command in commands()
         for param in command.command.params
         if param.metavar and not isinstance(param.type, click.Choice) and not getattr(param, "hidden", False)
     }
-    known = {*completion.SOURCES, *completion.PATHS}
+    known = {*_completion.SOURCES, *_completion.PATHS}
     free = {name.rpartition(" ")[2] if name.endswith(" NAME") else name for name in named - known}
     assert free <= FREE
     assert known <= named

@@ -20,14 +20,14 @@ from subdeck.core.config.hosts_in_force import kept_cluster
 from subdeck.core.config.settings import AgentSettings, Settings
 from subdeck.core.doctor import Check, State
 from subdeck.core.hosts import survey as survey_module
-from subdeck.core.hosts.carrier import Carrier, Link, OutOfReach, Wish
+from subdeck.core.hosts._carrier import Carrier, Link, OutOfReach, Wish
+from subdeck.core.hosts._facts import examined
+from subdeck.core.hosts._host_agent import HostAgent
 from subdeck.core.hosts.dask.certificates import make_keys
 from subdeck.core.hosts.dask.security import expiry
 from subdeck.core.hosts.doctor import diagnose, question
-from subdeck.core.hosts.facts import examined
-from subdeck.core.hosts.host_agent import HostAgent
 from subdeck.core.hosts.protocol import PROTOCOL, AgentVersion, Answer, Examine, Examined, HostFacts, Said, Verb, encode
-from subdeck.core.hosts.ssh.line import HostLine
+from subdeck.core.hosts.ssh._line import HostLine
 from subdeck.core.hosts.survey import NOT_YET, Survey, Surveyed, survey
 from subdeck.core.system import processes
 

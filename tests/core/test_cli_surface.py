@@ -84,7 +84,7 @@ def test_the_plain_list_loads_nothing_that_reads_options(project_dir: Path, word
     """The list that people have in a prompt waits for no library that it can do without."""
     loaded = modules(*words, cwd=project_dir)
     assert "subdeck.core.cli.run_list" in loaded
-    assert not {"click", "subdeck.core.cli.main", "subdeck.core.cli.options"} & loaded
+    assert not {"click", "subdeck.core.cli.main", "subdeck.core.cli._options"} & loaded
 
 
 def test_a_plain_run_loads_nothing_that_reads_options(project_dir: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_plain_run_loads_nothing_that_reads_options(project_dir: Path) -> None
     write_preset(project_dir)
     loaded = modules("run", "scout", "list files", cwd=project_dir)
     assert "subdeck.core.cli.execution" in loaded
-    assert not {"click", "uuid", "subdeck.core.cli.main", "subdeck.core.cli.options"} & loaded
+    assert not {"click", "uuid", "subdeck.core.cli.main", "subdeck.core.cli._options"} & loaded
 
 
 def test_version(project_dir: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.agents.codex.app_stream import UPDATES, AppStream
-from subdeck.core.agents.codex.talk import Talk
+from subdeck.core.agents.codex._app_stream import UPDATES, AppStream
+from subdeck.core.agents.codex._talk import Talk
 from subdeck.core.run.events import (
     AssistantText,
     ErrorReported,
@@ -20,7 +20,7 @@ from subdeck.core.run.events import (
 )
 from subdeck.core.run.model import RunReason, Tools
 from subdeck.core.run.outcome import FINALIZE_TOOL, decide
-from subdeck.core.wrapper.intake import LineSplitter
+from subdeck.core.wrapper._intake import LineSplitter
 
 from .codex_lines import (
     INITIALIZED,

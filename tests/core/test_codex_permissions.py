@@ -11,10 +11,10 @@ import pytest
 from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.agents.agent import AgentChoice, Wanted
-from subdeck.core.agents.codex import agent, exec_run, program, rollout
-from subdeck.core.agents.codex.items import Tokens
+from subdeck.core.agents.codex import _exec_run, _program, _rollout, agent
+from subdeck.core.agents.codex._items import Tokens
+from subdeck.core.agents.codex._talk import own_name, settings_of, thread_params
 from subdeck.core.agents.codex.permissions import TOOL_NAMES, OwnSettings, Permissions, denied_in_part, permissions_of
-from subdeck.core.agents.codex.talk import own_name, settings_of, thread_params
 from subdeck.core.errors import UsageError
 from subdeck.core.run.model import PromptMode, Tools
 from subdeck.core.run.tool_policy import Offer, resolve_tools
@@ -193,7 +193,7 @@ def test_exec_says_the_same(tmp_path: Path, world: Path) -> None:
         project_resources=False,
         cwd='/srv/a "b"',
     )
-    command = exec_run.exec_command(begun)
+    command = _exec_run.exec_command(begun)
     words = command.argv
     assert ("codex", "exec", "--json", "--skip-git-repo-check", "-s", "read-only", "-m", "gpt") == words[:8]
     assert ("resume", "t-0", "-") == words[-3:]
@@ -212,17 +212,17 @@ def test_no_prompt_stands_in_an_argv(tmp_path: Path, world: Path) -> None:
     """What `codex exec` takes beside its own words it takes in argv only: then they come before the task, by stdin."""
     (tmp_path / "system-prompt.md").write_text("SECRET WORDS")
     appended = start(tmp_path, system_prompt_path="system-prompt.md")
-    command, stream = exec_run.exec_command(appended), exec_run.exec_stream(appended)
+    command, stream = _exec_run.exec_command(appended), _exec_run.exec_stream(appended)
     assert (True, b"SECRET WORDS\n\nLook.") == (command.pipe, stream.replies())
     replaced = start(tmp_path, system_prompt_path="system-prompt.md", prompt_mode=PromptMode.REPLACE)
-    command, stream = exec_run.exec_command(replaced), exec_run.exec_stream(replaced)
+    command, stream = _exec_run.exec_command(replaced), _exec_run.exec_stream(replaced)
     assert (False, b"") == (command.pipe, stream.replies())
     assert str(tmp_path / "system-prompt.md") == flags(command.argv)["model_instructions_file"]
     assert not any("SECRET" in word for word in command.argv)
 
 
 def test_a_session_that_is_not_kept(tmp_path: Path, world: Path) -> None:
-    assert "--ephemeral" in exec_run.exec_command(start(tmp_path, agent_session=None)).argv
+    assert "--ephemeral" in _exec_run.exec_command(start(tmp_path, agent_session=None)).argv
 
 
 def test_exec_starts_none_of_the_servers(tmp_path: Path, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,8 +230,8 @@ def test_exec_starts_none_of_the_servers(tmp_path: Path, world: Path, monkeypatc
     monkeypatch.setenv("CODEX_HOME", str(tmp_path))
     (tmp_path / "config.toml").write_text('[mcp_servers.shop]\ncommand = "x"\n')
     listed = start(tmp_path, tools=Tools(policy="allow", resolved=("read",)))
-    assert {"shop": {"enabled": False, "command": "x"}} == flags(exec_run.exec_command(listed).argv)["mcp_servers"]
-    (server,) = flags(exec_run.exec_command(start(tmp_path)).argv)["mcp_servers"].values()
+    assert {"shop": {"enabled": False, "command": "x"}} == flags(_exec_run.exec_command(listed).argv)["mcp_servers"]
+    (server,) = flags(_exec_run.exec_command(start(tmp_path)).argv)["mcp_servers"].values()
     assert ("x", "1") == (server["command"], server["env"]["PI_SUBAGENTS_CHILD"])
 
 
@@ -243,8 +243,8 @@ def test_what_a_conversation_had_used(tmp_path: Path, world: Path, monkeypatch: 
     sums = (json.dumps({"total_token_usage": {"input_tokens": tokens, "output_tokens": 7}}) for tokens in (50, 90))
     (day / f"rollout-2026-11-22T04-55-05-{thread}.jsonl").write_text("\n".join(sums))
     monkeypatch.setenv(paths.AGENT_ENVIRONMENT, json.dumps({"CODEX_HOME": str(tmp_path)}))
-    assert Tokens(input=90, output=7) == rollout.tokens_before(thread)
-    assert [Tokens()] * 3 == [rollout.tokens_before(other) for other in (None, "../..", "0" * 36)]
+    assert Tokens(input=90, output=7) == _rollout.tokens_before(thread)
+    assert [Tokens()] * 3 == [_rollout.tokens_before(other) for other in (None, "../..", "0" * 36)]
 
 
 # --- which of the two ---
@@ -261,24 +261,24 @@ def a_program(directory: Path, *lines: str) -> tuple[str, ...]:
 def test_a_program_is_asked_once_for_its_protocol(tmp_path: Path, world: Path) -> None:
     """The answer is kept until the program is another one."""
     command = a_program(tmp_path, "echo unknown subcommand >&2", "exit 2")
-    problems = [program.app_server_problem(command) for _ in range(3)]
+    problems = [_program.app_server_problem(command) for _ in range(3)]
     assert ["its app-server does not describe its protocol: unknown subcommand"] * 3 == problems
     assert "asked\n" == (tmp_path / "asked").read_text()
-    assert not program.may_talk(command)
+    assert not _program.may_talk(command)
     a_program(tmp_path, "exit 0")
-    assert program.may_talk(command), "as far as is known"
-    assert "its app-server does not know ThreadStartParams.cwd" == program.app_server_problem(command)
+    assert _program.may_talk(command), "as far as is known"
+    assert "its app-server does not know ThreadStartParams.cwd" == _program.app_server_problem(command)
     assert "asked\nasked\n" == (tmp_path / "asked").read_text()
 
 
 @pytest.mark.processes
 def test_a_program_that_takes_no_messages(tmp_path: Path, world: Path) -> None:
     """Its app-server is used all the same, one way."""
-    for title, fields in program._USED.items():
+    for title, fields in _program._USED.items():
         schema = {"properties": {name: {} for name in fields}}
         (tmp_path / f"{title}.json").write_text(json.dumps(schema))
     command = a_program(tmp_path, f'for out; do :; done; cp {tmp_path}/*.json "$out"')
-    assert "" == program.app_server_problem(command)
-    assert program.talk_problem(command).startswith("its app-server does not know TurnS")
-    assert not program.may_talk(command)
+    assert "" == _program.app_server_problem(command)
+    assert _program.talk_problem(command).startswith("its app-server does not know TurnS")
+    assert not _program.may_talk(command)
     assert "asked\n" == (tmp_path / "asked").read_text()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.agents.codex import program
+from subdeck.core.agents.codex import _program
 from subdeck.core.run.events import AssistantText, Notice, Retry, Thinking, ToolCall, ToolResult
 from subdeck.core.run.outcome import FINALIZE_TOOL
 from subdeck.core.run.snapshot import RunSnapshot
@@ -31,8 +31,8 @@ LONG = "echo begun; sleep 300"
 def by_exec(codex: Lab) -> Lab:
     """A Codex whose app-server cannot be used, as one of another version."""
     command = tuple(codex.engine.settings.agents["codex"].command)
-    assert "" == program.app_server_problem(command)
-    file = program._cache_file(command)
+    assert "" == _program.app_server_problem(command)
+    file = _program._cache_file(command)
     verdict = json.loads(Path(file).read_text())
     Path(file).write_text(json.dumps({**verdict, "problem": "its app-server does not know a thing"}))
     return codex
@@ -276,7 +276,7 @@ def test_going_on_after_the_wrapper_was_killed(codex: Lab) -> None:
 SLOW = {"steps": [*CODEX.shell("ls")["steps"], {"sleep": 2}, {"text": "Listed."}]}
 SLOW_TO_COUNT = """
 import time
-from subdeck.core.agents.codex.stream import CodexStream
+from subdeck.core.agents.codex._stream import CodexStream
 real = CodexStream.paid
 def paid(stream, *args, **options):
     if stream.facts.usage.turns == 1:

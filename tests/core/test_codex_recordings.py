@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
+from subdeck.core.agents.codex._exec_run import ExecStream
+from subdeck.core.agents.codex._items import Tokens
+from subdeck.core.agents.codex._stream import CodexStream
 from subdeck.core.agents.codex.child import CHILD
-from subdeck.core.agents.codex.exec_run import ExecStream
-from subdeck.core.agents.codex.items import Tokens
-from subdeck.core.agents.codex.stream import CodexStream
 from subdeck.core.agents.kinds import recorded_kind
 from subdeck.core.run.events import AssistantText, Event, Notice, Retry, Thinking, ToolCall, ToolResult, UsageReported
 from subdeck.core.run.model import Usage

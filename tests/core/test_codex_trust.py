@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from subdeck.core.agents.codex import permissions
+from subdeck.core.agents.codex._talk import Talk, settings_of, thread_params
 from subdeck.core.agents.codex.permissions import OwnSettings, project_paths
-from subdeck.core.agents.codex.talk import Talk, settings_of, thread_params
 from subdeck.core.run.model import AgentSession, Tools
 
 from .codex_lines import start

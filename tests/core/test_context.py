@@ -17,7 +17,7 @@ from subdeck.core.cli.main import COMMANDS
 from subdeck.core.config.settings import Inheritance, Settings
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SettingsError, UsageError
-from subdeck.core.launch.inherit import TRUNCATED
+from subdeck.core.launch._inherit import TRUNCATED
 from subdeck.core.presets.fields import FIELDS
 from subdeck.core.presets.file import Preset
 from subdeck.core.run.events import Notice

@@ -15,16 +15,16 @@ import pytest
 from hypothesis import given, strategies as st
 from subdeck.core import paths
 from subdeck.core.agents.agent import AgentChoice
-from subdeck.core.agents.pi import models
+from subdeck.core.agents.pi import _models
 from subdeck.core.agents.pi.session import open_conversation
 from subdeck.core.agents.pi.stream import PiStream
 from subdeck.core.config.files import read_entries
 from subdeck.core.config.settings import Inheritance
 from subdeck.core.config.yaml_tree import decode as decode_text, parse_mapping
-from subdeck.core.delegation.arguments import background_arguments, status_arguments, subagent_arguments
+from subdeck.core.delegation._arguments import background_arguments, status_arguments, subagent_arguments
 from subdeck.core.delegation.results import CallRejected, rejection
 from subdeck.core.errors import ContentError, ModelError, SubdeckError, UsageError
-from subdeck.core.launch.inherit import compact
+from subdeck.core.launch._inherit import compact
 from subdeck.core.models.resolvers import provider_roles
 from subdeck.core.presets.file import Preset, read_preset
 from subdeck.core.project.diagnosis import Evidence, explain
@@ -55,9 +55,9 @@ from subdeck.core.run.outcome import decide
 from subdeck.core.run.progress import ProgressFormatter
 from subdeck.core.text.decoding import UNDECODABLE, decode, encode_shown, why
 from subdeck.core.text.plain import one_line, plain
-from subdeck.core.wrapper.intake import Intake
+from subdeck.core.wrapper._intake import Intake
 from subdeck.core.wrapper.records import Records
-from subdeck.tui.detail.facts import facts_rows
+from subdeck.tui.detail._facts import facts_rows
 from subdeck.tui.feed.lines import View, body_of_line, entry_of_line, full_text
 from subdeck.tui.launch.memory import LaunchMemory
 from subdeck.tui.runs.filter import parse_filter
@@ -321,14 +321,14 @@ def test_model_catalogs(place: Path, content: bytes) -> None:
     try:
         for name in ("models.json", "providers.json", "settings.json"):
             (place / name).write_bytes(content)
-        listing = models.models_json_listing()
+        listing = _models.models_json_listing()
         is_plain(one_line(listing.problem))
         with suppress(ModelError):
             assert all(isinstance(model, str) for model in provider_roles().values())
-        cache = Path(models.cache_file(("pi",)))
+        cache = Path(_models.cache_file(("pi",)))
         cache.parent.mkdir(parents=True, exist_ok=True)
         cache.write_bytes(content)
-        models.told_listing(AgentChoice("pi", ("pi",), (), True))
+        _models.told_listing(AgentChoice("pi", ("pi",), (), True))
     finally:
         os.environ.pop("PI_CODING_AGENT_DIR")
         if before is not None:

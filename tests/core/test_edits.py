@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from subdeck.core.agents.acp.stream import AcpStream
-from subdeck.core.agents.claude.stream import ClaudeStream
-from subdeck.core.agents.codex.items import tool_call
+from subdeck.core.agents.acp._stream import AcpStream
+from subdeck.core.agents.claude._stream import ClaudeStream
+from subdeck.core.agents.codex._items import tool_call
 from subdeck.core.agents.pi.stream import PiStream
 from subdeck.core.run.edits import EFFORT, GAP, diff_of, diff_text, effort, is_edit, may_be_edit
 from subdeck.core.run.events import CONTENT_LIMIT, CUT, Event, ToolCall, ToolResult, encode_event

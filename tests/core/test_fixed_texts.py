@@ -6,7 +6,7 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.delegation import channels
 from subdeck.core.delegation.schema import NAMES, lenient, specs
-from subdeck.core.launch.inherit import (
+from subdeck.core.launch._inherit import (
     THINKING_OMITTED,
     TOOL_OUTPUT_OMITTED,
     TRUNCATED,

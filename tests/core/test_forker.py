@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core import paths
-from subdeck.core.hosts.host_agent import HostAgent
+from subdeck.core.hosts._host_agent import HostAgent
 from subdeck.core.project.liveness import living_wrappers
 from subdeck.core.run import artifacts
 from subdeck.core.runners import forker

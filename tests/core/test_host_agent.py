@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 from subdeck.core import paths
-from subdeck.core.hosts.host_agent import HostAgent
+from subdeck.core.hosts._host_agent import HostAgent
+from subdeck.core.hosts._spool import Spool, SpoolBusy, SpoolRoot
 from subdeck.core.hosts.protocol import Answer, Said
-from subdeck.core.hosts.spool import Spool, SpoolBusy, SpoolRoot
+from subdeck.core.hosts._spool import Spool, SpoolBusy, SpoolRoot
 from subdeck.core.system import files
 
 from tests.core.hosting import RELAY, Asking, host_meta, hosting, until
@@ -129,12 +130,12 @@ def test_a_run_that_is_shorter_than_a_look(tmp_path: Path) -> None:
 
 async def test_an_offer_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No permit in time frees the slot; so does a ticket that is taken back, and the run is offered no more."""
-    monkeypatch.setattr("subdeck.core.hosts.spool.PATIENCE_S", 0.1)
+    monkeypatch.setattr("subdeck.core.hosts._spool.PATIENCE_S", 0.1)
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         assert Answer(Said.NO_PERMIT) == await relay.hold(host_meta().run_id)
         assert () == (await relay.pull(wait=0)).offers
-        monkeypatch.setattr("subdeck.core.hosts.spool.PATIENCE_S", 60.0)
+        monkeypatch.setattr("subdeck.core.hosts._spool.PATIENCE_S", 60.0)
         held = asyncio.create_task(relay.hold(host_meta().run_id))
         assert 1 == len((await relay.pull(wait=5)).offers)
         held.cancel()

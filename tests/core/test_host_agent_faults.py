@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from subdeck.core import paths
 from subdeck.core.errors import LaunchError
-from subdeck.core.hosts import arrival
+from subdeck.core.hosts import _arrival
 from subdeck.core.hosts.protocol import Answer, Said
 from subdeck.core.run import artifacts
 from subdeck.core.run.inbox import Entry, EntryKind
@@ -55,7 +55,7 @@ async def test_a_wrapper_that_cannot_be_started(tmp_path: Path, monkeypatch: pyt
     def refuse(*_: object, **_others: object) -> None:
         raise LaunchError("cannot start the wrapper: no processes")
 
-    monkeypatch.setattr(arrival, "start_wrapper", refuse)
+    monkeypatch.setattr(_arrival, "start_wrapper", refuse)
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         run_id = await relay.begin("answer 1")
@@ -99,7 +99,7 @@ async def test_a_run_that_nobody_asks_for_again(tmp_path: Path, monkeypatch: pyt
         runs = relay.agent_project / ".pi/subagents/runs"
         os.close(artifacts.create_run(str(runs), meta, "answer 2"))
         assert () == (await relay.pull(wait=0.3)).known
-        monkeypatch.setattr("subdeck.core.hosts.spool.UNBORN_S", 0.1)
+        monkeypatch.setattr("subdeck.core.hosts._spool.UNBORN_S", 0.1)
         relay.files[meta.run_id] = {}
         result = await relay.pull_end(meta.run_id)
         assert ("lost", "host", None) == (result.reason, result.written_by, result.started_at)
@@ -183,8 +183,8 @@ async def test_a_message_arrives_once(tmp_path: Path) -> None:
 
 async def test_a_result_that_no_message_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of an endless answer the beginning arrives, and the result says that it was cut."""
-    monkeypatch.setattr("subdeck.core.hosts.mirror._LARGEST_RESULT", 5_000)
-    monkeypatch.setattr("subdeck.core.hosts.mirror._CUT_AT", 1_000)
+    monkeypatch.setattr("subdeck.core.hosts._mirror._LARGEST_RESULT", 5_000)
+    monkeypatch.setattr("subdeck.core.hosts._mirror._CUT_AT", 1_000)
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         run_id = await relay.begin("say-big 20000", "finish")

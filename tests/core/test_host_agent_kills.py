@@ -20,7 +20,7 @@ pytestmark = pytest.mark.processes
 
 KILLED = """
 import asyncio, sys
-from subdeck.core.hosts.host_agent import HostAgent
+from subdeck.core.hosts._host_agent import HostAgent
 from subdeck.core.hosts.protocol import Verb
 
 async def main():

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given, strategies
 from subdeck.core import paths
-from subdeck.core.hosts.mirror import is_mirrored, lacking, shares
+from subdeck.core.hosts._mirror import is_mirrored, lacking, shares
 from subdeck.core.hosts.protocol import Examine, Have, Verb
 from subdeck.core.run.model import CheckState
 from subdeck.core.runners import standby

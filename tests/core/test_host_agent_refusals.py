@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from subdeck.core import paths
 from subdeck.core.errors import SubdeckError
-from subdeck.core.hosts.host_agent import HostAgent
+from subdeck.core.hosts._host_agent import HostAgent
 from subdeck.core.hosts.protocol import PROTOCOL, Answer, Have, Pull, Pulled, Said, Verb, encode
 from subdeck.core.run.model import AgentSession, RunMeta
 
@@ -171,7 +171,7 @@ async def test_a_disk_that_is_full_in_the_middle(tmp_path: Path, monkeypatch: py
 
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
-        monkeypatch.setattr("subdeck.core.hosts.arrival._furnish", full)
+        monkeypatch.setattr("subdeck.core.hosts._arrival._furnish", full)
         run_id, answer = await relay.start("answer 1")
         assert Said.NOT_NOW == answer.said
         assert not relay.run_dir(run_id).exists()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from subdeck.core import paths
 from subdeck.core.config.host_settings import HostsSettings
-from subdeck.core.hosts.carrier import OutOfReach, Wish
+from subdeck.core.hosts._carrier import OutOfReach, Wish
 from subdeck.core.hosts.dask import carrier as carrier_module
 from subdeck.core.hosts.dask.carrier import DaskCarrier
 from subdeck.core.hosts.protocol import Verb

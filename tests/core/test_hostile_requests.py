@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from subdeck.core.agents.acp.requests import form
-from subdeck.core.agents.acp.talking import TalkingStream as AcpStream
+from subdeck.core.agents.acp._requests import form
+from subdeck.core.agents.acp._talking import TalkingStream as AcpStream
 from subdeck.core.agents.child import Start
-from subdeck.core.agents.claude.requests import asked as claude_asked
-from subdeck.core.agents.codex.requests import asked as codex_asked
-from subdeck.core.agents.pi.dialogs import PERMISSION, request_of
+from subdeck.core.agents.claude._requests import asked as claude_asked
+from subdeck.core.agents.codex._requests import asked as codex_asked
+from subdeck.core.agents.pi._dialogs import PERMISSION, request_of
 from subdeck.core.cli.main import main
 from subdeck.core.delegation.call import call_tool
 from subdeck.core.delegation.parent import Parent, SessionWatch
 from subdeck.core.errors import UsageError
-from subdeck.core.mcp.protocol import encode
+from subdeck.core.mcp._protocol import encode
 from subdeck.core.paths import Project
 from subdeck.core.permissions.rules import Policy
 from subdeck.core.run.describe import asked as asked_line

@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from subdeck.core.hosts.carrier import OutOfReach
+from subdeck.core.hosts._carrier import OutOfReach
 from subdeck.core.hosts.protocol import Answer, Said, Verb, encode
-from subdeck.core.hosts.ssh.connection import AgentHello
-from subdeck.core.hosts.ssh.frames import ALIVE, ANSWER, HELLO, MAGIC, Frame, packed
-from subdeck.core.hosts.ssh.line import HostLine
+from subdeck.core.hosts.ssh._connection import AgentHello
+from subdeck.core.hosts.ssh._frames import ALIVE, ANSWER, HELLO, MAGIC, Frame, packed
+from subdeck.core.hosts.ssh._line import HostLine
 from subdeck.core.system import processes
 from subdeck.core.text.plain import one_line
 
@@ -54,9 +54,9 @@ def peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def command(_: str) -> tuple[str, ...]:
         return (sys.executable, "-I", "-S", "-c", words, str(said), str(tmp_path / "stays"))
 
-    monkeypatch.setattr("subdeck.core.hosts.ssh.line.command", command)
+    monkeypatch.setattr("subdeck.core.hosts.ssh._line.command", command)
     for name in ("FIRST_WAIT_S", "LONGEST_WAIT_S"):
-        monkeypatch.setattr(f"subdeck.core.hosts.ssh.line.{name}", 600.0)
+        monkeypatch.setattr(f"subdeck.core.hosts.ssh._line.{name}", 600.0)
     return said
 
 
@@ -131,7 +131,7 @@ async def test_what_it_says_when_it_ends_is_plain(peer: Path, said: bytes, monke
     words = (
         f"import sys,os; c=open({str(peer.parent / 'err')!r},'rb').read()\nwhile c: c=c[os.write(2,c):]\nsys.exit(255)"
     )
-    monkeypatch.setattr("subdeck.core.hosts.ssh.line.command", lambda _: (sys.executable, "-I", "-c", words))
+    monkeypatch.setattr("subdeck.core.hosts.ssh._line.command", lambda _: (sys.executable, "-I", "-c", words))
     async with lined() as line:
         await until(lambda: line.fault and "not connected yet" not in line.fault, "its fault")
         assert line.fault == one_line(line.fault, 400)

@@ -13,7 +13,7 @@ from subdeck.core.agents.kinds import recorded_kind
 from subdeck.core.cli import output
 from subdeck.core.cli.main import main
 from subdeck.core.run.model import RunResult
-from subdeck.core.wrapper.intake import LINE_LIMIT
+from subdeck.core.wrapper._intake import LINE_LIMIT
 from subdeck.core.wrapper.replay import replay
 
 from tests.hostile import EVIL, IN_JSON, controls, planted

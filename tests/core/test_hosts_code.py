@@ -12,8 +12,8 @@ from subdeck.core.errors import LaunchError
 from subdeck.core.git import packs
 from subdeck.core.git.packs import Intake
 from subdeck.core.git.program import GitError
-from subdeck.core.hosts.carrier import OutOfReach
-from subdeck.core.hosts.code import cache, pool, slot
+from subdeck.core.hosts._carrier import OutOfReach
+from subdeck.core.hosts.code import _cache, _pool, _slot
 from subdeck.core.hosts.code.transfer import NoRoom
 from subdeck.core.hosts.protocol import PIECE
 from subdeck.core.paths import Project
@@ -294,8 +294,8 @@ async def test_an_agent_that_was_killed_over_a_tree_readies_it_again(machines: M
 async def test_old_snapshots_are_let_go(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the operator's repository nor a host keeps every snapshot that was ever sent."""
     monkeypatch.setattr(away, "MOST_CARRIERS", 2)
-    monkeypatch.setattr(cache, "MANY_PACKS", 0)
-    monkeypatch.setattr(cache, "CARRIERS_S", -1.0)
+    monkeypatch.setattr(_cache, "MANY_PACKS", 0)
+    monkeypatch.setattr(_cache, "CARRIERS_S", -1.0)
     monkeypatch.setattr(packs, "FEW", 0)
     for number in range(4):
         write(machines.root, {"a.txt": f"{number}\n"})
@@ -413,7 +413,7 @@ async def test_a_full_disk_of_the_host_is_told(machines: Machines, monkeypatch: 
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(slot, "write_pack", full)
+        patch.setattr(_slot, "write_pack", full)
         brought = await machines.carriage.fetch(machines.call, meta, "h1")
         assert "No space left" in brought.errors[0] and not brought.branch
     assert (await machines.carriage.fetch(machines.call, meta, "h1")).branch
@@ -441,14 +441,14 @@ async def test_what_cannot_be_packed_is_put_aside(machines: Machines, monkeypatc
     def broken(*_: object) -> int:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(slot, "write_pack", broken)
+    monkeypatch.setattr(_slot, "write_pack", broken)
     (why,) = (await machines.end(meta)).errors
     place = Path(why.rpartition(" in ")[2])
     assert "precious\n" == (place / "a.txt").read_text()
     (again,) = machines.launch()
     await machines.begin(again)
     assert "precious\n" == (place / "a.txt").read_text()
-    monkeypatch.setattr(pool, "ASIDE_S", -1.0)
+    monkeypatch.setattr(_pool, "ASIDE_S", -1.0)
     await machines.host.purge(86400.0)
     assert not place.exists()
 

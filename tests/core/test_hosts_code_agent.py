@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from subdeck.core import paths
+from subdeck.core.hosts._host_agent import HostAgent
 from subdeck.core.hosts.code.transfer import Brought, CodeCarriage, code_of
-from subdeck.core.hosts.host_agent import HostAgent
 from subdeck.core.hosts.protocol import Said, Verb
 from subdeck.core.run.model import RunMeta
 from subdeck.core.work.away import take

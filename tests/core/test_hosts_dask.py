@@ -21,7 +21,7 @@ from distributed.security import Security
 from msgspec.structs import replace
 from subdeck.core.config.host_settings import HostsSettings, TlsFiles
 from subdeck.core.config.hosts_in_force import TryCluster, hosts_in_force
-from subdeck.core.hosts.carrier import Link, OutOfReach, Wish
+from subdeck.core.hosts._carrier import Link, OutOfReach, Wish
 from subdeck.core.hosts.dask import carrier as carriers
 from subdeck.core.hosts.dask.carrier import MOST_WORKERS, DaskCarrier, make_ticket
 from subdeck.core.hosts.dask.certificates import make_keys

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from subdeck.core import paths
 from subdeck.core.config.host_settings import HostsSettings
-from subdeck.core.hosts.carrier import OutOfReach, Wish
+from subdeck.core.hosts._carrier import OutOfReach, Wish
 from subdeck.core.hosts.protocol import PROTOCOL, Answer, Examine, Hold, Said, Verb, decode_answer, encode
+from subdeck.core.hosts.ssh._connection import AgentHello
+from subdeck.core.hosts.ssh._frames import HELLO, MAGIC, Frame, packed
 from subdeck.core.hosts.ssh.carrier import SshCarrier
-from subdeck.core.hosts.ssh.connection import AgentHello
-from subdeck.core.hosts.ssh.frames import HELLO, MAGIC, Frame, packed
 from subdeck.core.system import processes
 
 from tests.core.hosting import RELAY, AskingThere, until

@@ -18,9 +18,9 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.errors import SubdeckError
 from subdeck.core.hosts.protocol import PROTOCOL, Answer, Examine, Examined, Hold, Said, Verb, decode_answer, encode
-from subdeck.core.hosts.ssh import connection as connections, server, spool_socket, stdio
-from subdeck.core.hosts.ssh.connection import AgentHello, CarrierHello, Connection
-from subdeck.core.hosts.ssh.frames import ANSWER, MAGIC, PIECE, Message
+from subdeck.core.hosts.ssh import _connection as connections, _spool_socket, server, stdio
+from subdeck.core.hosts.ssh._connection import AgentHello, CarrierHello, Connection
+from subdeck.core.hosts.ssh._frames import ANSWER, MAGIC, PIECE, Message
 from subdeck.core.hosts.ssh.server import AgentServer
 from subdeck.core.system import processes
 
@@ -92,15 +92,15 @@ def test_the_socket_is_private_without_the_umask(tmp_path: Path, monkeypatch: py
         raise AssertionError(f"the umask was set to {mask:o}")
 
     monkeypatch.setattr(os, "umask", refuse)
-    with spool_socket.listening(str(tmp_path)):
-        assert 0o600 == stat.S_IMODE((tmp_path / spool_socket.SOCKET).stat().st_mode)
+    with _spool_socket.listening(str(tmp_path)):
+        assert 0o600 == stat.S_IMODE((tmp_path / _spool_socket.SOCKET).stat().st_mode)
 
 
 def agent_pid(spool: Path) -> int:
-    agent = spool_socket.connected(str(spool))
+    agent = _spool_socket.connected(str(spool))
     assert agent
     with agent:
-        return spool_socket.peer_pid(agent)
+        return _spool_socket.peer_pid(agent)
 
 
 async def greet(connection: Connection, slots: int = 3) -> AgentHello:
@@ -188,7 +188,7 @@ async def test_an_older_agent_makes_way(spool: Path, agents: set[int]) -> None:
 async def test_a_spool_in_use_is_said(spool: Path) -> None:
     """Where another carrier's agent has the spool, that is the error, and nothing is on stdout."""
     spool.mkdir(mode=0o700)
-    from subdeck.core.hosts.host_agent import HostAgent
+    from subdeck.core.hosts._host_agent import HostAgent
 
     other = HostAgent(str(spool), slots=1)
     try:
@@ -218,7 +218,7 @@ async def test_an_agent_that_was_stopped_is_said(
             with pytest.raises(SubdeckError, match=rf"the subdeck process there \({pid}\) does not answer"):
                 await asyncio.to_thread(stdio._agent, str(spool), 0, {})
             with suppress(BlockingIOError):
-                while another := spool_socket.connected(str(spool)):
+                while another := _spool_socket.connected(str(spool)):
                     waiting.append(another)
             with pytest.raises(SubdeckError, match="accepts no connections"):
                 await asyncio.to_thread(stdio._agent, str(spool), 0, {})
@@ -256,7 +256,7 @@ async def serving(spool: Path, **idle: float) -> AsyncIterator[asyncio.Task[None
 
 @asynccontextmanager
 async def connected(spool: Path) -> AsyncIterator[Connection]:
-    found = spool_socket.connected(str(spool))
+    found = _spool_socket.connected(str(spool))
     assert found
     reader, writer = await asyncio.open_unix_connection(sock=found)
     assert server.version_line() == await reader.readline()
@@ -278,7 +278,7 @@ async def test_an_idle_agent_ends(spool: Path) -> None:
             await asyncio.wait((running,), timeout=1.0)
             assert not running.done()
         await asyncio.wait_for(running, 10)
-        assert spool_socket.connected(str(spool)) is None
+        assert _spool_socket.connected(str(spool)) is None
 
 
 async def test_an_agent_stays_while_a_run_is_open(spool: Path) -> None:
@@ -330,14 +330,14 @@ async def _refusal(connection: Connection) -> Answer:
 async def test_a_stranger_is_not_answered(spool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever is not this user gets no byte, and reaches no other agent than this user's."""
     async with serving(spool):
-        found = spool_socket.connected(str(spool))
+        found = _spool_socket.connected(str(spool))
         assert found
         monkeypatch.setattr(os, "geteuid", lambda: 12345)
         reader, writer = await asyncio.open_unix_connection(sock=found)
         assert b"" == await asyncio.wait_for(reader.read(), 10)
         writer.close()
         with pytest.raises(PermissionError):
-            spool_socket.connected(str(spool))
+            _spool_socket.connected(str(spool))
         monkeypatch.undo()
 
 

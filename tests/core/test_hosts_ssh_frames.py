@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, strategies as st
-from subdeck.core.hosts.carrier import Link, Wish
+from subdeck.core.hosts._carrier import Link, Wish
 from subdeck.core.hosts.protocol import MOST_MESSAGE
-from subdeck.core.hosts.ssh.carrier import choose
-from subdeck.core.hosts.ssh.frames import (
+from subdeck.core.hosts.ssh._frames import (
     ANSWER,
     CANCEL,
     HEAD,
@@ -26,7 +25,8 @@ from subdeck.core.hosts.ssh.frames import (
     packed,
     unpacked,
 )
-from subdeck.core.hosts.ssh.line import command, why_ended
+from subdeck.core.hosts.ssh._line import command, why_ended
+from subdeck.core.hosts.ssh.carrier import choose
 
 from tests.fuzzed import fuzzed
 

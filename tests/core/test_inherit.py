@@ -8,7 +8,7 @@ import pytest
 from subdeck.core.agents.conversation import Conversation, Message, Text, Thinking, ToolOutput, ToolUse, Turn
 from subdeck.core.config.settings import Settings
 from subdeck.core.config.workspace import Workspace
-from subdeck.core.launch.inherit import Inheritance, Inherited, compact, inherit_from, prompt_with_context
+from subdeck.core.launch._inherit import Inheritance, Inherited, compact, inherit_from, prompt_with_context
 from subdeck.core.launch.plan import Plan
 from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import PresetCatalog

@@ -12,8 +12,8 @@ from subdeck.core.config.settings import Retention
 from subdeck.core.engine import Engine
 from subdeck.core.project import trash
 from subdeck.core.work import acts, keeping, worktrees
+from subdeck.core.work._standing import Stand
 from subdeck.core.work.record import Taken, read_record, work_dirs, write_record
-from subdeck.core.work.standing import Stand
 
 from tests.core.command_line import subdeck
 from tests.factories import make_finished, make_meta, open_engine

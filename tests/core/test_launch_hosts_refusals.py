@@ -13,13 +13,13 @@ from subdeck.core.agents.agent import Naming
 from subdeck.core.config.host_settings import HostsSettings
 from subdeck.core.config.settings import AgentSettings, Settings
 from subdeck.core.config.workspace import Workspace
-from subdeck.core.delegation.arguments import background_arguments, subagent_arguments
+from subdeck.core.delegation._arguments import background_arguments, subagent_arguments
 from subdeck.core.delegation.results import CallRejected
 from subdeck.core.delegation.schema import specs, tools_for
 from subdeck.core.engine import Engine
 from subdeck.core.errors import AgentUnavailable, RunnerUnavailable, SubdeckError, UsageError
+from subdeck.core.launch._placement import NONE_HERE
 from subdeck.core.launch.child_session import Keeper, own_session
-from subdeck.core.launch.placement import NONE_HERE
 from subdeck.core.launch.plan import Plan, plan_all
 from subdeck.core.presets.catalog import discover
 from subdeck.core.presets.file import Preset, parse_preset

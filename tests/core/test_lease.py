@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from subdeck.core.run.model import Limits, RunReason, Usage
 from subdeck.core.runners import process, standby
 from subdeck.core.system import files
-from subdeck.core.wrapper import lease as leases
-from subdeck.core.wrapper.lease import Lease
-from subdeck.core.wrapper.limits import Watchdog
+from subdeck.core.wrapper import _lease as leases
+from subdeck.core.wrapper._lease import Lease
+from subdeck.core.wrapper._limits import Watchdog
 
 from tests.factories import end_of, open_engine, result_of, start, wait_for_end
 

@@ -6,11 +6,11 @@ import random
 from collections.abc import Iterable
 
 import pytest
-from subdeck.core.agents.json_lines import error_words, unescaped
+from subdeck.core.agents._json_lines import error_words, unescaped
 from subdeck.core.agents.pi.stream import UPDATES
 from subdeck.core.agents.updates import UPDATE_HEAD, UPDATE_MOST, Updates
-from subdeck.core.wrapper import intake as module
-from subdeck.core.wrapper.intake import LineSplitter
+from subdeck.core.wrapper import _intake as module
+from subdeck.core.wrapper._intake import LineSplitter
 
 UPDATE = b'{"type":"message_update"'
 OTHER_UPDATE = b'{"type":"tool_execution_update"'

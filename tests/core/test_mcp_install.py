@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 from subdeck.core.errors import UsageError
-from subdeck.core.mcp import json_member
+from subdeck.core.mcp import _json_member
 from subdeck.core.mcp.clients import CLAUDE, CODEX, client
 
 from tests.core.command_line import SUBDECK
@@ -280,9 +280,9 @@ def test_any_document_comes_back(others: Any, servers: Any, indent: Any, entry: 
     if servers is not None:
         document["mcpServers"] = servers
     text = json.dumps(document, indent=indent)
-    with_entry = json_member.put(text, KEYS, entry)
+    with_entry = _json_member.put(text, KEYS, entry)
     assert document | {"mcpServers": (servers or {}) | {"subdeck": entry}} == json.loads(with_entry)
-    changed = json_member.put(with_entry, KEYS, {"command": "other"})
+    changed = _json_member.put(with_entry, KEYS, {"command": "other"})
     assert {"command": "other"} == json.loads(changed)["mcpServers"]["subdeck"]
-    back = json_member.take(changed, KEYS)
+    back = _json_member.take(changed, KEYS)
     assert text == back

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.mcp import connection as outboxes, lists
-from subdeck.core.mcp.connection import Call, Calls, Inbox, Outbox, Relay
-from subdeck.core.mcp.protocol import Fields, ProtocolError, encode
+from subdeck.core.mcp import _connection as outboxes, _lists
+from subdeck.core.mcp._connection import Call, Calls, Inbox, Outbox, Relay
+from subdeck.core.mcp._protocol import Fields, ProtocolError, encode
 from subdeck.core.mcp.server import Server
 from subdeck.core.project import follower
 
@@ -136,9 +136,9 @@ def test_a_watch_of_the_lists_that_fails_begins_again(
             raise left.pop()
         return watch(*args)
 
-    monkeypatch.setattr(lists, "watch", failing)
-    monkeypatch.setattr(lists, "AGAIN_S", 0.0)
-    given = lists.Lists(engine, changed.put)
+    monkeypatch.setattr(_lists, "watch", failing)
+    monkeypatch.setattr(_lists, "AGAIN_S", 0.0)
+    given = _lists.Lists(engine, changed.put)
     try:
         given.prompts()
         write_preset(project_dir)

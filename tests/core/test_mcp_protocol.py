@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 from subdeck.core.engine import Engine
-from subdeck.core.mcp.connection import Outbox
-from subdeck.core.mcp.protocol import HANDSHAKE_VERSIONS, VERSIONS
+from subdeck.core.mcp._connection import Outbox
+from subdeck.core.mcp._protocol import HANDSHAKE_VERSIONS, VERSIONS
 from subdeck.core.mcp.server import Server
 
 from tests.core.command_line import write_preset

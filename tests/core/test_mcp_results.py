@@ -16,7 +16,7 @@ from subdeck.core.delegation.parent import Parent
 from subdeck.core.delegation.results import argument_error, end_fields, rejection, run_fields
 from subdeck.core.delegation.schema import BACKGROUND_OUTPUT, SEND_OUTPUT, STATUS_OUTPUT
 from subdeck.core.engine import Engine
-from subdeck.core.mcp.results import LEAST, LIMITS, OTHER_LIMIT, brief, limit_of
+from subdeck.core.mcp._results import LEAST, LIMITS, OTHER_LIMIT, brief, limit_of
 from subdeck.core.run.changes import Changes, WorktreePlan
 from subdeck.core.run.model import LaunchedBy
 from subdeck.core.run.snapshot import Counts

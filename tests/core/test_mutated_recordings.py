@@ -15,7 +15,7 @@ from subdeck.core.agents.child import Stream
 from subdeck.core.agents.kinds import recorded_kind, running_side
 from subdeck.core.run.model import RunStatus
 from subdeck.core.run.outcome import ChildExit, Outcome, decide
-from subdeck.core.wrapper.intake import LineSplitter
+from subdeck.core.wrapper._intake import LineSplitter
 
 from tests.fuzzed import EXAMPLES
 from tests.killing import sampled

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.offline_agent.answer import FILES_READ
+from subdeck.core.offline_agent._answer import FILES_READ
 
 from .offline_reader import COMMAND, SHOP, environment, read, talking, write_tree
 

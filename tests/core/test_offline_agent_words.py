@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from subdeck.core.offline_agent.task import Task
+from subdeck.core.offline_agent._task import Task
 
 pytestmark = pytest.mark.processes
 

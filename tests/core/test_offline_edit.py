@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.agents.pi.stream import PiStream
-from subdeck.core.offline_agent.replacement import Replacement, ToolError, edited, replacement_of
+from subdeck.core.offline_agent._replacement import Replacement, ToolError, edited, replacement_of
 from subdeck.core.run.edits import diff_of, diff_text
 from subdeck.core.run.events import ToolResult
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 from subdeck.core.agents.child import Command, Start
+from subdeck.core.agents.offline._program import MODEL, TOOL_NAMES, offline_command
 from subdeck.core.agents.offline.child import CHILD
-from subdeck.core.agents.offline.program import MODEL, TOOL_NAMES, offline_command
 from subdeck.core.agents.pi.stream import PiStream
-from subdeck.core.offline_agent.stream import MODEL as READER, PROVIDER
+from subdeck.core.offline_agent._stream import MODEL as READER, PROVIDER
 from subdeck.core.run.describe import NO_MODEL
 from subdeck.core.run.events import AssistantText, ToolCall, ToolResult
 from subdeck.core.run.model import LaunchedBy, RunMeta, RunReason, Tools

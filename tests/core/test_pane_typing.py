@@ -14,7 +14,7 @@ from subdeck.core.paths import Project
 from subdeck.core.run.events import Decision, Message, Request
 from subdeck.core.run.model import RequestKind, RunRequest, Verdict
 from subdeck.core.run.snapshot import RunSnapshot
-from subdeck.core.wrapper.foot import BY, Foot
+from subdeck.core.wrapper._foot import BY, Foot
 from subdeck.core.wrapper.records import pane
 
 from tests.factories import events_of, open_engine, result_of, start, wait_for_end, write_settings

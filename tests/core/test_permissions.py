@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from subdeck.core.errors import UsageError
+from subdeck.core.permissions._shell_programs import possible_commands
 from subdeck.core.permissions.rules import MOST_PATHS, Policy, asked_tools, checked_rules, denied_tools, merged
-from subdeck.core.permissions.shell_programs import possible_commands
 from subdeck.core.permissions.shell_words import simple_command
 from subdeck.core.run.events import CUT, Request
 from subdeck.core.run.model import Permissions, RequestKind, Verdict

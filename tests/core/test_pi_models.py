@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.agents.agent import AgentChoice
 from subdeck.core.agents.choice import catalog_of, choose_agent
+from subdeck.core.agents.pi._models import built_in_listing, cache_file, list_key, models_json_listing, told_listing
 from subdeck.core.agents.pi.agent import AGENT, thinking_levels
-from subdeck.core.agents.pi.models import built_in_listing, cache_file, list_key, models_json_listing, told_listing
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import AgentUnavailable
 from subdeck.core.models.catalog import Listing, Model, Price

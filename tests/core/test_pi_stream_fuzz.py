@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 from subdeck.core.agents.child import Start
-from subdeck.core.agents.pi.dialogs import PERMISSION
+from subdeck.core.agents.pi._dialogs import PERMISSION
 from subdeck.core.agents.pi.rpc_stream import RpcStream
 from subdeck.core.agents.pi.stream import PiStream
 from subdeck.core.run.events import Event, Request, decode_event, encode_event

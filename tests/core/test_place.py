@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 from subdeck.core import paths
-from subdeck.core.cli.foreground import place_line
+from subdeck.core.cli._foreground import place_line
 from subdeck.core.delegation.results import run_fields
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError

@@ -15,7 +15,7 @@ from subdeck.core.run import describe
 from subdeck.core.run.describe import activity
 from subdeck.core.run.model import RunStatus, WaitsFor
 from subdeck.core.run.snapshot import Queued, RunSnapshot
-from subdeck.core.wrapper.queue import Queue, Signals, SlotReservation, StopRequested, take_all
+from subdeck.core.wrapper._queue import Queue, Signals, SlotReservation, StopRequested, take_all
 
 from tests.core.command_line import start as start_command, subdeck
 from tests.core.delegating import Calling, call, parent_engine, task

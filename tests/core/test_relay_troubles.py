@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from subdeck.core import paths
-from subdeck.core.hosts.carrier import OutOfReach
+from subdeck.core.hosts._carrier import OutOfReach
 from subdeck.core.hosts.code.transfer import Brought, CodeCarriage
 from subdeck.core.hosts.protocol import Ack, Answer, Said, Start, Stop, Verb
 from subdeck.core.hosts.relay import __main__ as relay_program

@@ -15,7 +15,7 @@ from subdeck.core.cli.execution import run as run_command
 from subdeck.core.cli.status import wait as wait_command
 from subdeck.core.delegation.schema import SUBAGENT_OUTPUT
 from subdeck.core.errors import FollowingFailed, SettingsError, SubdeckError, explained, reason
-from subdeck.core.mcp.results import brief
+from subdeck.core.mcp._results import brief
 from subdeck.core.project import follower, follower as follow
 from subdeck.core.project.follower import Update, steady
 from subdeck.core.project.registry import count

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from subdeck.core import paths
-from subdeck.core.agents.stream import AgentStream
+from subdeck.core.agents._stream import AgentStream
 from subdeck.core.paths import Project
 from subdeck.core.run.events import Decision, Event, EventTail, Interrupted, Message, Request
 from subdeck.core.run.inbox import EntryKind, put

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from subdeck.core.permissions._shell_programs import possible_commands
 from subdeck.core.permissions.rules import Policy
-from subdeck.core.permissions.shell_programs import possible_commands
 from subdeck.core.run.events import Request
 from subdeck.core.run.model import Permissions, RequestKind, Verdict
 

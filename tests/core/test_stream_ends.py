@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.agents.acp.stream import AcpStream
-from subdeck.core.agents.acp.talking import TalkingStream as AcpTalking
+from subdeck.core.agents._figures import MOST_DOLLARS, MOST_TOKENS, NAME
+from subdeck.core.agents._stream import AgentStream
+from subdeck.core.agents.acp._stream import AcpStream
+from subdeck.core.agents.acp._talking import TalkingStream as AcpTalking
 from subdeck.core.agents.child import Start
-from subdeck.core.agents.claude.stream import ClaudeStream
-from subdeck.core.agents.claude.talking import TalkingStream as ClaudeTalking
-from subdeck.core.agents.codex.app_stream import AppStream
-from subdeck.core.agents.codex.exec_run import ExecStream
-from subdeck.core.agents.codex.talk import Talk
-from subdeck.core.agents.codex.talking import TalkingStream as CodexTalking
-from subdeck.core.agents.figures import MOST_DOLLARS, MOST_TOKENS, NAME
+from subdeck.core.agents.claude._stream import ClaudeStream
+from subdeck.core.agents.claude._talking import TalkingStream as ClaudeTalking
+from subdeck.core.agents.codex._app_stream import AppStream
+from subdeck.core.agents.codex._exec_run import ExecStream
+from subdeck.core.agents.codex._talk import Talk
+from subdeck.core.agents.codex._talking import TalkingStream as CodexTalking
 from subdeck.core.agents.pi.rpc_stream import RpcStream
 from subdeck.core.agents.pi.stream import PiStream
-from subdeck.core.agents.stream import AgentStream
 from subdeck.core.run.events import (
     AssistantText,
     Event,

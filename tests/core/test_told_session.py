@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from subdeck.core.agents.stream import AgentStream
+from subdeck.core.agents._stream import AgentStream
 from subdeck.core.engine import Engine
 from subdeck.core.errors import UsageError
 from subdeck.core.run.model import RunReason

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from subdeck.core.delegation.arguments import background_arguments, status_arguments, subagent_arguments
+from subdeck.core.delegation._arguments import background_arguments, status_arguments, subagent_arguments
 from subdeck.core.delegation.results import ARGUMENT, CallRejected, ToolError, rejection
 
 TASK = {"preset": "scout", "task": "look"}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from subdeck.core.delegation import call as calls
 from subdeck.core.engine import Engine
-from subdeck.core.mcp.results import brief
+from subdeck.core.mcp._results import brief
 from subdeck.core.run.events import Event, Interrupted, Message
 from subdeck.core.run.inbox import Entry, EntryKind
 from subdeck.core.run.model import LaunchedBy, MessageState

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from subdeck.core.agents.choice import choose_agent
 from subdeck.core.agents.model_list import KeptList
-from subdeck.core.agents.pi.models import cache_file, list_key
+from subdeck.core.agents.pi._models import cache_file, list_key
 from subdeck.core.delegation.parent import Resolved
 from subdeck.core.delegation.results import ARGUMENT, ToolProgress
 from subdeck.core.engine import Engine

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 from subdeck.core.agents import choice as agent_choice
 from subdeck.core.agents.choice import choose_agent, model_list
-from subdeck.core.agents.pi.models import cache_file
+from subdeck.core.agents.pi._models import cache_file
 from subdeck.core.delegation.call import call_tool
 from subdeck.core.delegation.parent import Parent
 from subdeck.core.engine import Engine

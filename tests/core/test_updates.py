@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given, strategies
+from subdeck.core.agents._stream import AgentStream
+from subdeck.core.agents.claude._stream import ClaudeStream
 from subdeck.core.agents.claude.program import UPDATES as CLAUDE
-from subdeck.core.agents.claude.stream import ClaudeStream
-from subdeck.core.agents.codex.app_stream import UPDATES as CODEX, AppStream
+from subdeck.core.agents.codex._app_stream import UPDATES as CODEX, AppStream
 from subdeck.core.agents.pi.stream import UPDATES as PI, PiStream
-from subdeck.core.agents.stream import AgentStream
 from subdeck.core.agents.updates import UPDATE_HEAD, Updates
-from subdeck.core.wrapper.intake import LineSplitter
+from subdeck.core.wrapper._intake import LineSplitter
 
 THREAD = "01a2019b"
 

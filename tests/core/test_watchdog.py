@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from subdeck.core.run.model import Limits, RunReason, Usage
-from subdeck.core.wrapper.limits import Watchdog
+from subdeck.core.wrapper._limits import Watchdog
 
 
 def test_without_limits() -> None:

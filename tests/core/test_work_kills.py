@@ -12,10 +12,10 @@ from subdeck.core.engine import Engine
 from subdeck.core.run.changes import Changes
 from subdeck.core.run.model import RunMeta
 from subdeck.core.work import keeping, recording, worktrees
+from subdeck.core.work._standing import Stand
 from subdeck.core.work.acts import Act
 from subdeck.core.work.discarding import discard, plan_discard
 from subdeck.core.work.record import work_dirs
-from subdeck.core.work.standing import Stand
 from subdeck.core.work.taking import apply, plan_apply
 
 from tests.factories import make_finished, make_meta, open_engine, run_to_end

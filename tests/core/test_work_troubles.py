@@ -13,10 +13,10 @@ from subdeck.core.doctor import State, examine
 from subdeck.core.engine import Engine
 from subdeck.core.project import trash
 from subdeck.core.work import acts, keeping, worktrees
+from subdeck.core.work._standing import Stand
 from subdeck.core.work.acts import ActKind
 from subdeck.core.work.making import make, take_back
 from subdeck.core.work.record import read_record, work_dirs
-from subdeck.core.work.standing import Stand
 from subdeck.core.work.worktrees import RunState, Worktree
 
 from tests.core.command_line import subdeck

@@ -131,7 +131,7 @@ def test_a_directory_that_is_no_text(engine: Engine, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "fault",
-    ["subdeck.core.wrapper.attempt._widen", "subdeck.core.wrapper.attempt.RunStarted"],
+    ["subdeck.core.wrapper._attempt._widen", "subdeck.core.wrapper._attempt.RunStarted"],
     ids=["right after the start", "announcing it"],
 )
 def test_a_fault_after_the_start_leaves_no_child(

@@ -15,7 +15,7 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.paths import Project
 from subdeck.core.run import artifacts
-from subdeck.core.wrapper.queue import Queue, SessionReservation, Signals, SlotReservation, StopRequested, take_all
+from subdeck.core.wrapper._queue import Queue, SessionReservation, Signals, SlotReservation, StopRequested, take_all
 
 from tests.factories import make_meta, make_run
 from tests.waiting import wait_until

@@ -18,9 +18,9 @@ from subdeck.core.run.events import Notice
 from subdeck.core.run.model import LogCaps
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.system import files
-from subdeck.core.wrapper import event_file, records
-from subdeck.core.wrapper.event_file import MOST_HELD, AppendedFile, EventFile
-from subdeck.core.wrapper.queue import LOOK_FOR_STOP_S
+from subdeck.core.wrapper import _event_file, records
+from subdeck.core.wrapper._event_file import MOST_HELD, AppendedFile, EventFile
+from subdeck.core.wrapper._queue import LOOK_FOR_STOP_S
 from subdeck.core.wrapper.records import Records, WritingFile
 
 from tests.factories import (
@@ -386,9 +386,9 @@ class Disk:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     disk = Disk(room=10)
-    for module in (records, event_file):
+    for module in (records, _event_file):
         monkeypatch.setattr(module, "os", disk)
-    monkeypatch.setattr(event_file, "AGAIN_S", 0.0)
+    monkeypatch.setattr(_event_file, "AGAIN_S", 0.0)
     return disk
 
 
@@ -432,7 +432,7 @@ def test_too_many_files_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def too_many(path: str, flags: int) -> int:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
-    monkeypatch.setattr(event_file, "AGAIN_S", 0.0)
+    monkeypatch.setattr(_event_file, "AGAIN_S", 0.0)
     monkeypatch.setattr(files, "open_private", too_many)
     troubles: list[str] = []
     file = AppendedFile(str(tmp_path), "events.jsonl", lambda name, error: troubles.append(name), 1 << 20)
@@ -445,7 +445,7 @@ def test_too_many_files_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_place_that_is_taken_while_it_is_restored(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Events are written by a later look where a look found another thing in the place of the run's directory."""
-    monkeypatch.setattr(event_file, "AGAIN_S", 0.0)
+    monkeypatch.setattr(_event_file, "AGAIN_S", 0.0)
     run_dir = project_dir / "run"
     run_dir.mkdir()
     file = EventFile(str(run_dir), lambda name, error: None, 1 << 20)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from subdeck.core import paths
-from subdeck.core.hosts.carrier import OutOfReach
+from subdeck.core.hosts._carrier import OutOfReach
 from subdeck.core.hosts.code.host_code import HostCode
 from subdeck.core.hosts.code.transfer import Brought, CodeCarriage, code_of
 from subdeck.core.hosts.protocol import (

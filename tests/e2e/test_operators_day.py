@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from subdeck.core.demo import deck as made_deck
-from subdeck.core.demo.deck import MadeDeck
+from subdeck.core.demo import _deck as made_deck
+from subdeck.core.demo._deck import MadeDeck
 from subdeck.core.paths import Project
 
 from .acts import quit_after

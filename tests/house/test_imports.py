@@ -37,6 +37,10 @@ NOUNS = {
 APP = "import sys; from subdeck.tui.main import main; sys.argv[0] = 'subdeck'; sys.exit(main())"
 """What the console script does."""
 
+ROOTS = {"subdeck.core", "subdeck.tui"}
+FOR_THEMSELVES = {"subdeck.core.hosts.relay", "subdeck.tui.commands"}
+"""Packages of which one module is started or imported, and no other is a way in."""
+
 LIGHT_COMMANDS = (
     ["--help"],
     ["status"],
@@ -132,6 +136,34 @@ def test_nouns_import_only_nouns() -> None:
         if imported not in NOUNS | {"subdeck.core", "subdeck.core.run", "subdeck.core.system", "subdeck.core.text"}
     }
     assert set() == upward
+
+
+def test_private_modules_are_private() -> None:
+    """Nothing outside a package imports a module of it whose name begins with an underscore."""
+    graph = grimp.build_graph("subdeck.core", "subdeck.tui", cache_dir=None)
+    private = [name for name in graph.modules if name.rpartition(".")[2].startswith("_") and not name.endswith("__")]
+    assert len(private) > 100
+    outside = {
+        (importer, name)
+        for name in private
+        for importer in graph.find_modules_that_directly_import(name)
+        if not f"{importer}.".startswith(f"{name.rpartition('.')[0]}.")
+    }
+    assert set() == outside
+
+
+def test_public_modules_are_used_from_outside() -> None:
+    """What only its own package imports has a private name, so that a listing tells the ways into a package."""
+    graph = grimp.build_graph("subdeck.core", "subdeck.tui", cache_dir=None)
+    inner = set()
+    for name in graph.modules:
+        package, _, last = name.rpartition(".")
+        if last.startswith("_") or package in ROOTS or package in FOR_THEMSELVES or graph.find_children(name):
+            continue
+        importers = graph.find_modules_that_directly_import(name)
+        if importers and all(f"{importer}.".startswith(f"{package}.") for importer in importers):
+            inner.add(name)
+    assert set() == inner
 
 
 def test_the_contract_knows_the_command_line_only() -> None:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, ClassVar
 
-from subdeck.core.agents.finalize_tool import CLAUDE_NAME
+from subdeck.core.agents._finalize_tool import CLAUDE_NAME
 from subdeck.core.run.outcome import FINALIZE_TOOL
 
 from tests.house.set_up import ACP_HOME

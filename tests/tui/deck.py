@@ -11,7 +11,7 @@ from typing import Any
 from subdeck.tui.app import SubdeckApp
 from subdeck.tui.deck.screen import MainScreen
 from subdeck.tui.engine_api import EngineApi
-from subdeck.tui.transcript.view import DocumentView
+from subdeck.tui.transcript._view import DocumentView
 from textual._context import visible_screen_stack
 from textual.pilot import Pilot
 from textual.strip import Strip

@@ -13,8 +13,8 @@ from subdeck.core.system.line_file import LineFile
 from subdeck.tui.feed.lines import View
 from subdeck.tui.feed.reader import RunReader
 from subdeck.tui.theme import DARK
+from subdeck.tui.transcript._rows import TextPosition
 from subdeck.tui.transcript.pane import Transcript
-from subdeck.tui.transcript.rows import TextPosition
 from textual import on
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot

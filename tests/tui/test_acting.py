@@ -16,7 +16,7 @@ from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.runners.tmux import AttachInfo
 from subdeck.core.work.acts import ActKind
 from subdeck.tui.commands import runs as run_commands
-from subdeck.tui.deck.toasts import SECONDS, Toasts
+from subdeck.tui.deck._toasts import SECONDS, Toasts
 from subdeck.tui.dialogs.ask import ConfirmScreen
 from subdeck.tui.notices import TOASTS_ON_SCREEN, Notices
 from subdeck.tui.terminal.handover import hand_over
@@ -256,7 +256,7 @@ class FakeScreen:
 def test_never_more_than_three_toasts(monkeypatch: pytest.MonkeyPatch) -> None:
     """With three on the screen the next ends wait, and come together when one has gone."""
     screen, now = FakeScreen(), [100.0]
-    monkeypatch.setattr("subdeck.tui.deck.toasts.monotonic", lambda: now[0])
+    monkeypatch.setattr("subdeck.tui.deck._toasts.monotonic", lambda: now[0])
     toasts = Toasts(screen, Notifications(), Notices())  # type: ignore[arg-type]
     for number in range(1, 7):
         toasts.report([a_run(number, "completed")])

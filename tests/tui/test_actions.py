@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from subdeck.tui.actions import ACTIONS, BY_ID, PANES, ActionContext, KeyContext, bindings, footer_hints, meanings, said
-from subdeck.tui.deck.bars import fitting
+from subdeck.tui.deck._bars import fitting
 from subdeck.tui.dialogs.reader import help_text
 from textual.binding import Binding
 from textual.keys import key_to_character

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from subdeck.tui.runs._listing import Listing
+from subdeck.tui.runs._rows import RowFlags, RunRow, head_cells
 from subdeck.tui.runs.columns import DEFAULT, WITH_AGENT, WITH_BOTH, Column, for_listed, layout
 from subdeck.tui.runs.filter import parse_filter
-from subdeck.tui.runs.listing import Listing
 from subdeck.tui.runs.order import summarize
-from subdeck.tui.runs.rows import RowFlags, RunRow, head_cells
 from subdeck.tui.runs.store import RunStore
 
 from .deck import Deck, opened

@@ -11,7 +11,7 @@ from subdeck.core.run.changes import ChangedFile, Changes, ChangesSource, CheckR
 from subdeck.core.run.model import RunStatus, Usage
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.changes.screen import ChangesScreen
-from subdeck.tui.detail.changed import changed_rows
+from subdeck.tui.detail._changed import changed_rows
 from subdeck.tui.detail.page import plain_text
 from subdeck.tui.detail.screen import RunDetailScreen
 from subdeck.tui.runs.filter import Flags, parse_filter

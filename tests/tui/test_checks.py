@@ -10,7 +10,7 @@ from subdeck.core.presets.file import Preset
 from subdeck.core.run.changes import CheckResult
 from subdeck.core.run.model import PresetSource
 from subdeck.core.run.snapshot import Checking
-from subdeck.tui.detail.facts import facts_rows
+from subdeck.tui.detail._facts import facts_rows
 from subdeck.tui.launch.form import LaunchForm, Reuse
 from subdeck.tui.launch.values import request_again
 from subdeck.tui.runs.filter import Flags, parse_filter

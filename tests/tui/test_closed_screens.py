@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from subdeck.tui.changes import screen as changes
-from subdeck.tui.detail.reader import DetailReader
+from subdeck.tui.detail._reader import DetailReader
 from subdeck.tui.launch import screen as launch
 from subdeck.tui.launch.memory import read_memory
 

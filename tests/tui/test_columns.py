@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, strategies as st
 from msgspec.structs import replace
 from rich.cells import cell_len
-from subdeck.core.config.app_names import COLUMNS
+from subdeck.core.config._app_names import COLUMNS
 from subdeck.core.config.settings import Settings
 from subdeck.core.run.changes import WorktreePlan
 from subdeck.core.run.model import Usage
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.tui.runs._rows import RowFlags, RunRow, head_cells
 from subdeck.tui.runs.columns import DEFAULT, LEAD, Column, chosen_columns, headings, layout
 from subdeck.tui.runs.order import Sort, common_beginning, summarize
-from subdeck.tui.runs.rows import RowFlags, RunRow, head_cells
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_run, run_id

@@ -12,7 +12,7 @@ from subdeck.core.run.model import Usage
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.work.choice import ChoicePlan
 from subdeck.core.work.comparing import Difference
-from subdeck.tui.compare.columns import lines, shown_columns
+from subdeck.tui.compare._columns import lines, shown_columns
 from subdeck.tui.compare.screen import CompareScreen
 from subdeck.tui.detail.screen import RunDetailScreen
 from subdeck.tui.dialogs.pick import PickScreen

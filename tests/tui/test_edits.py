@@ -12,7 +12,7 @@ from subdeck.core.run.events import AssistantText, Event, ToolCall, encode_event
 from subdeck.core.run.progress import ProgressFormatter
 from subdeck.core.system.line_file import LineFile
 from subdeck.tui.feed import lines as feed_lines
-from subdeck.tui.transcript import document as documents
+from subdeck.tui.transcript import _document as documents
 from subdeck.tui.transcript.matches import Match, Query, edit_matcher, find, scan, searched_text
 
 from .deck import Deck, opened

@@ -8,8 +8,8 @@ from subdeck.core.run.model import RunnerKind, Usage
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.actions import BY_ID, ActionContext
 from subdeck.tui.commands.runs import what_is_lost
+from subdeck.tui.runs._listing import Listing
 from subdeck.tui.runs.filter import Flags, parse_filter
-from subdeck.tui.runs.listing import Listing
 from subdeck.tui.runs.store import RunStore, Totals
 
 from .deck import opened

@@ -9,11 +9,11 @@ import pytest
 from subdeck.core.run.hosts import Place, PlaceState
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.palette.offers import filter_offers
+from subdeck.tui.runs._listing import Listing
+from subdeck.tui.runs._rows import RowFlags, head_cells
 from subdeck.tui.runs.columns import DEFAULT, WITH_HOST, Column, for_listed, layout
 from subdeck.tui.runs.filter import Flags, parse_filter
-from subdeck.tui.runs.listing import Listing
 from subdeck.tui.runs.order import Sort, summarize
-from subdeck.tui.runs.rows import RowFlags, head_cells
 from subdeck.tui.runs.store import RunStore
 
 from .deck import Deck, opened

@@ -14,9 +14,9 @@ from subdeck.core.doctor import Check, State
 from subdeck.core.errors import SubdeckError
 from subdeck.core.paths import Project
 from subdeck.core.run.hosts import HostState, HostStates, write_host_states
+from subdeck.tui.hosts._rows import Shown, cells, facts, heading, layout
 from subdeck.tui.hosts.asking import Examined, ask_hosts, examine_host
 from subdeck.tui.hosts.figures import Reach, back_texts, figures, lost_texts
-from subdeck.tui.hosts.rows import Shown, cells, facts, heading, layout
 from subdeck.tui.hosts.screen import HostsScreen, empty_lines, fault_lines
 
 from .deck import Deck, opened

@@ -15,11 +15,11 @@ from subdeck.core.run.model import Limits, RunRequest, WorktreeFrom
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.actions import ACTIONS, ActionContext, KeyContext
 from subdeck.tui.actions.model import READONLY
-from subdeck.tui.launch.fields import REST
+from subdeck.tui.launch._fields import REST
+from subdeck.tui.launch._inputs import PathInput, matching_paths
+from subdeck.tui.launch._models import ModelsScreen
 from subdeck.tui.launch.form import LaunchForm
-from subdeck.tui.launch.inputs import PathInput, matching_paths
 from subdeck.tui.launch.memory import LastValues, change_memory, read_memory
-from subdeck.tui.launch.models import ModelsScreen
 from subdeck.tui.launch.screen import LaunchScreen
 from subdeck.tui.launch.values import LaunchValues
 from subdeck.tui.widgets.form import Choice, ModelInput, Problem

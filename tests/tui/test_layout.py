@@ -10,7 +10,7 @@ import pytest
 from msgspec import to_builtins
 from subdeck.core.paths import state_file
 from subdeck.tui.actions import PANES, KeyContext
-from subdeck.tui.deck.shape import (
+from subdeck.tui.deck._shape import (
     BESIDE,
     LEAST_ABOVE,
     LEAST_BESIDE,

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 from subdeck.core.run.model import Usage
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.tui.runs._listing import BULK, Listing, Row
 from subdeck.tui.runs.filter import EVERYTHING, Flags, parse_filter
-from subdeck.tui.runs.listing import BULK, Listing, Row
 from subdeck.tui.runs.order import Section, Sort, section_of
 from subdeck.tui.runs.store import RunStore
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from subdeck.core.config.app_names import keys
+from subdeck.core.config._app_names import keys
 from subdeck.core.config.settings import OwnCommand, SettingFault, Settings
 from subdeck.core.errors import ContentError, SettingsError
 from subdeck.core.paths import user_settings_file
 from subdeck.tui.actions import ACTIONS, KeyContext
+from subdeck.tui.actions._table import BY_ID
 from subdeck.tui.actions.keys import keymap, with_own_keys
-from subdeck.tui.actions.table import BY_ID
 from subdeck.tui.dialogs.reader import help_text
 
 from .deck import opened

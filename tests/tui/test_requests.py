@@ -14,7 +14,7 @@ from subdeck.core.run.model import RequestKind, Verdict
 from subdeck.core.run.progress import ProgressFormatter
 from subdeck.core.run.requests import request_hash
 from subdeck.core.run.snapshot import RunSnapshot
-from subdeck.tui.deck.toasts import requests_text
+from subdeck.tui.deck._toasts import requests_text
 from subdeck.tui.feed.lines import body_of, body_text, entry_of
 from subdeck.tui.talk.request_rows import Tone, request_rows
 

@@ -378,7 +378,7 @@ async def test_it_fits_a_tiny_terminal(over: Scene) -> None:
 
 def test_nothing_is_started_by_looking(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A look at a run spawns no process."""
-    from subdeck.tui.detail.reader import DetailReader
+    from subdeck.tui.detail._reader import DetailReader
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a process was started")

@@ -14,11 +14,11 @@ from subdeck.core.presets.file import Preset, PresetProblem
 from subdeck.core.run.hosts import Place, PlaceState
 from subdeck.core.run.model import PresetSource, RunReason, Usage, WaitsFor
 from subdeck.core.run.snapshot import RunSnapshot
-from subdeck.tui.detail import reader
+from subdeck.tui.detail import _reader
 from subdeck.tui.detail.page import Tab
 from subdeck.tui.dialogs.reader import HelpScreen
 from subdeck.tui.hosts import screen as screen_of_hosts, watch
-from subdeck.tui.runs import rows, store
+from subdeck.tui.runs import _rows, store
 
 from . import fake_engine
 from .deck import Deck, opened
@@ -49,7 +49,7 @@ class FrozenTime(datetime):
 def one_time_on_one_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nothing on the screen depend on when and where the test runs."""
     monkeypatch.setattr(fake_engine, "START", START)
-    for module in (rows, store, reader):
+    for module in (_rows, store, _reader):
         monkeypatch.setattr(module, "datetime", FrozenTime)
     pi = Check("pi", State.PROBLEM, "not on PATH", "npm install -g @earendil-works/pi-coding-agent")
     monkeypatch.setattr("subdeck.core.doctor.missing_programs", lambda *_: (pi,))

@@ -8,7 +8,7 @@ import pytest
 from subdeck.core.budget.allowance import Spent, Standing
 from subdeck.core.paths import now_iso
 from subdeck.core.run.model import Usage
-from subdeck.tui.deck.bars import UsedUp
+from subdeck.tui.deck._bars import UsedUp
 from subdeck.tui.feed import bridge
 
 from .deck import opened

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 from subdeck.core.config.settings import Notifications, Settings
 from subdeck.core.paths import Project
-from subdeck.tui.deck.toasts import unseen_text
+from subdeck.tui.deck._toasts import unseen_text
 from subdeck.tui.notices import KEPT, Notices
 from subdeck.tui.terminal.escapes import notification, through_tmux
 
@@ -47,7 +47,7 @@ async def test_the_desktop_is_told_on_request(
 ) -> None:
     """Ends that come together ask for one notification, where the settings want any."""
     sent: list[str] = []
-    monkeypatch.setattr("subdeck.tui.deck.toasts.write_to_terminal", lambda app, sequence: sent.append(sequence))
+    monkeypatch.setattr("subdeck.tui.deck._toasts.write_to_terminal", lambda app, sequence: sent.append(sequence))
     engine = FakeEngine(a_run(1), a_run(2))
     engine.settings = Settings(notifications=Notifications(desktop=desktop))
     async with opened(engine) as deck:

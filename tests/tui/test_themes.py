@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from rich.style import Style
-from subdeck.core.config.app_names import THEMES
+from subdeck.core.config._app_names import THEMES
 from subdeck.core.config.settings import Settings
 from subdeck.tui.theme import OURS, next_theme, theme_file
 from textual.color import Color

@@ -7,7 +7,7 @@ from subdeck.core.run.events import AssistantText, Notice, ToolCall, UnknownEven
 from subdeck.core.run.model import RunReason
 from subdeck.core.run.progress import ProgressFormatter
 from subdeck.tui.feed.lines import Kind, entry_of
-from subdeck.tui.transcript.rows import Rows
+from subdeck.tui.transcript._rows import Rows
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_run, ended, run_id, some_events, stamp

@@ -13,8 +13,8 @@ from subdeck.core.system.line_file import CHUNK, Chunk, LineFile
 from subdeck.tui.feed import reader as reading
 from subdeck.tui.feed.lines import View
 from subdeck.tui.feed.reader import Part, RunReader
-from subdeck.tui.transcript.document import FEW, KEPT, Document
-from subdeck.tui.transcript.rows import TextPosition
+from subdeck.tui.transcript._document import FEW, KEPT, Document
+from subdeck.tui.transcript._rows import TextPosition
 
 from tests.factories import make_finished, make_meta
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from subdeck.core.run.model import RunnerKind
-from subdeck.tui.detail.reader import DetailReader
+from subdeck.tui.detail._reader import DetailReader
 from subdeck.tui.feed.reader import RunReader
 from subdeck.tui.feed.supervision import TICK_S, Supervised, Supervisor
 from subdeck.tui.hosts.watch import HostsWatch

@@ -4,6 +4,7 @@ The names below may be imported from here, `help` and `keys` for the rest. Nothi
 does: `tui/commands/` does it.
 """
 
+from ._table import ACTIONS as ACTIONS, BY_ID as BY_ID
 from .keys import (
     Hint as Hint,
     binding_id as binding_id,
@@ -16,4 +17,3 @@ from .keys import (
     said as said,
 )
 from .model import PANES as PANES, Action as Action, ActionContext as ActionContext, KeyContext as KeyContext
-from .table import ACTIONS as ACTIONS, BY_ID as BY_ID

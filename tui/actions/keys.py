@@ -12,9 +12,9 @@ from textual.keys import Keys, key_to_character
 
 from ...core.errors import SettingsError, nearest
 from ...core.text.plain import one_line
+from ._table import ACTIONS, BY_ID
 from .model import ON_DECK, Action, ActionContext, KeyContext, Keys as ModelKeys
 from .own import PREFIX as OWN_PREFIX
-from .table import ACTIONS, BY_ID
 
 _KEY_IN_A_SENTENCE = re.compile(r"\{(\w+)\}")
 

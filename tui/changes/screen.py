@@ -25,8 +25,8 @@ from ..terminal.textual_internals import LeanScreen
 from ..text.cells import fit, two_sided
 from ..text.format import format_error
 from ..widgets.line_view import RowList
+from ._view import DiffView, colour_parts
 from .document import Document, Kind
-from .view import DiffView, colour_parts
 
 if TYPE_CHECKING:
     from ...core.git.patch import FilePatch

@@ -18,7 +18,7 @@ from ...core.system.log import log_fault
 from ..actions import Action, KeyContext, bindings, keys_line
 from ..terminal.after_close import is_open
 from ..terminal.textual_internals import LeanScreen
-from .columns import lines, shown_columns, title_of
+from ._columns import lines, shown_columns, title_of
 
 if TYPE_CHECKING:
     from ...core.project.follower import Update

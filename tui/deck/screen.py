@@ -50,9 +50,9 @@ from ..transcript.pane import Transcript
 from ..transcript.search import SearchLine
 from ..widgets.line_view import RowList
 from ..widgets.prompt_line import PromptLine
-from .bars import DeckHeader, StatusBar, UsedUp
-from .panes import Panes, SingleRunMode
-from .undo import Undo, clean_up_at_start
+from ._bars import DeckHeader, StatusBar, UsedUp
+from ._panes import Panes, SingleRunMode
+from ._undo import Undo, clean_up_at_start
 
 if TYPE_CHECKING:
     from ..compare.screen import CompareScreen
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from ..runs.live_changes import ChangesWatch
     from ..search.contents import Contents
     from ..tiles.screen import TilesScreen
-    from .toasts import Toasts
+    from ._toasts import Toasts
 
 
 LAST_WORDS = 6
@@ -209,7 +209,7 @@ class MainScreen(LeanScreen):
 
     @cached_property
     def _toasts(self) -> Toasts:
-        from .toasts import Toasts
+        from ._toasts import Toasts
 
         return Toasts(self, self.bridge.engine.settings.notifications, self.notices)
 
@@ -353,7 +353,7 @@ class MainScreen(LeanScreen):
 
     @on(UnseenFound)
     def show_unseen(self, message: UnseenFound) -> None:
-        from .toasts import unseen_text
+        from ._toasts import unseen_text
 
         self.runs.mark_unseen(message.runs)
         self.notify(unseen_text(message.runs), markup=False)

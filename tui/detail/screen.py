@@ -30,8 +30,8 @@ from ..terminal.textual_internals import DialogScreen
 from ..text.cells import cells, fit
 from ..text.format import format_error
 from ..widgets.line_view import RowList
+from ._reader import DetailReader
 from .page import FileRow, Page, PageView, Tab, note
-from .reader import DetailReader
 
 REFRESH_SECONDS = 1.0
 """Between two readings of a run that has not ended."""

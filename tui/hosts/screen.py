@@ -17,8 +17,8 @@ from ...core.text.plain import one_line
 from ..actions import Action, KeyContext, bindings, keys_line
 from ..terminal.textual_internals import LeanScreen
 from ..widgets.line_view import RowList
+from ._rows import HostTable, Shown, facts
 from .figures import figures, is_current
-from .rows import HostTable, Shown, facts
 
 if TYPE_CHECKING:
     from ...core.config.host_settings import HostsSettings

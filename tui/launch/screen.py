@@ -29,11 +29,12 @@ from ..terminal.handover import edit_text
 from ..terminal.textual_internals import DialogScreen
 from ..text.format import format_error
 from ..widgets.form import ModelInput, PlainTextArea
-from .fields import LaunchFields
+from ._fields import LaunchFields
+from ._inputs import PathInput
+from ._models import ModelsScreen
+from ._tasks import FILE_HINT, EarlierTask, EarlierTasksScreen, earlier_tasks, read_text
 from .form import AUTO
-from .inputs import PathInput
 from .memory import Remembered
-from .models import ModelsScreen
 from .start import (
     FailedAfterSaving,
     Launched,
@@ -46,7 +47,6 @@ from .start import (
     worktree_words,
     written_facts,
 )
-from .tasks import FILE_HINT, EarlierTask, EarlierTasksScreen, earlier_tasks, read_text
 from .values import LaunchValues
 from .waiting import TypedTask
 

@@ -135,7 +135,7 @@ class PresetList(RowList):
         """Put at the lower edge what there is no room for below the rows."""
         self.border_subtitle = ""
         if (found := self.highlighted) and not self._facts():
-            from .rows import summary
+            from ._rows import summary
 
             self.border_subtitle = Content(one_line(summary(found), 300))
 
@@ -160,7 +160,7 @@ class PresetList(RowList):
     def empty_lines(self) -> list[str]:
         if self._catalog is None:
             return []
-        from .rows import first_steps  # after the first paint, for which nothing is read yet
+        from ._rows import first_steps  # after the first paint, for which nothing is read yet
 
         region = self.scrollable_content_region
         return first_steps(self._actions, self._catalog, self._missing, width=region.width - 1, height=region.height)
@@ -179,7 +179,7 @@ class PresetList(RowList):
         found, region = self.highlighted, self.scrollable_content_region
         if found is None or region.width < 10:
             return []
-        from .rows import fact_lines  # with the modules that read presets, which the first paint does without
+        from ._rows import fact_lines  # with the modules that read presets, which the first paint does without
 
         lines = fact_lines(found, region.width, self._warnings.get(self.preset, ()) if self.preset else ())
         room = region.height - self.row_count - 1
@@ -191,7 +191,7 @@ class PresetList(RowList):
         return [*lines[: room - 1], (f"{text.rstrip()} …", colour)]
 
     def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
-        from .rows import row_cells
+        from ._rows import row_cells
 
         return row_cells(self._all[row], width, max(len(found.name) for found in self._all))
 

@@ -19,7 +19,7 @@ from ...core.run.describe import latest
 from ...core.run.model import STATUS_OF, RunnerKind, RunStatus
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
-from . import bounds
+from . import _bounds
 
 LONGEST = 500
 """Characters of a filter that are read."""
@@ -207,7 +207,7 @@ FILE = "file"
 """The key of a file that a run changed: a part of its path."""
 TEXT = "text"
 """The key of what stands anywhere in the files of a run."""
-KEYS = ("status", *_FIELDS, "runner", "is", "reason", "check", "changed", FILE, TEXT, *bounds.KEYS)
+KEYS = ("status", *_FIELDS, "runner", "is", "reason", "check", "changed", FILE, TEXT, *_bounds.KEYS)
 _SHORT = {"s": "status"}
 
 
@@ -232,7 +232,7 @@ def _keyed_test(key: str, values: list[str]) -> tuple[Test | None, UsageError | 
         return (_has_file(values) if values else None), None
     if (field := _FIELDS.get(key)) is not None:
         return (_contains(field, values) if values else None), None
-    if key in bounds.KEYS:
+    if key in _bounds.KEYS:
         return _bound(key, values)
     hint = nearest_key(key) or f"use one of {', '.join(KEYS)}"
     return None, UsageError(f'unknown key "{one_line(key, 20)}:"', hint=f"{hint} (quote it to search for it)")
@@ -256,9 +256,9 @@ def misspelled_key(text: str) -> str:
 def _bound(key: str, values: list[str]) -> tuple[Test | None, UsageError | None]:
     """Return a test that holds within any of the bounds; one that is still being typed, like `age:<`, is ignored."""
     complete = [value for value in values if value not in ("<", ">", "<=", ">=")]
-    holds = [bounds.bound(key, value) for value in complete]
+    holds = [_bounds.bound(key, value) for value in complete]
     tests = [test for test in holds if test is not None]
-    error = UsageError(bounds.form(key)) if len(tests) < len(holds) else None
+    error = UsageError(_bounds.form(key)) if len(tests) < len(holds) else None
     return (lambda run, _: any(test(run) for test in tests)) if tests else None, error
 
 

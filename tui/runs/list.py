@@ -17,13 +17,13 @@ from ..actions import Action, KeyContext, bindings, key_of
 from ..layout_file import LayoutFile
 from ..terminal.after_close import notify_failure
 from ..widgets.line_view import CURSOR, RowList
+from ._listing import Listing, Row
+from ._rows import RowPainter, lower_edge, upper_edge
+from ._shared_marks import SharedMarks
 from .columns import Column, Layout, for_listed, headings, layout, sort_of
 from .filter import Filter, parse_filter
-from .listing import Listing, Row
 from .order import MOST_FOLDED, ListLayout, Sort
-from .rows import RowPainter, lower_edge, upper_edge
 from .seen import NEW, SEEN, SeenFile
-from .shared_marks import SharedMarks
 from .store import RunStore
 
 if TYPE_CHECKING:

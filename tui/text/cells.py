@@ -1,6 +1,6 @@
 """Fit text into cells: wrap, cut, pad; pure.
 
-Widths are those that Textual draws with. The command line, which must not load rich, has its own in `core.cli.table`.
+Widths are those that Textual draws with. The command line, which must not load rich, has its own in `core.cli._table`.
 """
 
 from __future__ import annotations

@@ -24,10 +24,10 @@ from ..feed.lines import Entry, View
 from ..terminal.process import freeze_once
 from ..text.cells import cells, wrap
 from ..text.format import tries
-from .document import Document
+from ._document import Document
+from ._rows import TIME_STYLE
+from ._view import DocumentView
 from .earlier import EarlierRun
-from .rows import TIME_STYLE
-from .view import DocumentView
 
 if TYPE_CHECKING:
     from ...core.run.snapshot import Ended, RunSnapshot

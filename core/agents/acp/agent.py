@@ -16,12 +16,12 @@ from ...models.catalog import Catalog, Listing, Model, split_thinking
 from ...run.model import PromptMode, ToolPolicy
 from ...run.outcome import FINALIZE_TOOL
 from ...text.plain import one_line
+from .._json_lines import decode, items, mapping, string
+from .._model_source import REFRESH, AsksForModels, price_in, refused
 from ..agent import Agent, AgentChoice, Naming, Wanted
-from ..json_lines import decode, items, mapping, string
 from ..login import UNKNOWN, Login
-from ..model_source import REFRESH, AsksForModels, price_in, refused
 from ..program import executable
-from .programs import READ_ONLY_MODES, SHOWN, Program, bridge_command, program_in, read_only_mode
+from ._programs import READ_ONLY_MODES, SHOWN, Program, bridge_command, program_in, read_only_mode
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def asked(choice: AgentChoice, timeout: float) -> tuple[Sequence[Model], Sequenc
     """Start the agent and return its models and modes; none where it lets nobody choose. Raises AgentUnavailable, and
     as `ask` does.
     """
-    from ..query import ask  # most who want to know models start nothing
+    from .._query import ask  # most who want to know models start nothing
 
     answer = ask(bridge_command({"task": "none"}, choice.command), timeout=timeout, env=choice.env)
     if answer.code:

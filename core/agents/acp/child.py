@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from ...run.model import RunMeta, ToolPolicy
 from ...run.outcome import last_words
+from .._finalize_tool import NAMES, SERVER, server_command
+from .._json_lines import decode, mapping
 from ..child import Child, Command, Start, child_environment, existing
-from ..finalize_tool import NAMES, SERVER, server_command
-from ..json_lines import decode, mapping
-from .programs import READ_ONLY_MODES, bridge_command, program_in
-from .stream import AcpStream, is_general
+from ._programs import READ_ONLY_MODES, bridge_command, program_in
+from ._stream import AcpStream, is_general
 
 ALLOWED_KINDS = "read,search"
 """Calls that are allowed when an agent asks: those that change nothing. Nobody is there to answer for others."""
@@ -34,7 +34,7 @@ class AcpChild:
     def stream(self, start: Start | None = None) -> AcpStream:
         if start is None or not start.meta.talk:
             return AcpStream()
-        from .talking import TalkingStream  # loaded while the child starts
+        from ._talking import TalkingStream  # loaded while the child starts
 
         return TalkingStream(start)
 
@@ -71,7 +71,7 @@ def _wishes(start: Start) -> dict[str, str]:
     if start.session_id:
         wishes["resume"] = start.session_id
         if program_in(meta.agent_command).loses_sessions:
-            from .earlier import write_earlier
+            from ._earlier import write_earlier
 
             wishes["earlier"] = write_earlier(start.run_dir, is_begun=start.number > 1)
     return wishes

@@ -12,10 +12,10 @@ from ...errors import UsageError
 from ...models.catalog import Catalog, Listing, Model, split_thinking
 from ...run.tool_policy import SERVER_TOOLS
 from ...text.plain import one_line
+from .._json_lines import amount, decode, items, mapping, string
+from .._model_source import REFRESH, AsksForModels, price_in, refused
 from ..agent import Agent, AgentChoice, Naming, Wanted
-from ..json_lines import amount, decode, items, mapping, string
 from ..login import LOGGED_IN, UNKNOWN, Login, LoginState, read_json
-from ..model_source import REFRESH, AsksForModels, price_in, refused
 from ..program import is_since
 from .program import OURS, SETTLED, TOOLS, claude_version, find_claude, home, reads_context_files
 
@@ -214,7 +214,7 @@ _WITHOUT_KEY = {"ANTHROPIC_API_KEY": ""}
 
 def asked_models(choice: AgentChoice, timeout: float) -> Sequence[Model]:
     """Start Claude Code and return its models. Raises AgentUnavailable, and as `ask` does."""
-    from ..query import ask  # most who want to know models start nothing
+    from .._query import ask  # most who want to know models start nothing
 
     answer = ask(
         (*choice.command, *_FLAGS),

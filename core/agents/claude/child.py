@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 
 from ...run.model import RunMeta
+from .._json_lines import decode, string
 from ..child import Child, Command, Start, own_variables
-from ..json_lines import decode, string
+from ._stream import ClaudeStream
 from .program import child_command
-from .stream import ClaudeStream
 
 _TYPES = frozenset({"command_lifecycle", "system", "stream_event", "assistant", "user", "result"})
 
@@ -29,7 +29,7 @@ class ClaudeChild:
         environment = None if start is None else {**os.environ, **own_variables(os.environ)}
         if start is not None and not start.meta.talk:
             return ClaudeStream(environment)
-        from .talking import TalkingStream  # a child to which nothing is said does without it
+        from ._talking import TalkingStream  # a child to which nothing is said does without it
 
         return TalkingStream(start, environment)
 

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from ...run.events import CONTENT_LIMIT, Event, Message, ToolResult
 from ...run.model import MessageState
+from .._json_lines import decode, items, joined_text, mapping, string
 from ..child import Command, Start, own_variables
 from ..interactive import Interactive, Said
-from ..json_lines import decode, items, joined_text, mapping, string
+from ._stream import ClaudeStream
 from .program import child_command, conversation_file
-from .stream import ClaudeStream
 
 _FOR_PROGRAMS = {
     "-p": 0,

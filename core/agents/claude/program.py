@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ...run.model import PromptMode, RunMeta, ToolPolicy
+from .._finalize_tool import CLAUDE_NAME, SERVER, server_command
 from ..child import Command, Start, child_environment, existing
-from ..finalize_tool import CLAUDE_NAME, SERVER, server_command
 from ..program import own_or_installed, package, package_dir
 from ..updates import BEGUN, QUOTED, Updates
-from .paths import denied_reads
+from ._paths import denied_reads
 
 PACKAGE = "@anthropic-ai/claude-code"
 _INSTALL = f"install it (npm install -g {PACKAGE})"

@@ -15,10 +15,11 @@ from ...run.model import Permissions, PromptMode
 from ...system import files
 from ...text.decoding import UNDECODABLE
 from ...text.plain import one_line
+from .._json_lines import decode, items, mapping, string
+from .._model_source import REFRESH, AsksForModels, refused
 from ..agent import Agent, AgentChoice, Naming, Wanted
-from ..json_lines import decode, items, mapping, string
 from ..login import LOGGED_IN, UNKNOWN, Login, LoginState, read_json
-from ..model_source import REFRESH, AsksForModels, refused
+from ._program import KEYS, app_server_problem, codex_version, find_codex, found_credentials, home_in, may_talk
 from .permissions import (
     READ_ONLY_HERE,
     TOOL_NAMES,
@@ -29,7 +30,6 @@ from .permissions import (
     permissions_of,
     rules_advice,
 )
-from .program import KEYS, app_server_problem, codex_version, find_codex, found_credentials, home_in, may_talk
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ _MOST = 500
 
 def asked_models(choice: AgentChoice, timeout: float) -> Sequence[Model]:
     """Start Codex and return its models. Raises AgentUnavailable, and as `ask` does."""
-    from ..query import ask  # most who want to know models start nothing
+    from .._query import ask  # most who want to know models start nothing
 
     command = (*choice.command, "app-server")
     answer = ask(command, timeout=timeout, env=choice.env, words=b"".join(_requests()), is_answer=_is_answer)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...run.model import RunMeta
+from .._json_lines import decode, mapping, string
 from ..child import Child, Command, Start, Stream
-from ..json_lines import decode, mapping, string
-from .program import app_server_command, app_server_problem, talk_problem
+from ._program import app_server_command, app_server_problem, talk_problem
 
 _IN_RESULTS = ("userAgent", "codexHome", "thread")
 _METHODS = ("thread/", "item/", "turn/")
@@ -27,26 +27,26 @@ class CodexChild:
     def command(self, start: Start) -> Command:
         if not app_server_problem(start.meta.agent_command):
             return app_server_command(start)
-        from .exec_run import exec_command  # few have a Codex that needs it
+        from ._exec_run import exec_command  # few have a Codex that needs it
 
         return exec_command(start)
 
     def stream(self, start: Start | None = None) -> Stream:
         if start is None:
-            from .recorded import RecordedStream
+            from ._recorded import RecordedStream
 
             return RecordedStream()
         if not app_server_problem(start.meta.agent_command):
-            from .talk import Talk
+            from ._talk import Talk
 
             if start.meta.talk and not talk_problem(start.meta.agent_command):
-                from .talking import TalkingStream
+                from ._talking import TalkingStream
 
                 return TalkingStream(Talk(start))
-            from .app_stream import AppStream
+            from ._app_stream import AppStream
 
             return AppStream(Talk(start))
-        from .exec_run import exec_stream
+        from ._exec_run import exec_stream
 
         return exec_stream(start)
 

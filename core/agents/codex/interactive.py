@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from ...errors import LaunchError
 from ...run.events import CONTENT_LIMIT, Event, Message, ToolResult
 from ...run.model import MessageState
+from .._json_lines import decode, items, mapping, string
 from ..child import Command, Start, child_environment
 from ..interactive import Interactive, Said
-from ..json_lines import decode, items, mapping, string
-from .exec_run import set_up
-from .items import Tokens, as_in_app_server
-from .rollout import conversation_of
-from .stream import CodexStream
+from ._exec_run import set_up
+from ._items import Tokens, as_in_app_server
+from ._rollout import conversation_of
+from ._stream import CodexStream
 
 
 class CodexInteractive:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from ...run.model import Permissions as RunPermissions, ToolPolicy, Tools
 from ...run.outcome import FINALIZE_TOOL
 from ...system import files
-from ..json_lines import items, mapping, string
+from .._json_lines import items, mapping, string
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ...models.catalog import Catalog, Listing, Model
 from ..agent import Agent, AgentChoice, Wanted
 from ..login import Login, LoginState
-from .program import MODEL, TOOL_NAMES, offline_command
+from ._program import MODEL, TOOL_NAMES, offline_command
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:

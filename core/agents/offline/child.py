@@ -8,7 +8,7 @@ from ...run.model import RunMeta
 from ..child import Child, Command, Start
 from ..pi.program import COPILOT_INITIATOR, environment_of, flags_of
 from ..pi.stream import PiStream
-from .program import offline_command
+from ._program import offline_command
 
 
 class OfflineChild:

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from ... import paths
 from ...models.catalog import LEVELS, Catalog, Listing, Model
 from ...system import files
+from .._model_source import REFRESH, AsksForModels
 from ..agent import Agent, AgentChoice, Wanted
 from ..login import LOGGED_IN, UNKNOWN, Login, LoginState, read_json
 from ..model_list import ModelList
-from ..model_source import REFRESH, AsksForModels
 from ..program import is_since
-from .models import asked_models, built_in_listing, models_json_listing, pi_list, told_listing
+from ._models import asked_models, built_in_listing, models_json_listing, pi_list, told_listing
 from .program import (
     DEFAULT_TOOLS,
     EXCLUDES_SINCE,

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from ...run.events import CONTENT_LIMIT, Event, Message, ToolResult
 from ...run.model import MessageState
+from .._json_lines import decode, items, joined_text, mapping, string
 from ..child import Command, Start
 from ..interactive import Interactive, Said
-from ..json_lines import decode, items, joined_text, mapping, string
 from .program import child_command
 from .stream import PiStream
 

@@ -13,8 +13,8 @@ from ... import paths
 from ...run.model import PromptMode, RunMeta, ToolPolicy, Tools
 from ...system import files
 from ...text.decoding import UNDECODABLE, decode
+from .._json_lines import mapping, string
 from ..child import Command, child_environment, existing
-from ..json_lines import mapping, string
 from ..program import is_since, own_or_installed, package, package_dir as package_above, version_numbers
 
 DEFAULT_TOOLS = ("read", "bash", "edit", "write")

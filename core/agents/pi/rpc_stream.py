@@ -18,9 +18,9 @@ from ...run.events import Decision, Event, Interrupted, Message, Notice, Request
 from ...run.model import MessageState, NoticeLevel, RunReason, Verdict
 from ...system.files import open_regular
 from ...text.plain import one_line
+from .._json_lines import count, decode, error_words, items, mapping, string
 from ..child import Start
-from ..json_lines import count, decode, error_words, items, mapping, string
-from .dialogs import UNREADABLE, answer_to, is_unreadable, request_of
+from ._dialogs import UNREADABLE, answer_to, is_unreadable, request_of
 from .stream import QUIET_AFTER_END, PiStream, kind
 
 _NUDGE = "One more message from the user follows."

@@ -30,10 +30,10 @@ from ...run.model import NoticeLevel
 from ...run.outcome import FINALIZE_TOOL, fault_of
 from ...text.decoding import UNDECODABLE, decoder
 from ...text.plain import one_line
-from ..diffs import diff_of_pi
-from ..figures import MOST_MS, MOST_TRIES, whole
-from ..json_lines import decode, error_words, items, joined_text, mapping, string
-from ..stream import AgentStream
+from .._diffs import diff_of_pi
+from .._figures import MOST_MS, MOST_TRIES, whole
+from .._json_lines import decode, error_words, items, joined_text, mapping, string
+from .._stream import AgentStream
 from ..updates import BEGUN, Updates
 
 _KIND = re.compile(rb'\{"type":"(\w{1,40})"(?:,"message":\{"role":"(\w{1,20})")?')

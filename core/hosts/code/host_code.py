@@ -10,9 +10,9 @@ import os
 
 from ...errors import SubdeckError
 from ...text.plain import one_line
-from ..full_disk import is_of_full_disk
+from .._full_disk import is_of_full_disk
 from ..protocol import PIECE, Code, CodePiece, CodeSaid, Fetched
-from .pool import Pool
+from ._pool import Pool
 
 DIRECTORY = "code"
 """In the spool."""

@@ -27,7 +27,7 @@ from ...work import back
 from ...work.away import PACKS, Away, carriers, read_away
 from ...work.record import read_record
 from ...work.source import usable
-from ..full_disk import is_of_full_disk
+from .._full_disk import is_of_full_disk
 from ..protocol import PIECE, BadMessage, Code, CodePiece, CodeSaid, Fetched, FetchPiece, Verb, decode_answer, encode
 
 Call = Callable[[Verb, bytes], Awaitable[bytes]]

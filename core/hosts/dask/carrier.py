@@ -21,19 +21,19 @@ from ...errors import SubdeckError
 from ...run.kinds import Cost
 from ...text.decoding import UNDECODABLE, fit
 from ...text.plain import one_line
-from ..carrier import Carrier, Link, OutOfReach, Wish
+from .._carrier import Carrier, Link, OutOfReach, Wish
 from ..protocol import HostName, Verb
-from . import configuration
+from . import _configuration
 from .security import client_security
 
-configuration.apply()
+_configuration.apply()
 
 from distributed import Client, Future  # noqa: E402 - it reads the configuration when it is imported
 from distributed.core import send_recv  # noqa: E402 # pyright: ignore[reportUnknownVariableType]
 
-from . import frames  # noqa: E402 - it imports distributed
+from . import _frames  # noqa: E402 - it imports distributed
 
-frames.install()
+_frames.install()
 
 LOOK_S = 0.5
 """Between two looks at the cluster."""
@@ -310,7 +310,7 @@ def _accept_only_tickets(client: Any) -> None:
         handlers["key-in-memory"](key=key)
 
     def failed(key: object = None, **_: object) -> None:
-        handlers["task-erred"](key=key, exception=frames.UNOPENED)
+        handlers["task-erred"](key=key, exception=_frames.UNOPENED)
 
     plain = {op: handlers[op] for op in ("lost-data", "cancelled-keys", "task-retried", "restart")}
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from ...config.host_settings import TlsFiles, split_address
 from ...system import files
 from ...system.processes import ending_with_parent
-from . import configuration, security
+from . import _configuration, security
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 15.0
@@ -152,7 +152,7 @@ def scheduler_program(address: str, certificates: TlsFiles | None, directory: st
             *("--no-dashboard", "--dashboard-address", "127.0.0.1:0"),
             *security.options(certificates),
         ],
-        environment=configuration.variables(encrypted=certificates is not None),
+        environment=_configuration.variables(encrypted=certificates is not None),
         cwd=os.path.abspath(directory),
     )
 
@@ -200,7 +200,7 @@ class Host:
                 *("--preload", PRELOAD, "--spool", self.spool),
                 *(("--host-name", self.name) if self.name else ()),
             ],
-            environment=configuration.variables(encrypted=self.certificates is not None),
+            environment=_configuration.variables(encrypted=self.certificates is not None),
             cwd=scratch,
         )
 

@@ -25,9 +25,9 @@ from ... import paths
 from ...errors import SubdeckError, in_one_line
 from ...text.plain import one_line
 from .. import protocol
-from ..host_agent import HostAgent
+from .._host_agent import HostAgent
 from ..protocol import Answer, Said, Verb
-from . import configuration
+from . import _configuration
 from .security import expiry
 
 SLOTS = "subdeck"
@@ -64,7 +64,7 @@ async def dask_setup(worker: Any, spool: str, host_name: str) -> None:
         )
     except (SubdeckError, OSError) as error:
         sys.exit(f"subdeck: {one_line(in_one_line(error), 1000)}")
-    configuration.drop_variables()
+    _configuration.drop_variables()
     keep_little()
     _serving.append(Serving(agent, asyncio.create_task(agent.run())))
     worker.handlers[HANDLER] = answer

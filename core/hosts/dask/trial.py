@@ -21,7 +21,7 @@ from ...run import artifacts
 from ...run.model import StopReason
 from ...run.snapshot import Queued, RunSnapshot
 from ...system import files, processes
-from ..spool import is_relay
+from .._spool import is_relay
 from .certificates import make_keys
 from .cluster import Host, Keeper, scheduler_program
 

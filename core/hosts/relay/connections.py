@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ...config.host_settings import HostsSettings
-from ..carrier import Carrier, Link
+from .._carrier import Carrier, Link
 from ..protocol import BUDGET, WAIT_S, BadMessage, Have, Pull, Pulled, Verb, decode_answer, encode, other_version
 from .errands import Errands, ended
 from .means import Means

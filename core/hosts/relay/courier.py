@@ -18,7 +18,7 @@ from ...run.model import RunReason, RunResult, StopRequest
 from ...runners.hosts import read_luggage
 from ...system import files
 from ...text.plain import one_line, plain
-from ..carrier import OutOfReach
+from .._carrier import OutOfReach
 from ..code.transfer import Call, CodeCarriage, NoRoom, code_of
 from ..protocol import MOST_MESSAGE, Ack, Answer, BadMessage, Message, Said, Start, Stop, Verb, decode_answer, encode
 from .journal import Journal

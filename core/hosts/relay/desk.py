@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from ... import paths
 from ...project.queue import read_state
-from ..carrier import Wish
+from .._carrier import Wish
 from .admission import NO_HOST, Asking, Placed, Ruling, admit
 from .means import Means
 from .remote import Remote

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import SubdeckError, reason
 from ...system.log import log_fault
-from ..carrier import OutOfReach
+from .._carrier import OutOfReach
 from ..protocol import BadMessage
 from .journal import Journal
 from .remote import Misfit, Remote

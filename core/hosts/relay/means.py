@@ -9,7 +9,7 @@ from ...config.host_settings import HostsSettings
 from ...config.hosts_in_force import hosts_in_force
 from ...config.workspace import load_settings
 from ...errors import SubdeckError
-from ..carrier import Carrier
+from .._carrier import Carrier
 from .journal import Journal
 
 EXTRA = 'the packages for a cluster are missing: pip install "subdeck[hosts]"'

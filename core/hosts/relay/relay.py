@@ -15,7 +15,7 @@ from ... import paths
 from ...project.ownership import ring
 from ...run.mark import make_key
 from ...system import files, processes
-from ..carrier import Carrier, Link
+from .._carrier import Carrier, Link
 from ..protocol import Have, Pulled
 from .connections import Connections
 from .courier import Courier

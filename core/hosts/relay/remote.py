@@ -20,7 +20,7 @@ from ...system import files
 from ...system.directory import opened
 from ...text.decoding import UNDECODABLE, decode, why
 from ...text.plain import one_line
-from ..mirror import AT_END, GROWING, MOST_BYTES, is_mirrored
+from .._mirror import AT_END, GROWING, MOST_BYTES, is_mirrored
 from ..protocol import Chunk, Have
 from .spending import Spending
 

@@ -12,7 +12,7 @@ from ...config.host_settings import HostsSettings
 from ...run.hosts import HostState, HostStates, read_host_states, write_host_states
 from ...run.model import RunMeta
 from ...text.plain import one_line
-from ..carrier import Carrier, Link
+from .._carrier import Carrier, Link
 from ..protocol import BadMessage, HostFacts, Pulled
 from .admission import Room
 from .pins import Claimed, Pins

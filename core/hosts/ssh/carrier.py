@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from ...config.host_settings import HostsSettings
-from ..carrier import Carrier, Link, OutOfReach, Wish
+from .._carrier import Carrier, Link, OutOfReach, Wish
 from ..protocol import Hold, Verb, encode
-from .line import HostLine
+from ._line import HostLine
 
 AGAIN_S = 1.0
 """After so long a ticket that ended is asked for anew."""

@@ -16,11 +16,11 @@ from contextlib import suppress
 
 from ... import __version__
 from ...errors import SubdeckError
-from ..host_agent import HostAgent
+from .._host_agent import HostAgent
 from ..protocol import PROTOCOL, Verb
-from . import spool_socket
-from .connection import AgentHello, CarrierHello, Connection, OtherProtocol
-from .frames import ANSWER, CANCEL, MOST_OPEN, BadFrame, Message
+from . import _spool_socket
+from ._connection import AgentHello, CarrierHello, Connection, OtherProtocol
+from ._frames import ANSWER, CANCEL, MOST_OPEN, BadFrame, Message
 
 IDLE_S = 600.0
 """How long it goes on without a connection and without an open run."""
@@ -46,7 +46,7 @@ class AgentServer:
         self._connections: set[asyncio.Task[None]] = set()
         self._busy_at = time.monotonic()
         try:
-            self._socket = spool_socket.listening(root)
+            self._socket = _spool_socket.listening(root)
         except BaseException:
             self._agent.close()
             raise
@@ -78,7 +78,7 @@ class AgentServer:
         assert task  # noqa: S101 - the loop calls this as a task
         self._connections.add(task)
         try:
-            if spool_socket.is_own(writer.get_extra_info("socket")):
+            if _spool_socket.is_own(writer.get_extra_info("socket")):
                 writer.write(version_line())
                 await self._serve(Connection(reader, writer))
         except (OSError, EOFError):

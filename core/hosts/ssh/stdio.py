@@ -18,8 +18,8 @@ from ...errors import SubdeckError, UsageError
 from ...system import files, processes
 from ...text.plain import one_line
 from ..protocol import PROTOCOL
-from . import spool_socket
-from .frames import MAGIC
+from . import _spool_socket
+from ._frames import MAGIC
 
 START_S = 30.0
 """How long an agent may take to listen, and one that is too old to end."""
@@ -74,7 +74,7 @@ def _agent(root: str, slots: int, labels: Mapping[str, float]) -> socket.socket:
     why = ""
     while True:
         try:
-            agent = spool_socket.connected(root)
+            agent = _spool_socket.connected(root)
         except BlockingIOError as error:
             raise SubdeckError(
                 "the subdeck process there accepts no connections",
@@ -97,7 +97,7 @@ def _agent(root: str, slots: int, labels: Mapping[str, float]) -> socket.socket:
 
 def _start(root: str, slots: int, labels: Mapping[str, float]) -> str:
     """Start an agent that outlives this process; return why it does not serve, or nothing once it listens."""
-    log = os.path.join(root, spool_socket.LOG)
+    log = os.path.join(root, _spool_socket.LOG)
     descriptor, writing = os.pipe()
     words = (root, str(writing), str(slots), *(f"{name}={value:g}" for name, value in labels.items()))
     environment = {name: value for name, value in os.environ.items() if name not in _OF_THE_LOGIN}
@@ -134,7 +134,7 @@ def _version_line(agent: socket.socket) -> bytes:
                 break
             line += byte
     except TimeoutError as error:
-        pid = spool_socket.peer_pid(agent)
+        pid = _spool_socket.peer_pid(agent)
         agent.close()
         raise SubdeckError(
             f"the subdeck process there ({pid}) does not answer",
@@ -158,7 +158,7 @@ def _numbers(version: str) -> list[int]:
 
 def _end(agent: socket.socket, deadline: float) -> None:
     """Have an agent end that is older than this program; its runs go on, and the next agent takes them over."""
-    pid = spool_socket.peer_pid(agent)
+    pid = _spool_socket.peer_pid(agent)
     started = processes.start_time(pid)
     agent.close()
     if started is None or not processes.send(pid, signal.SIGTERM, started):

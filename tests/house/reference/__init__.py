@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[3]
 REWRITE = "run `python -m tests.house.reference` to rewrite it"
 
 GENERATED: dict[str, Callable[[], str]] = {
-    "core/config/action_names.py": keys.names_module,
+    "core/config/_action_names.py": keys.names_module,
     "docs/man/subdeck.1": man.page,
     "docs/reference/cli.md": cli.page,
     "docs/reference/errors.md": errors.page,

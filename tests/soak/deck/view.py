@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from msgspec import Struct
-from subdeck.tui.runs.rows import FOLDED
+from subdeck.tui.runs._rows import FOLDED
 from subdeck.tui.runs.store import Need
 
 _RUNNING = re.compile(r" {3}(\d+) running(?: \((\d+) in a shell\))?(?:, (\d+) queued)?")

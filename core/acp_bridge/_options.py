@@ -1,0 +1,89 @@
+"""Model, thinking level and mode, by the options that an agent offers for its sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ._opening import Opening, items, members
+
+TYPE_CHECKING = False  # as typing's
+if TYPE_CHECKING:
+    from typing import Any
+
+_NOUNS = {"model": "model", "thought_level": "thinking level", "mode": "mode"}
+"""Category of an option -> what it is called here."""
+SHOWN = 12
+"""Values that an error names."""
+
+
+class OptionError(Exception):
+    """The agent does not offer what is asked for; the text says what it does."""
+
+
+def choose(opening: Opening, category: str, wanted: str) -> None:
+    """Set an option of the session; for a mode the first of several names with commas between them that there is.
+
+    Raises OptionError where there is no such option, or no such value.
+    """
+    noun = _NOUNS[category]
+    option, values = _offered(opening.session, category)
+    if not values:
+        raise OptionError(f"this agent does not support choosing its {noun}: remove it")
+    names = wanted.split(",") if category == "mode" else [wanted]
+    match = _match_mode if category == "mode" else _match
+    value = next((found for name in names if (found := match(name, values))), None)
+    if value is None:
+        offered = ", ".join(values[:SHOWN]) + ("…" if len(values) > SHOWN else "")
+        raise OptionError(f'the agent has no {noun} "{" or ".join(names)}"; it has {offered}')
+    session = {"sessionId": opening.session["sessionId"]}
+    if option is None and category == "model":
+        opening.ask("session/set_model", **session, modelId=value)
+    elif option is None:
+        opening.ask("session/set_mode", **session, modeId=value)
+    else:
+        answer = opening.ask("session/set_config_option", **session, configId=option, value=value)
+        # One option may bring or take away others: levels depend on the model.
+        opening.session["configOptions"] = answer.get("configOptions")
+
+
+def _offered(session: dict[str, Any], category: str) -> tuple[str | None, tuple[str, ...]]:
+    """Return the id of the option of a category, None for the older form of modes and models, which is none; and its
+    values.
+    """
+    found: tuple[str | None, tuple[str, ...]] = (None, ())
+    if category == "mode":
+        modes = items(members(session.get("modes")).get("availableModes"))
+        found = (None, tuple(name for mode in modes if isinstance(name := members(mode).get("id"), str)))
+    if category == "model":
+        found = (None, tuple(models_of(session)))
+    for option in map(members, items(session.get("configOptions"))):
+        if option.get("type") == "select" and option.get("category") == category and isinstance(option.get("id"), str):
+            found = (option["id"], tuple(_values(option.get("options"))))
+    return found
+
+
+def models_of(session: dict[str, Any]) -> Iterator[str]:
+    """Yield the ids of the models of the older form."""
+    for model in items(members(session.get("models")).get("availableModels")):
+        if isinstance(name := members(model).get("modelId"), str):
+            yield name
+
+
+def _match(wanted: str, values: Iterable[str]) -> str | None:
+    """Find a value by its name, with or without the provider before it."""
+    known = set(values)
+    return next((name for name in (wanted, wanted.partition("/")[2]) if name and name in known), None)
+
+
+def _match_mode(wanted: str, values: Iterable[str]) -> str | None:
+    """Find a mode by its name, which some agents write as the end of an address: `…#plan`."""
+    return next((value for value in values if value.rpartition("#")[2] == wanted), None)
+
+
+def _values(options: object) -> Iterator[str]:
+    """Yield the values of options, which an agent may put into groups."""
+    for option in map(members, items(options)):
+        if "options" in option:
+            yield from _values(option["options"])
+        elif isinstance(value := option.get("value"), str):
+            yield value

@@ -1,0 +1,50 @@
+"""The diffs that agents give of their edits, as text; nothing in a line can make these functions raise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..run.events import CONTENT_LIMIT, CUT
+from ..text.visible import visible_name
+from ._json_lines import count, items, mapping, string
+
+_EFFORT = 40_000
+"""Pairs of lines that a wrapper compares for one edit: a few hundredths of a second at the worst."""
+
+
+def kept_diff(diff: str) -> str:
+    """Return at most about `CONTENT_LIMIT` characters of a diff, and say so where it had more."""
+    return diff if len(diff) <= CONTENT_LIMIT else f"{diff[:CONTENT_LIMIT]}\n{CUT}"
+
+
+def diff_of_pi(details: dict[str, Any]) -> str:
+    """Return what an edit of pi has changed: a patch, or before 1.0 what pi shows to people."""
+    return kept_diff(string(details.get("patch")) or string(details.get("diff")))
+
+
+def diff_of_claude(response: dict[str, Any]) -> str:
+    """Return what an edit of Claude Code has changed, from what its tool says to programs."""
+    hunks: list[str] = []
+    for hunk in map(mapping, items(response.get("structuredPatch"))):
+        old, new = (f"{count(hunk.get(f'{side}Start'))},{count(hunk.get(f'{side}Lines'))}" for side in ("old", "new"))
+        hunks += (f"@@ -{old} +{new} @@", *map(string, items(hunk.get("lines"))))
+    return kept_diff("\n".join(hunks))
+
+
+def diff_of_texts(edits: list[dict[str, str]]) -> str:
+    """Return the whole diff of old and new texts, each with its path; where in their files they are nobody says."""
+    from ..run.edits import exact_diff  # a wrapper needs it for agents that do not say what they call their tools with
+
+    written: list[str] = []
+    for edit in edits:
+        if path := edit.get("path"):
+            written.append(f"+++ {visible_name(path)}")
+        hunk: list[str] = []
+        for line in (*exact_diff(edit, _EFFORT), None):
+            if line is not None and line.sign:
+                hunk.append(f"{line.sign}{line.text}")
+            elif hunk:
+                old, new = (sum(shown[0] in (sign, " ") for shown in hunk) for sign in "-+")
+                written += (f"@@ -0,{old} +0,{new} @@", *hunk)
+                hunk = []
+    return "\n".join(written)

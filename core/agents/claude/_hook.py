@@ -1,0 +1,62 @@
+"""The hook by which Claude Code is made to ask about each call that a rule of the run is about.
+
+Rules of its own would not do: it knows no patterns as ours, and what the user allows it, and its modes, count before
+some of them. A hook that the client registers is run before all of that, in its nested agents, and whatever the user's
+settings say of hooks. Of other calls it says nothing: for them all is as it would be.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...permissions.rules import Policy
+from ...run.model import RunMeta
+from ...run.requests import is_marked
+from ...text.visible import is_hiding
+from .._json_lines import is_deep, mapping, string
+from ..kinds import path_rules_of
+from ._requests import BY_RULE, call_of
+
+NUMBER = "hook"
+"""The id of the request that registers it."""
+_EVENT = "PreToolUse"
+_MOST = 1000
+
+
+class Hook:
+    """It decides nothing: what it has Claude Code ask about comes as a request, and is decided as every other."""
+
+    def __init__(self, meta: RunMeta) -> None:
+        self._cwd = meta.cwd
+        self._policy = Policy(meta.permissions, meta.cwd, path_rules_of(meta.kind))
+        self._directories: dict[str, str] = {}
+        """Where calls are made that it asks about, by their ids."""
+
+    @property
+    def registration(self) -> dict[str, Any]:
+        """The request that registers it; nothing may be said before it was granted."""
+        hooks = {_EVENT: [{"hookCallbackIds": [NUMBER]}]}
+        wish = {"subtype": "initialize", "hooks": hooks}
+        return {"type": "control_request", "request_id": NUMBER, "request": wish}
+
+    def answer(self, called: dict[str, Any]) -> dict[str, Any]:
+        """Return what is said about a call before it is made."""
+        call_id, directory = string(called.get("tool_use_id")), self._directory(string(called.get("cwd")))
+        name, arguments = string(called.get("tool_name")), mapping(called.get("tool_input"))
+        if not is_deep(arguments):
+            call = call_of("", call_id, name, arguments, directory)
+            texts = (text for text in arguments.values() if isinstance(text, str))
+            is_clear = not (is_marked(call) or any(is_hiding(text, is_file=True) for text in texts))
+            if is_clear and not self._policy.decide(call)[1]:
+                return {}
+        if len(self._directories) < _MOST:
+            self._directories[call_id] = directory
+        said = {"hookEventName": _EVENT, "permissionDecision": "ask", "permissionDecisionReason": BY_RULE}
+        return {"hookSpecificOutput": said}
+
+    def directory_of(self, call_id: str) -> str:
+        """Return, once, where a call is made; empty in the directory of the run."""
+        return self._directories.pop(call_id, "")
+
+    def _directory(self, directory: str) -> str:
+        return directory if directory != self._cwd else ""

@@ -1,0 +1,225 @@
+"""Codex as a program: where it is, what it keeps where, and how it is started as a child.
+
+The app-server is marked as experimental, so it is asked for its protocol, once for each version of the program.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ... import paths
+from ...paths import hex_digest
+from ...system import files
+from ...text.decoding import UNDECODABLE, decode
+from ...text.plain import one_line
+from .._json_lines import mapping
+from ..child import Command, Start, child_environment, existing, own_variables
+from ..program import own_or_installed, package, package_dir
+
+PACKAGE = "codex"
+"""Its name on npm, without the scope."""
+
+_INSTALL = "install it (npm install -g @openai/codex)"
+KEYS = ("OPENAI_API_KEY", "CODEX_API_KEY")
+
+
+def find_codex(command: Sequence[str], name: str) -> tuple[str, ...]:
+    """Return the command with its program as an absolute path. Raises AgentUnavailable saying what to do."""
+    return own_or_installed(command, name, kind="codex", install=_INSTALL)
+
+
+def codex_version(command: Sequence[str]) -> str | None:
+    """Return the version in the package.json above the program; None where there is none to read."""
+    directory = package_dir(command, PACKAGE)
+    return (package(directory).version or None) if directory else None
+
+
+def home() -> str:
+    """Return where Codex keeps login, settings and conversations; nothing of ours moves it."""
+    return home_in({**os.environ, **own_variables(os.environ)})
+
+
+def home_in(environment: Mapping[str, str]) -> str:
+    """Return the same for a child with this environment."""
+    return environment.get("CODEX_HOME") or os.path.join(os.path.expanduser("~"), ".codex")
+
+
+def found_credentials(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what is seen without starting it: keys, a login, and settings, which may name a provider that needs
+    neither.
+    """
+    keys = tuple(name for name in KEYS if environment.get(name))
+    files = (os.path.join(home_in(environment), name) for name in ("auth.json", "config.toml"))
+    return (*keys, *filter(os.path.isfile, files))
+
+
+def app_server_command(start: Start) -> Command:
+    """Return how the app-server is started; what it has to do is said on its stdin."""
+    meta = start.meta
+    if meta.system_prompt_path:
+        existing(os.path.join(start.run_dir, meta.system_prompt_path), "start the run again")
+    existing(start.prompt_path, "start the run again")
+    return Command((*meta.agent_command, "app-server"), child_environment(meta), pipe=True)
+
+
+# --- the protocol ----------------------------------------------------------------------------------------------------
+
+TIMEOUT_S = 30
+_ASKED = 2
+"""Counts what was ever looked for: an answer to less is none."""
+
+_USED: dict[str, tuple[str, ...]] = {
+    "ThreadStartParams": (
+        "cwd",
+        "model",
+        "approvalPolicy",
+        "approvalsReviewer",
+        "sandbox",
+        "developerInstructions",
+        "baseInstructions",
+        "config",
+        "ephemeral",
+        "dynamicTools",
+    ),
+    "ThreadResumeParams": ("threadId", "cwd", "model", "approvalPolicy", "sandbox", "developerInstructions", "config"),
+    "TurnStartParams": ("threadId", "input", "effort"),
+    "TurnCompletedNotification": ("threadId", "turn"),
+    "AgentMessageDeltaNotification": ("threadId", "itemId", "delta"),
+    "ItemStartedNotification": ("threadId", "item"),
+    "ItemCompletedNotification": ("threadId", "item"),
+    "ThreadTokenUsageUpdatedNotification": ("threadId", "turnId", "tokenUsage"),
+    "ErrorNotification": ("error", "willRetry"),
+    "ConfigReadParams": ("cwd",),
+    "DynamicToolCallParams": ("tool", "arguments"),
+    "DynamicToolCallResponse": ("contentItems", "success"),
+}
+"""The names of the protocol that `talk.py` and `app_stream.py` use."""
+
+_SPOKEN: dict[str, tuple[str, ...]] = {
+    "TurnStartParams": ("clientUserMessageId",),
+    "TurnSteerParams": ("threadId", "expectedTurnId", "input", "clientUserMessageId"),
+    "TurnInterruptParams": ("threadId", "turnId"),
+    "CommandExecutionRequestApprovalParams": ("itemId", "command", "cwd", "turnId"),
+    "FileChangeRequestApprovalParams": ("itemId", "turnId"),
+    "ServerRequestResolvedNotification": ("requestId",),
+}
+"""Those that `talking.py` uses beside them."""
+
+
+class Verdict(Struct, frozen=True):
+    """What is known of a program, and of which state of it."""
+
+    key: str
+    problem: str = ""
+    """Why its app-server cannot be used; empty where it can."""
+    one_way: str = ""
+    """Why nothing can be said to a child of it while it works; empty where it can."""
+
+
+def app_server_problem(command: Sequence[str]) -> str:
+    """Say why runs do without the app-server of a program; empty where it is used."""
+    return _verdict(command).problem
+
+
+def talk_problem(command: Sequence[str]) -> str:
+    """Say why nothing can be said to the children of a program; empty where it can."""
+    verdict = _verdict(command)
+    return verdict.problem or verdict.one_way
+
+
+def _verdict(command: Sequence[str]) -> Verdict:
+    key = _key(command)
+    file = _cache_file(command)
+    if known := _known(file, key):
+        return known
+    import tempfile  # only where the answer is not known yet
+
+    try:
+        with tempfile.TemporaryDirectory(prefix="subdeck-codex-") as directory:
+            problem = _generated(command, directory) or _missing(directory, _USED)
+            verdict = Verdict(key, problem, "" if problem else _missing(directory, _SPOKEN))
+    except OSError as error:
+        return Verdict(key, f"cannot write its protocol description: {error.strerror}")
+    _keep(file, verdict)
+    return verdict
+
+
+def may_talk(command: Sequence[str]) -> bool:
+    """Tell whether something can be said to its children, as far as that is known without starting it."""
+    known = _known(_cache_file(command), _key(command))
+    return known is None or not (known.problem or known.one_way)
+
+
+def _known(file: str, key: str) -> Verdict | None:
+    try:
+        known = decode(files.read(file), Verdict)
+    except (OSError, *UNDECODABLE):
+        return None
+    return known if known.key == key else None
+
+
+def _key(command: Sequence[str]) -> str:
+    """Return what tells one version of the program from another: npm gives each file the same date."""
+    program = os.path.realpath(command[0]) if command else ""
+    try:
+        status = os.stat(program)
+    except OSError:
+        return program
+    return f"{_ASKED} {program} {status.st_mtime_ns} {status.st_size} {codex_version(command) or ''}"
+
+
+def _cache_file(command: Sequence[str]) -> str:
+    name = hex_digest("\0".join(command).encode("utf-8", "surrogateescape"), 16)
+    return os.path.join(paths.cache_dir(), f"codex-{name}.json")
+
+
+def _keep(file: str, verdict: Verdict) -> None:
+    try:
+        files.make_private_directory(paths.cache_dir())
+        files.write_whole(file, msgspec.json.encode(verdict))
+    except OSError:
+        pass  # it is asked again
+
+
+def _generated(command: Sequence[str], directory: str) -> str:
+    """Have the program write its protocol; return why it did not."""
+    import subprocess
+
+    words = [*command, "app-server", "generate-json-schema", "--experimental", "--out", directory]
+    try:
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, cwd=directory, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"it did not describe its app-server within {TIMEOUT_S} seconds"
+    except OSError as error:
+        return f"cannot start it: {error.strerror}"
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        return f"its app-server does not describe its protocol: {one_line(said, 200)}"
+    return ""
+
+
+def _missing(directory: str, used: Mapping[str, tuple[str, ...]]) -> str:
+    """Name what the protocol lacks of that which is used; empty where nothing is missing."""
+    schemas = dict(_schemas(directory, used))
+    for name, fields in used.items():
+        known = mapping(schemas.get(name, {}).get("properties"))
+        if lacking := [field for field in fields if field not in known]:
+            return f"its app-server does not know {name}.{lacking[0]}"
+    return ""
+
+
+def _schemas(directory: str, titles: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for part in (directory, *(os.path.join(directory, name) for name in files.names(directory))):
+        for title in titles:
+            try:
+                schema = decode(files.read(os.path.join(part, f"{title}.json")))
+            except (OSError, *UNDECODABLE):
+                continue
+            yield title, mapping(schema)

@@ -1,0 +1,45 @@
+"""The files in which Codex keeps its conversations, for what `codex exec` does not tell."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from ...system import files
+from ...text.decoding import UNDECODABLE, decode
+from .._json_lines import mapping
+from ._items import Tokens
+from ._program import home
+
+_ID = r"[0-9a-fA-F-]{8,64}"
+_SUM = rb'"total_token_usage": ?(\{[^{}]{1,2000}\})'
+_TAIL = 1024 * 1024
+"""Bytes of the end in which the last sum stands."""
+
+
+def conversation_of(thread: str | None) -> str | None:
+    """Return the file of a thread, which lies below year, month and day; None where there is none to be seen."""
+    if thread is None or not re.fullmatch(_ID, thread):
+        return None
+    directories = [os.path.join(home(), "sessions")]
+    for _ in range(3):
+        directories = [os.path.join(above, name) for above in directories for name in sorted(files.names(above))]
+    for directory in reversed(directories):
+        for name in files.names(directory):
+            if name.endswith(f"-{thread}.jsonl"):
+                return os.path.join(directory, name)
+    return None
+
+
+def tokens_before(thread: str | None) -> Tokens:
+    """Return what a thread has used so far; nothing where that is not to be seen."""
+    file = conversation_of(thread)
+    if file is None:
+        return Tokens()
+    try:
+        with open(files.open_regular(file)[0], "rb") as conversation:
+            conversation.seek(max(0, os.fstat(conversation.fileno()).st_size - _TAIL))
+            sums = re.findall(_SUM, conversation.read())
+        return Tokens.of(mapping(decode(sums[-1]))) if sums else Tokens()
+    except (OSError, *UNDECODABLE):
+        return Tokens()

@@ -1,0 +1,176 @@
+"""What is said to `codex app-server`: lines of JSON-RPC, for one run."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ... import __version__
+from ...run.model import PromptMode, RunMeta
+from ...run.outcome import FINALIZE_TOOL
+from ...system.files import open_regular
+from .._finalize_tool import DESCRIPTION, SCHEMA
+from ..child import Start, child_environment, existing, prompt_of
+from .permissions import READ_ONLY, READ_ONLY_HERE, OwnSettings, permissions_of, project_paths, servers_config
+
+EFFORTS = {"off": "none"}
+"""Words of presets that Codex has another word for; the others are the same."""
+
+UNHEARD = (
+    "account/rateLimits/updated",
+    "item/commandExecution/outputDelta",
+    "item/fileChange/patchUpdated",
+    "remoteControl/status/changed",
+    "thread/readState/changed",
+    "turn/diff/updated",
+)
+"""What an app-server need not say, as nothing is made of it."""
+
+_INITIALIZE, _CONFIG, _THREAD, _TURN = range(1, 5)
+"""Ids of the requests, in their order."""
+FIRST_FREE = 5
+"""Id of the first one beyond those."""
+
+_FINALIZE = {"type": "function", "name": FINALIZE_TOOL, "description": DESCRIPTION, "inputSchema": SCHEMA}
+
+
+def encoded(message: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(message) + b"\n"
+
+
+class Talk(Struct, frozen=True):
+    """The requests of one run, in their order: each follows the answer of the one before."""
+
+    start: Start
+
+    @property
+    def _meta(self) -> RunMeta:
+        return self.start.meta
+
+    def initialize(self) -> bytes:
+        client = {"name": "subdeck", "version": __version__}
+        capabilities = {"experimentalApi": True, "optOutNotificationMethods": UNHEARD}
+        return request(_INITIALIZE, "initialize", {"clientInfo": client, "capabilities": capabilities})
+
+    def next_request(self, result: dict[str, Any]) -> bytes:
+        """Return what follows `initialize`, then what follows `config/read`, each given its result."""
+        if "config" in result:
+            return self._open_thread(OwnSettings.of_answer(result))
+        if "userAgent" not in result and "codexHome" not in result:
+            return b""
+        wanted = {"cwd": self._meta.cwd, "includeLayers": True}
+        return encoded({"method": "initialized"}) + request(_CONFIG, "config/read", wanted)
+
+    def warning(self, result: dict[str, Any]) -> str:
+        """Return what a person has to know of the answer to `config/read`, unless the run says so already."""
+        if "config" not in result or permissions_of(self._meta.tools).sandbox or READ_ONLY_HERE in self._meta.warnings:
+            return ""
+        return READ_ONLY_HERE if OwnSettings.of_answer(result).is_read_only(self._meta.cwd) else ""
+
+    def _open_thread(self, own: OwnSettings) -> bytes:
+        """Begin or resume a thread."""
+        params = thread_params(self.start, own)
+        if self.start.session_id:
+            resumed = {"threadId": self.start.session_id, "excludeTurns": True, "cwd": self._meta.cwd}
+            return request(_THREAD, "thread/resume", resumed | params)
+        # A new thread is in the directory in which its app-server was started. Told which one it is, Codex (0.169)
+        # would trust it from then on if the thread may write there.
+        if not self._meta.keeps_session:
+            params["ephemeral"] = True
+        if self._meta.finalize:
+            params["dynamicTools"] = [_FINALIZE]
+        return request(_THREAD, "thread/start", params)
+
+    def start_turn(self, thread: str) -> bytes:
+        params: dict[str, Any] = {"threadId": thread, "input": [{"type": "text", "text": prompt_of(self.start)}]}
+        if self._meta.thinking:
+            params["effort"] = EFFORTS.get(self._meta.thinking, self._meta.thinking)
+        return request(_TURN, "turn/start", params)
+
+
+def message_params(thread: str, message_id: str, text: str) -> dict[str, Any]:
+    """Return what a message is told with; under its id, where it has one, Codex shows it again."""
+    params: dict[str, Any] = {"threadId": thread, "input": [{"type": "text", "text": text}]}
+    return params | {"clientUserMessageId": message_id} if message_id else params
+
+
+def request(number: int, method: str, params: dict[str, Any]) -> bytes:
+    return encoded({"id": number, "method": method, "params": params})
+
+
+def thread_params(start: Start, own: OwnSettings) -> dict[str, Any]:
+    """Return what a thread is opened with, resumed or not."""
+    meta = start.meta
+    permissions = permissions_of(meta.tools)
+    params: dict[str, Any] = {
+        "config": {**settings_of(meta, own), **servers_config(meta.tools, own.servers, child_environment(meta))},
+    }
+    if meta.resolved_model:
+        params["model"] = own_name(meta.resolved_model)
+    if permissions.sandbox:
+        params |= {"sandbox": permissions.sandbox, "approvalPolicy": "never", "approvalsReviewer": "user"}
+    elif meta.project_resources is False:
+        params["approvalsReviewer"] = "user"
+    if asks_by_rules(meta):
+        params |= {"approvalPolicy": "untrusted", "approvalsReviewer": "user"}
+    if prompt := system_prompt(start):
+        params["baseInstructions" if meta.prompt_mode == PromptMode.REPLACE else "developerInstructions"] = prompt
+    return params
+
+
+def asks_by_rules(meta: RunMeta) -> bool:
+    """Tell whether Codex has to ask before what it does, as rules of the run are to decide on that."""
+    if not meta.talk or meta.permissions is None:
+        return False
+    from ...permissions.rules import asked_tools  # few runs have rules
+
+    return bool(asked_tools(meta.permissions))
+
+
+def settings_of(meta: RunMeta, own: OwnSettings) -> dict[str, Any]:
+    """Return the settings of Codex that hold for this run alone, beside those of the user."""
+    config = permissions_of(meta.tools).config
+    replaced = meta.prompt_mode == PromptMode.REPLACE and bool(meta.system_prompt_path)
+    if meta.context_files is False or (meta.context_files is None and replaced):
+        config["project_doc_max_bytes"] = 0
+    if meta.project_resources is False:
+        config["skills"] = {"include_instructions": False}
+    if meta.project_resources is False or not own.has_level(meta.cwd):
+        config |= _untrusted(meta, own)
+    return config
+
+
+def _untrusted(meta: RunMeta, own: OwnSettings) -> dict[str, Any]:
+    """Return settings by which a project is not trusted in this run, and nothing else is other than it would be.
+
+    Told a level, whichever it is, Codex may write in the project and asks before each command, unless it is told more.
+    """
+    config: dict[str, Any] = {"projects": {path: {"trust_level": "untrusted"} for path in project_paths(meta.cwd)}}
+    if permissions_of(meta.tools).sandbox:
+        return config
+    if own.is_read_only(meta.cwd):
+        config["sandbox_mode"] = READ_ONLY
+    if not own.has_approval:
+        config["approval_policy"] = "on-request"
+    return config
+
+
+def own_name(model: str) -> str:
+    """Return a model by the name that Codex has for it: without its provider."""
+    provider, slash, name = model.partition("/")
+    return name if slash and provider.lower() == "openai" else model
+
+
+def system_prompt(start: Start) -> str:
+    """Return the preset's words, and how a result is handed over; empty where there are none.
+
+    Raises LaunchError where the file is missing.
+    """
+    if not start.meta.system_prompt_path:
+        return ""
+    path = existing(os.path.join(start.run_dir, start.meta.system_prompt_path), "start the run again")
+    with open(open_regular(path)[0], "rb") as file:
+        return file.read().decode("utf-8", "replace")

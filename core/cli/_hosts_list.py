@@ -1,0 +1,165 @@
+"""The list of hosts that `subdeck hosts` prints: as the relay knows them, or asked once where none is there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from ..config.host_settings import needs_words
+from ..config.hosts_in_force import hosts_in_force, ssh_addresses
+from ..engine import Engine
+from ..paths import now_iso, user_settings_file
+from ..run.describe import ago, runs_word, size_text
+from ..run.hosts import HostState, HostStates, read_host_states
+from ..runners.hosts import has_relay
+from ..text.plain import one_line
+from ._table import Column, table
+from .output import document, say, say_lines, terminal_width
+
+PATIENCE_S = 6.0
+"""How long hosts may take to be found where no relay knows them."""
+ANSWER_S = 5.0
+
+COLUMNS = (
+    Column(40, least=6),
+    Column(14),
+    Column(12, right=True),
+    Column(9, right=True),
+    Column(16),
+    Column(40, least=4),
+    Column(80, least=8),
+    Column(12),
+)
+IN_REACH, OUT_OF_REACH = "● online", "? unreachable"
+
+EMPTY = (
+    "No hosts are set up.\nTry it on this machine:  subdeck hosts try 3\nAdd your hosts to "
+    "{file}:\n  hosts: {{ssh: [me@h1, me@h2]}}                  over ssh; subdeck must be "
+    "installed on each\n  hosts: {{scheduler: tls://head:8786}}           a dask cluster: see "
+    "subdeck hosts keys, scheduler and serve"
+)
+
+
+def hosts_list(*, as_json: bool) -> int:
+    """Print the hosts; return the exit code: 0, also where none is in reach."""
+    engine = Engine.open()
+    states, is_told = known_hosts(engine)
+    if as_json:
+        document({"relay": is_told, **msgspec.to_builtins(_whole(states))})
+        return 0
+    if not states.hosts and not states.faults:
+        is_set = hosts_in_force(engine.settings.hosts).is_set
+        say("No hosts are online." if is_set else EMPTY.format(file=one_line(user_settings_file())))
+        return 0
+    if states.hosts:
+        say_lines(rows(states.hosts))
+        say(f"\n{totals(states.hosts)}")
+    for fault in states.faults:
+        say(f"! {one_line(fault, 1000)}")
+    return 0
+
+
+def known_hosts(engine: Engine) -> tuple[HostStates, bool]:
+    """Return the hosts, and whether a relay keeps that up to date; else they were asked just now."""
+    settings = hosts_in_force(engine.settings.hosts)
+    told = read_host_states(engine.project, ssh_addresses(settings))
+    if told is not None and has_relay(engine.project):
+        return told, True
+    former = told.hosts if told else ()
+    runs = Counter(run.place.host for run in engine.snapshots(last=0) if run.is_remote and run.place)
+    if not settings.is_set:
+        return HostStates(at=now_iso(), hosts=_absent(former, (), runs)), False
+    from ..hosts.protocol import Examine
+    from ..hosts.survey import survey
+
+    found = survey(settings, Examine(agents=("offline",)), patience=PATIENCE_S, answer_s=ANSWER_S)
+    asked = tuple(
+        HostState(
+            name=host.examined.host,
+            carrier=host.carrier,
+            in_reach=True,
+            heard_at=now_iso(),
+            slots=facts.slots,
+            used=facts.used,
+            runs=runs[host.examined.host],
+            load=facts.load,
+            cores=facts.cores,
+            memory_mb=facts.memory_mb,
+            labels=facts.labels,
+            subdeck=one_line(facts.subdeck, 40),
+            python=one_line(facts.python, 40),
+            carrier_version=one_line(facts.carrier, 80),
+            address=host.link.key if host.carrier == "ssh" else "",
+        )
+        for host in found.hosts
+        if host.examined is not None
+        for facts in (host.examined.facts,)
+    )
+    silent = tuple(f"{one_line(host.link.name, 64)}: {host.fault}" for host in found.hosts if host.fault)
+    hosts = (*asked, *_absent(former, asked, runs))
+    return HostStates(at=now_iso(), hosts=hosts, faults=(*silent, *found.faults)), False
+
+
+def _absent(former: Sequence[HostState], found: Sequence[HostState], runs: Counter[str]) -> tuple[HostState, ...]:
+    """Return the hosts that were known and are not there, as far as runs of this project are on them."""
+    names = {host.name for host in found}
+    return tuple(
+        msgspec.structs.replace(host, in_reach=False, runs=runs[host.name])
+        for host in former
+        if host.name not in names and runs[host.name]
+    )
+
+
+def _whole(states: HostStates) -> dict[str, object]:
+    """Return them with every field, also those that are usual."""
+    hosts = [
+        {
+            encoded: getattr(host, name)
+            for name, encoded in zip(HostState.__struct_fields__, HostState.__struct_encode_fields__, strict=True)
+        }
+        for host in states.hosts
+    ]
+    return {"at": states.at, "hosts": hosts, "faults": states.faults}
+
+
+def rows(hosts: Sequence[HostState]) -> list[str]:
+    now = datetime.now(UTC)
+    cells = [
+        (
+            host.name,
+            IN_REACH if host.in_reach else OUT_OF_REACH,
+            f"{host.used}/{host.slots} slots",
+            runs_word(host.runs) if host.runs else "",
+            f"load {host.load:.1f}/{host.cores}",
+            ", ".join(filter(None, (size_text(host.memory_mb * 2**20) if host.memory_mb else "", _labels(host)))),
+            versions(host),
+            ago(host.heard_at, now) if host.heard_at else "",
+        )
+        for host in hosts
+    ]
+    return table(COLUMNS, cells, terminal_width())
+
+
+def _labels(host: HostState) -> str:
+    return needs_words(host.labels)
+
+
+def versions(host: HostState) -> str:
+    """`subdeck 0.1.0, Python 3.11.7, distributed 2026.8.0`"""
+    parts = (
+        f"subdeck {host.subdeck}" if host.subdeck else "",
+        f"Python {host.python}" if host.python else "",
+        host.carrier_version,
+    )
+    return ", ".join(filter(None, parts))
+
+
+def totals(hosts: Sequence[HostState]) -> str:
+    """`2 of 3 hosts in reach, 5 of 12 slots used`"""
+    there = [host for host in hosts if host.in_reach]
+    count = "1 host" if len(hosts) == 1 else f"{len(hosts)} hosts"
+    slots, used = sum(host.slots for host in there), sum(host.used for host in there)
+    return f"{len(there)} of {count} online, {used} of {slots} slots used"

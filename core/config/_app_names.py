@@ -1,0 +1,84 @@
+"""Names of the app that settings may have; the engine checks them without loading the app."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import ContentError, nearest
+from ..text.plain import one_line
+
+COLUMNS = (
+    *("state", "preset", "task", "now", "host", "age", "elapsed", "tokens", "cost", "changes", "agent", "model", "id"),
+)
+THEMES = (
+    *("subdeck-dark", "subdeck-light", "terminal", "ansi-dark", "ansi-light", "atom-one-dark", "atom-one-light"),
+    *("catppuccin-frappe", "catppuccin-latte", "catppuccin-macchiato", "catppuccin-mocha", "dracula", "flexoki"),
+    *("gruvbox", "monokai", "nord", "rose-pine", "rose-pine-dawn", "rose-pine-moon", "solarized-dark"),
+    *("solarized-light", "textual-dark", "textual-light", "tokyo-night"),
+)
+"""Ours, then those of Textual."""
+
+_MODIFIERS = frozenset(("ctrl", "shift", "alt"))
+_NAMED_KEYS = frozenset(
+    (
+        *("backspace", "delete", "down", "end", "enter", "escape", "home", "insert", "left", "pagedown", "pageup"),
+        *("return", "right", "space", "tab", "up"),
+        *(f"f{number}" for number in range(1, 25)),
+    )
+)
+
+
+def column(text: str) -> str:
+    """Return the name of a column. Raises ContentError."""
+    return _known("column", text.strip(), COLUMNS)
+
+
+def columns(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of columns, each once. Raises ContentError."""
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            raise ContentError(f'the column "{name}" appears twice', hint="remove one of the two")
+    return tuple(names)
+
+
+def theme(text: str) -> str:
+    """Return the name of a theme. Raises ContentError."""
+    return _known("theme", text.strip(), THEMES)
+
+
+def action(text: str) -> str:
+    """Return the name of an action. Raises ContentError."""
+    from ._action_names import ACTIONS  # which a file without keys does not need
+
+    return _known("action", text.strip(), ACTIONS)
+
+
+def keys(text: str) -> str:
+    """Return one key, or several with commas between them. Raises ContentError."""
+    for key in text.split(","):
+        *modifiers, name = key.strip().split("+") if len(key.strip()) > 1 else [key.strip()]
+        if not (name and _MODIFIERS.issuperset(modifiers) and (len(name) == 1 or _is_key_name(name))):
+            what = f'"{one_line(key, 40)}" is not a key'
+            raise ContentError(
+                what, hint='use keys such as "k", "X", "ctrl+x", "f5" or "pagedown", separated by commas'
+            )
+    return text.strip()
+
+
+def _is_key_name(name: str) -> bool:
+    if name in _NAMED_KEYS:
+        return True
+    import unicodedata  # which few keys need
+
+    try:
+        unicodedata.lookup(name.replace("_", " ").upper())  # percent_sign
+    except KeyError:
+        return False
+    return True
+
+
+def _known(kind: str, name: str, names: Sequence[str]) -> str:
+    if name in names:
+        return name
+    hint = nearest(name, names, count=1) or f"known: {', '.join(names[:40])}"
+    raise ContentError(f'unknown {kind} "{one_line(name, 40)}"', hint=hint)

@@ -1,0 +1,239 @@
+"""Start the runs that a call asks for, or report everything that is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from msgspec.structs import replace
+
+from ..agent_kinds import USUAL
+from ..agents.choice import AUTO, choose_agent, offers, usual_model
+from ..engine import Engine
+from ..errors import AgentUnavailable, ModelError, PresetError, RunnerUnavailable, SubdeckError, nearest
+from ..launch.model import known_roles
+from ..models.catalog import INHERIT, split_thinking
+from ..presets.catalog import Preset
+from ..run.model import RunnerKind, RunRequest, WorktreeFrom
+from ..run.snapshot import RunSnapshot
+from ..text.plain import one_line
+from ._arguments import TaskArguments
+from .parent import Parent, conversation_file
+from .results import ARGUMENT, VALID, CallRejected, ToolError, argument_error, tool_error
+from .schema import available_models
+
+
+def launch(
+    engine: Engine, tasks: Sequence[TaskArguments], parent: Parent, *, background: bool, parallel: bool = False
+) -> tuple[RunSnapshot, ...]:
+    """Start a run for each task. Raises CallRejected with all that is wrong, before anything exists."""
+    models = _Models(engine, parent)
+    with conversation_file(parent, engine.cwd) as conversation:
+        errors: list[ToolError] = []
+        requests: dict[int, RunRequest] = {}
+        for index, task in enumerate(tasks):
+            try:
+                requests[index] = _request(task, models, parent, conversation, background=background)
+            except CallRejected as rejected:
+                errors += rejected.of_task(index)
+        if errors:
+            errors += _problems(engine, requests, models)
+        else:
+            try:
+                return engine.launch(tuple(requests.values()), background=background)
+            except SubdeckError as error:
+                errors = _problems(engine, requests, models) or [tool_error(error)]
+    raise CallRejected(*(errors if parallel else [replace(error, index=None) for error in errors]))
+
+
+def _request(
+    task: TaskArguments, models: _Models, parent: Parent, conversation: str | None, *, background: bool
+) -> RunRequest:
+    model, written = models.of(task)
+    announced = parent.models
+    if written and model and announced is not None:
+        announced = (*announced, split_thinking(model)[0])  # what the parent itself resolved it has
+    return RunRequest(
+        task=task.task,
+        preset=task.preset,
+        model=model,
+        written_model=written,
+        cwd=task.cwd,
+        runner=models.runner(task, background=background),
+        host=task.host,
+        needs=task.needs,
+        description=task.description,
+        parent_tools=parent.active_tools,
+        parent_has=parent.all_tools,
+        parent_model=parent.model,
+        parent_models=announced,
+        parent_session=conversation,
+        isolated=task.isolated,
+        child_session=task.session_id,
+        budget=task.budget,
+        max_tokens=task.max_tokens,
+        worktree=WorktreeFrom.FILES if task.worktree else None,
+        only_lowers=True,
+    )
+
+
+def _problems(engine: Engine, requests: Mapping[int, RunRequest], models: _Models) -> list[ToolError]:
+    """Return what keeps each of the requests from being launched, so that the next call can mend it all."""
+    return [
+        replace(_request_error(problem, request, models), index=index)
+        for index, request in requests.items()
+        for problem in engine.check(request, asks=True)
+    ]
+
+
+def _request_error(error: SubdeckError, request: RunRequest, models: _Models) -> ToolError:
+    """Say which argument an error of the engine is about, and which values are valid."""
+    where = error.where or ARGUMENT
+    match error:
+        case PresetError():
+            names = [preset.name for preset in models.presets.values()]
+            return argument_error(
+                error.what, field="preset", value=request.preset or "", valid=names, hint=error.hint, where=where
+            )
+        case ModelError():
+            return _model_error(error, request, models)
+        case AgentUnavailable() | RunnerUnavailable():
+            return replace(tool_error(error), where=error.where or "settings")
+        case _:
+            pass
+    arguments = {
+        "cwd": ("cwd", request.cwd),
+        "task": ("task", request.task),
+        "session id": ("sessionId", request.child_session),
+        "host": ("host", request.host),
+        "needs": ("needs", ", ".join(request.needs or ())),
+    }
+    if where not in arguments:
+        return tool_error(error)
+    field, value = arguments[where]
+    return argument_error(error.what, field=field, value=value or "", hint=error.hint)
+
+
+def _model_error(error: ModelError, request: RunRequest, models: _Models) -> ToolError:
+    preset, hint = models.preset(request.preset), error.hint
+    if request.model:
+        value, where = request.model, ARGUMENT
+    elif preset and preset.model:
+        value, where = preset.model, preset.path
+    else:
+        value, where = models.default or "", error.where or ARGUMENT
+        if not value:
+            hint = 'set a model in the call, add "model: provider/id" to the preset, or set default_model'
+    return argument_error(error.what, field="model", value=value, valid=models.valid(value), hint=hint, where=where)
+
+
+class _Models:
+    """What the models of a call stand for; presets and catalog are read when they are needed."""
+
+    def __init__(self, engine: Engine, parent: Parent) -> None:
+        self._engine = engine
+        self.default = engine.settings.default_model
+        self._parent = parent
+
+    @cached_property
+    def presets(self) -> dict[str, Preset]:
+        return {preset.name: preset for preset in self._engine.presets().presets}
+
+    @cached_property
+    def available(self) -> tuple[str, ...]:
+        return available_models(self._engine.settings, self._parent.models)
+
+    def runner(self, task: TaskArguments, *, background: bool) -> RunnerKind | None:
+        """Return the runner that the request shall name: a run in the background gets no pane, and one for which the
+        call names a host is on a host.
+        """
+        if task.names_host:
+            return RunnerKind.HOSTS
+        if not background:
+            return None
+        preset = self.preset(task.preset)
+        usual = (preset and preset.runner) or self._engine.settings.runner
+        return None if usual == RunnerKind.HOSTS else RunnerKind.PROCESS
+
+    def preset(self, name: str | None) -> Preset | None:
+        return self.presets.get(name or "")
+
+    def of(self, task: TaskArguments) -> tuple[str | None, str | None]:
+        """Return the model that the request shall name, None to leave it to preset and settings; and what was written
+        where the parent resolved that. Raises CallRejected.
+        """
+        preset = self.preset(task.preset)
+        if preset is not None and not task.model and (preset.model == INHERIT or self._is_of_another_kind(preset)):
+            return None, None
+        if self._is_for_any_model(preset) and not (task.model or "").startswith("@"):
+            return task.model, None
+        if not task.model and not (preset and preset.model) and self._is_default_for_others(preset):
+            return None, None
+        ref = task.model or (preset and preset.model) or self.default
+        if found := self._of_parent(ref, task, preset):
+            return found, ref
+        return task.model, None
+
+    def _is_for_any_model(self, preset: Preset | None) -> bool:
+        """Tell whether the child is the offline agent, which uses no model, whichever it is given."""
+        settings = self._engine.settings
+        try:
+            return bool(choose_agent((preset and preset.agent) or settings.agent, settings).own_model)
+        except AgentUnavailable:
+            return False
+
+    def _is_default_for_others(self, preset: Preset | None) -> bool:
+        """Tell whether default_model is none of the agent's; the launch leaves it out then."""
+        settings = self._engine.settings
+        try:
+            agent = choose_agent((preset and preset.agent) or settings.agent, settings)
+        except AgentUnavailable:
+            return False
+        return not offers(agent, usual_model(settings))
+
+    def _is_of_another_kind(self, preset: Preset) -> bool:
+        """Tell whether a preset names an agent whose models are not those that are known here: the parent's, which is
+        pi where it tells them, else those of the settings' agent.
+        """
+        settings = self._engine.settings
+        if preset.agent in (None, AUTO):
+            return False
+        try:
+            known = USUAL if self._parent.models is not None else choose_agent(settings.agent, settings).kind
+            return choose_agent(preset.agent, settings).kind != known
+        except AgentUnavailable:
+            return False
+
+    def _of_parent(self, ref: str | None, task: TaskArguments, preset: Preset | None) -> str | None:
+        """Ask the parent what the reference in force stands for; None where it does not know."""
+        if self._parent.resolve is None or not ref or ref == INHERIT:
+            return None
+        found = self._parent.resolve(ref)
+        if found is None:
+            return None
+        if found.resolved:
+            return f"{found.resolved}:{found.thinking_level}" if found.thinking_level else found.resolved
+        if not found.error or not ref.startswith("@") or ref[1:] in self._engine.settings.roles:
+            return None
+        where = preset.path if preset and preset.model and not task.model else ARGUMENT
+        roles = found.known_roles
+        known = ", ".join(f"{role} ({model})" for role, model in tuple(roles.items())[:VALID])
+        hints = (
+            nearest(ref, roles),
+            f"known roles: {known}" if known else "",
+            "use a model as provider/id, or configure the role",
+        )
+        raise CallRejected(
+            argument_error(
+                f'cannot resolve the model "{ref}": {one_line(found.error, 400)}',
+                field="model",
+                value=ref,
+                valid=dict.fromkeys((*roles, *self.valid(ref))),
+                hint="; ".join(filter(None, hints)),
+                where=where,
+            )
+        )
+
+    def valid(self, ref: str) -> tuple[str, ...]:
+        """Return what could have been written for a reference: the roles for a role, else the available models."""
+        return tuple(known_roles(self._engine.settings)) if ref.startswith("@") else self.available

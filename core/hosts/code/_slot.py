@@ -1,0 +1,196 @@
+"""A working tree on a host in which one run after another works: readied for each, and looked at when it has ended.
+
+What git is asked here it does with a directory of ours beside the tree. The child has a repository of its own in the
+tree, made anew for each run and never used by us: whatever a child did to it holds for that child alone.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from ...errors import SubdeckError
+from ...git.index import LARGE, Skipped, Snapshot, Taking, beginnings
+from ...git.packs import result_content, write_commit, write_pack
+from ...git.program import Git, GitError
+from ...git.repository import Repository
+from ...git.worktrees import cone, inside, remove_files
+from ...system import files
+from ...text.plain import one_line
+from ..protocol import Code
+from ._cache import Cache, write_settings
+
+TREE = "tree"
+PATIENCE_S = 900.0
+MOST_FILE = 512 * 1024 * 1024
+"""Bytes of a file that comes back at most, and of all of them."""
+BRANCH = "main"
+"""What the child has checked out."""
+
+
+class Left(Struct, frozen=True, omit_defaults=True):
+    """What a run has left."""
+
+    tree: str = ""
+    """Empty where nothing was changed."""
+    commit: str = ""
+    size: int = 0
+    """Bytes of the pack."""
+    skipped: tuple[str, ...] = ()
+    """What is not in it, sentences."""
+
+
+class Slot:
+    def __init__(self, cache: Cache, directory: str) -> None:
+        self._cache = cache
+        self.directory = directory
+        self.tree = os.path.join(directory, TREE)
+        self._ours = os.path.join(directory, "ours")
+        self._index = os.path.join(self._ours, "index")
+        self._sparse = os.path.join(self._ours, "info", "sparse-checkout")
+
+    @property
+    def carrier(self) -> str:
+        """Return what it was readied for last; empty for nothing."""
+        return files.content(os.path.join(self._ours, "HEAD")).decode("ascii", "replace").strip()
+
+    def ready(self, code: Code) -> str:
+        """Bring the tree to what was sent, whatever is there; return the directory in which the run works.
+
+        Raises SubdeckError and OSError.
+        """
+        patterns = cone(code.sparse)
+        try:
+            if not self._is_sound(patterns):
+                raise GitError("its content has changed")
+            self._reset(code, patterns)
+        except GitError:
+            self._begin_anew()
+            self._reset(code, patterns)
+        self._give_repository(code, patterns)
+        return self.place(code)
+
+    def _is_sound(self, patterns: bytes) -> bool:
+        """Return whether there is a tree of ours with these directories, and what we know of it."""
+        try:
+            status = os.lstat(self.tree)
+        except FileNotFoundError:
+            return False
+        is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+        return is_ours and files.exists(self._index) and files.content(self._sparse) == patterns
+
+    def _begin_anew(self) -> None:
+        remove_files(self.tree)
+        files.remove_tree(self._ours)
+        files.make_private_directory(self.tree)
+
+    def _reset(self, code: Code, patterns: bytes) -> None:
+        """Bring the files to a snapshot, and make sure that nothing else is there. Raises GitError and OSError."""
+        for name in ("index.lock", "HEAD.lock", "taken", "taken.lock"):
+            files.remove(os.path.join(self._ours, name))
+        files.remove_tree(os.path.join(self._ours, "objects"))
+        sparse = ("\tsparseCheckout = true", "\tsparseCheckoutCone = true") if patterns else ()
+        quiet = ("\tlogAllRefUpdates = false",)
+        write_settings(self._ours, self._cache.object_format, bare=False, more=(*quiet, *sparse))
+        files.write_whole(os.path.join(self._ours, "objects/info/alternates"), os.fsencode(self._cache.objects) + b"\n")
+        files.write_whole(self._sparse, patterns)
+        files.write_whole(os.path.join(self._ours, "HEAD"), f"{code.carrier}\n".encode())
+        remove_files(os.path.join(self.tree, ".git"))
+        git = self._git(self._index)
+        git.run("clean", "-ffdxq")
+        git.run("reset", "--hard", "--quiet", "--no-recurse-submodules", code.carrier)
+        git.run("clean", "-ffdxq")
+        if git.run("status", "--porcelain", "-z", "--no-renames", "--ignored", "--untracked-files=all").strip(b"\0"):
+            raise GitError("existing files cannot be removed", where=self.tree)
+
+    def _git(self, index: str, alternates: Sequence[str] = ()) -> Git:
+        """Return git for the tree, which runs no filter, nobody's: a file is here what git has of it."""
+        asked = Git("/", is_own=True).configured()
+        filters = sorted({entry.key.rpartition(".")[0] for entry in asked if entry.key.startswith("filter.")})
+        unrun = [(f"{name}.{what}", "") for name in filters for what in ("clean", "smudge", "process")]
+        return Git(
+            self.tree,
+            git_dir=self._ours,
+            work_tree=self.tree,
+            index=index,
+            alternates=alternates,
+            settings=(
+                *unrun,
+                *((f"{name}.required", "false") for name in filters),
+                ("core.autocrlf", "false"),
+                ("core.fsync", "none"),
+                ("core.bigFileThreshold", str(LARGE)),
+                ("checkout.workers", "0"),
+                ("index.threads", "0"),
+                ("status.showUntrackedFiles", "all"),
+            ),
+            is_own=True,
+            patience=PATIENCE_S,
+        )
+
+    def _give_repository(self, code: Code, patterns: bytes) -> None:
+        """Make the child's repository: a branch with one commit, the files as they were. Raises OSError."""
+        own = os.path.join(self.tree, ".git")
+        sparse = ("\tsparseCheckout = true", "\tsparseCheckoutCone = true") if patterns else ()
+        write_settings(own, self._cache.object_format, bare=False, more=sparse)
+        files.write_whole(os.path.join(own, "objects/info/alternates"), os.fsencode(self._cache.objects) + b"\n")
+        if patterns:
+            files.write_whole(os.path.join(own, "info/sparse-checkout"), patterns)
+        files.write_whole(os.path.join(own, "refs/heads", BRANCH), f"{code.carrier}\n".encode())
+        shutil.copy2(self._index, os.path.join(own, "index"))
+        files.write_whole(os.path.join(own, "HEAD"), f"ref: refs/heads/{BRANCH}\n".encode())
+
+    def place(self, code: Code) -> str:
+        """Return where the run works; a directory that has no files, or ignored ones only, is not in the snapshot."""
+        if not code.subdirectory:
+            return self.tree
+        subdirectory = inside(code.subdirectory)
+        place = self.tree
+        for part in subdirectory.split("/"):
+            place = os.path.join(place, part)
+            if os.path.islink(place):
+                raise SubdeckError("the run's directory is a link out of the snapshot", where=subdirectory)
+        files.make_private_directory(place)
+        return place
+
+    def left(self, code: Code, pack: str) -> Left:
+        """Find out what a run has left, also what it has not committed; write what the operator lacks of that into a
+        file, unless nothing was changed. Raises GitError and OSError.
+        """
+        index = os.path.join(self._ours, "taken")
+        files.remove(index)
+        git = self._git(index, alternates=(os.path.join(self.tree, ".git", "objects"),))
+        repository = Repository(
+            self.tree,
+            git_dir=os.path.join(self.tree, ".git"),
+            common_dir=self._ours,
+            head=code.carrier,
+            tree=code.tree,
+            object_format=self._cache.object_format,
+        )
+        fault: GitError | None = None
+        for _ in beginnings(git, repository, index):
+            try:
+                return self._packed(git, Taking(git, repository, MOST_FILE).snapshot(), code, pack)
+            except GitError as error:  # the index or the objects of the child's repository are broken
+                fault = fault or error
+        raise fault or GitError("git cannot create an index", where=self.tree)
+
+    def _packed(self, git: Git, taken: Snapshot, code: Code, pack: str) -> Left:
+        skipped = (*map(_words, taken.skipped), *([taken.note] if taken.note else ()))
+        if taken.tree == code.tree:
+            return Left(skipped=skipped)
+        commit = write_commit(git, result_content(taken.tree, code.carrier))
+        descriptor = files.open_private(pack, os.O_RDWR | os.O_TRUNC)
+        with open(descriptor, "w+b") as file:
+            size = write_pack(git, file, commit, code.carrier)
+            os.fsync(descriptor)
+        return Left(taken.tree, commit, size, skipped)
+
+
+def _words(skipped: Skipped) -> str:
+    return f"{one_line(skipped.path, 200)} stays on the host: {one_line(skipped.why, 120)}"

@@ -1,0 +1,139 @@
+"""One connection between a carrier and an agent: many messages at once, and the certainty that somebody is there.
+
+Annotations are evaluated here, as in `run.model`.
+"""
+
+import asyncio
+from typing import Annotated, TypeVar
+
+from msgspec import Meta, Struct
+
+from ...run.kinds import Cost, Whole
+from ..protocol import PROTOCOL, BadMessage, HostName, decoded, encode
+from ._frames import ALIVE, HEAD, HELLO, BadFrame, Incoming, Message, Outgoing, length, packed, unpacked
+
+ALIVE_S = 5.0
+"""After so long without a word each side says that it is there."""
+SILENCE_S = 20.0
+"""After so long without a word the other side counts as gone."""
+
+
+MOST_UNASKED = 1000
+"""Words in a row that say nothing, or what nobody has asked for."""
+TURN = 64
+"""Frames after which whoever else waits for the loop has its turn: of those that are here nobody is waited for."""
+
+
+class AgentHello(Struct, frozen=True, kw_only=True):
+    """What the agent says first."""
+
+    protocol: Whole = PROTOCOL
+    subdeck: Annotated[str, Meta(max_length=40)] = ""
+    host: HostName
+    slots: Annotated[int, Meta(ge=0, le=100_000)] = 0
+    """How many runs it may run at the same time; 0 where nobody said it there."""
+    labels: Annotated[dict[Annotated[str, Meta(max_length=64)], Cost], Meta(max_length=64)] = {}
+
+
+class CarrierHello(Struct, frozen=True, kw_only=True):
+    """What the carrier replies."""
+
+    protocol: Whole = PROTOCOL
+    slots: Annotated[int, Meta(ge=0, le=100_000)] = 0
+    """What it takes where nobody said it there."""
+
+
+_H = TypeVar("_H", AgentHello, CarrierHello)
+
+
+class OtherProtocol(Exception):
+    """The other side speaks another version of the messages; that is its value."""
+
+    def __init__(self, protocol: int, subdeck: str = "") -> None:
+        super().__init__(f"it uses protocol version {protocol} instead of {PROTOCOL}")
+        self.protocol = protocol
+        self.subdeck = subdeck
+
+
+class _AnyHello(Struct, frozen=True):
+    """What hellos of all versions have."""
+
+    protocol: Whole
+    subdeck: str = ""
+
+
+class Connection:
+    """Both ends have one; used in one event loop."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._incoming = Incoming()
+        self._outgoing = Outgoing()
+        self._news = asyncio.Event()
+        self._frames = 0
+        self._unasked = 0
+
+    def send(self, message: Message) -> None:
+        """Have a message sent as soon as its turn comes."""
+        self._outgoing.put(message)
+        self._news.set()
+
+    def say_hello(self, hello: AgentHello | CarrierHello) -> None:
+        self.send(Message(0, HELLO, encode(hello)))
+
+    async def receive(self) -> Message:
+        """Return the next message. Raises BadFrame, TimeoutError where nobody is there any more, OSError or EOFError
+        where the connection has ended.
+        """
+        while True:
+            async with asyncio.timeout(SILENCE_S):
+                size = length(await self._reader.readexactly(HEAD))
+                frame = unpacked(await self._reader.readexactly(size))
+            self._frames += 1
+            if not self._frames % TURN:
+                await asyncio.sleep(0)
+            message = self._incoming.add(frame)
+            if message is not None and message.word != ALIVE:
+                return message
+            if message is not None:
+                self.note_unasked()
+
+    def note_unasked(self) -> None:
+        """Note that the last message was for nothing. Raises BadFrame after too many of them."""
+        self._unasked += 1
+        if self._unasked > MOST_UNASKED:
+            raise BadFrame("it keeps sending messages that were not requested")
+
+    def note_use(self) -> None:
+        """Note that the last message was of use."""
+        self._unasked = 0
+
+    async def receive_hello(self, kind: type[_H]) -> _H:
+        """Return what the other side says first. Raises what `receive` does, OtherProtocol."""
+        message = await self.receive()
+        if message.word != HELLO:
+            raise BadFrame("no hello")
+        try:
+            said = decoded(message.content, _AnyHello)
+            if said.protocol != PROTOCOL:
+                raise OtherProtocol(said.protocol, said.subdeck)
+            return decoded(message.content, kind)
+        except BadMessage as error:
+            raise BadFrame(str(error)) from error
+
+    async def write(self) -> None:
+        """Send what is to be sent, until cancelled. Raises OSError where the connection has ended."""
+        while True:
+            while self._outgoing:
+                self._writer.write(packed(self._outgoing.take()))
+                await self._writer.drain()
+            self._news.clear()
+            try:
+                async with asyncio.timeout(ALIVE_S):
+                    await self._news.wait()
+            except TimeoutError:
+                self.send(Message(0, ALIVE))
+
+    def close(self) -> None:
+        self._writer.close()

@@ -1,0 +1,253 @@
+"""The line to one host: ssh as a process of ours, made again and again for as long as it is wanted."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from ...system.log import log_fault
+from ...text.plain import one_line
+from .._carrier import NOT_YET, Link, OutOfReach
+from ..protocol import MOST_MESSAGE, Verb, other_version
+from ._connection import AgentHello, CarrierHello, Connection, OtherProtocol
+from ._frames import ANSWER, CANCEL, MAGIC, MOST_BANNER, BadFrame, Message
+
+GREETING_S = 45.0
+"""How long it may take until the agent speaks: ssh connects, and the agent may have to be started."""
+FIRST_WAIT_S = 0.5
+LONGEST_WAIT_S = 30.0
+HELD_S = 20.0
+"""A connection that held for so long was a good one: the next is made without much waiting."""
+ENDING_S = 2.0
+MOST_STDERR = 8192
+
+
+class HostLine:
+    """Keeps one host connected, and asks it."""
+
+    def __init__(self, host: str, slots: int, changed: Callable[[], None]) -> None:
+        """`slots` is for a host that does not say; `changed` is called when it comes or goes."""
+        self.host = host
+        self.link: Link | None = None
+        self.fault = f"{host}: {NOT_YET}"
+        """Why it cannot be asked, in words for a person; empty where it can."""
+        self._slots = slots
+        self._changed = changed
+        self._connection: Connection | None = None
+        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._last_id = 0
+
+    async def run(self) -> None:
+        """Keep connected until cancelled."""
+        wait = FIRST_WAIT_S
+        while True:
+            began = time.monotonic()
+            try:
+                fault = await self._connect_once()
+            except Exception as error:  # whatever it is, the next attempt may do better
+                log_fault(f"while connected with {self.host}", error)
+                fault = f"{self.host}: {one_line(str(error) or type(error).__name__, 200)}"
+            self._let_go(fault)
+            if time.monotonic() - began > HELD_S:
+                wait = FIRST_WAIT_S
+            await asyncio.sleep(wait * random.uniform(0.8, 1.2))  # noqa: S311 - keeps many from coming at once
+            wait = min(2 * wait, LONGEST_WAIT_S)
+
+    async def ask(self, verb: Verb, message: bytes, timeout: float | None) -> bytes:
+        """Ask the host, for at most `timeout` seconds. Raises OutOfReach."""
+        connection = self._connection
+        if connection is None:
+            raise OutOfReach(self.fault)
+        if len(message) > MOST_MESSAGE:
+            raise OutOfReach(f"{self.host}: a message of {len(message):,} bytes is too large")
+        self._last_id = number = self._last_id % (2**32 - 1) + 1
+        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        connection.send(Message(number, verb, message))
+        try:
+            async with asyncio.timeout(timeout):
+                return await answer
+        except TimeoutError as error:
+            raise OutOfReach(f"{self.host}: no answer within {timeout:g} s") from error
+        finally:
+            self._waiting.pop(number, None)
+            if answer.cancelled() and connection is self._connection:
+                connection.send(Message(number, CANCEL))
+
+    async def _connect_once(self) -> str:
+        """Connect, and stay so for as long as it goes well; return why it does not any more."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command(self.host), stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=MOST_BANNER, start_new_session=True
+            )
+        except OSError as error:
+            return f"cannot start ssh: {error.strerror}"
+        said = bytearray()
+        stderr = asyncio.create_task(_keep_end(process, said))
+        try:
+            fault = await self._converse(process)
+        finally:
+            code = await _end(process)
+            await asyncio.wait((stderr,), timeout=ENDING_S)
+            stderr.cancel()
+        return fault or why_ended(self.host, code, bytes(said))
+
+    async def _converse(self, process: Process) -> str:
+        """Return why this side ended it; nothing where the other side did."""
+        assert process.stdin and process.stdout  # noqa: S101 - they are pipes
+        try:
+            async with asyncio.timeout(GREETING_S):
+                await process.stdout.readuntil(MAGIC)
+                connection = Connection(process.stdout, process.stdin)
+        except TimeoutError:
+            return f"{self.host}: subdeck did not answer there within {GREETING_S:g} s"
+        except asyncio.LimitOverrunError:
+            return f"{self.host}: its login printed more than {MOST_BANNER // 1024} kB, and subdeck did not answer"
+        except (asyncio.IncompleteReadError, OSError):
+            return ""
+        writing = asyncio.create_task(connection.write())
+        try:
+            hello = await connection.receive_hello(AgentHello)
+            connection.say_hello(CarrierHello(slots=self._slots))
+            self._join(connection, hello)
+            while True:
+                message = await connection.receive()
+                answer = self._waiting.get(message.id)
+                if message.word == ANSWER and answer is not None and not answer.done():
+                    answer.set_result(message.content)
+                    connection.note_use()
+                else:
+                    connection.note_unasked()
+        except OtherProtocol as error:
+            return f"{self.host}: {other_version(error.protocol, error.subdeck)}"
+        except BadFrame as error:
+            return f"{self.host}: cannot read its answer ({one_line(str(error), 100)})"
+        except TimeoutError:
+            return f"{self.host}: subdeck does not answer there"
+        except (OSError, EOFError):
+            return ""
+        finally:
+            writing.cancel()
+            with suppress(asyncio.CancelledError, OSError):
+                await writing
+
+    def _join(self, connection: Connection, hello: AgentHello) -> None:
+        self._connection = connection
+        self.link = Link(self.host, hello.host, hello.slots or self._slots, hello.labels)
+        self.fault = ""
+        self._changed()
+
+    def _let_go(self, fault: str) -> None:
+        was_there = self.link is not None
+        self._connection, self.link, self.fault = None, None, fault
+        for answer in list(self._waiting.values()):
+            if not answer.done():
+                answer.set_exception(OutOfReach(fault))
+        if was_there:
+            self._changed()
+
+
+async def _keep_end(process: Process, said: bytearray) -> None:
+    """Keep the end of what ssh and the agent say on stderr."""
+    assert process.stderr  # noqa: S101 - it is a pipe
+    while block := await process.stderr.read(4096):
+        said += block
+        del said[:-MOST_STDERR]
+
+
+async def _end(process: Process) -> int:
+    """End ssh, unless it has ended; return its exit code.
+
+    asyncio says that a process has ended once its pipes are closed, which others may have open, too.
+    """
+    assert process.stdin and process.stdout  # noqa: S101 - they are pipes
+    process.stdin.close()
+    dropping = asyncio.create_task(_drop(process.stdout))
+    ended = asyncio.create_task(process.wait())
+    try:
+        for end in (process.kill, lambda: None):
+            # asyncio.timeout has no effect in a task that is being cancelled on early versions of Python 3.11
+            await asyncio.wait((ended,), timeout=ENDING_S)
+            if ended.done():
+                return ended.result()
+            with suppress(ProcessLookupError):
+                end()
+        return process.returncode if process.returncode is not None else -signal.SIGKILL
+    finally:
+        dropping.cancel()
+        ended.cancel()
+
+
+async def _drop(stream: asyncio.StreamReader) -> None:
+    while await stream.read(MOST_BANNER):
+        continue
+
+
+# --- the program ssh -------------------------------------------------------------------------------------------------
+
+REMOTE = ("subdeck", "hosts", "agent")
+"""What the host's own shell is asked to run; nothing of ours or the operator's is ever added to it."""
+OPTIONS = (
+    "-T",  # no terminal
+    "-a",  # no agent is forwarded
+    "-x",  # no X11
+    *("-o", "BatchMode=yes"),
+    *("-o", "ClearAllForwardings=yes"),
+    *("-o", "ConnectTimeout=10"),
+    *("-o", "ServerAliveInterval=5"),
+    *("-o", "ServerAliveCountMax=2"),
+    *("-o", "ControlMaster=no"),  # one that goes on in the background would keep our pipes
+    *("-o", "LogLevel=INFO"),  # what is below it leaves out why a connection ended
+)
+NOT_FOUND = 127
+"""What a shell exits with where it has no such program."""
+OWN_FAILURE = 255
+"""What ssh itself exits with."""
+_MOST = 300
+"""Characters of what is shown of the other side's words."""
+
+
+def command(host: str) -> tuple[str, ...]:
+    """Return what connects with a host, by the name that ssh knows it by."""
+    return ("ssh", *OPTIONS, "--", host, *REMOTE)
+
+
+_TOO_OLD = ('unknown command "hosts"', 'no command is called "hosts"', "No such command")
+"""What versions of subdeck print that cannot serve as a host."""
+
+
+def why_ended(host: str, code: int, stderr: bytes) -> str:
+    """Say why a connection could not be made, or ended."""
+    lines = [one_line(line, _MOST) for line in stderr.decode("utf-8", "replace").splitlines()]
+    said = [line for line in lines if line]
+    if code == OWN_FAILURE:
+        return _of_ssh(host, said[-1] if said else "")
+    if code == NOT_FOUND:
+        return f"{host}: subdeck is not installed there, or not on the PATH of ssh commands (ssh {host} subdeck)"
+    if any(known in line for line in said for known in _TOO_OLD):
+        return f"{host}: subdeck is too old there to serve as a host; install the same version on both machines"
+    if said:
+        return _of_agent(host, said)
+    return f"{host}: its subdeck process ended" + (f" with exit code {code}" if code else "")
+
+
+def _of_ssh(host: str, line: str) -> str:
+    name = host.rpartition("@")[2]
+    if "Host key verification failed" in line:
+        return f"{host}: its host key is unknown or has changed; run `ssh {host}` to check it"
+    if not line:
+        return f"{host}: ssh lost the connection"
+    line = line.removeprefix("ssh: ")
+    return line if name in line else f"{host}: {line}"
+
+
+def _of_agent(host: str, lines: Sequence[str]) -> str:
+    """Fold an error of a command of ours into one line: what is wrong, then where and what to do."""
+    starts = [number for number, line in enumerate(lines) if line.startswith("subdeck: ")]
+    words = lines[starts[-1] :] if starts else lines[-1:]
+    parts = [line.removeprefix("subdeck: ").removeprefix("where: ").removeprefix("hint: ") for line in words]
+    return one_line(f"{host}: {'; '.join(parts)}", _MOST)

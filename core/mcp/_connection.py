@@ -1,0 +1,309 @@
+"""The connection to the client: what comes in, the calls that it makes, and what is on its way to it.
+
+What goes out is written in order, in a thread, so that nobody waits for a slow reader.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+
+from ..errors import explained
+from ..system.log import log_fault
+from ._protocol import INTERNAL_ERROR, Fields, ProtocolError, RequestId, encode, notification
+
+KEEP_ALIVE_S = 20.0
+"""After this long without news the last progress is sent again: some clients give up after 60 s of silence."""
+
+PIECE = 64 * 1024
+"""Bytes written at once: as much as a pipe holds, so that a reader who reads is told from one who does not."""
+
+PATIENCE_S = 1.0
+"""How long, at the end, a reader may take for one piece. Clients that close our stdin give us two seconds to end."""
+
+
+class Relay:
+    """The progress of one call; of what is reported faster than the client reads, it gets the latest."""
+
+    def __init__(self, outbox: Outbox, token: RequestId) -> None:
+        self._outbox = outbox
+        self._token = token
+        self._sent = 0
+        self.latest = ""
+        self.is_fresh = False
+        """Whether something was reported since progress was looked through."""
+
+    def report(self, text: str) -> None:
+        """Send this next; never blocks, whether or not the client reads."""
+        self._outbox.send_progress(self, text)
+
+    def drop(self) -> None:
+        """Send nothing more of it."""
+        self._outbox.end_progress(self, at_once=True)
+
+    def line(self) -> bytes:
+        """Return the message that is due; its number grows with each."""
+        self._sent += 1
+        progress = {"progressToken": self._token, "progress": self._sent, "message": self.latest}
+        return encode(notification("notifications/progress", progress))
+
+
+def _line_of(relay: Relay) -> bytes:
+    """Return the message of a relay that is due; nothing if it cannot be made: the answers after it must be written."""
+    try:
+        return relay.line()
+    except Exception as error:
+        log_fault("making a progress message", error)
+        return b""
+
+
+class Outbox:
+    """The messages that are not written yet."""
+
+    def __init__(self, descriptor: int, keep_alive: float = KEEP_ALIVE_S) -> None:
+        self._descriptor = descriptor
+        self._keep_alive = keep_alive
+        self._waiting: deque[bytes | Relay] = deque()
+        self._relays: set[Relay] = set()
+        self._change = threading.Condition()
+        """Of anything here; notified when there is something to write, and when something was written."""
+        self._is_writing = False
+        self._written = 0
+        """Pieces."""
+        threading.Thread(target=self._write_on, name="outbox", daemon=True).start()
+
+    def send(self, frame: Fields | list[Fields]) -> None:
+        line = encode(frame)
+        with self._change:
+            self._waiting.append(line)
+            self._change.notify_all()
+
+    @contextmanager
+    def progress(self, token: RequestId | None) -> Generator[Relay | None]:
+        """Provide a relay for one call; none for a client that did not ask for progress."""
+        if token is None:
+            yield None
+            return
+        relay = Relay(self, token)
+        with self._change:
+            self._relays.add(relay)
+        try:
+            yield relay
+        finally:
+            self.end_progress(relay)
+
+    def end_progress(self, relay: Relay, *, at_once: bool = False) -> None:
+        """Take no more of a relay; what it waits with is sent, unless that shall end `at_once`."""
+        with self._change:
+            self._relays.discard(relay)
+            if at_once and relay in self._waiting:
+                self._waiting.remove(relay)
+
+    def send_progress(self, relay: Relay, text: str) -> None:
+        with self._change:
+            if relay not in self._relays:
+                return
+            relay.latest, relay.is_fresh = text, True
+            if relay not in self._waiting:
+                self._waiting.append(relay)
+                self._change.notify_all()
+
+    def flush(self) -> bool:
+        """Wait until everything is written, or the reader takes nothing any more; tell whether everything was."""
+        with self._change:
+            while self._waiting or self._is_writing:
+                before = self._written
+                if not self._change.wait_for(lambda seen=before: self._written != seen, PATIENCE_S):
+                    return False
+            return True
+
+    def _write_on(self) -> None:
+        while True:
+            with self._change:
+                self._is_writing = False
+                self._written += 1
+                self._change.notify_all()
+                while not self._waiting:
+                    if not self._change.wait(self._keep_alive):
+                        self._repeat()
+                first = self._waiting.popleft()
+                self._is_writing = True
+                line = first if isinstance(first, bytes) else _line_of(first)
+            try:
+                self._write(line)
+            except OSError:  # the reader has gone, which the main thread sees too
+                with self._change:
+                    self._waiting.clear()
+                    self._is_writing = False
+                    self._written += 1
+                    self._change.notify_all()
+                return
+
+    def _repeat(self) -> None:
+        """Have the progress of each call that had no news sent once more."""
+        for relay in self._relays:
+            if relay.latest and not relay.is_fresh:
+                self._waiting.append(relay)
+            relay.is_fresh = False
+
+    def _write(self, line: bytes) -> None:
+        rest = memoryview(line)
+        while rest:
+            rest = rest[os.write(self._descriptor, rest[:PIECE]) :]
+            with self._change:
+                self._written += 1
+                self._change.notify_all()
+
+
+# --- calls that are carried out --------------------------------------------------------------------------------------
+
+CANCEL_TIMEOUT_S = 5.0
+"""How long cancelled calls have to stop their runs."""
+
+Answer = Callable[[Fields | None, Fields | None], None]
+"""Takes a result or an error; neither for a request that is not answered."""
+
+
+class Call:
+    """One request that is worked on."""
+
+    def __init__(self, request_id: RequestId, answer: Answer) -> None:
+        self.id = request_id
+        self.cancelled = threading.Event()
+        """Set when the work shall end; it is answered all the same, unless the client said so."""
+        self.on_drop: Callable[[], None] | None = None
+        """Takes back what else was about to be sent, when the client cancels it."""
+        self._answer = answer
+        self._settling = threading.Lock()
+        self._is_settled = False
+
+    def settle(self, *, result: Fields | None = None, error: Fields | None = None) -> None:
+        """Answer it, unless that was done, or the client has cancelled it."""
+        with self._settling:
+            is_first, self._is_settled = not self._is_settled, True
+        if is_first:
+            self._answer(result, error)
+
+    def drop(self) -> None:
+        """Cancel it for the client, who gets nothing more of it."""
+        self.settle()
+        self.cancelled.set()
+        if self.on_drop:
+            self.on_drop()
+
+    def fail(self, error: Exception) -> None:
+        """Answer with an error that nobody expected."""
+        log_fault("working on a request", error)
+        self.settle(error=ProtocolError(INTERNAL_ERROR, str(explained(error))).error)
+
+    def work_on(self, work: Callable[[Call], Fields]) -> None:
+        """Answer with what `work` returns, or with its error."""
+        try:
+            result = work(self)
+        except ProtocolError as error:
+            self.settle(error=error.error)
+        except Exception as error:
+            self.fail(error)
+        else:
+            self.settle(result=result)
+
+
+class Calls:
+    """The requests that are being worked on."""
+
+    def __init__(self) -> None:
+        self._open: dict[Call, threading.Thread] = {}
+        self._change = threading.Lock()
+
+    def start(self, call: Call, work: Callable[[Call], Fields]) -> None:
+        """Work on a call in a thread; a daemon, so that one that hangs on a disk does not keep the process from ending.
+
+        Raises ProtocolError where there can be no more threads.
+        """
+
+        def run() -> None:
+            try:
+                call.work_on(work)
+            finally:
+                with self._change:
+                    self._open.pop(call, None)
+
+        thread = threading.Thread(target=run, name="call", daemon=True)
+        with self._change:
+            self._open[call] = thread
+        try:
+            thread.start()
+        except RuntimeError as error:
+            with self._change:
+                del self._open[call]
+            raise ProtocolError(INTERNAL_ERROR, "too many requests at the same time") from error
+
+    def drop(self, request_id: RequestId) -> None:
+        """Cancel a request for the client, if it is still open. Some clients write the number of one as text."""
+        with self._change:
+            meant = [call for call in self._open if str(call.id) == str(request_id)]
+        for call in meant:
+            call.drop()
+
+    def cancel_all(self) -> None:
+        """Cancel all open requests, and wait until they have ended."""
+        with self._change:
+            under_way = dict(self._open)
+        for call in under_way:
+            call.cancelled.set()
+        deadline = time.monotonic() + CANCEL_TIMEOUT_S
+        for thread in under_way.values():
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+
+# --- what comes in ---------------------------------------------------------------------------------------------------
+
+LINE_LIMIT = 64 * 1024 * 1024
+"""Bytes of a line; a longer one is not held."""
+
+READ = 1024 * 1024
+
+
+class Inbox:
+    """Reads when there is something to read; splits at LF bytes only."""
+
+    def __init__(self, descriptor: int, limit: int = LINE_LIMIT) -> None:
+        self._descriptor = descriptor
+        self._limit = limit
+        self._parts: list[bytes] = []
+        """The unfinished line."""
+        self._length = 0
+        """Its bytes so far, whether or not they are held."""
+        self.has_ended = False
+
+    def read(self) -> Iterator[bytes | None]:
+        """Yield the lines that are whole now, None for one that is too long; at the end what has no newline too."""
+        try:
+            block = os.read(self._descriptor, READ)
+        except OSError:
+            block = b""  # as good as its end
+        *ended, rest = block.split(b"\n")
+        for part in ended:
+            self._hold(part)
+            yield self._whole()
+        self._hold(rest)
+        if not block:
+            self.has_ended = True
+            yield self._whole()
+
+    def _hold(self, part: bytes) -> None:
+        self._length += len(part)
+        if self._length <= self._limit:
+            self._parts.append(part)
+        else:
+            self._parts.clear()
+
+    def _whole(self) -> bytes | None:
+        line = b"".join(self._parts) if self._length <= self._limit else None
+        self._parts.clear()
+        self._length = 0
+        return line

@@ -1,0 +1,76 @@
+"""One table of a TOML document, put in, replaced or taken out as text: every other line stays as it is."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from ._protocol import Fields
+
+_HEADER = re.compile(r"\s*\[")
+
+
+def put(text: str, path: Sequence[str], values: Fields) -> str:
+    """Return a document with these values in a table; what else the table has stays, unknown tables go to the end."""
+    lines = text.splitlines(keepends=True)
+    spans = _spans(lines, path)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    if not spans:
+        gap = "" if not text else newline if text.endswith("\n") else newline * 2
+        return text + gap + newline.join((f"[{'.'.join(path)}]", *_assignments(values), ""))
+    start, end = spans[0]
+    others = [line for line in lines[start + 1 : end] if not _assigns(line, values)]
+    if others and not others[-1].endswith("\n"):
+        others[-1] += newline
+    ours = [assignment + newline for assignment in _assignments(values)]
+    header = lines[start] if lines[start].endswith("\n") else lines[start] + newline
+    return "".join((*lines[:start], header, *ours, *others, *lines[end:]))
+
+
+def take(text: str, path: Sequence[str]) -> str:
+    """Return a document without a table and those below it."""
+    lines = text.splitlines(keepends=True)
+    for start, end in reversed(_spans(lines, path)):
+        if start and not lines[start - 1].strip():
+            start -= 1
+        del lines[start:end]
+    return "".join(lines)
+
+
+def _spans(lines: Sequence[str], path: Sequence[str]) -> list[tuple[int, int]]:
+    """Find the table and those below it: the line of each header, and the line after its last value.
+
+    Comments and blank lines after that belong to what follows. Lines of a text may be taken for headers: whoever
+    changes a document by this looks afterwards whether it is what it should be.
+    """
+    ours = re.compile(r"\s*\[\s*" + r"\s*\.\s*".join(map(_quoted, path)) + r"\s*(?:\.[^\]]*)?\]")
+    found: list[tuple[int, int]] = []
+    start = None
+    for number, line in enumerate((*lines, "[")):
+        if not _HEADER.match(line) or (start is not None and line.startswith((" ", "\t")) and not ours.match(line)):
+            continue
+        if start is not None:
+            found.append((start, _last_value(lines, start, number)))
+        start = number if ours.match(line) else None
+    return found
+
+
+def _quoted(part: str) -> str:
+    name = re.escape(part)
+    return f"(?:{name}|\"{name}\"|'{name}')"
+
+
+def _last_value(lines: Sequence[str], start: int, end: int) -> int:
+    while end > start + 1 and (not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#")):
+        end -= 1
+    return end
+
+
+def _assigns(line: str, values: Mapping[str, object]) -> bool:
+    return line.partition("=")[0].strip().strip("\"'") in values
+
+
+def _assignments(values: Fields) -> list[str]:
+    """Write texts, numbers, booleans and lists of texts, which TOML has as JSON does."""
+    return [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]

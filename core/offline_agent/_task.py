@@ -1,0 +1,104 @@
+"""The words of a task: what it names, and what to look for."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ._replacement import replacement_of
+
+MAX_TERMS = 6
+MAX_NAMED = 4
+_READ_CHARACTERS = 8000
+"""Of the task; what is longer is not looked at for words."""
+_LONGEST_NAME = 200
+
+_BLOCK = re.compile(r"\s*(?:<parent-context\b.*?</parent-context>|<file .*?</file>)", re.DOTALL)
+"""What others put before a task: it is not the task."""
+_QUOTED = re.compile(r"""`([^`\n]{2,80})`|"([^"\n]{2,80})"|“([^”\n]{2,80})”|(?<!\w)'([^'\n]{2,80})'(?!\w)""")
+_LINE_NUMBER = re.compile(r":(\d{1,7})(?:-\d+|:\d+)?$")
+_FILE_NAME = re.compile(r"[\w.@+-]*\w\.[a-z]\w{0,5}", re.IGNORECASE)
+_NAME = re.compile(r"\w[.:/>_-]+\w|_|\d{3}|[a-z][A-Z]|[A-Z]{2}|^--")
+"""What people do not write in prose: `os.path`, `run_id`, `404`, `getUser`, `HTTP`, `--flag`."""
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_WORD_START = r"(?:(?<![^\W\d_])|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]))"
+_ENDING = re.compile(r"(?:(?<=.{5})ations?|(?<=.{3})(?:ings?|ie[sd]|e[sd]?|(?<!s|u|i)s))$")
+_ASKS_BACK = re.compile(r"\bask me\b[^.?!\n]*", re.IGNORECASE)
+_CHANGE = re.compile(
+    r"(?:please |(?:can|could|would) you )*(?:fix|add|implement|write|create|change|update|edit|remove|delete|rename"
+    r"|refactor|replace|move|make|build|install|run|migrate|upgrade|convert|generate)\b",
+    re.IGNORECASE,
+)
+_STOP_WORDS = """
+    about after all also an and any are as at be been before between both but by can code codebase could describe did do
+    does done each every exactly explain file files find first for from function functions get give has have help here
+    how if in into is it its just know like line lines list locate look main make many me mean most must my need no not
+    of on one only or other our out part place places please project read related relevant repo repository review say
+    says search see should show so some such take tell than that the their them then there these they thing this those
+    to up us use used uses using was way we were what when where whether which who why will with work works would you
+""".split()  # noqa: SIM905 - a list of strings would be four times as long
+
+
+class Term(NamedTuple):
+    """One thing to look for."""
+
+    pattern: str
+    said: str
+    """As the task says it."""
+    is_word: bool = False
+    """True when it matches only where a word, or a part of a compound name, begins."""
+
+    def matches(self, line: str) -> bool:
+        literal = f"(?i:{re.escape(self.pattern)})"
+        return re.search(f"{_WORD_START}{literal}" if self.is_word else literal, line) is not None
+
+
+class Task:
+    """What a task names: paths that exist, globs, quoted texts, names from code, and words that say something."""
+
+    def __init__(self, prompt: str, kind: Callable[[str], str]) -> None:
+        """`kind` returns `file`, `directory` or nothing for a path."""
+        while block := _BLOCK.match(prompt):
+            prompt = prompt[block.end() :]
+        self.replacement = replacement_of(prompt)
+        """The one change that is made for a task; None for any other task."""
+        self.text = prompt[:_READ_CHARACTERS].strip()
+        self.asks_for_change = _CHANGE.match(self.text) is not None
+        self.asks_back = _ASKS_BACK.search(self.text) is not None
+        """Whether it wants to be asked what to read."""
+        self.files: dict[str, int] = {}
+        """Paths of files that exist, each with the line that is named, or 1."""
+        self.directories: dict[str, None] = {}
+        self.globs: dict[str, None] = {}
+        names: dict[str, Term] = {}
+        words: Counter[str] = Counter()
+        quoted = [match[0][1:-1] for match in _QUOTED.finditer(self.text)]
+        others = _QUOTED.sub(" ", _CHANGE.sub("", _ASKS_BACK.sub("", self.text), 1)).split()
+        for token in [*quoted, *others]:
+            is_quoted = token in quoted
+            name = token if is_quoted else token.strip(",;!?()[]{}<>\"'`“”‘’…").rstrip(".:").removesuffix("(")
+            if len(name) > _LONGEST_NAME or not re.search(r"\w", name) or self._take_path(name, kind):
+                continue
+            if is_quoted or (_NAME.search(name) and "*" not in name):
+                names.setdefault(name.lower(), Term(name.removesuffix("()"), name, not is_quoted and name[0].isalpha()))
+            elif "*" not in name:
+                words.update(word for word in _WORD.findall(name.lower()) if word not in _STOP_WORDS)
+        stems = {_ENDING.sub("", word): word for word, _ in words.most_common()}
+        self.terms = [*names.values(), *(Term(stem, word, word.isascii()) for stem, word in stems.items())][:MAX_TERMS]
+        """Quoted texts and names from code first."""
+
+    def _take_path(self, name: str, kind: Callable[[str], str]) -> bool:
+        """Keep what exists, and what a file may be called; return whether that is all that the name says."""
+        path, line = _LINE_NUMBER.sub("", name), _LINE_NUMBER.search(name)
+        found = kind(path)
+        if found == "file" and len(self.files) < MAX_NAMED:
+            self.files[path] = int(line[1]) if line else 1
+            return True
+        if found == "directory" and re.search("[/.]", path) and len(self.directories) < MAX_NAMED:
+            self.directories[path.rstrip("/")] = None
+            return True
+        if (_FILE_NAME.fullmatch(name) or "*" in name) and " " not in name and len(self.globs) < MAX_NAMED:
+            self.globs[name.removeprefix("**/")] = None
+        return False

@@ -1,0 +1,219 @@
+"""What a run changed, for readers: as recorded, or as its files are now while it is running and if it was lost.
+
+The worktree of a run belongs to the run that worked in it last. If it was edited since that run ended, readers of this
+run get what it holds now, which is what `apply` and `merge` take, marked as edited. Lists show what was recorded: they
+start no git.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import IO
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from .. import paths
+from ..errors import SubdeckError
+from ..run.changes import NOT_RECORDED, Changes
+from ..run.model import RunReason
+from ..run.snapshot import RunSnapshot
+from ..system import files
+from ._recorded import Recorded, read_recorded, store_of
+from .record import has_worktree, read_record, tree_of, work_dirs
+from .written import Written, changes_by_tools
+
+EVERY_S = 5.0
+"""Seconds between two looks at the files of a run that goes on."""
+SHARE = 10
+"""So many times as long as a look took nobody looks again."""
+PATIENCE_S = 10.0
+"""Seconds to wait for another viewer of a run that has ended."""
+SINCE_LOST = "its wrapper died: its current files are shown"
+BY_TOOLS = "its wrapper died before the changes were recorded: only changes by its tools are shown"
+
+
+class _Look(Struct):
+    """What was seen last of a run that goes on."""
+
+    again_at: float = 0.0
+    """In monotonic seconds."""
+    changes: Changes | None = None
+    written: Written | None = None
+
+
+class LiveChanges:
+    """What runs have changed up to now, as far as somebody looks; of each at most every some seconds."""
+
+    def __init__(self, project: paths.Project) -> None:
+        self._project = project
+        self._looks: dict[str, _Look] = {}
+
+    def look(self, run: RunSnapshot) -> Changes | None:
+        """Return what a run has changed up to now, as it was at the last look where that is not long ago; None where
+        that is not known.
+        """
+        look = self._looks.setdefault(run.run_id, _Look())
+        began = time.monotonic()
+        if began >= look.again_at:
+            try:
+                look.changes = self._now(run, look)
+            except (SubdeckError, OSError):
+                pass  # another viewer is at it, or git is, or the run has just ended: what was seen last holds
+            ended = time.monotonic()
+            look.again_at = ended + max(EVERY_S, SHARE * (ended - began))
+        return look.changes
+
+    def forget(self, run_id: str) -> None:
+        self._looks.pop(run_id, None)
+
+    def _now(self, run: RunSnapshot, look: _Look) -> Changes | None:
+        directory = paths.work_dir(self._project, run.run_id)
+        if recorded := read_recorded(directory):
+            from ._shared import shared_now
+
+            return replace(current(recorded, directory), shared=shared_now(recorded))
+        if look.written is None:
+            look.written = Written(run.meta.cwd, os.path.join(self._project.run_dir(run.run_id), paths.EVENTS))
+        look.written.read(is_over=False)
+        return look.written.changes()
+
+
+class EndedChanges:
+    """What runs that have ended changed; the worktree of each is looked at again after some seconds at the earliest."""
+
+    def __init__(self, project: paths.Project) -> None:
+        self._project = project
+        self._looks: dict[str, tuple[float, Changes | None]] = {}
+        """In monotonic seconds, until when the changes that were seen last count."""
+
+    def look(self, run: RunSnapshot) -> Changes | None:
+        again_at, changes = self._looks.get(run.run_id, (0.0, None))
+        return changes if time.monotonic() < again_at else self._look(run)
+
+    def patch(self, run: RunSnapshot) -> bytes:
+        """Return the patch of what `look` returns from then on. Raises SubdeckError and OSError."""
+        patch = io.BytesIO()
+        changes = self._look(run, patch)
+        if changes and (changes.edited or changes.is_nothing):
+            return patch.getvalue() if changes.edited else b""
+        return patch_of(self._project, run)
+
+    def _look(self, run: RunSnapshot, patch: IO[bytes] | None = None) -> Changes | None:
+        began = time.monotonic()
+        changes = changes_of(self._project, run, patch)
+        ended = time.monotonic()
+        self._looks[run.run_id] = ended + max(EVERY_S, SHARE * (ended - began)), changes
+        return changes
+
+
+def changes_of(project: paths.Project, run: RunSnapshot, patch: IO[bytes] | None = None) -> Changes | None:
+    """Return what a run that has ended changed; None where nobody looked. Of one that was lost, what can still be told.
+
+    Takes as long as git if the run had a worktree. If that was edited since, what it holds now is returned, and written
+    to `patch`.
+    """
+    known = run.changes
+    if run.is_left_alone or not run.has_ended or run.started_at is None:
+        return known
+    if known is not None and not known.note.startswith(NOT_RECORDED):
+        return (_edited(project, run, patch) if run.meta.worktree else None) or known
+    if known is not None and known.files:
+        return known
+    directory = paths.work_dir(project, run.run_id)
+    if run.meta.worktree and (recorded := read_recorded(directory)):
+        try:
+            return replace(current(recorded, directory), note=SINCE_LOST)
+        except (SubdeckError, OSError):
+            pass
+    if known is None and run.reason is not RunReason.LOST:
+        return None
+    changes = changes_by_tools(run.meta, project.run_dir(run.run_id), known.note if known else BY_TOOLS)
+    return replace(changes, settings=known.settings) if known else changes
+
+
+def _edited(project: paths.Project, run: RunSnapshot, patch: IO[bytes] | None) -> Changes | None:
+    """Return what the worktree of a run holds now; None if it is as the run left it, or gone, cannot be looked at, or
+    another run has continued in it.
+    """
+    from .source import host_of
+
+    directory, record = host_of(project, run.run_id)
+    recorded = read_recorded(paths.work_dir(project, run.run_id))
+    tree = tree_of(directory)
+    if record is None or record.away or recorded is None or not recorded.after:
+        return None
+    if os.path.realpath(recorded.root) != os.path.realpath(tree) or not has_worktree(directory):
+        return None
+    try:
+        now = current(recorded, paths.work_dir(project, run.run_id), patch, is_over=True)
+    except (SubdeckError, OSError):
+        return None
+    if now.tree == recorded.after or _has_successor(project, run, record.run_id):
+        return None
+    known = run.changes or Changes()  # what the run did to settings is not asked again
+    return replace(now, edited=True, settings=known.settings, ignored=known.ignored)
+
+
+def _has_successor(project: paths.Project, run: RunSnapshot, owner: str) -> bool:
+    """Return whether a later run worked in the worktree that was made for `owner`."""
+    second = run.run_id.rpartition("-")[0]
+    later = (read_record(each) for each in work_dirs(project) if os.path.basename(each) >= second)
+    return any(
+        record.host == owner and record.made_at > run.meta.created_at
+        for record in later
+        if record is not None and record.run_id != run.run_id
+    )
+
+
+def patch_of(project: paths.Project, run: RunSnapshot) -> bytes:
+    """Return what a run changed, as git writes it: as it was recorded, else as its files are now where they are its
+    own, or it goes on. Nothing where no git knows. Raises SubdeckError and OSError.
+    """
+    try:
+        return files.read(os.path.join(project.run_dir(run.run_id), paths.CHANGES_PATCH))
+    except FileNotFoundError:
+        pass
+    directory = paths.work_dir(project, run.run_id)
+    recorded = None if run.is_left_alone else read_recorded(directory)
+    if recorded is None or (run.has_ended and not run.meta.worktree):
+        return b""
+    written = io.BytesIO()
+    current(recorded, directory, written)
+    return written.getvalue()
+
+
+def current(recorded: Recorded, directory: str, patch: IO[bytes] | None = None, *, is_over: bool = False) -> Changes:
+    """Compare the working tree of a run with what it was before; write the difference where it is wanted.
+
+    Of a run that is over nothing stays for the next look, and other viewers are waited for.
+    Raises SubdeckError and OSError, also if another viewer is at it.
+    """
+    from .recording import LIVE, compare
+
+    place = os.path.join(directory, LIVE)
+    with _alone(place, PATIENCE_S if is_over else 0.0):
+        try:
+            return compare(recorded, place, lent=store_of(directory), patch=patch)[0]
+        finally:
+            if is_over:
+                for name in files.names(place):
+                    path = os.path.join(place, name)
+                    (files.remove_tree if os.path.isdir(path) else files.remove)(path)
+
+
+@contextmanager
+def _alone(place: str, patience: float) -> Generator[None]:
+    """Hold the place where viewers keep what they need of git. Raises OSError if another one has it for too long."""
+    files.make_private_directory(place)
+    turn = files.open_directory(place)
+    try:
+        if not files.lock_soon(turn, patience):
+            raise BlockingIOError("another viewer is already computing it")
+        yield
+    finally:
+        os.close(turn)

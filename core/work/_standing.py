@@ -1,0 +1,290 @@
+"""How the worktree of a run stands: whether all that was changed in it is somewhere else, too, and what is odd.
+
+Looking changes nothing but files of ours beside the worktree. What the record says is held against what git says; a
+worktree about which anything is not certain counts as one whose work is nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+
+from msgspec import Struct
+
+from ..git.program import Git, GitError
+from ..git.repository import Repository, find
+from ..git.worktrees import branch
+from ..run.kinds import OpenEnum
+from ..system import files
+from ..text.plain import one_line
+from ..text.shell import shell_word
+from ._recorded import read_recorded
+from .record import WorkRecord, tree_of
+
+SHOWN = 80
+"""Characters of a name in a sentence."""
+LOOKED = "looked"
+"""Where what is not committed is kept for comparing it."""
+_DOT_GIT = "gitdir: "
+HALF_MADE = "its creation was interrupted"
+_BEING_MADE = b"initializing"
+"""Why git has locked a worktree that it makes: until all files are there, and for good where it is killed."""
+
+
+class Stand(OpenEnum):
+    UNCHANGED = "unchanged"
+    """Nothing was changed, so that nothing can be lost."""
+    TAKEN = "taken"
+    """All of it is in the working tree or another branch, or was discarded."""
+    UNMERGED = "unmerged"
+    UNKNOWN = "unknown"
+    """It cannot be told, or not all of it."""
+    GONE = "gone"
+    """There is neither worktree nor branch."""
+
+
+class Standing(Struct, frozen=True):
+    stand: Stand
+    words: str
+    """What that means here: `merged into main`, `3 files changed, 41 insertions(+)`."""
+    trouble: str = ""
+    """What is odd, a sentence; empty where nothing is."""
+    advice: str = ""
+    """What to do about it."""
+    tip: str = ""
+    """The commit of the branch; empty where there is none."""
+    admin: str = ""
+    """The directory in the repository that stands for the worktree; empty where there is none."""
+
+    @property
+    def is_safe(self) -> bool:
+        """Return whether nothing is lost when worktree and branch go."""
+        return self.stand in (Stand.UNCHANGED, Stand.TAKEN, Stand.GONE)
+
+
+def look(directory: str, record: WorkRecord) -> Standing:
+    """Look at the work of a run that lies in a directory. Never raises for what is there."""
+    try:
+        return _look(directory, record)
+    except (GitError, OSError) as error:
+        why = error.what if isinstance(error, GitError) else error.strerror or str(error)
+        return _unknown(f"git cannot read it: {one_line(why, 200)}", f"check {one_line(tree_of(directory))}")
+
+
+def _unknown(trouble: str, advice: str, **found: str) -> Standing:
+    return Standing(Stand.UNKNOWN, "unknown", trouble, advice, **found)
+
+
+def _look(directory: str, record: WorkRecord) -> Standing:
+    tree, name = tree_of(directory), one_line(record.branch, SHOWN)
+    has_tree = os.path.lexists(tree) and (not os.path.isdir(tree) or bool(files.names(tree)))
+    if not os.path.isdir(record.common_dir):
+        if not has_tree:
+            return Standing(Stand.GONE, "its repository and its worktree no longer exist")
+        place = one_line(record.common_dir)
+        return _unknown(
+            f"its repository is no longer at {place}: it was moved or removed",
+            f"run this in the moved repository: git worktree repair {one_line(shell_word(tree))}",
+        )
+    repository = repository_of(record)
+    git, at = repository.git, branch(repository, record.branch)
+    tip, elsewhere = (at.commit, at.worktree) if at else ("", "")
+    admin = admin_of(record.common_dir, tree)
+    if not has_tree:
+        return _without_tree(git, record, tip, elsewhere, admin)
+    if not admin:
+        return _unknown(
+            "git has forgotten it (git worktree prune)",
+            f"repair it with subdeck worktrees --repair {record.run_id[-6:]}; the files are in {one_line(tree)}",
+            tip=tip,
+        )
+    if tip == record.base and files.content(os.path.join(admin, "locked")).strip() == _BEING_MADE:
+        return Standing(Stand.UNCHANGED, HALF_MADE, tip=tip, admin=admin)
+    if not leads_to(tree, admin):
+        return _unknown(
+            "its .git was changed and points to another place",
+            f"check {one_line(tree)}/.git; it should contain {_DOT_GIT}{one_line(admin)}",
+            tip=tip,
+            admin=admin,
+        )
+    head, checked_out, is_dirty = _status(tree)
+    trouble, advice = _oddity(record, tree, tip, elsewhere, checked_out, admin)
+    stand, words = _compared(git, directory, record, head, tip, is_dirty=is_dirty)
+    if checked_out != record.branch and tip and not _is_within(git, tip, head, record):
+        stand, words = Stand.UNMERGED, f"{name} has its own commits"
+    return Standing(stand, words, trouble, advice, tip, admin)
+
+
+def repository_of(record: WorkRecord) -> Repository:
+    """Return the repository that a worktree was made in, as far as its worktrees and branches go."""
+    return Repository("", git_dir=record.common_dir, common_dir=record.common_dir)
+
+
+def admin_of(common_dir: str, tree: str) -> str:
+    """Return the directory of the repository that stands for a worktree; empty where git has forgotten it."""
+    above = os.path.join(common_dir, "worktrees")
+    wanted = os.path.join(os.path.realpath(os.path.dirname(tree)), os.path.basename(tree), ".git")
+    for name in files.names(above):
+        said = os.fsdecode(files.content(os.path.join(above, name, "gitdir"))).rstrip("\n")
+        if said and os.path.join(os.path.realpath(os.path.dirname(said)), ".git") == wanted:
+            return os.path.join(above, name)
+    return ""
+
+
+def leads_to(tree: str, admin: str) -> bool:
+    """Return whether the `.git` of a worktree is still the file that git made: its child can write there."""
+    said = os.fsdecode(files.content(os.path.join(tree, ".git"))).rstrip("\n")
+    return said.startswith(_DOT_GIT) and os.path.realpath(said.removeprefix(_DOT_GIT)) == os.path.realpath(admin)
+
+
+def _without_tree(git: Git, record: WorkRecord, tip: str, elsewhere: str, admin: str) -> Standing:
+    """Say how it stands where there is no worktree, or none any more."""
+    if not tip:
+        return Standing(Stand.GONE, "the worktree and the branch do not exist", admin=admin)
+    trouble, advice = "", ""
+    if elsewhere and os.path.isdir(elsewhere):
+        trouble, advice = _checked_out(record, elsewhere)
+    stand, words = _committed(git, record, tip)
+    return Standing(stand, words, trouble, advice, tip, admin)
+
+
+def _checked_out(record: WorkRecord, place: str) -> tuple[str, str]:
+    return (
+        f"its branch {one_line(record.branch, SHOWN)} is checked out in {one_line(place)}",
+        "it stays while the branch is checked out there",
+    )
+
+
+def _status(tree: str) -> tuple[str, str, bool]:
+    """Return the commit and the branch that are checked out in a worktree, and whether something is uncommitted."""
+    head = checked_out = ""
+    arguments = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--no-renames")
+    is_dirty = False
+    for line in Git(tree).lines(*arguments):
+        if line.startswith(b"# branch.oid "):
+            head = os.fsdecode(line[13:])
+        elif line.startswith(b"# branch.head "):
+            checked_out = os.fsdecode(line[14:])
+        elif not line.startswith(b"#"):
+            is_dirty = True
+    return "" if head == "(initial)" else head, checked_out, is_dirty
+
+
+def _oddity(record: WorkRecord, tree: str, tip: str, elsewhere: str, checked_out: str, admin: str) -> tuple[str, str]:
+    name = one_line(record.branch, SHOWN)
+    lock = os.path.join(admin, "index.lock")
+    if os.path.lexists(lock):
+        trouble = "its index is locked: a git command is running there, or was killed"
+        return trouble, f"if no git command is running, remove {one_line(lock)}"
+    if os.path.lexists(os.path.join(admin, "locked")):
+        return "it is locked", f"git worktree unlock {one_line(shell_word(tree))}"
+    if not tip and checked_out not in ("", "(detached)"):
+        return f"its branch {name} was renamed, or deleted; {one_line(checked_out, SHOWN)} is checked out there", ""
+    if not tip:
+        return f"its branch {name} was deleted", f"create a new one with git branch NAME in {one_line(tree)}"
+    if elsewhere and os.path.realpath(elsewhere) != os.path.realpath(tree):
+        return _checked_out(record, elsewhere)
+    if checked_out != record.branch:
+        now = "no branch" if checked_out == "(detached)" else one_line(checked_out, SHOWN)
+        return f"{now} is checked out there, not {name}", ""
+    return "", ""
+
+
+def _compared(
+    git: Git, directory: str, record: WorkRecord, head: str, tip: str, *, is_dirty: bool
+) -> tuple[Stand, str]:
+    """Say whether what a worktree holds is somewhere else, too."""
+    if not is_dirty and not _left_more(git, directory, head):
+        return _committed(git, record, head or tip)
+    from .source import store_beside
+
+    repository = find(tree_of(directory))
+    if repository is None:
+        raise OSError("it is no longer a worktree")
+    store = store_beside(directory, LOOKED)
+    taken = store.take(repository)
+    if taken.skipped or taken.note:
+        return Stand.UNMERGED, "some files are too large or cannot be read"
+    git = store.git(repository)
+    if tip == record.base and not os.path.exists(os.path.join(repository.git_dir, "index")):
+        shown = git.run("diff-tree", "-r", "--name-status", "--no-renames", record.base, taken.tree)
+        if all(line.startswith(b"D") for line in shown.splitlines()):
+            return Stand.UNCHANGED, HALF_MADE
+    return _of_tree(git, record, taken.tree)
+
+
+def _left_more(git: Git, directory: str, head: str) -> bool:
+    """Return whether the run left more than is committed: its child may have had git look away from that."""
+    recorded = read_recorded(directory)
+    if recorded is None or not recorded.after or not head:
+        return False
+    answer = git.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{head}^{{tree}}")
+    return os.fsdecode(answer.output).strip() != recorded.after
+
+
+def _committed(git: Git, record: WorkRecord, commit: str) -> tuple[Stand, str]:
+    """Say whether a commit is in another branch, or what it changed is."""
+    if not commit or commit == record.base:
+        return Stand.UNCHANGED, "nothing was changed"
+    others = _others_with(git, record, commit)
+    if others:
+        return Stand.TAKEN, f"merged into {one_line(others, SHOWN)}"
+    tree = os.fsdecode(git.run("rev-parse", "--verify", f"{commit}^{{tree}}").strip())
+    return _of_tree(git, record, tree)
+
+
+def _others_with(git: Git, record: WorkRecord, commit: str) -> str:
+    """Return the name of a branch or tag, but for that of the run, which contains a commit; empty for none.
+
+    The branches of other runs count for nothing: they may go, too.
+    """
+    form = "%(refname)"
+    refs = git.run(
+        "for-each-ref", f"--format={form}", f"--contains={commit}", "refs/heads", "refs/remotes", "refs/tags"
+    )
+    for line in refs.splitlines():
+        name = os.fsdecode(line)
+        if not name.startswith("refs/heads/subdeck/") and name != f"refs/heads/{record.branch}":
+            return name.split("/", 2)[-1]
+    return ""
+
+
+def _of_tree(git: Git, record: WorkRecord, tree: str) -> tuple[Stand, str]:
+    """Say whether what a tree holds was taken over, or is in what is checked out."""
+    if record.taken is not None and record.taken_tree == tree:
+        return Stand.TAKEN, str(record.taken)
+    changed = _names(git, record.base, tree)
+    if not changed:
+        return Stand.UNCHANGED, "nothing was changed"
+    head = _head(record)
+    if head and not changed & _names(git, head, tree):
+        return Stand.TAKEN, "all of it is in HEAD"
+    return Stand.UNMERGED, _counted(git, record, tree)
+
+
+def _head(record: WorkRecord) -> str:
+    """Return the commit that is checked out where the worktree was made from; empty where that is not known."""
+    try:
+        return os.fsdecode(Git(record.root).run("rev-parse", "--verify", "--quiet", "HEAD").strip())
+    except (GitError, OSError):
+        return ""
+
+
+def _names(git: Git, before: str, after: str) -> set[bytes]:
+    """Return the paths of which two trees hold something else."""
+    return set(git.lines("diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after))
+
+
+def _counted(git: Git, record: WorkRecord, tree: str) -> str:
+    """Say how much was changed: `3 files changed, 41 insertions(+), 12 deletions(-)`."""
+    arguments = ("diff-tree", "--shortstat", "--no-ext-diff", "--no-textconv", record.base, tree)
+    return one_line(git.run(*arguments).decode("utf-8", "replace").strip(), SHOWN) or "files were changed"
+
+
+def _is_within(git: Git, tip: str, head: str, record: WorkRecord) -> bool:
+    """Return whether the commit of the branch is in what is checked out in the worktree, or in another branch."""
+    if tip in (record.base, head):
+        return True
+    if _others_with(git, record, tip):
+        return True
+    count = git.run("rev-list", "--count", "--max-count=1", tip, f"^{head}") if head else b"1"
+    return count.strip() == b"0"

@@ -1,0 +1,542 @@
+"""One child, from its start until nothing of it is left; single-threaded, on poll."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from .. import paths
+from ..agents.child import Start, Stream, own_variables
+from ..agents.kinds import running_side
+from ..errors import SubdeckError
+from ..run import artifacts
+from ..run.events import Event, RunStarted, UsageReported
+from ..run.fold import add_usage
+from ..run.model import RunReason, StopRequest, Usage
+from ..run.outcome import ChildExit, Failure, Outcome, StreamFacts, decide
+from ..system import processes
+from ..system.files import open_regular
+from ..system.log import log_fault
+from ..system.spawn import Child
+from ..system.termination import UnseenError
+from ._containment import Containment
+from ._intake import Intake
+from ._limits import Step, StopEscalation, Watchdog
+from ._queue import Signals
+from ._spending import Spending, added
+from ._wakeup import read_available, wake_on_signals
+from .conversation import Conversation
+from .records import Records
+
+if TYPE_CHECKING:
+    from ._recorder import Recorder
+
+LEFT_OVERS_S = 0.5
+"""How long processes the child left behind get between TERM and KILL."""
+
+LONGEST_WAIT_S = 3600.0
+"""Seconds that one wait takes at most; the kernel takes none of more than 24 days."""
+MOST_UNREAD_REQUESTS = 3
+"""Looks for a request to stop that the disk may refuse before a signal counts without one."""
+
+
+class _StoppedBefore(Exception):
+    """The run is to end before its child was started."""
+
+
+class Attempt:
+    """Starts the child, keeps its records, ends it when it has finished, is stopped or oversteps a limit."""
+
+    def __init__(
+        self,
+        records: Records,
+        signals: Signals,
+        containment: Containment,
+        conversation: Conversation,
+        *,
+        recorder: Recorder,
+        start: Start,
+        began: float,
+        used: Usage,
+        spending: Spending,
+        told: Callable[[StreamFacts], None],
+    ) -> None:
+        """Limits count over all attempts: `began` is when the run began, in monotonic seconds, `used` what it had used.
+
+        `told` is called when the agent has said by which id it keeps the conversation.
+        """
+        meta = start.meta
+        self._start_of = start
+        self._meta = meta
+        self._run_dir = start.run_dir
+        self._records = records
+        self._signals = signals
+        self._containment = containment
+        self._conversation = conversation
+        self._recorder = recorder
+        self._used = used
+        self._spending = spending
+        self._priced: Usage | None = Usage() if meta.prices else None
+        """What the child has used, where the stream does not know what that cost."""
+        self._child = running_side(meta.kind)
+        self._poller = select.poll()
+        self._input: ChildInput | None = None
+        self._told = told
+        self._told_id: str | None = None
+        self._escalation = StopEscalation(meta.grace_seconds)
+        self._watchdog = Watchdog(meta.limits, began, signals.lease)
+        self._stop: StopRequest | None = None
+        self._signal: str | None = None
+        self._limit: RunReason | None = None
+        self._exited: ChildExit | None = None
+        self._unread_requests = 0
+        """How often the disk did not say whether there is a request to stop."""
+        self.has_child = False
+        """Whether the child could be started."""
+        self.not_ended: tuple[str, ...] = ()
+        """Processes of it that could not be ended."""
+        self._handle_signals()
+
+    @cached_property
+    def _stream(self) -> Stream:
+        """What reads the child: its kind may load that only now, while the child starts."""
+        return self._child.stream(self._start_of)
+
+    @cached_property
+    def _intake(self) -> Intake:
+        return Intake(self._stream, self._records, self._take_event)
+
+    @property
+    def facts(self) -> StreamFacts:
+        facts = self._stream.facts
+        if self._priced is None:
+            return facts
+        return replace(facts, usage=replace(self._priced, tool_uses=facts.usage.tool_uses))
+
+    def _take_event(self, event: Event) -> None:
+        if isinstance(event, UsageReported):
+            event = self._spending.take(event)
+            if self._priced is not None:
+                self._priced = add_usage(self._priced, event)
+        self._conversation.take(event)
+
+    @property
+    def paused(self) -> float:
+        """For how many seconds limits of time stood still."""
+        return self._watchdog.paused
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether somebody wants it to end, perhaps before it was started."""
+        return self._stop is not None or self._signal is not None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run ends with it, whatever else is wanted: it is stopped, at a limit, or could not be started."""
+        return self.is_stopped or self._limit is not None or not self.has_child
+
+    def run(self) -> Outcome:
+        """Start the child and supervise it to its end; nothing of it is left then."""
+        if self.is_stopped:
+            return self._outcome()
+        if self._meta.limits.is_overspent(self._used):
+            self._limit = RunReason.BUDGET
+            return self._outcome(is_final=False)
+        if self._signals.is_lease_over:
+            self._limit = RunReason.LEASE
+            return self._outcome(is_final=False)
+        try:
+            child = self._start()
+        except _StoppedBefore:
+            return self._outcome()
+        except UnseenError:  # this process cannot tell that the run has ended
+            raise
+        except OSError as error:
+            return self._outcome(failure=Failure.of_start(error, self._meta.agent_command[0]))
+        except SubdeckError as error:
+            return self._outcome(failure=Failure(RunReason.START_FAILED, str(error)))
+        except Exception as error:  # arguments that no program can get, or a fault of ours
+            return self._outcome(failure=_fault(RunReason.START_FAILED, error))
+        self.has_child = True
+        try:
+            try:
+                self._announce(child)
+                returncode = self._serve(child)
+            finally:
+                if self._input:
+                    self._input.close()
+                self._end_descendants()
+            self._drain()
+            self._conversation.detach()
+            self._watchdog.resume(time.monotonic())
+        except UnseenError:  # the same
+            raise
+        except Exception as error:
+            return self._outcome(failure=_fault(RunReason.LOST, error))
+        finally:
+            child.close()
+        self._exited = None if returncode is None else ChildExit.of(returncode)
+        return self._outcome()
+
+    def outcome_without_another(self) -> Outcome | None:
+        """Return how the run ends where it is stopped or at a limit, so that no other child may follow; else None."""
+        now = time.monotonic()
+        self._handle_signals()
+        self._watchdog.heard(now, 0)
+        used = added(self._used, self.facts.usage)
+        self._limit = self._limit or self._watchdog.exceeded(now, used, wants_turn=True)
+        return self._outcome(is_final=False) if self._limit or self.is_stopped else None
+
+    def _outcome(self, *, is_final: bool = True, failure: Failure | None = None) -> Outcome:
+        """Return how the run ends with this child; unless `is_final` its last word was not the run's."""
+        return decide(
+            self.facts if is_final else replace(self.facts, finished=False),
+            exit=self._exited,
+            stop=self._stop,
+            limit=self._limit,
+            figures=self._figures(),
+            signal=self._signal,
+            failure=failure,
+            stderr=self._child.explain(self._meta, self._intake.last_words) or self._intake.last_words,
+            finalize=self._meta.finalize,
+        )
+
+    def _figures(self) -> str:
+        if self._limit is RunReason.LEASE and self._signals.lease:
+            return self._signals.lease.words
+        if self._limit is not RunReason.BUDGET:
+            return ""
+        return self._meta.limits.spent_words(added(self._used, self.facts.usage))
+
+    def _start(self) -> Child:
+        """Start the child in a session of its own, so that a key typed in its pane reaches the wrapper only.
+
+        Raises OSError with the file that is to blame; where it raises, nothing of the child is left.
+        """
+        command = self._child.command(self._start_of)
+        if not command.pipe:  # it reads its task at once
+            self._recorder.begin()
+            self._settle_baseline()
+        environment = {name: value for name, value in os.environ.items() if name not in command.unset}
+        own = own_variables(environment)
+        environment.pop(paths.AGENT_ENVIRONMENT, None)
+        environment |= own | command.env | {"PWD": self._meta.cwd}
+        try:
+            prompt = open_regular(self._start_of.prompt_path)[0]
+            try:
+                child = self._containment.start(
+                    command.argv,
+                    directory=self._meta.cwd,
+                    environment=environment,
+                    stdin=None if command.pipe else prompt,
+                )
+            finally:
+                os.close(prompt)
+            self._stdout, self._stderr = child.stdout, child.stderr
+            for pipe in (self._stdout, self._stderr):
+                os.set_blocking(pipe, False)
+            _widen(self._stdout)
+            self._recorder.begin()  # the child comes up meanwhile, and is told its task when that is done
+            if child.stdin is not None:
+                self._input = ChildInput(child.stdin, self._poller)
+            _ = self._intake  # whatever its kind loads for it has to load now
+        except BaseException:
+            self._end_descendants()
+            raise
+        return child
+
+    def _settle_baseline(self) -> None:
+        """Wait until it is known what the working tree is before the child does anything. Raises _StoppedBefore."""
+
+        def is_stopped() -> bool:
+            self._handle_signals()
+            return self.is_stopped
+
+        self._recorder.settle(is_stopped)
+        self._take_baseline()
+        if self._recorder.descriptor >= 0:
+            raise _StoppedBefore
+
+    def _take_baseline(self) -> None:
+        """Write what the working tree was, once that is known."""
+        if baseline := self._recorder.take_baseline():
+            self._records.event(baseline)
+
+    def _end_descendants(self) -> None:
+        patience = 0.0 if self._stop and self._stop.force else LEFT_OVERS_S
+        self.not_ended = self._containment.end(patience)
+
+    def _announce(self, child: Child) -> None:
+        own = os.getpid()
+        self._containment.add_child(child.pid)
+        started = RunStarted(
+            pid=own,
+            child_pid=child.pid,
+            pid_started=processes.start_time(own),
+            child_pid_started=processes.start_time(child.pid),
+            boot_id=processes.boot_id(),
+            pid_namespace=processes.pid_namespace(),
+            attempt=self._start_of.attempt,
+            max_attempts=self._meta.max_attempts,
+        )
+        self._records.event(started)
+        self._records.touch(time.monotonic())
+
+    def _serve(self, child: Child) -> int | None:
+        """Serve pipes, signals and clocks until the child has ended; return its return code.
+
+        None for a child that cannot be ended, as one that has become another user's.
+        """
+        self._watchdog.heard(time.monotonic(), 0)
+        woken = wake_on_signals()
+        foot, recorder = self._conversation.foot, self._recorder
+        for descriptor in (self._stdout, self._stderr, woken, foot.descriptor if foot else -1, recorder.descriptor):
+            if descriptor >= 0:
+                self._poller.register(descriptor, select.POLLIN)
+        self._conversation.attach(self._stream)
+        self._handle_signals()
+        self._look_into_inbox()
+        while (returncode := child.poll()) is None:
+            if self._escalation.gives_up(time.monotonic()):
+                return None
+            for descriptor, _ in self._poller.poll(self._timeout_ms()):
+                if descriptor == woken:
+                    for _ in read_available(woken):
+                        continue
+                    self._handle_signals()
+                    self._look_into_inbox()
+                    processes.reap(keep=child.pid)
+                else:
+                    self._take_from(descriptor)
+            self._advance(child)
+        return returncode
+
+    def _take_from(self, descriptor: int) -> None:
+        """Take what has come, or go on with what there is room for now."""
+        foot = self._conversation.foot
+        if descriptor == self._recorder.descriptor:
+            return  # `_advance` looks at that, as it has a deadline, too
+        if self._input and descriptor == self._input.descriptor:
+            self._input.go_on()
+        elif foot and descriptor == foot.descriptor:
+            if not foot.read():
+                self._poller.unregister(descriptor)
+            self._look_into_inbox()
+        elif not self._read(descriptor):
+            self._poller.unregister(descriptor)
+
+    def _timeout_ms(self) -> float | None:
+        """Milliseconds until the next clock of ours; None when only the child or a signal can bring news."""
+        clocks = (
+            *(self._escalation.due(), self._records.activity.due(), self._watchdog.due(), self._settled_at()),
+            *(self._conversation.due(), self._recorder.due),
+            None if self._escalation.has_begun else self._records.gone_due,
+        )
+        due = min((clock for clock in clocks if clock is not None), default=None)
+        return None if due is None else min(max(0.0, due - time.monotonic()), LONGEST_WAIT_S) * 1000 + 1
+
+    def _settled_at(self) -> float | None:
+        after = self._stream.finished_after
+        return None if after is None or self._escalation.has_begun else self._watchdog.last_heard + after
+
+    def _advance(self, child: Child) -> None:
+        """Write the activity record and take the step of the escalation, where they are due."""
+        now = time.monotonic()
+        self._containment.look(now)
+        recorded = self._recorder.descriptor
+        if recorded >= 0 and self._recorder.advance(now):
+            self._poller.unregister(recorded)
+            self._take_baseline()
+        self._records.touch(now)
+        self._conversation.advance(now)
+        self._reply()
+        if self._conversation.waits_for_person:
+            self._watchdog.pause(now)
+        else:
+            self._watchdog.resume(now)
+        settled = self._settled_at()
+        if settled is not None and settled <= now:
+            self._escalation.begin_grace(now)
+        self._keep_limits(now)
+        if not self._escalation.has_begun and self._records.are_gone(now):
+            self._escalation.stop(now)  # the run was deleted: nobody can see it or stop it any more
+        step = self._escalation.take(now)
+        if step is Step.TERM:
+            child.terminate()
+        elif step is Step.KILL:
+            self._containment.kill()
+
+    def _keep_limits(self, now: float) -> None:
+        if self._escalation.has_begun or self._limit is not None:
+            return
+        facts = self.facts
+        used = added(self._used, replace(facts.usage, turns=facts.turns))
+        self._limit = self._watchdog.exceeded(now, used, facts.wants_turn)
+        if self._limit:
+            self._stop_softly(now)
+
+    def _read(self, pipe: int) -> bool:
+        """Take one chunk; False at the end of the pipe."""
+        for chunk in read_available(pipe):
+            if pipe == self._stderr:
+                self._intake.stderr(chunk)
+            elif chunk:
+                self._take_stdout(chunk)
+                now = time.monotonic()
+                self._watchdog.heard(now, self._stream.running_tools)
+                self._keep_limits(now)  # before a reply lets the child go on
+                self._reply()
+            else:
+                # Nothing more can be said; without a word of its end it will not have finished.
+                self._escalation.begin_grace(time.monotonic())
+            return bool(chunk)
+        return True
+
+    def _take_stdout(self, chunk: bytes) -> None:
+        if self._intake.stdout(chunk) and self._stream.finished_after is None:
+            self._escalation.withdraw_grace()
+        if self.facts.session_id != self._told_id:
+            self._told_id = self.facts.session_id
+            self._told(self.facts)
+
+    def _reply(self) -> None:
+        """Tell the child what its stream wants said, once it may do something."""
+        if self._recorder.descriptor >= 0:
+            return
+        message = self._stream.replies()
+        if self._input and (message or self._stream.is_stdin_done):
+            self._input.put(message, is_last=self._stream.is_stdin_done)
+
+    def _drain(self) -> None:
+        """Read what is still in the pipes; nobody is left to write more."""
+        for chunk in read_available(self._stderr):
+            self._intake.stderr(chunk)
+        for chunk in read_available(self._stdout):
+            self._take_stdout(chunk)
+        self._intake.rest()
+
+    def _handle_signals(self) -> None:
+        """Do what a stop request says, or stop softly where a signal came without one.
+
+        A request may have been written before we listened, so it is looked for without a signal too.
+        """
+        try:
+            request = artifacts.read_stop(self._run_dir, certain=True)
+        except OSError:
+            self._unread_requests += 1
+            if self._unread_requests < MOST_UNREAD_REQUESTS:
+                return  # a look each second follows: what a signal was for is not known yet
+            request = None
+        caught, self._signals.caught = self._signals.caught, []
+        now = time.monotonic()
+        if request is not None:
+            self._stop = request
+            if request.force:
+                self._escalation.force(now)
+            else:
+                self._stop_softly(now)
+        elif caught:
+            self._signal = self._signal or signal.Signals(caught[0]).name
+            self._stop_softly(now)
+
+    def _stop_softly(self, now: float) -> None:
+        """Have a child that is talked to end its turn by its own means first; any other gets TERM at once."""
+        is_deaf = self._input is None or self._recorder.descriptor >= 0
+        if is_deaf or not self._stream.talks or self._stream.is_stdin_done:
+            self._escalation.stop(now)
+        elif self._escalation.ask(now):
+            self._stream.interrupt(stays=False)
+            self._reply()
+
+    def _look_into_inbox(self) -> None:
+        self._conversation.look()
+        if self._conversation.is_wanted and self._stream.finished_after is None:
+            self._stop_softly(time.monotonic())
+        self._reply()
+
+
+def _fault(reason: RunReason, error: Exception) -> Failure:
+    """Tell a fault of the wrapper: in words for the run, with its traceback in `stderr.log`."""
+    with suppress(Exception):  # the fault may be that no more files can be opened
+        import traceback
+
+        traceback.print_exception(error)
+    log_fault("supervising a run", error)
+    return Failure(reason, f"its wrapper failed with {type(error).__name__}: {error}")
+
+
+def _widen(pipe: int) -> None:
+    """Let the child write more before it has to wait: fewer turns for its longest lines."""
+    try:
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 1024 * 1024)
+    except OSError:
+        return  # above the user's limit: the default works as well
+
+
+# --- the child's input -----------------------------------------------------------------------------------------------
+
+MOST_UNREAD = 64 * 1024 * 1024
+"""Bytes that may wait; a child that reads none of so many is told no more."""
+
+
+class ChildInput:
+    def __init__(self, descriptor: int, poller: select.poll) -> None:
+        """`descriptor` is the writing end of a pipe, and this one's from now on."""
+        os.set_blocking(descriptor, False)
+        self.descriptor = descriptor
+        """-1 once it is closed."""
+        self._poller = poller
+        self._unread = bytearray()
+        self._is_last = False
+        self._is_watched = False
+
+    def put(self, message: bytes, *, is_last: bool) -> None:
+        """Write as much as there is room for, and the rest when there is; close it after the last."""
+        self._is_last = is_last
+        if len(self._unread) + len(message) <= MOST_UNREAD:
+            self._unread += message
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Write what waits, now that there may be room."""
+        if self.descriptor < 0:
+            return
+        try:
+            while self._unread:
+                del self._unread[: os.write(self.descriptor, self._unread)]
+        except BlockingIOError:
+            self._watch()
+            return
+        except OSError:
+            self.close()  # the child has closed its end, or is gone
+            return
+        self._ignore()
+        if self._is_last:
+            self.close()
+
+    def close(self) -> None:
+        if self.descriptor >= 0:
+            self._ignore()
+            self._unread.clear()
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def _watch(self) -> None:
+        if not self._is_watched:
+            self._poller.register(self.descriptor, select.POLLOUT)
+            self._is_watched = True
+
+    def _ignore(self) -> None:
+        """Have the poller forget it: the end of its reader would be reported again and again."""
+        if self._is_watched:
+            self._poller.unregister(self.descriptor)
+            self._is_watched = False

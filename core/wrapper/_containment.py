@@ -1,0 +1,110 @@
+"""What keeps the processes of a run together while its wrapper lives, and tells whoever comes after it which they are.
+
+A control group, where one can be made: what is in it is the run's. Elsewhere a list of the processes that were handed
+to this wrapper, for by then they may have given up their parent and their environment.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from .. import paths
+from ..system import cgroup, files, processes, spawn, termination
+from ._runner_file import RunnerFile
+
+LOOK_S = 0.1
+"""Between two looks at the children at least."""
+
+
+class Containment:
+    """Of the run that this process, a subreaper, supervises."""
+
+    def __init__(self, run_dir: str, runner: RunnerFile, *, may_group: bool) -> None:
+        self.runner = runner
+        self._group = cgroup.make(os.path.basename(run_dir)) if may_group else None
+        self._list = os.path.join(run_dir, paths.CHILDREN)
+        self._known: set[int] = set()
+        self._looked = 0.0
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        directory: str,
+        environment: Mapping[str, str],
+        stdin: int | None,
+        one_output: bool = False,
+    ) -> spawn.Child:
+        """Start a child in the group, where there is one. Raises what `starting.start` does."""
+        child = spawn.start(
+            argv,
+            directory=directory,
+            environment=environment,
+            stdin=stdin,
+            group=self._group,
+            one_output=one_output,
+        )
+        if self._group and not child.is_grouped:
+            self._remove_group()
+        return child
+
+    def add_child(self, pid: int) -> None:
+        """Write down the child that was just started."""
+        self.runner.add_child(pid, _start_time(pid))
+        self.look(0.0)
+
+    def look(self, now: float) -> None:
+        """Write down the children that have come, unless a group says which they are; with 0 for `now` at once."""
+        if self._group or 0 < now < self._looked + LOOK_S:
+            return
+        self._looked = now
+        there = set(processes.children())
+        new = there - self._known
+        self._known = there
+        lines = (f"{pid} {started}\n" for pid in new if (started := _start_time(pid)))
+        if text := "".join(lines):
+            self._note(text)
+
+    def end(self, patience: float) -> tuple[str, ...]:
+        """End all that is left of the run; return what could not be ended, for a person."""
+        return termination.end_children(patience, self._kill_group)
+
+    def kill(self) -> None:
+        """Kill all that is below this process, once."""
+        termination.kill_below()
+
+    def remove(self) -> None:
+        """Take the group away, or the list: the run has ended."""
+        files.remove(self._list)
+        self._remove_group()
+
+    def _kill_group(self) -> None:
+        if self._group:
+            try:
+                cgroup.kill(self._group)
+            except OSError:
+                return  # an older kernel: one by one, then
+
+    def _remove_group(self) -> None:
+        if self._group:
+            cgroup.remove(self._group)
+            cgroup.remove_old(os.path.dirname(self._group))
+            self._group = None
+
+    def _note(self, text: str) -> None:
+        try:
+            descriptor = files.open_private(self._list, os.O_WRONLY | os.O_APPEND)
+            try:
+                os.write(descriptor, text.encode())
+            finally:
+                os.close(descriptor)
+        except OSError:
+            return  # a full disk keeps no run from going on
+
+
+def _start_time(pid: int) -> int | None:
+    try:
+        return processes.start_time(pid)
+    except OSError:
+        return None

@@ -1,0 +1,284 @@
+"""Which panes are on the screen, how large they are and which one has the keys; and one run by itself on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from textual.containers import Horizontal, Vertical
+from textual.events import MouseDown, MouseMove, MouseUp
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.worker import Worker
+
+from ..actions import PANES, KeyContext
+from ..terminal.after_close import notify_failure
+from ._shape import (
+    ONE_STEP_COLUMNS,
+    ONE_STEP_ROWS,
+    WIDE,
+    Room,
+    Shape,
+    above_height,
+    left_width,
+    presets_width,
+    shape_file,
+    visible_panes,
+    with_above,
+    with_left,
+    with_presets,
+)
+
+if TYPE_CHECKING:
+    from ...core.project.follower import Update
+    from ..runs.list import RunList
+    from ..runs.store import RunStore
+    from ..talk.block import RequestBlock
+
+
+class Border(Enum):
+    BESIDE = "beside"
+    """Between presets and runs."""
+    BELOW = "below"
+    """Between these and the transcript below them."""
+    RIGHT = "right"
+    """Between these and the transcript beside them."""
+
+
+class Panes(Vertical):
+    """Holds the panes: shows, hides, sizes and focuses them, and lets the mouse drag the borders between them."""
+
+    ALLOW_SELECT = False
+
+    def __init__(self, deck: Screen[Any], panes: Mapping[KeyContext, Widget], *, readonly: bool) -> None:
+        super().__init__()
+        self._deck = deck
+        self._panes = panes
+        self.above = Horizontal(id="above")
+        """What holds presets and runs."""
+        self.left = Vertical(id="left")
+        """What holds that, and the line that filters."""
+        self.right = Vertical(id="right")
+        """What holds the transcript, and what stands at its foot: below that, or beside it."""
+        self.request: RequestBlock | None = None
+        """What is asked below the transcript; while something is asked, it has the keys of that."""
+        self.zoomed: KeyContext | None = None
+        """The pane to which the operator gave the whole screen."""
+        self._back_to: KeyContext | None = None
+        """The pane that gets the keys where the zoom is left by going back; None for the one that was zoomed."""
+        self.shown: frozenset[KeyContext] = frozenset()
+        self._file = shape_file(readonly=readonly)
+        self._shape = self._file.read()
+        self._laid_out: tuple[Room, frozenset[KeyContext], Shape] | None = None
+        """What the screen was laid out for, None once a pane was shown on its own; to set styles costs a layout."""
+        self._held: Border | None = None
+        """The border that is being dragged."""
+        self._grip = 0
+        """Cells from the mouse to the size of what it drags."""
+
+    @property
+    def place(self) -> KeyContext:
+        """The pane that has the focus, or lends it to a line of its own."""
+        focused = self._deck.focused
+        is_at_transcript = focused is not None and self.right in focused.ancestors
+        lent = KeyContext.TRANSCRIPT if is_at_transcript else KeyContext.RUNS
+        return next((place for place, pane in self._panes.items() if pane.has_focus), lent)
+
+    @property
+    def _room(self) -> Room:
+        return Room(*self._deck.app.size)
+
+    def lay_out(self) -> None:
+        """Show what there is room for; the screen composes after the first call, so that nothing is styled twice."""
+        room = self._room
+        visible = visible_panes(room, self.place, self.zoomed, self._shape)
+        if self._laid_out == (room, visible, self._shape):
+            return
+        self.shown = visible
+        self._laid_out = (room, visible, self._shape)
+        for place, pane in self._panes.items():
+            pane.display = place in visible
+        several = len(visible) > 1
+        self.left.display = visible != frozenset({KeyContext.TRANSCRIPT})
+        self.right.display = KeyContext.TRANSCRIPT in visible
+        beside = {KeyContext.PRESETS, KeyContext.RUNS} <= visible
+        self._panes[KeyContext.PRESETS].styles.width = presets_width(self._shape, room) if beside else "1fr"
+        of_three = several and room.is_beside
+        self.left.styles.width = left_width(self._shape, room) if of_three else "1fr"
+        self.left.styles.height = "auto" if several and not of_three else "1fr"
+        self.above.styles.height = above_height(self._shape, room) if several and not of_three else "1fr"
+        self._deck.set_class(not several, "-zoomed")
+        self._deck.set_class(room.is_tiny, "-tiny")
+        self._deck.set_class(several and room.width >= WIDE, "-wide")
+        self._deck.set_class(of_three, "-beside")
+
+    def go_to(self, place: KeyContext) -> None:
+        """Show a pane and give it the keys; a zoom goes with them."""
+        self.show(place)
+        block = self.request if place is KeyContext.TRANSCRIPT else None
+        (block if block is not None and block.request else self._panes[place]).focus()
+
+    def show(self, place: KeyContext) -> None:
+        """Show a pane, to which the keys go next; a zoom goes with them."""
+        if self.zoomed is not None:
+            self.zoomed = place
+        self._back_to = None
+        self._laid_out = None
+        self._panes[place].display = True
+        self.left.display = self.right.display = True
+
+    def go_round(self, step: int) -> None:
+        self.go_to(PANES[(PANES.index(self.place) + step) % len(PANES)])
+
+    def go_back(self) -> None:
+        """Leave the zoom, else the pane for the runs."""
+        if self.zoomed:
+            back_to = self._back_to
+            self.zoom(None)
+            if back_to is not None:
+                self.go_to(back_to)
+        else:
+            self.go_to(KeyContext.RUNS)
+
+    def zoom(self, place: KeyContext | None) -> None:
+        """Give the whole screen to one pane; None ends it."""
+        self.zoomed = place
+        self._back_to = None
+        if place is not None:
+            self.go_to(place)
+        self.lay_out()
+
+    def visit(self, place: KeyContext) -> None:
+        """Give the whole screen to a pane from which going back leads to where the keys are now."""
+        place_now = self.place
+        self.zoom(place)
+        self._back_to = place_now
+
+    def toggle_zoom(self) -> None:
+        self.zoom(None if self.zoomed else self.place)
+
+    # --- sizes -------------------------------------------------------------------------------------------------------
+
+    def widen_presets(self, steps: int) -> None:
+        columns = presets_width(self._shape, self._room) + steps * ONE_STEP_COLUMNS
+        self._reshape(with_presets(self._shape, self._room, columns))
+
+    def lower_transcript(self, steps: int) -> None:
+        """Take rows from the transcript, or columns where it is beside the runs."""
+        if self._room.is_beside:
+            columns = left_width(self._shape, self._room) + steps * ONE_STEP_COLUMNS
+            self._reshape(with_left(self._shape, self._room, columns))
+            return
+        rows = above_height(self._shape, self._room) + steps * ONE_STEP_ROWS
+        self._reshape(with_above(self._shape, self._room, rows))
+
+    def reset_layout(self) -> None:
+        self._reshape(Shape())
+
+    def _reshape(self, shape: Shape, *, done: bool = True) -> None:
+        """Divide the deck in another way, and remember it for the next start once that is done."""
+        if shape != self._shape:
+            self._shape = shape
+            self.lay_out()
+        if done:
+            self.run_worker(partial(self._file.keep, lambda: self._shape), exit_on_error=False)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        notify_failure(self, event)
+
+    # --- by mouse ----------------------------------------------------------------------------------------------------
+
+    def border_at(self, x: int, y: int) -> Border | None:
+        """Return the border that runs through a cell of the screen."""
+        presets, runs, transcript = (self._panes[place] for place in PANES)
+        above = self.above.region
+        if self.left.display and transcript.display:
+            if not self._room.is_beside:
+                if y in (above.bottom - 1, transcript.region.y):
+                    return Border.BELOW
+            elif above.y <= y < above.bottom and x in (above.right - 1, transcript.region.x):
+                return Border.RIGHT
+        if presets.display and runs.display and above.y <= y < above.bottom:
+            return Border.BESIDE if x in (presets.region.right - 1, runs.region.x) else None
+        return None
+
+    def on_mouse_down(self, event: MouseDown) -> None:
+        border = self.border_at(event.screen_x, event.screen_y)
+        if border is None or event.button != 1:
+            return
+        self._held = border
+        if border is Border.BESIDE:
+            self._grip = self._panes[KeyContext.PRESETS].outer_size.width - event.screen_x
+        elif border is Border.RIGHT:
+            self._grip = self.left.outer_size.width - event.screen_x
+        else:
+            self._grip = self.above.outer_size.height - event.screen_y
+        self.capture_mouse()
+        event.stop()
+
+    def on_mouse_move(self, event: MouseMove) -> None:
+        self._drag(event, done=False)
+
+    def on_mouse_up(self, event: MouseUp) -> None:
+        self._drag(event, done=True)
+
+    def _drag(self, event: MouseMove | MouseUp, *, done: bool) -> None:
+        if self._held is None:
+            return
+        event.stop()
+        if self._held is Border.BESIDE:
+            shape = with_presets(self._shape, self._room, event.screen_x + self._grip)
+        elif self._held is Border.RIGHT:
+            shape = with_left(self._shape, self._room, event.screen_x + self._grip)
+        else:
+            shape = with_above(self._shape, self._room, event.screen_y + self._grip)
+        if done:
+            self._held = None
+            self.release_mouse()
+        self._reshape(shape, done=done)
+
+
+class SingleRunMode:
+    """One run by itself, as in a tmux window of its own: it has the screen until the operator goes to the deck."""
+
+    def __init__(self, run_id: str | None, run_store: RunStore, runs: RunList, panes: Panes) -> None:
+        self._run_id = run_id
+        self._run_store = run_store
+        self._runs = runs
+        self._panes = panes
+        self._here = False
+        self._gone = False
+
+    @property
+    def hides_others(self) -> bool:
+        """True while the run is not there, so that no other one takes its place, or what is meant for it."""
+        return self._run_id is not None and not self._here
+
+    def note(self, back: str) -> str:
+        """Say what there is to say about the run; `back` is the key that goes to the deck."""
+        return f"this run no longer exists · {back} goes to the deck" if self._gone else ""
+
+    def begin(self) -> None:
+        if self._run_id is not None:
+            self._panes.zoom(KeyContext.TRANSCRIPT)
+            self._runs.select(self._run_id)
+
+    def look(self, update: Update) -> None:
+        """See whether the run is there, after the run store took an update."""
+        if self._run_id is None:
+            return
+        here = self._run_id in self._run_store
+        self._gone = not here and (self._gone or self._here or update.complete)
+        if here and not self._here:
+            self._runs.select(self._run_id)
+        self._here = here
+
+    def end_when_left(self) -> bool:
+        """Return whether the operator has just gone to the deck."""
+        if self._run_id is None or self._panes.zoomed is KeyContext.TRANSCRIPT:
+            return False
+        self._run_id = None
+        self._gone = False
+        return True

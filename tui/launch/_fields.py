@@ -1,0 +1,424 @@
+"""The fields of a launch dialog: what they show first, what is in them, what is said beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Button, Input, Static, TextArea
+
+from ...core.errors import AgentUnavailable, ModelError, RunnerUnavailable, SubdeckError
+from ...core.run.model import RunnerKind, WorktreeFrom
+from ...core.run.prices import dollars
+from ...core.text.plain import one_line, plain
+from ..presets.draft import PROJECT, USER
+from ..terminal.after_close import is_open
+from ..text.format import format_error
+from ..widgets.form import Choice, Fact, Field, ModelInput, Note, PlainTextArea, Problem
+from ._inputs import CountInput, HostInput, PathInput
+from .form import LaunchForm
+from .memory import LastValues
+from .start import LaunchFacts
+from .values import COPIES, PREVIOUS, LaunchValues, SaveAs
+
+if TYPE_CHECKING:
+    from ...core.agents.offered import KnownAgent
+    from ...core.launch.model_choices import ModelChoice
+
+REST = "other"
+"""The foot of the dialog, for problems that are about no field."""
+FIELDS = (
+    *(
+        "agent",
+        "task",
+        "model",
+        "cwd",
+        "runner",
+        "copies",
+        "host",
+        "needs",
+        "worktree",
+        "check",
+        "budget",
+        "max-tokens",
+    ),
+    *("tools", "save"),
+)
+"""Those beside which a problem can be said; most are the `where` of their errors."""
+WORKTREES = {
+    "off": WorktreeFrom.NONE,
+    "from working tree": WorktreeFrom.FILES,
+    "from HEAD": WorktreeFrom.HEAD,
+}
+WORKTREE_WORDS = {begins: words for words, begins in WORKTREES.items()}
+NO_CONTEXT, NO_CHECK, AS_WRITTEN = "none", "none", "literal text"
+DRAFT = "Unsent draft. Type to replace it, or press → to keep it."
+
+
+class LaunchFields(VerticalScroll, can_focus=False):
+    """Scrolls where the screen is too low for all of them."""
+
+    class Changed(Message):
+        """A field has changed."""
+
+    def __init__(self, form: LaunchForm, facts: LaunchFacts, list_key: str = "", agents_key: str = "") -> None:
+        """`list_key` is the key that lists all models, `agents_key` the one that lists all agents."""
+        super().__init__(id="fields")
+        self.form = form
+        self._facts = facts
+        self._list_key = list_key
+        self._agents_key = agents_key
+        self._shown = form.first
+        """What was put into the fields; what differs from it was typed."""
+        self._change_is_pending = False
+        self._taken: tuple[KnownAgent | None, str] = (None, "")
+        """The agent that `auto` takes, and why no other."""
+        self._asked = ""
+        """The agent that is asked for its models."""
+        self._by_name: dict[str, Widget] = {}
+        """All widgets with an id, once the dialog is mounted; none comes or goes later."""
+
+    # --- what is there -------------------------------------------------------------------------------------------
+
+    def compose(self) -> ComposeResult:
+        form, first = self.form, self.form.first
+        if form.description:
+            yield Static(Content(form.description), classes="muted", id="description")
+        agent = Choice(form.agents(first), first.agent, name="agent")
+        agent.disabled = form.continues
+        listed = f"{self._agents_key} list" if self._agents_key and not form.continues else ""
+        with Horizontal(classes="field"):
+            yield Static("Agent", classes="label")
+            yield agent
+            yield Static(listed, classes="muted", id="agents-key", markup=False)
+        yield Fact("", "agent-facts", form.agent_words(first, None))
+        yield Problem(name="agent-problem")
+        hint = f"What should the agent do?{f'  ({form.previous})' if form.previous else ''}"
+        yield PlainTextArea(first.task, id="task", placeholder=hint, compact=True)
+        yield Note(name="draft", classes="muted")
+        if form.previous:
+            chosen = form.previous if first.previous else AS_WRITTEN
+            yield Field("", Choice((form.previous, AS_WRITTEN), chosen, name="previous"), name="previous")
+        yield Problem(name="task-problem")
+        origin = Static(Content(form.origin_of(first.model)), id="origin", classes="muted")
+        yield Field("Model", ModelInput(first.model), origin, name="model")
+        yield Fact("Thinking", "thinking")
+        directory = PathInput(first.cwd, form.launcher_cwd, name="cwd", placeholder="default: this directory")
+        directory.disabled = form.continues
+        yield Field("Where", directory, name="cwd")
+        label = Static("Attempts", classes="muted", id="copies-label")
+        copies = CountInput(first.copies, COPIES, name="copies")
+        runner = Choice(form.runners(has_hosts=form.has_hosts), first.runner, name="runner")
+        yield Field("Runner", runner, label, copies, name="runner")
+        yield Problem(name="copies-problem")
+        needs = Input(first.needs, id="needs", compact=True, placeholder="none, or gpu=1 mem=32")
+        about = Static("Requires", classes="muted", id="needs-label")
+        yield Field("Host", HostInput(first.host), about, needs, name="host")
+        yield Problem(name="needs-problem")
+        if form.shared_worktree:
+            yield Fact("Worktree", "worktree-shared", form.shared_worktree)
+        else:
+            begins = Choice(tuple(WORKTREES), WORKTREE_WORDS[first.worktree], name="worktree")
+            yield Field("Worktree", begins, Static("", classes="muted", id="worktree-words"), name="worktree")
+        if form.checks:
+            chosen = Choice((NO_CHECK, *form.checks), first.check or NO_CHECK, name="check")
+            yield Field("Check", chosen, name="check")
+        yield from self._budget(first)
+        with Horizontal(classes="field", id="last"):
+            yield Note(name="last-note", classes="muted")
+            yield Button("reset to defaults", id="defaults", compact=True)
+        if form.preset is None:
+            yield from self._adhoc(first)
+        yield Fact("Tools", "tools-shown")
+        yield Fact("Limits", "limits")
+        yield Fact("Session", "session", form.session)
+        if form.context:
+            yield Field("Context", Choice((form.context, NO_CONTEXT), form.context, name="context"), name="context")
+        else:
+            yield Fact("Context", "context-refusal", form.context_refusal or "")
+        yield Note(name="notes")
+        yield Problem(name=f"{REST}-problem")
+
+    def _budget(self, first: LaunchValues) -> Iterator[Widget]:
+        """Ask what may be spent; the other limits are only said."""
+        usual = self.form.usual_limits
+        most = "no limit" if usual.budget is None else dollars(usual.budget)
+        tokens = "no limit" if usual.max_tokens is None else f"{usual.max_tokens:,}"
+        amount = Input(first.budget, id="budget", compact=True, restrict=r"\$?[0-9,]*\.?[0-9]*", placeholder=most)
+        count = Input(first.max_tokens, id="max-tokens", compact=True, restrict=r"[0-9_,]*", placeholder=tokens)
+        amount.max_length = count.max_length = 14
+        label = Static("dollars   Tokens", classes="muted", id="tokens-label")
+        yield Field("Budget", amount, label, count, name="budget")
+        yield Problem(name="max-tokens-problem")
+
+    def _adhoc(self, first: LaunchValues) -> Iterator[Widget]:
+        hint = "read, grep, find, ls · none · empty: agent default"
+        yield Field("Tools", Input(first.tools, id="tools", compact=True, placeholder=hint), name="tools")
+        prompt = PlainTextArea(first.prompt, id="prompt", compact=True, placeholder="system prompt (optional)")
+        yield Field("Prompt", prompt, name="prompt")
+        name = Input(id="save-name", compact=True, placeholder="preset name (optional)")
+        yield Field("Save as", name, Choice((PROJECT, USER), PROJECT, name="save-where"), name="save")
+        about = Input(id="save-description", compact=True, placeholder="one sentence about the preset")
+        yield Field("Purpose", about, name="about")
+
+    def on_mount(self) -> None:
+        self._by_name = {node.id: node for node in self.walk_children(Widget) if node.id}
+        self.task_area.move_cursor(self.task_area.document.end)
+        self.task_area.focus()
+        self._show_relevant()
+        self.show_facts(self._facts)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the dialog was not closed: then its fields go, one after the other."""
+        return is_open(self)
+
+    # --- what is in them -----------------------------------------------------------------------------------------
+
+    @property
+    def task_area(self) -> PlainTextArea:
+        return self.query_one("#task", PlainTextArea)
+
+    def add_to_task(self, text: str) -> None:
+        """Put a text that was typed behind the task."""
+        area = self.task_area
+        area.move_cursor(area.document.end)
+        area.insert(plain(text))
+
+    @property
+    def values(self) -> LaunchValues:
+        save_as, name = None, self._written("save-name")
+        if name.strip():
+            save_as = SaveAs(name, self._written("save-where"), self._written("save-description"))
+        return LaunchValues(
+            task=self.task_area.text,
+            agent=self._written("agent"),
+            model=self._written("model"),
+            cwd=self._written("cwd"),
+            runner=self._written("runner"),
+            host=self._written("host"),
+            needs=self._written("needs"),
+            copies=self._written("copies"),
+            tools=self._written("tools"),
+            prompt=self._written("prompt"),
+            context=self._written("context") != NO_CONTEXT,
+            previous=self._written("previous") != AS_WRITTEN,
+            worktree=WORKTREES.get(self._written("worktree"), WorktreeFrom.NONE),
+            check="" if (check := self._written("check")) == NO_CHECK else check,
+            budget=self._written("budget"),
+            max_tokens=self._written("max-tokens"),
+            save_as=save_as,
+        )
+
+    def _written(self, name: str) -> str:
+        """Return what is in a field; empty where the dialog has none of this name."""
+        field = self._named(name)
+        if isinstance(field, TextArea):
+            return field.text
+        return field.value if isinstance(field, Input | Choice) else ""
+
+    def _named(self, name: str) -> Widget | None:
+        """Return the widget of an id; None if the dialog has none.
+
+        A query walks over all widgets, and each key would need dozens of them.
+        """
+        return self._by_name.get(name)
+
+    def remember(self, last: LastValues, draft: str) -> None:
+        """Put the values of the last launch, and a draft, where nothing was typed yet."""
+        self.form.remember(last)
+        self._put(self.form.remembered)
+        if draft and not self.task_area.text and not self.form.first.task:
+            self.task_area.put(plain(draft))
+            self.task_area.select_all()
+            self.query_one("#draft", Note).say(DRAFT)
+
+    def take_prompt(self, prompt: str) -> None:
+        """Put the system prompt of the run that is repeated, unless something was typed there."""
+        self.form.take_prompt(prompt)
+        area = self._named("prompt")
+        if isinstance(area, PlainTextArea) and not area.text:
+            area.put(self.form.first.prompt)
+
+    @on(Button.Pressed, "#defaults")
+    def put_defaults(self, event: Button.Pressed) -> None:
+        """Put the values of the preset and the settings in place of those of the last launch."""
+        event.stop()
+        self.form.remember(LastValues())
+        self._put(self.form.first)
+        self.query_one("#model").focus()
+
+    def _put(self, values: LaunchValues) -> None:
+        now, shown = self.values, self._shown
+        self._shown = values
+        if now.agent == shown.agent:
+            self.query_one("#agent", Choice).put(values.agent)
+        if now.model == shown.model:
+            self.query_one(ModelInput).put(values.model)
+        if now.cwd == shown.cwd:
+            self.query_one("#cwd", PathInput).put(values.cwd)
+        if now.runner == shown.runner:
+            self.query_one("#runner", Choice).put(values.runner)
+        if now.copies == shown.copies:
+            self.query_one(CountInput).value = values.copies
+        self._show_relevant()
+
+    # --- what is said --------------------------------------------------------------------------------------------
+
+    def show_facts(self, facts: LaunchFacts) -> None:
+        self._facts = facts
+        self.query_one("#thinking", Fact).say(facts.thinking)
+        self.query_one("#tools-shown", Fact).say(facts.tools)
+        self.query_one("#limits", Fact).say(facts.limits)
+        self.query_one("#notes", Note).say(facts.warnings)
+        runner = self.query_one("#runner", Choice)
+        runner.offer(self.form.runners(has_hosts=facts.has_hosts or self.form.has_hosts))
+        runner.set_class(RunnerKind.HOSTS in runner.words, "-hosts")
+        self.query_one(HostInput).offer(facts.hosts)
+        self.form.take_agents(facts.agents)
+        self.query_one("#agent", Choice).offer(self.form.agents(self.values))
+        self.show_agent(facts.taken, facts.note)
+        self.form.take_default(leaves=facts.leaves_default)
+        self.show_models(facts.models)
+
+    def show_agent(self, taken: KnownAgent | None, note: str = "") -> None:
+        """Say which agent the run would get (None: none), and why no other."""
+        self._taken = (taken, note)
+        self._show_agent_words()
+
+    def _show_agent_words(self) -> None:
+        self.query_one("#agent-facts", Fact).say(self.form.agent_words(self.values, *self._taken))
+
+    def take_agent(self, name: str) -> None:
+        """Choose an agent, even one that cannot be used here: why not is a problem beside the field."""
+        field = self.query_one("#agent", Choice)
+        field.offer(tuple(dict.fromkeys((*field.words, name))))
+        field.put(name)
+        field.focus()
+
+    def show_asked(self, agent: str) -> None:
+        """Say beside the model that an agent is asked for its models; empty for none."""
+        self._asked = agent
+        self._show_origin()
+
+    def show_models(self, models: Sequence[ModelChoice]) -> None:
+        """Offer these models from now on."""
+        offered: dict[str, str] = {}
+        for choice in models:
+            offered.setdefault(choice.ref, choice.agent)
+        self.query_one(ModelInput).offer(offered)
+        self.form.take_models(models)
+        self._put(self.form.remembered)
+
+    def take_model(self, choice: ModelChoice) -> None:
+        """Put a model of an agent into its field."""
+        self.form.choose(choice)
+        field = self.query_one(ModelInput)
+        field.put(choice.ref)
+        field.focus()
+        self._changed_soon()
+
+    def show_problems(self, problems: Iterable[Exception]) -> None:
+        """Say these problems and no others, each beside its field, or at the foot with what it is about."""
+        said: dict[str, list[str]] = {}
+        for problem in problems:
+            field = self._field_of(problem)
+            said.setdefault(field, []).append(self._line_of(problem, field))
+        for field in (*FIELDS, REST):
+            if isinstance(place := self._named(f"{field}-problem"), Problem):
+                place.say("\n".join(said.get(field, ())))
+        self.call_after_refresh(self._keep_in_sight)
+
+    def _line_of(self, problem: Exception, field: str) -> str:
+        """Say a problem in one line: beside a field without its place, and with the key that lists all models."""
+        if not isinstance(problem, SubdeckError):
+            return format_error(problem)
+        place = f"{problem.where}: " if field == REST and problem.where else ""
+        is_listed = field == "model" and problem.brief_hint != problem.hint and self.query_one(ModelInput).known
+        return one_line(f"{place}{problem.brief}", 600) + ("  (↓ lists all)" if is_listed else "")
+
+    def say_worktree(self, words: str) -> None:
+        """Say beside its field what the worktree will be."""
+        if isinstance(shown := self._named("worktree-words"), Static):
+            shown.update(Content(words))
+
+    def next_worktree(self) -> None:
+        """Choose what the worktree begins with, one after the other."""
+        if isinstance(choice := self._named("worktree"), Choice):
+            choice.action_choose(1)
+
+    def go_to(self, problem: Exception) -> None:
+        """Put the cursor into the field that a problem is about."""
+        name = self._field_of(problem)
+        if field := self._named("save-name" if name == "save" else name):
+            field.focus()
+
+    def _field_of(self, problem: Exception) -> str:
+        field: str = getattr(problem, "where", REST)
+        if isinstance(problem, ModelError):
+            field = "model"
+        elif isinstance(problem, AgentUnavailable):
+            field = "agent"
+        elif isinstance(problem, RunnerUnavailable):
+            field = "runner"
+        elif field == "previous":
+            field = "task"
+        return field if field in FIELDS and self._named(f"{field}-problem") else REST
+
+    def _keep_in_sight(self) -> None:
+        """Scroll to the field with the cursor when what is said has pushed it away."""
+        focused = self.screen.focused if self.is_attached else None
+        if focused is not None and self in focused.ancestors:
+            self.scroll_to_widget(focused, animate=False)
+
+    @on(Input.Changed)
+    @on(Choice.Changed)
+    @on(TextArea.Changed)
+    def _changed_soon(self) -> None:
+        """Show what was typed before working out what to say of it, once for all keys that came together."""
+        if not self._change_is_pending:
+            self._change_is_pending = True
+            self.call_after_refresh(self._tell_changed)
+
+    def _tell_changed(self) -> None:
+        self._change_is_pending = False
+        if not self.is_open:
+            return
+        self._show_relevant()
+        self.post_message(self.Changed())
+
+    @on(Input.Submitted)
+    def go_on(self) -> None:
+        """Enter in a line goes on to the next field."""
+        self.screen.focus_next()
+
+    def _show_relevant(self) -> None:
+        values = self.values
+        if field := self._named("previous-field"):
+            field.display = PREVIOUS in values.task
+        if field := self._named("about-field"):
+            field.display = values.save_as is not None
+        self.query_one("#host-field").display = values.is_remote
+        self.query_one("#agent", Choice).offer(self.form.agents(values))
+        self._show_agent_words()
+        draft = self.query_one("#draft", Note)
+        if draft.display and self.task_area.selection.is_empty:
+            draft.say("")
+        said = self.form.as_last_time(values)
+        self.query_one("#last-note", Note).say(said)
+        self.query_one("#last").display = bool(said)
+        self._show_origin()
+
+    def _show_origin(self) -> None:
+        model = self.query_one(ModelInput)
+        known = f"↓ {len(model.known)} known" if model.known else ""
+        offered = f"{known}, {self._list_key} list" if known and self._list_key else known
+        asked = f"querying {self._asked}…" if self._asked else ""
+        said = "   ".join(filter(None, (self.form.origin_of(model.value), asked or offered)))
+        self.query_one("#origin", Static).update(Content(said))

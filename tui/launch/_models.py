@@ -1,0 +1,104 @@
+"""What the installed agents offer, below the name of each: a model is found by its words, or by those of its agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from ...core.text.plain import one_line
+from ..actions import KeyContext, bindings
+from ..terminal.textual_internals import DialogScreen
+from ..text.cells import fit
+from ._tasks import SearchWords
+
+if TYPE_CHECKING:
+    from ...core.launch.model_choices import ModelChoice
+
+REF_WIDTH = 44
+ROLES = "roles"
+"""Stands for the agent of what has none."""
+
+
+def matching_models(known: Sequence[ModelChoice], words: str) -> list[ModelChoice]:
+    """Return those that hold all the words, in their own text or in the name of their agent."""
+    wanted = words.lower().split()
+    return [each for each in known if all(word in f"{each.agent} {each.ref} {each.about}".lower() for word in wanted)]
+
+
+class ModelsScreen(DialogScreen["ModelChoice"]):
+    """Returns a model, or None. The cursor is moved while words are typed."""
+
+    CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "launch.tcss"]
+    BINDINGS = bindings(KeyContext.PICK)
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (28, "-high")]  # noqa: RUF012 - Textual declares it as it is
+
+    def __init__(self, known: Sequence[ModelChoice]) -> None:
+        super().__init__()
+        self._known = known
+        self._rows: list[ModelChoice | None] = []
+        """By their lines; None for the name of an agent."""
+
+    def show_known(self, known: Sequence[ModelChoice]) -> None:
+        """List these from now on, with the cursor on the same model."""
+        if not self.is_mounted:  # they are listed then
+            self._known = known
+            return
+        row = self.query_one(OptionList).highlighted
+        chosen = None if row is None else self._rows[row]
+        self._known = known
+        self.show_matching()
+        if chosen in self._rows:
+            self.query_one(OptionList).highlighted = self._rows.index(chosen)
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog", id="models") as dialog:
+            dialog.border_title = "Models"
+            dialog.border_subtitle = "⏎ select   esc cancel"
+            yield SearchWords(placeholder="type to search", compact=True, id="words")
+            yield OptionList(markup=False, compact=True)
+            yield Static("", id="shown", classes="muted")
+
+    def on_mount(self) -> None:
+        self.query_one(OptionList).can_focus = False
+        self.query_one("#words").focus()
+        self.show_matching()
+
+    @on(Input.Changed)
+    def show_matching(self) -> None:
+        found = matching_models(self._known, self.query_one("#words", Input).value)
+        options = self.query_one(OptionList)
+        self._rows = []
+        options.set_options(self._options(found))
+        options.highlighted = next((row for row, model in enumerate(self._rows) if model), None)
+        count = f"{len(found)} of {len(self._known)}" if self._known else "No known models."
+        self.query_one("#shown", Static).update(Content(count))
+
+    def _options(self, found: Sequence[ModelChoice]) -> Iterator[Option]:
+        for agent, models in groupby(found, key=lambda model: model.agent):
+            self._rows.append(None)
+            yield Option(Content.styled(one_line(agent or ROLES, 60), "bold"), disabled=True)
+            for model in models:
+                self._rows.append(model)
+                ref = fit(one_line(model.ref, 200), REF_WIDTH)
+                yield Option(Content.assemble("  ", ref, "  ", (one_line(model.about, 80), "$text-muted")))
+
+    def action_move(self, where: str) -> None:
+        getattr(self.query_one(OptionList), f"action_{where}")()
+
+    @on(OptionList.OptionSelected)
+    @on(Input.Submitted)
+    def take(self) -> None:
+        row = self.query_one(OptionList).highlighted
+        if row is not None and (model := self._rows[row]):
+            self.dismiss(model)
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)

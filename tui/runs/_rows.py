@@ -1,0 +1,344 @@
+"""What the rows of the run list say, column by column, and the texts at the edges of the list; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from time import monotonic
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...core.run.describe import (
+    FOREIGN,
+    NOTHING,
+    age,
+    doing,
+    doing_silently,
+    elapsed,
+    known_cost,
+    state,
+    tokens,
+    tokens_used,
+)
+from ...core.run.model import RunnerKind, RunStatus
+from ...core.run.snapshot import RunSnapshot
+from ...core.text.plain import one_line
+from ...core.text.visible import recounted
+from ..actions import ACTIONS, Action, key_of
+from ..text.cells import cells as cells_of
+from ..text.format import dollars, tries
+from .columns import AGENT_NAME, GUTTER, WORD, Column, Layout, Place, cell
+from .order import GroupFacts, about
+from .store import Need, RunStore
+
+if TYPE_CHECKING:
+    from ._listing import Listing, Row
+
+Cell = tuple[str, str]
+"""A text and the component class that colours it; empty for none."""
+
+NEEDS_YOU = "!"
+UNREAD = "•"
+ASKS = "?"
+MARK = "◆"
+FOLDED, UNFOLDED = "▸", "▾"
+MEMBER, LAST_MEMBER = "│", "╰"
+
+_ROOMY = 48
+"""From this many cells on, a request is shown in full words."""
+_WANTS = re.compile(r"^(! )?wants to (run|change|write|read) (?:a command|a file|files): ")
+
+_MUTED = "row-list--muted"
+_SILENT = "row-list--silent"
+_WAITING = "row-list--waiting"
+
+_CALM = {False: (UNREAD, _MUTED), True: (ASKS, "row-list--aborted")}
+"""The sign of an end that was not looked at, by whether it asks."""
+
+
+class RowFlags(NamedTuple):
+    """What is shown of a row beside its run."""
+
+    needs_you: bool = False
+    unread: bool = False
+    marked: bool = False
+    tree: str = " "
+    """Its place in a group."""
+    asks: bool = False
+    """Whether its answer, not looked at yet, is a question."""
+    silence: int | None = None
+    """Seconds for which it is silent; None for one that is not."""
+    waiting: bool = False
+    """Whether it waits for a reply."""
+    common: int = 0
+    """Characters at the beginning of its task that the head of its group says."""
+    changed: str = ""
+    """The figure of what it has changed, as long as it goes on."""
+
+    def cells(self) -> list[Cell]:
+        if self.waiting:
+            return [(NEEDS_YOU, _WAITING), self._place]
+        calm = _CALM[self.asks] if self.unread else (" ", _MUTED)
+        loud = "row-list--failed" if self.silence is None else _SILENT
+        attention = (NEEDS_YOU, loud) if self.needs_you else calm
+        return [attention, self._place]
+
+    @property
+    def _place(self) -> Cell:
+        return (MARK, "row-list--running") if self.marked else (self.tree, _MUTED)
+
+
+class RunRow:
+    """The row of a run as it is now; only its times are drawn again."""
+
+    def __init__(self, run: RunSnapshot, flags: RowFlags, layout: Layout) -> None:
+        self.shows = (run, flags, layout)
+        self._cells = flags.cells()
+        self._times: list[tuple[int, Place]] = []
+        """Where among the cells those are that change by themselves."""
+        colour = _colour_of(run, flags)
+        loud = colour if run.status is RunStatus.FAILED or colour in (_SILENT, _WAITING) else _MUTED
+        colours = {Column.STATE: colour, Column.NOW: loud, Column.PRESET: "", Column.TASK: ""}
+        for place in layout.places:
+            if place.column in (Column.AGE, Column.ELAPSED):
+                self._times.append((len(self._cells), place))
+            text = _TEXTS[place.column](run, flags, layout)
+            self._cells.append((cell(text, place.width, place.column), colours.get(place.column, _MUTED)))
+
+    def is_of(self, run: RunSnapshot, flags: RowFlags, layout: Layout) -> bool:
+        """Return whether the row shows this very snapshot, in this way."""
+        return self.shows[0] is run and self.shows[1:] == (flags, layout)
+
+    def cells(self, now: datetime) -> list[Cell]:
+        cells = self._cells.copy()
+        for index, (column, _, width) in self._times:
+            if column is Column.AGE:
+                cells[index] = (cell(age(self.shows[0], now), width, column), _MUTED)
+            else:
+                cells[index] = (cell(elapsed(self.shows[0], now), width, column), "")
+        return cells
+
+
+_WORKTREE = "⎇ worktree"
+"""Behind the agent of a run that works apart from the project's files."""
+
+
+def _colour_of(run: RunSnapshot, flags: RowFlags) -> str:
+    if run.foreign:
+        return _MUTED
+    if flags.waiting:
+        return _WAITING
+    return _colour(run.status) if flags.silence is None else _SILENT
+
+
+def _state(run: RunSnapshot, flags: RowFlags, _: Layout) -> str:
+    return state(run, silent=flags.silence is not None)
+
+
+def _task(run: RunSnapshot, flags: RowFlags, layout: Layout) -> str:
+    text = about(run)
+    if flags.common:
+        text = f"…{text[flags.common :]}" if len(text) > flags.common else _copy(run)
+    return text if layout.place(Column.NOW) else _with_note(run, text, layout)
+
+
+def _copy(run: RunSnapshot) -> str:
+    """Say which of several runs with one task it is."""
+    group = run.meta.group
+    return f"{group.index + 1} of {group.size}" if group else about(run)
+
+
+def _now(run: RunSnapshot, flags: RowFlags, layout: Layout) -> str:
+    now = doing(run) if flags.silence is None else doing_silently(run, flags.silence)
+    place = layout.place(Column.NOW)
+    if run.is_waiting and place is not None:
+        asked = doing(run) if place.width >= _ROOMY else _WANTS.sub(r"\1\2: ", doing(run))
+        return recounted(_with_note(run, asked, layout), max(0, place.width - GUTTER), cells_of)
+    return _with_note(run, now, layout)
+
+
+def _with_note(run: RunSnapshot, text: str, layout: Layout) -> str:
+    """Put before a text what no column says: which try it is, and that a run is foreign where states have no word."""
+    has_word = any(place.column is Column.STATE and place.width >= WORD for place in layout.places)
+    notes = (FOREIGN if run.foreign and not has_word else "", tries(run))
+    return " · ".join((*filter(None, notes), text))
+
+
+def _agent(run: RunSnapshot, _: RowFlags, layout: Layout) -> str:
+    if (place := layout.place(Column.AGENT)) and place.width <= AGENT_NAME:
+        return one_line(run.meta.agent, 60)
+    return " ".join(
+        filter(
+            None,
+            (
+                one_line(run.meta.agent, 60),
+                RunnerKind.TMUX if run.meta.runner == RunnerKind.TMUX else "",
+                _WORKTREE if run.meta.worktree else "",
+            ),
+        )
+    )
+
+
+def _host(run: RunSnapshot, _: RowFlags, __: Layout) -> str:
+    """Say where it runs; of one that waits for whichever host, that there is none yet."""
+    return one_line(run.host, 64) or (NOTHING if run.is_remote else "")
+
+
+_TEXTS: dict[Column, Callable[[RunSnapshot, RowFlags, Layout], str]] = {
+    Column.STATE: _state,
+    Column.PRESET: lambda run, _, __: one_line(run.meta.title, 60),
+    Column.TASK: _task,
+    Column.NOW: _now,
+    Column.HOST: _host,
+    Column.AGE: lambda _, __, ___: "",
+    Column.ELAPSED: lambda _, __, ___: "",
+    Column.TOKENS: lambda run, _, __: tokens_used(run.usage),
+    Column.COST: lambda run, _, __: known_cost(dollars(run.usage.cost), run.usage.unpriced),
+    Column.CHANGES: lambda run, flags, _: run.changes.figure if run.changes else flags.changed,
+    Column.AGENT: _agent,
+    Column.MODEL: lambda run, _, __: one_line(run.meta.resolved_model or run.meta.requested_model, 60) or NOTHING,
+    Column.ID: lambda run, _, __: run.meta.short_id,
+}
+
+
+def head_cells(group: GroupFacts, flags: RowFlags, layout: Layout, now: datetime) -> list[Cell]:
+    """Return the row of a group as a whole."""
+    colour = _WAITING if group.waiting else _colour(group.status)
+    colours = {Column.STATE: colour, Column.PRESET: "", Column.TASK: "", Column.ELAPSED: ""}
+    cells = flags.cells()
+    for column, _, width in layout.places:
+        text = _head_text(group, column, layout, width, now)
+        cells.append((cell(text, width, column), colours.get(column, _MUTED)))
+    return cells
+
+
+def _head_text(group: GroupFacts, column: Column, layout: Layout, width: int, now: datetime) -> str:
+    match column:
+        case Column.STATE:
+            return group.state
+        case Column.PRESET:
+            return _named(group, width - GUTTER)
+        case Column.TASK if layout.place(Column.NOW) is None:
+            return f"{_tally(group, width - GUTTER)}  {group.about}"
+        case Column.TASK:
+            return group.about
+        case Column.NOW:
+            return _tally(group, width - GUTTER)
+        case Column.AGE:
+            return group.age(now)
+        case Column.ELAPSED:
+            return group.elapsed(now)
+        case Column.TOKENS:
+            return tokens(group.tokens)
+        case Column.COST:
+            return known_cost(dollars(group.cost), group.unpriced)
+        case Column.AGENT | Column.HOST:
+            return group.agent if column is Column.AGENT else group.host
+        case Column.CHANGES | Column.MODEL | Column.ID:
+            return ""
+
+
+def _named(group: GroupFacts, room: int) -> str:
+    """Return preset and number, of which the number is whole."""
+    size = f" {group.size}"
+    title = group.title
+    left = room - cells_of(size)
+    if cells_of(title) > left:
+        title = cell(title, max(0, left) + GUTTER, Column.PRESET)[GUTTER:]
+    return f"{title}{size}" if left > 1 else group.size
+
+
+def _tally(group: GroupFacts, room: int) -> str:
+    """Return how the runs stand, in words where these fit."""
+    return group.tally if cells_of(group.tally) <= room else group.short_tally
+
+
+def _colour(status: RunStatus) -> str:
+    return _MUTED if status is RunStatus.QUEUED else f"row-list--{status.value}"
+
+
+FILTER_SHOWN = 40
+"""Characters of a filter that the title shows."""
+
+
+def upper_edge(listing: Listing, known: int) -> str:
+    """Return `Runs · 12 of 240 · status:failed · by cost`; defaults are left out."""
+    parts = ["Runs"]
+    if listing.filter:
+        parts += [f"{listing.shown} of {known}", f"/ {one_line(listing.filter.text, FILTER_SHOWN)}"]
+    if listing.sort.value or listing.backwards:
+        parts.append((listing.sort.value or "by age") + (", reversed" if listing.backwards else ""))
+    return " · ".join(parts)
+
+
+def lower_edge(run_store: RunStore, listing: Listing, actions: Sequence[Action] = ACTIONS) -> str:
+    """`3 selected, 1 hidden · 2 need you  ] next`."""
+    parts: list[str] = []
+    if run_store.marked:
+        hidden = sum(listing.row_of(run_id) is None for run_id in run_store.marked)
+        parts.append(f"{len(run_store.marked)} selected" + (f", {hidden} hidden" if hidden else ""))
+    if unseen := len(run_store.unseen | run_store.silence.needing | run_store.waiting):
+        verb = "needs" if unseen == 1 else "need"
+        parts.append(f"{unseen} {verb} you  {key_of('next_unseen', actions)} next")
+    return " · ".join(parts)
+
+
+# --- painting --------------------------------------------------------------------------------------------------------
+
+MOST_ROWS = 500
+"""Drawn rows that are kept."""
+
+
+class RowPainter:
+    def __init__(self, run_store: RunStore, listing: Listing) -> None:
+        self._run_store = run_store
+        self._listing = listing
+        self._rows: dict[str, RunRow] = {}
+        """By run id."""
+
+    def cells(self, row: Row, layout: Layout) -> list[Cell]:
+        """Return the texts of a row, each with the component class that colours it."""
+        now = datetime.now(UTC)
+        group = self._listing.group(row.group_key)
+        run = self._run_store.get(row.run_id)
+        if run is not None:
+            return self._row_of(run, self._flags_of(run, group), layout).cells(now)
+        return [] if group is None else head_cells(group, self._head_flags(row.group_key, group), layout, now)
+
+    def _flags_of(self, run: RunSnapshot, group: GroupFacts | None) -> RowFlags:
+        store, run_id = self._run_store, run.run_id
+        need = store.need(run_id)
+        silence = run.silence(monotonic()) if run_id in store.silence.silent else None
+        return RowFlags(
+            needs_you=need in (Need.FAILED, Need.SILENT),
+            unread=need in (Need.ASKS, Need.NEW),
+            marked=run_id in store.marked,
+            tree=" " if group is None else LAST_MEMBER if group.members[-1] == run_id else MEMBER,
+            asks=need is Need.ASKS,
+            silence=None if silence is None else int(silence),
+            waiting=need is Need.WAITING,
+            common=group.common if group else 0,
+            changed=changes.figure if (changes := store.changing.get(run_id)) else "",
+        )
+
+    def _head_flags(self, group_key: str, group: GroupFacts) -> RowFlags:
+        store, members = self._run_store, group.members
+        is_failed = not store.unseen.isdisjoint(members)
+        is_silent = not store.silence.needing.isdisjoint(members)
+        return RowFlags(
+            needs_you=is_failed or is_silent,
+            unread=not store.unread.isdisjoint(members),
+            marked=store.marked.issuperset(members),
+            tree=FOLDED if group_key in self._listing.folded else UNFOLDED,
+            asks=any(store.need(run_id) is Need.ASKS for run_id in store.unread.intersection(members)),
+            silence=0 if is_silent and not is_failed else None,
+            waiting=not store.waiting.isdisjoint(members),
+        )
+
+    def _row_of(self, run: RunSnapshot, flags: RowFlags, layout: Layout) -> RunRow:
+        row = self._rows.get(run.run_id)
+        if row is None or not row.is_of(run, flags, layout):
+            if len(self._rows) >= MOST_ROWS:
+                self._rows.clear()
+            row = self._rows[run.run_id] = RunRow(run, flags, layout)
+        return row

@@ -1,0 +1,451 @@
+"""The lines of a file as one long sheet of rows, of which only the parts somebody looks at exist.
+
+What is kept by name is kept by its place in the file: rows move when something above them is laid out.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, islice, pairwise
+
+from ...core.system.line_file import CHUNK, Chunk, LineFile
+from ..feed.lines import BodyLine, Entry, View, full_text, is_laborious
+from ..feed.reader import Part, body_at, load, primed
+from ._rows import LaidOutRow, Rows, TextPosition
+from .earlier import EarlierRun, entries_of, said_in
+
+KEPT = 24
+"""Chunks that stay laid out: what was scrolled through lately."""
+
+ROUNDS = 12
+"""How often the place of a view is looked for anew while what comes into it is laid out."""
+
+LAID_AT_ONCE = 16
+"""Chunks that are laid out for one view at most; only lines that say nothing take so many."""
+
+MADE = 32
+"""Bodies that took long to make and are kept."""
+BEING_MADE = (BodyLine("comparing…"),)
+
+FEW = 4
+"""A document of so few chunks is laid out whole: then its height is exact."""
+
+
+def _state_in(text: str) -> str:
+    """Return the word of `▸ refused: why`."""
+    return text.removeprefix("▸ ").partition(":")[0]
+
+
+class Document:
+    """Lays out chunks at one width, each when it comes into view."""
+
+    def __init__(self, file: LineFile | None = None, view: View = View.READABLE) -> None:
+        self.file = file
+        self.view = view
+        self.table = ChunkTable()
+        self.width = 0
+        """Cells for text; 0 where lines are not wrapped."""
+        self.earlier: Sequence[EarlierRun] = ()
+        """The runs before it of the same conversation; changed by `put_earlier` only."""
+        self.states: dict[str, str] = {}
+        """What became of messages, by their ids, as far as it was read."""
+        self._laid: OrderedDict[int, Rows] = OrderedDict()
+        """Laid out chunks by their beginnings, the one looked at last at the end."""
+        self._toggled: set[int] = set()
+        """Lines that are not as `_all_open` says, by their offsets."""
+        self._all_open = False
+        self.laborious: set[int] = set()
+        """Open lines whose body is to be made by `make_body`, in a thread: until then they say so."""
+        self._made: OrderedDict[int, Sequence[BodyLine]] = OrderedDict()
+        """Such bodies, by the offsets of their lines."""
+
+    @property
+    def height(self) -> int:
+        return self.table.tops[-1]
+
+    @property
+    def longest(self) -> int:
+        """Cells of the longest line that was laid out; only when lines are not wrapped."""
+        return max((rows.longest for rows in self._laid.values()), default=0)
+
+    # --- what comes to it ----------------------------------------------------------------------------------------
+
+    def put_before(self, chunks: Sequence[Chunk]) -> int:
+        """Add chunks at the beginning; return by how many rows all else has moved down."""
+        before = self.height
+        self.table.put_before(chunks)
+        self._lay_out_few()
+        return self.height - before
+
+    def put_earlier(self, runs: Sequence[EarlierRun]) -> int | None:
+        """Put the earlier runs of the conversation above all; return by how many rows all else has moved down, None
+        while what is before it is not known.
+        """
+        if self.table.start != 0 or not runs:
+            return None
+        self.earlier = runs
+        return self.put_before((Chunk(-len(runs), 0, len(runs)),))
+
+    @property
+    def lines(self) -> int:
+        """Lines of the file that are known."""
+        return self.table.lines - len(self.earlier)
+
+    def put_after(self, part: Part) -> None:
+        table = self.table
+        last = len(table) - 1
+        if last < 0 or table.bytes_of(last)[0] < 0 or part.chunk.start - table.bytes_of(last)[0] >= CHUNK:
+            table.put_after(part.chunk)
+            last += 1
+            rows = Rows(self.width)
+        else:
+            rows = self._laid.get(table.bytes_of(last)[0]) if table.exact[last] else None
+            table.grow_last(part.chunk)
+        start, _ = table.bytes_of(last)
+        if rows is None or part.entries is None or self._all_open:
+            self._laid.pop(start, None)  # laid out from the file when somebody looks
+            table.exact[last] = False
+            return
+        self._note_states(part.entries)
+        rows.extend(part.entries)
+        self._take(last, rows)
+
+    # --- laying out ----------------------------------------------------------------------------------------------
+
+    def lay_out(self, width: int, anchor: int | None) -> None:
+        """Take another width, and guess all heights from the chunk that holds `anchor`, a byte of the file."""
+        if width != self.width:
+            self.width = width
+            self._lay_out_again(anchor)
+
+    def rows(self, index: int) -> Rows:
+        start, end = self.table.bytes_of(index)
+        rows = self._laid.get(start)
+        if rows is None:
+            entries = self._entries_in(start, end)
+            self._note_states(entries)
+            rows = Rows(self.width, entries)
+        elif rows.width != self.width:
+            rows = Rows(self.width, rows.entries)
+        elif self.table.exact[index]:
+            self._laid.move_to_end(start)
+            return rows
+        self._take(index, rows)
+        return rows
+
+    def _entries_in(self, start: int, end: int) -> Sequence[Entry]:
+        if start < 0:
+            return entries_of(self.earlier, self.is_open)
+        return load(self.file, start, end, self.view, self._body) if self.file else ()
+
+    def settle(self, top: int, height: int, below: int = 0, *, at_end: bool = False) -> int:
+        """Lay out what a view shows that begins at row `top`; return where the view's first row is then.
+
+        What stands in the view stays in it; at a place that was never seen, what follows it. `below` rows come after
+        the document; `at_end` asks for its end.
+        """
+        table = self.table
+        if not len(table):
+            return 0
+        for _ in range(ROUNDS):
+            last_top = max(0, self.height + below - height)
+            top = last_top if at_end else max(0, min(top, last_top))
+            index = table.at(top)
+            if not table.exact[index]:
+                top = self._settle_chunk(index, top, height)
+            elif not self._lay_out_down_to(index, top + height):
+                return top
+        return max(0, min(top, self.height + below - height))
+
+    def _settle_chunk(self, index: int, top: int, height: int) -> int:
+        """Lay out the chunk in which a view begins; return the view's new place."""
+        table = self.table
+        guess, within = table.heights[index], top - table.tops[index]
+        seen_below = index + 1 < len(table) and table.exact[index + 1] and within + height > guess
+        true = self.rows(index).height
+        return top + true - guess if seen_below else table.tops[index] + within * true // max(1, guess)
+
+    def _lay_out_down_to(self, index: int, bottom: int) -> bool:
+        """Lay out chunks from one on down to a row; return whether one was not yet."""
+        changed, left = False, LAID_AT_ONCE
+        while index < len(self.table) and self.table.tops[index] < bottom and left:
+            if not self.table.exact[index]:
+                self.rows(index)
+                changed, left = True, left - 1
+            index += 1
+        return changed
+
+    def _note_states(self, entries: Iterable[Entry]) -> None:
+        self.states.update((entry.settles, _state_in(entry.text)) for entry in entries if entry.settles)
+
+    def _take(self, index: int, rows: Rows) -> None:
+        """Keep a chunk that was laid out, and what it shows about the others."""
+        self.table.set_height(index, rows.height)
+        start, _ = self.table.bytes_of(index)
+        self._laid[start] = rows
+        self._laid.move_to_end(start)
+        if len(self._laid) > KEPT:
+            self._laid.popitem(last=False)
+
+    def _lay_out_again(self, anchor: int | None) -> None:
+        self.table.forget_heights()
+        if anchor is not None and len(self.table):
+            self.rows(self.table.holding(anchor))
+        self.table.guess_heights()
+        self._lay_out_few()
+
+    def _lay_out_few(self) -> None:
+        if len(self.table) <= FEW:
+            for index in range(len(self.table)):
+                self.rows(index)
+
+    # --- opening -------------------------------------------------------------------------------------------------
+
+    def is_open(self, offset: int) -> bool:
+        return (offset in self._toggled) != self._all_open
+
+    def entry_at(self, offset: int) -> tuple[Rows, Entry] | None:
+        """Return the entry of the line that begins at this byte; None where no line that says something does."""
+        if not len(self.table):
+            return None
+        rows = self.rows(self.table.holding(offset))
+        index = rows.index_of(offset)
+        found = index < len(rows.entries) and rows.entries[index].offset == offset
+        return (rows, rows.entries[index]) if found else None
+
+    def _body(self, offset: int, line: bytes) -> Sequence[BodyLine] | None:
+        if self.file is None or not self.is_open(offset):
+            return None
+        if (made := self._made.get(offset)) is not None:
+            return made
+        if self.view is View.READABLE and is_laborious(line):
+            self.laborious.add(offset)
+            return BEING_MADE
+        return body_at(self.file, self.view, offset, line)
+
+    def make_body(self, offset: int) -> Sequence[BodyLine]:
+        """Make the body of a line, however long it takes; any thread may call it."""
+        return body_at(self.file, self.view, offset, self.file.line_at(offset)) if self.file else ()
+
+    def take_body(self, offset: int, body: Sequence[BodyLine]) -> None:
+        """Show a body that was made."""
+        self._made[offset] = body
+        if len(self._made) > MADE:
+            self._made.popitem(last=False)
+        index = self.table.holding(offset)
+        if self._laid.pop(self.table.bytes_of(index)[0], None) is not None:
+            self.rows(index)
+
+    def toggle(self, offset: int) -> bool:
+        """Open a line or close it; return whether there is something to open."""
+        found = self.entry_at(offset)
+        if found is None or not found[1].opens:
+            return False
+        self._toggled ^= {offset}
+        index = self.table.holding(offset)
+        del self._laid[self.table.bytes_of(index)[0]]
+        self.rows(index)
+        return True
+
+    def toggle_all(self, anchor: int | None) -> None:
+        """Open everything, or close it when something is open."""
+        self._all_open = not (self._all_open or self._toggled)
+        self._toggled.clear()
+        self._laid.clear()
+        self._lay_out_again(anchor)
+
+    def full_text(self, offset: int) -> str:
+        """Return all that a line says, however long that takes; any thread may call it."""
+        if offset < 0:
+            return said_in(self.earlier[offset])
+        if self.file is None:
+            return ""
+        line = self.file.line_at(offset)
+        return full_text(self.view, line, primed(self.file, self.view, [(offset, line)]))
+
+    # --- positions -----------------------------------------------------------------------------------------------
+
+    def laid_out_row(self, row: int) -> LaidOutRow | None:
+        if not 0 <= row < self.height:
+            return None
+        index = self.table.at(row)
+        within = row - self.table.tops[index]
+        rows = self.rows(index)
+        return rows.at(within) if within < rows.height else None
+
+    def position_at(self, row: int) -> TextPosition | None:
+        found = self.laid_out_row(row)
+        return found.position if found else None
+
+    def row_of(self, position: TextPosition) -> int:
+        """Return the row of a position, or of what comes next in the file."""
+        if not len(self.table):
+            return 0
+        index, rows, entry = self._entry(position.offset)
+        return self.table.tops[index] + rows.row_of(entry, position.part)
+
+    def moved(self, position: TextPosition, by: int) -> TextPosition | None:
+        """Return the position `by` rows further down, or up; at most the last row or the first."""
+        if not len(self.table):
+            return None
+        index, rows, entry = self._entry(position.offset)
+        row = rows.row_of(entry, position.part) + by
+        while row < 0 and index > 0:
+            index -= 1
+            rows = self.rows(index)
+            row += rows.height
+        while row >= rows.height and index + 1 < len(self.table):
+            row -= rows.height
+            index += 1
+            rows = self.rows(index)
+        if not 0 <= row < rows.height:
+            return self.first() if row < 0 else self.last()
+        return rows.at(row).position
+
+    def nearest(self, offset: int) -> TextPosition | None:
+        """Return the line that begins at this byte, or the next one shown after it, else the last one."""
+        if not len(self.table):
+            return None
+        _, rows, entry = self._entry(offset)
+        return TextPosition(rows.entries[entry].offset) if entry < len(rows.entries) else self.last()
+
+    def first(self) -> TextPosition | None:
+        return self._outermost(range(len(self.table)), 0)
+
+    def last(self) -> TextPosition | None:
+        return self._outermost(reversed(range(len(self.table))), -1)
+
+    def _outermost(self, chunks: Iterable[int], row: int) -> TextPosition | None:
+        """Return a row of the first of these chunks that has any; -1 is its last one."""
+        for index in islice(chunks, LAID_AT_ONCE):
+            rows = self.rows(index)
+            if rows.height:
+                return rows.at(row % rows.height).position
+        return None
+
+    def _entry(self, offset: int) -> tuple[int, Rows, int]:
+        """Return chunk and entry of the line that begins at a byte, or of the next one that says something."""
+        index = self.table.holding(offset)
+        rows = self.rows(index)
+        entry = rows.index_of(offset)
+        for _ in range(LAID_AT_ONCE):
+            if entry < len(rows.entries) or index + 1 >= len(self.table):
+                break
+            index += 1
+            rows, entry = self.rows(index), 0
+        return index, rows, entry
+
+    def part_with(self, offset: int, words: str) -> int | None:
+        """Return which row of a line is the first to show these words, whatever their case; None where none does."""
+        if (found := self.entry_at(offset)) is None:
+            return None
+        rows, entry = found
+        cut = rows.cut(entry)
+        low = words.lower()
+        if (part := next((part for part, row in enumerate(cut) if row.says(low)), None)) is not None:
+            return part
+        # Words that are broken over two rows are shown by the first of them.
+        joined = (f"{row.text} {below.text}".lower() for row, below in pairwise(cut))
+        return next((part for part, text in enumerate(joined) if low in text), None)
+
+
+# --- chunks ----------------------------------------------------------------------------------------------------------
+
+
+class ChunkTable:
+    """The chunks from some place in a file to its end, without gaps: where they are, and how many rows each takes."""
+
+    def __init__(self) -> None:
+        self._starts = array("q")
+        self._lines = array("l")
+        self.heights = array("l")
+        """Rows of each chunk, guessed until it is laid out."""
+        self.exact = bytearray()
+        """1 for each chunk that was laid out."""
+        self._tops: array[int] | None = None
+        """Row on which each chunk begins, and the height of all; None until somebody asks."""
+        self.end = 0
+        self._counted = (1, 1.0)
+        """Lines and rows of what was laid out at this width, beside one line that stands for what was known before."""
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    @property
+    def start(self) -> int:
+        """The first byte known; what is before it was not counted yet."""
+        return self._starts[0] if self._starts else self.end
+
+    @property
+    def lines(self) -> int:
+        return sum(self._lines)
+
+    @property
+    def tops(self) -> array[int]:
+        """Row on which each chunk begins; the last one is the height of all."""
+        if self._tops is None:
+            self._tops = array("q", accumulate(self.heights, initial=0))
+        return self._tops
+
+    def bytes_of(self, index: int) -> tuple[int, int]:
+        following = index + 1
+        return self._starts[index], self._starts[following] if following < len(self) else self.end
+
+    def at(self, row: int) -> int:
+        return max(0, min(bisect_right(self.tops, row) - 1, len(self) - 1))
+
+    def holding(self, offset: int) -> int:
+        return max(0, bisect_right(self._starts, offset) - 1)
+
+    def set_height(self, index: int, height: int) -> None:
+        """Note what laying a chunk out has shown."""
+        if not self.exact[index]:
+            lines, rows = self._counted
+            self._counted = (lines + self._lines[index], rows + height)
+            self.exact[index] = True
+        if self.heights[index] != height:
+            self.heights[index] = height
+            self._tops = None
+
+    def put_before(self, chunks: Sequence[Chunk]) -> None:
+        """Add chunks before those that are there."""
+        self._starts = array("q", (chunk.start for chunk in chunks)) + self._starts
+        self._lines = array("l", (chunk.lines for chunk in chunks)) + self._lines
+        self.heights = array("l", (self._guess(chunk.lines) for chunk in chunks)) + self.heights
+        self.exact = bytearray(len(chunks)) + self.exact
+        self._tops = None
+
+    def put_after(self, chunk: Chunk) -> None:
+        self._starts.append(chunk.start)
+        self._lines.append(chunk.lines)
+        self.heights.append(self._guess(chunk.lines))
+        self.exact.append(False)
+        self.end = chunk.end
+        self._tops = None
+
+    def grow_last(self, chunk: Chunk) -> None:
+        """Let the last chunk continue to the end of what follows it."""
+        self._lines[-1] += chunk.lines
+        self.heights[-1] += self._guess(chunk.lines)
+        self.end = chunk.end
+        self._tops = None
+
+    def forget_heights(self) -> None:
+        """Take all heights for guesses, and count rows anew."""
+        lines, rows = self._counted
+        self._counted = (1, rows / lines)
+        self.exact = bytearray(len(self))
+
+    def guess_heights(self) -> None:
+        """Guess the heights of what is not laid out from what is."""
+        for index, lines in enumerate(self._lines):
+            if not self.exact[index]:
+                self.heights[index] = self._guess(lines)
+        self._tops = None
+
+    def _guess(self, lines: int) -> int:
+        counted, rows = self._counted
+        return max(1, round(lines * rows / counted))
