@@ -96,7 +96,7 @@ class Fold:
         """Whether the last event is that something is tried again; `activity` says what."""
         self._texts: list[str] = []
         """Those of `final_text`, which are joined only where somebody asks for that."""
-        self.partial = False
+        self.partial: bool = False
         """Whether `final_text` breaks off."""
         self._goes_on = False
         """Whether another text would belong to the same message as `final_text`."""
