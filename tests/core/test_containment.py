@@ -265,13 +265,13 @@ def test_a_child_between_fork_and_exec(project_dir: Path, tmp_path: Path, monkey
 
 BLIND = """
 import errno, os
-from subdeck.core.system import ending, processes
+from subdeck.core.system import processes, termination
 see, list_ = processes._pids, processes.children
 def see_or_not():
     if os.path.exists({switch!r}):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
     return see()
-ending.PERSISTENCE_S = 0.2
+termination.PERSISTENCE_S = 0.2
 processes.children = lambda: [] if os.path.exists({switch!r}) else list_()
 processes._pids = see_or_not
 """

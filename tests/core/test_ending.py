@@ -94,16 +94,16 @@ def test_what_cannot_be_ended_is_named(how: str) -> None:
     """A process of another user, which no signal of ours reaches, is named with its pid once that was tried enough."""
     code = f"""
 import os, subprocess, sys
-from subdeck.core.system import ending, processes
-ending.PERSISTENCE_S = 0.2
+from subdeck.core.system import processes, termination
+termination.PERSISTENCE_S = 0.2
 processes.become_subreaper()
 child = subprocess.Popen(["sleep", "1000"], stdout=subprocess.DEVNULL)
 started = processes.start_time(child.pid)
 os.setuid(65534)
 if {how == "children"}:
-    print(*ending.end_children(0.0))
+    print(*termination.end_children(0.0))
 else:
-    print(*ending.end_found(lambda: {{child.pid: started}}, 0.0))
+    print(*termination.end_found(lambda: {{child.pid: started}}, 0.0))
 print(child.pid)
 """
     said, pid = subprocess.check_output([sys.executable, "-c", code], text=True).splitlines()

@@ -13,7 +13,6 @@ from subdeck.core import paths
 from subdeck.core.hosts._host_agent import HostAgent
 from subdeck.core.hosts._spool import Spool, SpoolBusy, SpoolRoot
 from subdeck.core.hosts.protocol import Answer, Said
-from subdeck.core.hosts._spool import Spool, SpoolBusy, SpoolRoot
 from subdeck.core.system import files
 
 from tests.core.hosting import RELAY, Asking, host_meta, hosting, until

@@ -334,8 +334,8 @@ def test_a_child_that_nothing_ends(project_dir: Path, monkeypatch: pytest.Monkey
     """A child that no signal reaches any more does not keep its run from its result, which names it."""
     code = """
 import os, subprocess, sys
-from subdeck.core.system import ending, processes
-ending.PERSISTENCE_S = 0.2
+from subdeck.core.system import processes, termination
+termination.PERSISTENCE_S = 0.2
 processes.send = lambda *_: False
 os.kill = os.killpg = lambda *_: None
 subprocess.Popen.send_signal = lambda *_: None
