@@ -9,12 +9,12 @@ from .main import CommandGroup
 
 COMMANDS = {
     "doctor": ("hosts_doctor", "Check every host, and show how to fix problems."),
-    "keys": ("hosts_cluster", "Create the certificates for a cluster."),
-    "scheduler": ("hosts_cluster", "Serve as the scheduler of a cluster."),
-    "serve": ("hosts_cluster", "Make this machine a host of a cluster."),
+    "keys": ("_hosts_cluster", "Create the certificates for a cluster."),
+    "scheduler": ("_hosts_cluster", "Serve as the scheduler of a cluster."),
+    "serve": ("_hosts_cluster", "Make this machine a host of a cluster."),
     "give-up": ("hosts_give_up", "Abandon runs on hosts that will not come back."),
     "agent": ("hosts_agent", "Serve this machine's runs over ssh (started by ssh)."),
-    "try": ("hosts_cluster", "Try a local cluster on this machine."),
+    "try": ("_hosts_cluster", "Try a local cluster on this machine."),
 }
 """For each command the module of this package that has it under its name, and one line of help."""
 

@@ -58,7 +58,7 @@ COMMANDS = {
     "pi": ("setup", "Install the delegation tools into pi, or remove them."),
     "demo": ("demo", "Open a demo project with simulated runs; no agent or key needed."),
     "doctor": ("setup", "Check this machine and project, and show how to fix problems."),
-    "completion": ("completion", "Print a script that completes commands in bash, zsh or fish."),
+    "completion": ("_completion", "Print a script that completes commands in bash, zsh or fish."),
     "mcp": ("mcp", "Serve the tools to Claude Code, Codex and other MCP clients."),
     "events": ("programs", "Follow runs as a stream of events, for other programs."),
     "tool": ("programs", "Serve the delegation tools as JSON over stdio, for extensions."),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import grimp
 import pytest
+from subdeck.core.agent_kinds import KINDS
 
 pytestmark = pytest.mark.processes
 
@@ -40,6 +41,8 @@ APP = "import sys; from subdeck.tui.main import main; sys.argv[0] = 'subdeck'; s
 ROOTS = {"subdeck.core", "subdeck.tui"}
 FOR_THEMSELVES = {"subdeck.core.hosts.relay", "subdeck.tui.commands"}
 """Packages of which one module is started or imported, and no other is a way in."""
+OF_KINDS = {f"{package}.{part}" for package in KINDS.values() for part in ("agent", "child", "interactive", "paths")}
+"""What `agents.kinds` imports by name."""
 
 LIGHT_COMMANDS = (
     ["--help"],
@@ -158,7 +161,13 @@ def test_public_modules_are_used_from_outside() -> None:
     inner = set()
     for name in graph.modules:
         package, _, last = name.rpartition(".")
-        if last.startswith("_") or package in ROOTS or package in FOR_THEMSELVES or graph.find_children(name):
+        if (
+            last.startswith("_")
+            or package in ROOTS
+            or name in OF_KINDS
+            or package in FOR_THEMSELVES
+            or graph.find_children(name)
+        ):
             continue
         importers = graph.find_modules_that_directly_import(name)
         if importers and all(f"{importer}.".startswith(f"{package}.") for importer in importers):

@@ -12,7 +12,7 @@ from .._finalize_tool import CLAUDE_NAME, SERVER, server_command
 from ..child import Command, Start, child_environment, existing
 from ..program import own_or_installed, package, package_dir
 from ..updates import BEGUN, QUOTED, Updates
-from ._paths import denied_reads
+from .paths import denied_reads
 
 PACKAGE = "@anthropic-ai/claude-code"
 _INSTALL = f"install it (npm install -g {PACKAGE})"
