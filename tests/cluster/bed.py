@@ -37,8 +37,8 @@ WORKER, SCHEDULER = "dask_worker", "hosts scheduler"
 """In the commands of what is killed and stopped; the first is started again by who started it."""
 SUBDECK = (sys.executable, "-P", "-m", "subdeck.tui.main")
 STEADY_SOON = (
-    "import sys; from subdeck.core.hosts.dask import keeper; from subdeck.tui.main import main; "
-    "keeper.LASTED_S = 2.0; sys.argv[0] = 'subdeck'; sys.exit(main())"
+    "import sys; from subdeck.core.hosts.dask import cluster; from subdeck.tui.main import main; "
+    "cluster.LASTED_S = 2.0; sys.argv[0] = 'subdeck'; sys.exit(main())"
 )
 """subdeck, to which a worker that was killed a second time is none that never lasts: it is started again at once."""
 TOOLS = ("ip", "unshare", "setpriv", "mount")

@@ -59,10 +59,10 @@ SOON = {
     "relay.relay._LEAST_PULL_S": 0.002,
     "relay.roster.WRITE_S": 0.02,
     "relay.connections.SETTINGS_S": 0.1,
-    "host_agent.PROOF_S": 0.1,
-    "spool.LOOK_S": 0.1,
-    "ssh.line.FIRST_WAIT_S": 0.05,
-    "ssh.line.LONGEST_WAIT_S": 0.2,
+    "_host_agent.PROOF_S": 0.1,
+    "_spool.LOOK_S": 0.1,
+    "ssh._line.FIRST_WAIT_S": 0.05,
+    "ssh._line.LONGEST_WAIT_S": 0.2,
 }
 
 

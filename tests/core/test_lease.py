@@ -20,7 +20,7 @@ from tests.factories import end_of, open_engine, result_of, start, wait_for_end
 pytestmark = pytest.mark.processes
 
 NOW = 10_000.0
-CERTAIN_SOON = "from subdeck.core.wrapper import lease; lease.CERTAIN_S = 0.5"
+CERTAIN_SOON = "from subdeck.core.wrapper import _lease; _lease.CERTAIN_S = 0.5"
 """For wrappers of tests that are not about how long a lease has to be over."""
 
 

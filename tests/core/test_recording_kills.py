@@ -105,7 +105,7 @@ def test_a_baseline_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.Monk
     """The child gets its task all the same, and the result says what is not known."""
     repository = make(tmp_path / "repository", {"a.py": "one\n"})
     change = HANG.format("begin", "pass", str(tmp_path / "reached"))
-    run_wrappers_with(monkeypatch, f"{change}\nfrom subdeck.core.wrapper import recorder\nrecorder.BASELINE_S = 0.2")
+    run_wrappers_with(monkeypatch, f"{change}\nfrom subdeck.core.wrapper import _recorder\n_recorder.BASELINE_S = 0.2")
     engine = open_engine(repository)
     run = run_to_end(engine, "edit a.py one 1", "answer Done.")
     assert "completed" == run.status

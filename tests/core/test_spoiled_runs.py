@@ -84,7 +84,7 @@ CASES = [(name, way) for name in FILES for way in WAYS if _has_sense(name, way)]
 
 
 LOOK_OFTEN = """
-from subdeck.core.wrapper import __main__ as wrapper, queue
+from subdeck.core.wrapper import __main__ as wrapper, _queue as queue
 queue.LOOK_FOR_STOP_S = 0.1
 before = wrapper._load
 def load(*parts):
