@@ -17,18 +17,9 @@ from . import paths, trust
 from .errors import RunBusy, SettingsError, SubdeckError, UnknownRun, UsageError
 from .project.registry import Registry, found
 from .run import artifacts
-from .run.model import (
-    OPERATOR,
-    LaunchedBy,
-    LauncherKind,
-    RunMeta,
-    RunRequest,
-    RunResult,
-    StopReason,
-    Verdict,
-    newer_schema,
-)
+from .run.model import OPERATOR, LaunchedBy, LauncherKind, RunMeta, RunResult, StopReason, Verdict, newer_schema
 from .run.snapshot import RunSnapshot
+from .spec.request import RunRequest
 from .text.plain import one_line
 
 if TYPE_CHECKING:

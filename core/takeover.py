@@ -25,8 +25,9 @@ from .project.talk import wake
 from .run import own_copy
 from .run.events import EventTail, Message
 from .run.inbox import EntryKind, InboxClosed, put
-from .run.model import MessageState, RunMeta, RunRequest
+from .run.model import MessageState, RunMeta
 from .run.proven import has_result, has_stop
+from .spec.request import RunRequest
 from .system import files, processes
 from .text.decoding import UNDECODABLE, decode
 from .text.plain import one_line

@@ -18,9 +18,10 @@ from subdeck.core.engine import Engine
 from subdeck.core.run import artifacts, mark, own_copy
 from subdeck.core.run.artifacts import RunnerFacts
 from subdeck.core.run.events import Event, RunStarted
-from subdeck.core.run.model import STATUS_OF, LaunchedBy, RunMeta, RunReason, RunRequest, RunResult
+from subdeck.core.run.model import STATUS_OF, LaunchedBy, RunMeta, RunReason, RunResult
 from subdeck.core.run.snapshot import Ended, Queued, Running, RunSnapshot
 from subdeck.core.runners.process import WrapperCall
+from subdeck.core.spec.request import RunRequest
 from subdeck.core.system import files, processes
 
 from .waiting import wait_until

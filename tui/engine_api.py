@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from ..core.project.talk import Sent
     from ..core.run.changes import Changes
     from ..core.run.comparison import Side
-    from ..core.run.model import RunMeta, RunRequest, RunResult, Verdict
+    from ..core.run.model import RunMeta, RunResult, Verdict
     from ..core.run.snapshot import RunSnapshot
     from ..core.runners.tmux import AttachInfo
     from ..core.search.pattern import Pattern
     from ..core.search.scan import Found
+    from ..core.spec.request import RunRequest
     from ..core.system.line_file import LineFile
     from ..core.work.acts import Act
     from ..core.work.branches import CommitPlan

@@ -16,7 +16,6 @@ from ..agents.choice import catalog_of, installed_agents, model_list
 from ..agents.model_list import TIMEOUT_S, KeptList, not_saved
 from ..agents.offered import AgentModels, context_words, due, models_of, price_words
 from ..config.host_settings import needs_words
-from ..config.renamed import PRESETS as KEYS
 from ..config.settings import Settings
 from ..engine import Engine
 from ..errors import AgentUnavailable, ModelError, UsageError
@@ -27,6 +26,7 @@ from ..models.resolvers import provider_roles
 from ..presets.catalog import Preset, PresetCatalog
 from ..presets.fields import preset_schema
 from ..run.describe import limits_words, permissions_words, prompt_mode_words
+from ..spec.layers import origin_words
 from ..text.plain import one_line, plain
 from ._options import json_option
 from ._table import Column, table
@@ -64,6 +64,9 @@ SHOWN_FIELDS = (
     ),
     *("warnings", "prompt"),
 )
+
+_ATTRIBUTES = {"finalize": "structured_result", "talk": "interactive", "answer_timeout": "reply_timeout"}
+"""Fields whose name in JSON is an older one."""
 
 EMPTY = """\
 No presets yet. subdeck init writes four starter presets. Or write one yourself:
@@ -149,6 +152,7 @@ def preset_document(preset: Preset, view: Preview) -> dict[str, Any]:
         "permissions": view.permissions,
         "talk": view.talk,
         "maxAttempts": view.max_attempts,
+        "decidedBy": view.decided_by,
         "warnings": view.warnings,
         "problems": view.problems,
     }
@@ -158,7 +162,8 @@ def preset_document(preset: Preset, view: Preview) -> dict[str, Any]:
 
 def _fields(preset: Preset, names: Sequence[str]) -> dict[str, Any]:
     return {
-        re.sub("_(.)", lambda found: found[1].upper(), name): getattr(preset, KEYS.get(name, name)) for name in names
+        re.sub("_(.)", lambda found: found[1].upper(), name): getattr(preset, _ATTRIBUTES.get(name, name))
+        for name in names
     }
 
 
@@ -182,7 +187,8 @@ def _preset_text(preset: Preset, view: Preview) -> str:
         "Agent": view.agent.label if view.agent else preset.agent,
         "Runner": view.runner or preset.runner,
         "Host": preset.host,
-        "Requires": needs_words(preset.requires or {}),
+        "Requires": needs_words(preset.needs or {}),
+        "Set by": origin_words(view.decided_by),
     }
     lines = [f"{name + ':':<13}{one_line(value)}" for name, value in facts.items() if value]
     lines += [f"! {one_line(warning)}" for warning in (*preset.warnings, *view.warnings)]

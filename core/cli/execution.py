@@ -6,14 +6,17 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from ..config.yaml_tree import read_text
 from ..engine import Engine
 from ..errors import ContentError, FollowingFailed, PresetError, SubdeckError, UsageError, explained, reason
 from ..project.read_marks import mark_read
 from ..project.registry import count
-from ..run.model import Limits, RunnerKind, RunRequest, RunStatus, WorktreeFrom
+from ..run.model import RunnerKind, RunStatus, WorktreeFrom
 from ..run.snapshot import RunSnapshot
 from ..run.tool_policy import parse_tools
+from ..spec.request import RunRequest
 from ..text.plain import one_line
 from ._stdio import Canceller, read_stdin
 from .output import (
@@ -232,13 +235,6 @@ def _save(engine: Engine, name: str, request: RunRequest) -> None:
     from ..presets.write import save_preset
 
     description = one_line(request.description) or one_line(request.task, DESCRIPTION_LENGTH)
-    path = save_preset(
-        *(engine.project.home, name, description, request.model, request.tools, request.prompt),
-        runner=RunnerKind.HOSTS if request.runner == RunnerKind.HOSTS else None,
-        host=request.host,
-        requires=request.needs,
-        worktree=request.worktree,
-        check=request.check,
-        limits=Limits(budget=request.budget, max_tokens=request.max_tokens),
-    )
+    spec = replace(request, agent=None, runner=RunnerKind.HOSTS if request.runner == RunnerKind.HOSTS else None)
+    path = save_preset(engine.project.home, name, description, spec)
     note(f"saved as {one_line(path)}")

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from ..agent_kinds import KINDS
+from ..config import values
+from ..spec.fields import table
 from . import execution
 from ._options import Dollars, OneOf, Whole, json_option, strict_option
 
@@ -17,30 +18,26 @@ EPILOG = (
     "failed, 2 nothing was started."
 )
 
+_TYPES: dict[Any, click.ParamType[Any]] = {values.Dollars: Dollars(), values.Count: Whole(min=1)}
+
+
+def _asked(*, without_preset: bool = False) -> tuple[Callable[..., Any], ...]:
+    """Return the options of the fields that a call may set; `without_preset`: of those that a preset decides."""
+    return tuple(
+        click.option(
+            *(field.option.flag, name),
+            metavar=field.option.metavar,
+            type=_TYPES.get(field.kind),
+            help=field.option.meaning,
+            multiple=field.option.is_list,
+        )
+        for name, field in table().items()
+        if field.option and field.is_of_preset == without_preset
+    )
+
+
 _OPTIONS = (
-    click.option("--model", metavar="M", help="Model as provider/id, instead of the preset's model."),
-    click.option("--cwd", metavar="DIR", help="Working directory of the agent (default: the current one)."),
-    click.option("--runner", metavar="R", help="How to run the agent: process, tmux or hosts."),
-    click.option("--host", metavar="NAME", help="With --runner hosts: the host to run on (default: any)."),
-    click.option(
-        *("--needs", "needs"),
-        metavar="LABEL=N",
-        multiple=True,
-        help="With --runner hosts: a resource that the run requires, such as gpu=1; may be repeated.",
-    ),
-    click.option("--agent", metavar="A", help=f"Agent to use: auto, {', '.join(KINDS)}, or a name from your settings."),
-    click.option("--previous", metavar="RUN", help="Run whose answer replaces {previous} in the task."),
-    click.option(
-        *("--session-id", "child_session"),
-        metavar="ID",
-        help="Continue this agent session of the same preset and directory.",
-    ),
-    click.option(
-        "--parent-session", metavar="FILE", help="A pi session file; the agent gets its last turns as context."
-    ),
-    click.option(
-        "--check", metavar="NAME", help="Check from your settings to run after the agent finishes; empty for none."
-    ),
+    *_asked(),
     click.option(
         "--worktree",
         metavar="[=FROM]",
@@ -52,13 +49,20 @@ _OPTIONS = (
         is_flag=True,
         help="Work directly in your files, even if the preset or settings ask for a worktree.",
     ),
-    click.option("--budget", metavar="DOLLARS", type=Dollars(), help="Stop the run after this many dollars."),
-    click.option("--max-tokens", metavar="N", type=Whole(min=1), help="Stop the run after this many tokens."),
+    click.option("--cwd", metavar="DIR", help="Working directory of the agent (default: the current one)."),
+    click.option("--previous", metavar="RUN", help="Run whose answer replaces {previous} in the task."),
+    click.option(
+        *("--session-id", "child_session"),
+        metavar="ID",
+        help="Continue this agent session of the same preset and directory.",
+    ),
+    click.option(
+        "--parent-session", metavar="FILE", help="A pi session file; the agent gets its last turns as context."
+    ),
     click.option("--over-budget", is_flag=True, help="Launch even if today's budget is used up."),
     click.option("--description", metavar="TEXT", default="", help="Short description for the list of runs."),
     click.option("--no-preset", is_flag=True, help="Run without a preset; takes only TASK."),
-    click.option("--tools", metavar="CSV", help="With --no-preset: tools that the agent may use; empty for none."),
-    click.option("--prompt", metavar="FILE", help="With --no-preset: file with the system prompt."),
+    *_asked(without_preset=True),
     click.option("--save-as", metavar="NAME", help="With --no-preset: also save this as a project preset."),
     strict_option,
     json_option,

@@ -9,16 +9,14 @@ from msgspec import Struct
 
 from ..errors import nearest
 from ..run.model import LARGEST
+from ..spec.fields import RunSpec, table
 from ..text.plain import one_line
 from .results import CallRejected, ToolError, argument_error
 
-TEXTS = ("preset", "task", "model", "cwd", "description", "sessionId", "host")
-PLACES = ("host", "needs")
-"""Fields that are there only where the operator has hosts."""
-ANY_HOST = "any"
-
-AMOUNTS = ("budget", "maxTokens")
-"""Limits that a call may only lower."""
+OF_SPEC = {field.argument.name: (name, field.argument) for name, field in table().items() if field.argument}
+"""The fields of a run that a call may set, by the name of their argument."""
+TEXTS = ("preset", "task", "cwd", "description", "sessionId")
+"""What else a call says of one run."""
 
 CHAIN_HINT = (
     "call subagent once per step and put the earlier answer into the next task; put "
@@ -36,24 +34,16 @@ class TaskArguments(Struct, frozen=True, kw_only=True):
 
     preset: str
     task: str
-    model: str | None
     cwd: str | None
     description: str
     session_id: str | None
     isolated: bool | None
-    budget: float | None = None
-    """Dollars."""
-    max_tokens: int | None = None
-    worktree: bool = False
-    """Whether the child gets a worktree of its own whatever preset and settings say."""
-    host: str | None = None
-    """The host to run on, empty for any; None leaves the machine to preset and settings."""
-    needs: dict[str, float] | None = None
-    """What the host has to have."""
+    spec: RunSpec
+    """The fields of a run that it sets."""
 
     @property
     def names_host(self) -> bool:
-        return self.host is not None or self.needs is not None
+        return self.spec.host is not None or self.spec.needs is not None
 
 
 def subagent_arguments(
@@ -127,8 +117,8 @@ def send_arguments(params: object) -> tuple[str, str, bool]:
 
 
 def _task_fields(*, isolated: bool, hosts: bool) -> tuple[str, ...]:
-    texts = (name for name in TEXTS if hosts or name not in PLACES)
-    return (*texts, *AMOUNTS, "worktree", *(("needs",) if hosts else ()), *(("isolated",) if isolated else ()))
+    of_spec = (name for name, (_, argument) in OF_SPEC.items() if hosts or not argument.is_of_hosts)
+    return (*TEXTS, *of_spec, *(("isolated",) if isolated else ()))
 
 
 def _mapping(params: object) -> dict[str, Any]:
@@ -165,26 +155,18 @@ def _tasks(tasks: object, known: tuple[str, ...]) -> tuple[TaskArguments, ...]:
 def _task(arguments: Mapping[str, Any]) -> TaskArguments:
     _reject_any(_wrong_values(arguments))
     texts: dict[str, str] = {name: arguments.get(name, "") for name in TEXTS}
+    fields = {
+        field: argument.parse(arguments[name]) for name, (field, argument) in OF_SPEC.items() if name in arguments
+    }
     return TaskArguments(
         preset=texts["preset"].strip(),
         task=texts["task"],
-        model=texts["model"].strip() or None,
         cwd=texts["cwd"].strip() or None,
         description=texts["description"],
         session_id=texts["sessionId"].strip() or None,
         isolated=arguments.get("isolated"),
-        budget=arguments.get("budget"),
-        max_tokens=None if (tokens := arguments.get("maxTokens")) is None else int(tokens),
-        worktree=arguments.get("worktree", False),
-        host=_host(texts["host"].strip()),
-        needs=arguments.get("needs"),
+        spec=RunSpec(**fields),
     )
-
-
-def _host(name: str) -> str | None:
-    if not name:
-        return None
-    return "" if name == ANY_HOST else name
 
 
 def _unknown_names(arguments: Mapping[str, Any], known: tuple[str, ...]) -> Iterator[ToolError]:
@@ -200,23 +182,30 @@ def _wrong_values(arguments: Mapping[str, Any]) -> Iterator[ToolError]:
         if isinstance(value, str) and not value.strip():
             what = f"{name} is {'empty' if name in arguments else 'missing'}"
             yield argument_error(what, field=name, value=value, hint=hint)
-    for name in TEXTS:
-        if not isinstance(value := arguments.get(name, ""), str):
+    types = {**dict.fromkeys(TEXTS, "string"), **{name: argument.type for name, (_, argument) in OF_SPEC.items()}}
+    for name, kind in (types | {"isolated": "boolean"}).items():
+        if name in arguments:
+            yield from _wrong_value(name, kind, arguments[name])
+
+
+def _wrong_value(name: str, kind: str, value: object) -> Iterator[ToolError]:
+    match kind:
+        case "string" if not isinstance(value, str):
             yield argument_error(f"{name} is not a string", field=name, value=value, hint="use a string")
-    for name in AMOUNTS:
-        if name in arguments and not _is_amount(arguments[name], whole=name == "maxTokens"):
-            kind = "whole number" if name == "maxTokens" else "number"
+        case "number" | "integer" if not _is_amount(value, whole=kind == "integer"):
+            words = "whole number" if kind == "integer" else "number"
             hint = "use the maximum for the agent, or remove it"
-            yield argument_error(f"{name} is not a {kind} above 0", field=name, value=arguments[name], hint=hint)
-    if "needs" in arguments and not _are_needs(arguments["needs"]):
-        hint = 'use numbers above 0 by resource, such as {"gpu": 1}'
-        yield argument_error("needs is not an object of numbers", field="needs", value=arguments["needs"], hint=hint)
-    for name in ("worktree", "isolated"):
-        if not isinstance(value := arguments.get(name, False), bool):
+            yield argument_error(f"{name} is not a {words} above 0", field=name, value=value, hint=hint)
+        case "amounts" if not _are_amounts(value):
+            hint = 'use numbers above 0 by resource, such as {"gpu": 1}'
+            yield argument_error(f"{name} is not an object of numbers", field=name, value=value, hint=hint)
+        case "boolean" if not isinstance(value, bool):
             yield _not_boolean(name, value)
+        case _:
+            pass
 
 
-def _are_needs(value: object) -> bool:
+def _are_amounts(value: object) -> bool:
     return isinstance(value, dict) and all(
         _is_amount(amount, whole=False) for amount in cast("dict[str, Any]", value).values()
     )

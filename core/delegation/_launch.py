@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -14,8 +15,9 @@ from ..errors import AgentUnavailable, ModelError, PresetError, RunnerUnavailabl
 from ..launch.model import known_roles
 from ..models.catalog import INHERIT, split_thinking
 from ..presets.catalog import Preset
-from ..run.model import RunnerKind, RunRequest, WorktreeFrom
+from ..run.model import RunnerKind
 from ..run.snapshot import RunSnapshot
+from ..spec.request import RunRequest
 from ..text.plain import one_line
 from ._arguments import TaskArguments
 from .parent import Parent, conversation_file
@@ -53,15 +55,13 @@ def _request(
     announced = parent.models
     if written and model and announced is not None:
         announced = (*announced, split_thinking(model)[0])  # what the parent itself resolved it has
+    asked: dict[str, Any] = {name: getattr(task.spec, name) for name in task.spec.__struct_fields__}
     return RunRequest(
+        **(asked | {"model": model, "runner": models.runner(task, background=background)}),
         task=task.task,
         preset=task.preset,
-        model=model,
         written_model=written,
         cwd=task.cwd,
-        runner=models.runner(task, background=background),
-        host=task.host,
-        needs=task.needs,
         description=task.description,
         parent_tools=parent.active_tools,
         parent_has=parent.all_tools,
@@ -70,9 +70,6 @@ def _request(
         parent_session=conversation,
         isolated=task.isolated,
         child_session=task.session_id,
-        budget=task.budget,
-        max_tokens=task.max_tokens,
-        worktree=WorktreeFrom.FILES if task.worktree else None,
         only_lowers=True,
     )
 
@@ -163,16 +160,16 @@ class _Models:
         where the parent resolved that. Raises CallRejected.
         """
         preset = self.preset(task.preset)
-        if preset is not None and not task.model and (preset.model == INHERIT or self._is_of_another_kind(preset)):
+        if preset is not None and not task.spec.model and (preset.model == INHERIT or self._is_of_another_kind(preset)):
             return None, None
-        if self._is_for_any_model(preset) and not (task.model or "").startswith("@"):
-            return task.model, None
-        if not task.model and not (preset and preset.model) and self._is_default_for_others(preset):
+        if self._is_for_any_model(preset) and not (task.spec.model or "").startswith("@"):
+            return task.spec.model, None
+        if not task.spec.model and not (preset and preset.model) and self._is_default_for_others(preset):
             return None, None
-        ref = task.model or (preset and preset.model) or self.default
+        ref = task.spec.model or (preset and preset.model) or self.default
         if found := self._of_parent(ref, task, preset):
             return found, ref
-        return task.model, None
+        return task.spec.model, None
 
     def _is_for_any_model(self, preset: Preset | None) -> bool:
         """Tell whether the child is the offline agent, which uses no model, whichever it is given."""
@@ -215,7 +212,7 @@ class _Models:
             return f"{found.resolved}:{found.thinking_level}" if found.thinking_level else found.resolved
         if not found.error or not ref.startswith("@") or ref[1:] in self._engine.settings.roles:
             return None
-        where = preset.path if preset and preset.model and not task.model else ARGUMENT
+        where = preset.path if preset and preset.model and not task.spec.model else ARGUMENT
         roles = found.known_roles
         known = ", ".join(f"{role} ({model})" for role, model in tuple(roles.items())[:VALID])
         hints = (

@@ -17,7 +17,7 @@ from ..presets.catalog import Preset
 from ..run.model import RunStatus
 from ..run.snapshot import Counts
 from ..text.plain import one_line, plain
-from ._arguments import ANY_HOST
+from ._arguments import OF_SPEC
 
 Schema = dict[str, Any]
 
@@ -42,6 +42,10 @@ ROLE_OR_THINKING = rf"^(@\S+|\S.*:({'|'.join(LEVELS)}))$"
 _TEXT: Schema = {"type": "string"}
 _TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
 _NUMBER: Schema = {"type": "integer"}
+_TYPES: dict[str, Schema] = {
+    "amounts": {"type": "object", "additionalProperties": {"type": "number", "exclusiveMinimum": 0}}
+}
+"""Those of arguments that JSON Schema has no word for."""
 _NUMBER_OR_NULL: Schema = {"type": ["integer", "null"]}
 
 
@@ -160,35 +164,15 @@ def _task_fields(models: Sequence[str], *, isolated: bool, hosts: bool) -> Schem
     fields: Schema = {
         "preset": {**_TEXT, "description": "Name of the subagent's preset."},
         "task": {**_TEXT, "description": "What the subagent should do, with everything it needs to know."},
-        "model": {
-            "anyOf": [{**_TEXT, "enum": list(models)}, {**_TEXT, "pattern": ROLE_OR_THINKING}],
-            "description": "Model to use instead of the preset's. One of the currently available models, with or "
-            "without a thinking level (provider/id:high), or a role (@fast).",
-        },
         "cwd": {**_TEXT, "description": "Working directory of the subagent (default: yours)."},
         "description": {**_TEXT, "description": "Five to ten words for the list of runs."},
         "sessionId": {**_TEXT, "description": "Continue this agent session of the same preset and cwd."},
-        "budget": {
-            "type": "number",
-            "description": "Stop the subagent after this many dollars; can only lower the limit.",
-        },
-        "maxTokens": {**_NUMBER, "description": "Stop the subagent after this many tokens; can only lower the limit."},
-        "worktree": {
-            "type": "boolean",
-            "description": "true: the subagent works on a copy of your current files, in its own git worktree and "
-            "branch (default: from the preset).",
-        },
     }
-    if hosts:
-        fields["host"] = {
-            **_TEXT,
-            "description": f"Run on this host of the user, {ANY_HOST} for any (default: from the preset).",
-        }
-        fields["needs"] = {
-            "type": "object",
-            "additionalProperties": {"type": "number", "exclusiveMinimum": 0},
-            "description": 'Run on a host with these resources: {"gpu": 1}.',
-        }
+    for name, (_, argument) in OF_SPEC.items():
+        if hosts or not argument.is_of_hosts:
+            fields[name] = {**_TYPES.get(argument.type, {"type": argument.type}), "description": argument.meaning}
+    fields["model"] |= {"anyOf": [{**_TEXT, "enum": list(models)}, {**_TEXT, "pattern": ROLE_OR_THINKING}]}
+    del fields["model"]["type"]
     if isolated:
         about = "true: the subagent does not see this conversation; false: it does."
         fields["isolated"] = {"type": "boolean", "description": about}

@@ -12,7 +12,9 @@ from ..config.host_settings import HostsSettings, checked_host, checked_needs
 from ..config.settings import Settings
 from ..errors import RunnerUnavailable, UsageError
 from ..presets.catalog import Preset
-from ..run.model import RunnerKind, RunRequest
+from ..run.model import RunnerKind
+from ..spec.fields import RunSpec, table
+from ..spec.request import RunRequest
 from ..text.plain import one_line
 
 NONE_HERE = (
@@ -32,14 +34,14 @@ class Placement(Struct, frozen=True):
     """What of the preset has no effect."""
 
 
-def placement(request: RunRequest, preset: Preset | None, runner: RunnerKind, settings: Settings) -> Placement:
+def placement(
+    request: RunRequest, preset: Preset | None, spec: RunSpec, runner: RunnerKind, settings: Settings
+) -> Placement:
     """Settle where a run may be. Raises UsageError, and RunnerUnavailable where there are no hosts."""
-    host = request.host if request.host is not None else (preset and preset.host) or ""
-    needs = request.needs if request.needs is not None else (preset and preset.requires) or {}
     if runner is not RunnerKind.HOSTS:
         return _here(request, preset, runner)
     _refuse_without_hosts(settings.hosts)
-    if preset and preset.sticky:
+    if spec.sticky:
         raise UsageError(
             "the preset is sticky: its conversation is a file on this machine, used by one run at a time",
             where="runner",
@@ -51,7 +53,7 @@ def placement(request: RunRequest, preset: Preset | None, runner: RunnerKind, se
             where="runner",
             hint=LOCAL,
         )
-    return Placement(checked_host(host), checked_needs(needs))
+    return Placement(checked_host(spec.host or ""), checked_needs(spec.needs or {}))
 
 
 def _here(request: RunRequest, preset: Preset | None, runner: RunnerKind) -> Placement:
@@ -66,7 +68,7 @@ def _here(request: RunRequest, preset: Preset | None, runner: RunnerKind) -> Pla
             where=asked[0],
             hint=f"use --runner hosts, or remove {'it' if len(asked) == 1 else 'them'}",
         )
-    written = [name for name in ("host", "requires") if preset and getattr(preset, name)]
+    written = [table()[name].key or name for name in ("host", "needs") if preset and getattr(preset, name)]
     if not written or preset is None:
         return Placement()
     if request.runner is None:

@@ -35,22 +35,21 @@ from ..run.model import (
     Group,
     InheritedContext,
     LaunchedBy,
-    Limits,
     Origin,
     Permissions,
     PresetSource,
     PromptMode,
     RunMeta,
     RunnerKind,
-    RunRequest,
     Tools,
     WorktreeFrom,
-    effective_limits,
 )
 from ..run.outcome import INSTRUCTION
 from ..run.prices import Price, price_of
 from ..run.tool_policy import checked_tools, resolve_tools, with_finalize, without
 from ..runners.process import usable_runner
+from ..spec.layers import ResolvedSpec, resolve
+from ..spec.request import RunRequest
 from ..text.plain import one_line
 from ._inherit import Inherited, inherit_from, prompt_with_context
 from ._placement import NONE_HERE, Placement, placement, refuse_conversation, refuse_worktree
@@ -148,7 +147,7 @@ class Plan:
         request, settings = self._request, self._settings
         preset, task, agent, model = self.preset, self.task, self.agent, self.model
         session, inherited = self.child_session, self.inherited
-        limits, limit_warnings = self.limits
+        spec = self.spec
         run_id = paths.new_run_id()
         run_dir = self._workspace.project.run_dir(run_id)
         system_prompt = self._system_prompt()
@@ -174,36 +173,37 @@ class Plan:
             tools=self.tools,
             system_prompt=system_prompt,
             system_prompt_path=os.path.join(run_dir, paths.SYSTEM_PROMPT) if system_prompt else None,
-            prompt_mode=preset.prompt_mode if preset and preset.prompt.strip() else PromptMode.APPEND,
-            context_files=preset.context_files if preset else None,
-            project_resources=preset.project_resources if preset else None,
+            prompt_mode=spec.prompt_mode if spec.prompt.strip() else PromptMode.APPEND,
+            context_files=spec.context_files,
+            project_resources=spec.project_resources,
             child_session_id=session.id if session else None,
             session_path=session.path_in(run_dir) if session and session.agent_session is None else None,
             agent_session=session.agent_session if session else None,
             session_lock=session.lock if session and session.shared else None,
             inherited=InheritedContext(inherited.turns, inherited.chars) if inherited else None,
             isolated=None if request.parent_session is None else inherited is None,
-            finalize=preset is not None and preset.structured_result,
+            finalize=spec.structured_result,
             max_attempts=self.max_attempts,
             max_running=settings.max_running,
-            limits=limits,
+            limits=spec.limits,
             grace_seconds=settings.grace_seconds,
             log_caps=settings.logs.caps,
             talk=self.talk,
             permissions=self.permissions,
-            answer_timeout=(preset and preset.reply_timeout) or settings.reply_timeout,
-            idle_timeout=(preset and preset.idle_timeout) or settings.idle_timeout,
+            answer_timeout=spec.reply_timeout,
+            idle_timeout=spec.idle_timeout,
             by_hand=request.by_hand,
-            check=self.check_name,
+            check=spec.check or "",
             host=self.placement.host,
             needs=dict(self.placement.needs),
             prices=self.prices,
             result_signed=True,
+            decided_by=spec.decided,
             origin=Origin(rerun=request.rerun, follow_up=request.follow_up, previous=request.previous),
             worktree=worktree,
             warnings=(
                 *model.notices,
-                *limit_warnings,
+                *spec.warnings,
                 *self.agent_warnings,
                 *worktree_warnings,
                 *self.placement.warnings,
@@ -223,6 +223,11 @@ class Plan:
         if self._request.preset is None:
             return None
         return self._presets().get(self._request.preset)
+
+    @cached_property
+    def spec(self) -> ResolvedSpec:
+        """What call, preset and settings come to."""
+        return resolve(self._request, self.preset, self._settings, only_lowers=self._request.only_lowers)
 
     @cached_property
     def task(self) -> str:
@@ -282,15 +287,13 @@ class Plan:
                 if self.runner is RunnerKind.HOSTS:
                     refuse_worktree()
                 return host, ()
-        preset = self.preset
-        asked = self._request.worktree or (preset and preset.worktree)
-        wanted = asked or self._settings.worktree
-        if wanted is WorktreeFrom.NONE:
+        wanted = self.spec.worktree
+        if wanted is None or wanted is WorktreeFrom.NONE:
             return None, ()
         try:
             if self.runner is RunnerKind.HOSTS:
                 refuse_worktree()
-            if preset and preset.sticky:
+            if self.spec.sticky:
                 raise UsageError(
                     "the preset is sticky: its conversation belongs to one directory, and each worktree is a new one",
                     where="worktree",
@@ -300,7 +303,7 @@ class Plan:
 
             return (self._plan_worktree or planned)(self.cwd, wanted), ()
         except UsageError as error:
-            if asked:
+            if self.spec.is_asked("worktree"):
                 raise
             return None, (f"running without the worktree that your settings ask for: {error.what}",)
 
@@ -339,18 +342,16 @@ class Plan:
 
     @property
     def _agent_name(self) -> str:
-        preset = self.preset
-        return self._request.agent or (preset and preset.agent) or self._settings.agent
+        return self.spec.agent or AUTO
 
     @cached_property
     def runner(self) -> RunnerKind:
-        preset = self.preset
-        return usable_runner(self._request.runner or (preset and preset.runner) or self._settings.runner)
+        return usable_runner(self.spec.runner or RunnerKind.PROCESS)
 
     @cached_property
     def placement(self) -> Placement:
         """Where the run may be; raises UsageError for what cannot be had on another machine."""
-        settled = placement(self._request, self.preset, self.runner, self._settings)
+        settled = placement(self._request, self.preset, self.spec, self.runner, self._settings)
         if self.runner is RunnerKind.HOSTS and self._request.child_session:
             refuse_conversation(self.agent.naming, self.agent.name)
         is_last_resort = self._agent_name == AUTO and bool(self.agent.own_model)
@@ -395,35 +396,27 @@ class Plan:
 
     @cached_property
     def tools(self) -> Tools:
-        preset, named = self.preset, self._request.tools
-        allow = preset.tools if preset else (None if named is None else checked_tools(named))
-        deny = preset.denied_tools if preset else None
+        named = self.spec.tools
+        allow = named if named is None or self.preset else checked_tools(named)
         active, has = self._request.parent_tools, self._request.parent_has
-        tools = resolve_tools(allow, deny, offer=self.agent.offer, parent=active, parent_has=has)
+        tools = resolve_tools(allow, self.spec.denied_tools, offer=self.agent.offer, parent=active, parent_has=has)
         if self.permissions and self.agent.takes_tools:
             from ..permissions.rules import denied_tools
 
             offer = self.agent.offer
             tools = without(tools, denied_tools(self.permissions, offer.known or ()), offer)
-        return with_finalize(tools) if preset and preset.structured_result else tools
+        return with_finalize(tools) if self.spec.structured_result else tools
 
     @cached_property
     def talk(self) -> bool:
         """Whether the child takes messages and asks while it runs."""
-        preset = self.preset
-        wanted = self._settings.interactive if preset is None or preset.interactive is None else preset.interactive
-        return wanted and self.agent.talks
+        return bool(self.spec.interactive) and self.agent.talks
 
-    @cached_property
+    @property
     def permissions(self) -> Permissions | None:
         """The rules of the settings and of the preset; None where there are none."""
-        preset = self.preset
-        several = (self._settings.permissions, preset.permissions if preset else Permissions())
-        if not any(any(astuple(rules)) for rules in several):
-            return None
-        from ..permissions.rules import merged
-
-        return merged(*several)
+        rules = self.spec.permissions
+        return rules if any(astuple(rules)) else None
 
     @cached_property
     def keeper(self) -> Keeper:
@@ -450,35 +443,23 @@ class Plan:
     @cached_property
     def inherited(self) -> Inherited | None:
         """What a parent's conversation hands over; None without a parent, or where nothing is to be handed over."""
-        preset, settings = self.preset, self._settings
+        settings = self._settings
         path, isolated = self._parent_session(), self._request.isolated
-        if settings.expose_isolated and isolated is not None:
-            wanted = not isolated
-        elif preset and preset.inherit_context is not None:
-            wanted = preset.inherit_context
-        else:
-            wanted = settings.inherit_context
+        is_told = settings.expose_isolated and isolated is not None
+        wanted = not isolated if is_told else self.spec.inherit_context
         return inherit_from(path, settings.inheritance) if wanted and path is not None else None
 
     def _system_prompt(self) -> str | None:
         """Return the preset's words, and how a result is handed over where that is asked for."""
-        preset = self.preset
-        prompt = preset.prompt if preset else self._request.prompt
-        parts = [prompt] if prompt.strip() else []
-        if preset and preset.structured_result:
+        parts = [self.spec.prompt] if self.spec.prompt.strip() else []
+        if self.spec.structured_result:
             parts.append(INSTRUCTION)
         return "\n\n".join(parts) or None
-
-    @property
-    def check_name(self) -> str:
-        """Of the check that is wanted; empty for none."""
-        preset, wanted = self.preset, self._request.check
-        return ((preset and preset.check) or "") if wanted is None else wanted.strip()
 
     @cached_property
     def check(self) -> CheckCommand | None:
         """What is run when the child has ended. Raises UsageError for a name that is not in the settings."""
-        name, checks = self.check_name, self._settings.checks
+        name, checks = (self.spec.check or "").strip(), self._settings.checks
         if not name:
             return None
         if argv := checks.get(name):
@@ -494,20 +475,9 @@ class Plan:
         )
 
     @cached_property
-    def limits(self) -> tuple[Limits, tuple[str, ...]]:
-        """What ends the run from outside, and which limits of the preset have no effect."""
-        request, preset = self._request, self.preset
-        wanted = preset.limits if preset else Limits()
-        for name in SPENT:
-            asked, usual = getattr(request, name), getattr(wanted, name)
-            if asked is not None and not (request.only_lowers and usual is not None and usual < asked):
-                wanted = replace(wanted, **{name: asked})
-        return effective_limits(wanted, self._settings.limits)
-
-    @cached_property
     def price(self) -> None:
         """Nothing but a reason not to launch: dollars are limited, and nobody would tell what the run spends."""
-        limits, _ = self.limits
+        limits = self.spec.limits
         if limits.budget is None or limits.max_tokens is not None:
             return
         agent = self.agent
@@ -545,7 +515,7 @@ class Plan:
     @cached_property
     def _wanted(self) -> Wanted:
         """What the run asks of its agent. Raises what its parts raise."""
-        preset = self.preset
+        preset, spec = self.preset, self.spec
         return Wanted(
             where=(preset and preset.path) or "",
             cwd="" if self.runner is RunnerKind.HOSTS else self.cwd,
@@ -553,29 +523,28 @@ class Plan:
             thinking=self.model.thinking,
             tools=self.tools,
             has_prompt=self._system_prompt() is not None,
-            prompt_mode=preset.prompt_mode if preset and preset.prompt.strip() else PromptMode.APPEND,
-            context_files=preset.context_files if preset else None,
-            project_resources=preset.project_resources if preset else None,
-            keeps_session=preset is None or preset.keeps_session,
-            finalize=preset is not None and preset.structured_result,
-            max_turns=self.limits[0].max_turns,
+            prompt_mode=spec.prompt_mode if spec.prompt.strip() else PromptMode.APPEND,
+            context_files=spec.context_files,
+            project_resources=spec.project_resources,
+            keeps_session=spec.keeps_session,
+            finalize=spec.structured_result,
+            max_turns=spec.max_turns,
             talk=self.talk,
             permissions=self.permissions,
             spends=tuple(name for name in SPENT if name in self._set_here),
-            caps=tuple(name for name in SPENT if getattr(self.limits[0], name) and name not in self._set_here),
+            caps=tuple(name for name in SPENT if getattr(spec, name) and name not in self._set_here),
         )
 
     @property
     def _set_here(self) -> frozenset[str]:
         """The limits of `SPENT` that call or preset set."""
-        asked = (self._request, *((self.preset.limits,) if self.preset else ()))
+        asked = (self._request, *((self.preset,) if self.preset else ()))
         return frozenset(name for name in SPENT if any(getattr(each, name) is not None for each in asked))
 
     @cached_property
     def max_attempts(self) -> int:
         """How many times at most the child is run; more than once only to ask for its result."""
-        preset = self.preset
-        return (preset.max_attempts or self._settings.max_attempts) if preset and preset.structured_result else 1
+        return (self.spec.max_attempts or 1) if self.spec.structured_result else 1
 
 
 def plan_all(requests: Sequence[RunRequest], workspace: Workspace, *, asks: bool = False) -> list[Plan]:

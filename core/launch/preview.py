@@ -17,7 +17,8 @@ from ..presets.file import SUFFIX, Preset, name_line
 from ..presets.places import Place, place_of, preset_places
 from ..presets.write import stem_of
 from ..run.changes import WorktreePlan
-from ..run.model import Limits, Permissions, PresetSource, RunRequest, Tools, WorktreeFrom
+from ..run.model import Limits, Permissions, PresetSource, Tools, WorktreeFrom
+from ..spec.request import RunRequest
 from ..system import files
 from ..text.plain import one_line
 from .model import ResolvedModel
@@ -39,6 +40,8 @@ class Preview(Struct, frozen=True):
     talk: bool | None
     """Whether its child can be talked to."""
     max_attempts: int
+    decided_by: dict[str, str]
+    """Which layer decided, of the fields that one did."""
     warnings: tuple[str, ...]
     problems: tuple[str, ...]
     """What would keep a run of it from being launched."""
@@ -50,7 +53,6 @@ def preview(preset: Preset, workspace: Workspace, agent_name: str | None = None)
     """
     request = RunRequest(task="-", preset=preset.name, agent=agent_name)
     plan = Plan(request, workspace, _only(preset))
-    limits, limit_warnings = plan.limits
     resources = _part(lambda: plan.agent_warnings) or ()
     agent, model, tools = _part(lambda: plan.agent), _part(lambda: plan.model), _part(lambda: plan.tools)
     return Preview(
@@ -58,11 +60,17 @@ def preview(preset: Preset, workspace: Workspace, agent_name: str | None = None)
         runner=_part(lambda: plan.runner),
         model=model,
         tools=tools,
-        limits=limits,
+        limits=plan.spec.limits,
         permissions=_part(lambda: plan.permissions),
         talk=_part(lambda: plan.talk),
         max_attempts=plan.max_attempts,
-        warnings=(*(model.notices if model else ()), *(tools.warnings if tools else ()), *limit_warnings, *resources),
+        decided_by=plan.spec.decided,
+        warnings=(
+            *(model.notices if model else ()),
+            *(tools.warnings if tools else ()),
+            *plan.spec.warnings,
+            *resources,
+        ),
         problems=tuple(str(problem).replace("\n  ", "; ") for problem in plan.problems),
     )
 

@@ -13,10 +13,11 @@ from ..config import renamed
 from ..config.values import is_blank, read_value, unexpected
 from ..config.yaml_tree import Fields, Items, Node, Text, read_text
 from ..errors import ContentError, UsageError, nearest
-from ..run.model import Limits, Permissions, PresetSource, PromptMode, WorktreeFrom
+from ..run.model import Permissions, PresetSource, PromptMode
 from ..run.tool_policy import checked_tools, parse_tools
+from ..spec.fields import TOOLS, RunSpec, table
 from ..text.plain import one_line
-from .fields import ALLOWING, DENYING, FIELDS, TOOLS
+from .fields import ALLOWING, DENYING, FIELDS
 from .text import split_markdown, without_blank_ends
 
 
@@ -68,7 +69,9 @@ OWN_SET = "the agent's own set"
 """What a preset without a list of tools gets."""
 
 
-class Preset(Struct, frozen=True, kw_only=True):
+class Preset(RunSpec, frozen=True, kw_only=True):
+    """What its file asks of a run, as written."""
+
     name: str
     description: str
     """Free text; empty only where a file of `preset_dirs` gives none."""
@@ -76,49 +79,6 @@ class Preset(Struct, frozen=True, kw_only=True):
     path: str
     form: str = ""
     """Of which program it is an agent file, as in `places.FORMS`; empty for a preset of ours."""
-    model: str | None = None
-    """As written; None when absent or blank."""
-    thinking: str | None = None
-    """One of `models.catalog.LEVELS`; a suffix of the model overrides it."""
-    tools: tuple[str, ...] | None = None
-    """The allowlist; None means the agent's own set, empty means no tools."""
-    denied_tools: tuple[str, ...] | None = None
-    """All but these; never together with `tools`."""
-    prompt: str = ""
-    prompt_mode: PromptMode = PromptMode.APPEND
-    context_files: bool | None = None
-    """Whether the agent reads AGENTS.md and the like; None: as `prompt_mode` has it (not with `replace`)."""
-    project_resources: bool | None = None
-    """False: the agent loads no extensions, servers, skills or settings of the project; else as the agent does."""
-    inherit_context: bool | None = None
-    """Whether a known parent's conversation goes before the task; None: as the settings have it."""
-    structured_result: bool = False
-    max_attempts: int | None = None
-    """How many times at most the result is asked for; None: as the settings have it."""
-    sticky: bool = False
-    """One child session of the preset and directory is continued from run to run."""
-    keeps_session: bool = True
-    """False for `session: none`: the child session is never on disk."""
-    agent: str | None = None
-    runner: str | None = None
-    host: str | None = None
-    """The only host that it may run on; None for any."""
-    requires: dict[str, float] | None = None
-    """What its host has to have, by label."""
-    worktree: WorktreeFrom | None = None
-    """Whether it works in a worktree, and what that begins with; None: as the settings have it."""
-    limits: Limits = Limits()
-    """As written; only what is below the settings' own limits counts."""
-    interactive: bool | None = None
-    """Whether the child takes messages and asks while it runs; None: as the settings have it."""
-    permissions: Permissions = Permissions()
-    """Its own rules; those of the settings go with them."""
-    reply_timeout: float | None = None
-    """Seconds that what it asks waits for a reply; None: as the settings have it."""
-    idle_timeout: float | None = None
-    """Seconds that it waits after an interrupt; None: as the settings have it."""
-    check: str | None = None
-    """Name of the user's check that is run when its child has ended."""
     warnings: tuple[str, ...] = ()
 
     def __hash__(self) -> int:
@@ -206,16 +166,16 @@ def parse_preset(text: str, path: str, source: PresetSource) -> Preset:
 
 def _values(fields: Fields, written: Mapping[str, str]) -> dict[str, Any]:
     """Read the fields into the attributes of a preset; blank ones are absent. `written` has the old names of keys."""
-    values: dict[str, Any] = {
-        key: read_value(written.get(key, key), FIELDS[key].kind, node)
-        for key, node in fields.pairs.items()
-        if key in FIELDS and FIELDS[key].kind is not TOOLS and not is_blank(node)
-    }
-    values["keeps_session"] = values.pop("session", None) is None
+    values: dict[str, Any] = {}
+    for name, field in table().items():
+        key = field.key or name
+        node = fields.pairs.get(key)
+        if node is not None and field.kind is not TOOLS and not is_blank(node):
+            values[name] = read_value(written.get(key, key), field.kind, node)
+    values["keeps_session"] = "keeps_session" not in values
     values["tools"], values["denied_tools"] = read_tools(fields)
-    if rules := values.pop("permissions", None):
+    if rules := values.get("permissions"):
         values["permissions"] = Permissions(*structs.astuple(rules))
-    values["limits"] = Limits(**{key: values.pop(key, None) for key in Limits.__struct_fields__})
     return values
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from itertools import count
 from typing import Any, cast
 
@@ -16,8 +16,9 @@ from ..config.yaml_tree import SIZE_LIMIT, read_text
 from ..errors import ContentError, ModelError, PresetError
 from ..models.catalog import check_text
 from ..models.resolvers import RolesResolver, ask, installed_resolvers
-from ..run.model import Limits, PresetSource, WorktreeFrom
+from ..run.model import Permissions, PresetSource, WorktreeFrom
 from ..run.tool_policy import checked_tools
+from ..spec.fields import TOOLS, RunSpec, table
 from ..system import files
 from ..text.plain import one_line
 from .fields import DENYING
@@ -31,46 +32,22 @@ STEM_LIMIT = 200
 """Bytes of a file name; file systems take 255, with what stands around it for a moment."""
 
 
-def save_preset(
-    directory: str,
-    name: str,
-    description: str,
-    model: str | None,
-    tools: Sequence[str] | None,
-    prompt: str,
-    *,
-    agent: str | None = None,
-    runner: str | None = None,
-    host: str | None = None,
-    requires: dict[str, float] | None = None,
-    worktree: WorktreeFrom | None = None,
-    check: str | None = None,
-    limits: Limits | None = None,
-) -> str:
-    """Write a preset as `place_preset` does; a blank `model` and what is None are left out.
+def save_preset(directory: str, name: str, description: str, spec: RunSpec) -> str:
+    """Write a preset of what is asked for, as `place_preset` does; blank texts are left out.
 
     Raises PresetError, and UsageError for what cannot be the name of a tool.
     """
-    name, description, model = name.strip(), description.strip(), (model or "").strip()
+    name, description, model = name.strip(), description.strip(), (spec.model or "").strip()
     if not description:
         raise PresetError("a preset needs a description", hint="describe its purpose in one sentence")
-    checked = None if tools is None else checked_tools(tools)
-    preset = Preset(
-        name=name,
-        description=description,
-        model=model or None,
-        tools=checked,
-        prompt=without_blank_ends(prompt.replace("\r\n", "\n")),
-        agent=agent,
-        runner=runner,
-        host=host or None,
-        requires=requires or None,
-        worktree=worktree,
-        check=check,
-        limits=limits or Limits(),
-        source=PresetSource.PROJECT,
-        path="",
-    )
+    fields: dict[str, Any] = {field: getattr(spec, field) for field in table()} | {
+        "model": model or None,
+        "tools": None if spec.tools is None else checked_tools(spec.tools),
+        "prompt": without_blank_ends(spec.prompt.replace("\r\n", "\n")),
+        "host": spec.host or None,
+        "needs": spec.needs or None,
+    }
+    preset = Preset(name=name, description=description, source=PresetSource.PROJECT, path="", **fields)
     return place_preset(directory, name, stem_of(name), _checked_text(preset))
 
 
@@ -119,26 +96,12 @@ def _checked_text(preset: Preset) -> str:
 
     if not preset.name:
         raise PresetError("a preset needs a name")
-    fields: dict[str, Any] = {
-        "name": preset.name,
-        "description": preset.description,
-        "agent": preset.agent,
-        "model": preset.model,
-        "thinking": preset.thinking,
-        "runner": preset.runner and str(preset.runner),
-        "host": preset.host,
-        "requires": preset.requires,
-        "context_files": preset.context_files,
-        "worktree": None if preset.worktree is None else _WORKTREE.get(preset.worktree, str(preset.worktree)),
-        "check": preset.check,
-        "max_turns": preset.limits.max_turns,
-        "budget": preset.limits.budget,
-        "max_tokens": preset.limits.max_tokens,
-        "interactive": preset.interactive,
-        "permissions": {name: list(rules) for name, rules in structs.asdict(preset.permissions).items() if rules}
-        or None,
-    }
-    said = {key: value for key, value in fields.items() if value is not None}
+    said: dict[str, Any] = {"name": preset.name, "description": preset.description}
+    unsaid = RunSpec()
+    for name, field in table().items():
+        value = getattr(preset, name)
+        if name != "prompt" and field.kind is not TOOLS and value != getattr(unsaid, name):
+            said[field.key or name] = _written(value)
     lines: str = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=SIZE_LIMIT)
     for key, names in (("tools", preset.tools), (DENYING, preset.denied_tools)):
         if names is not None:
@@ -157,6 +120,19 @@ def _checked_text(preset: Preset) -> str:
     if "\0" in text or came_back != preset:
         raise PresetError("cannot write the preset: a value contains a control character")
     return text
+
+
+def _written(value: Any) -> Any:
+    """Return the value of a field as YAML has it."""
+    match value:
+        case WorktreeFrom():
+            return _WORKTREE.get(value, str(value))
+        case Permissions():
+            return {name: list(rules) for name, rules in structs.asdict(value).items() if rules}
+        case str():
+            return str(value)
+        case _:
+            return value
 
 
 def stem_of(name: str) -> str:

@@ -3,7 +3,7 @@
 Annotations are evaluated here: written as text, msgspec would compile each one in each process that reads a record.
 """
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from ..agent_kinds import INTERACTIVE, kind_of
 from ..text.plain import one_line
@@ -64,62 +64,6 @@ def newer_schema(version: int) -> str:
     """Say that a record is not for this version to read, and what to do about it."""
     known = f"schema {version}, this one reads up to {SCHEMA_VERSION}"
     return f"written by a newer subdeck ({known}): use that version for it"
-
-
-class RunRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What somebody asks for; nothing in it is resolved yet."""
-
-    task: str
-    preset: str | None = None
-    """None asks for an ad hoc run."""
-    model: str | None = None
-    written_model: str | None = None
-    """What the caller's own resolver made `model` of, as it was written; it is shown, never resolved again."""
-    cwd: str | None = None
-    """None means the launcher's own."""
-    agent: str | None = None
-    runner: str | None = None
-    description: str = ""
-    previous: str | None = None
-    """The run whose answer stands for `{previous}` in the task."""
-    tools: tuple[str, ...] | None = None
-    """Ad hoc only: the allowlist; None means the agent's own set."""
-    prompt: str = ""
-    """Ad hoc only: the system prompt."""
-    parent_tools: tuple[str, ...] | None = None
-    """The tools that a parent has active: a denial starts from them. None where no parent says."""
-    parent_has: tuple[str, ...] | None = None
-    """All that a parent has, switched on or not: they bound an allowlist. None: no more than `parent_tools`."""
-    parent_model: str | None = None
-    """The model of a parent, for `default_model: inherit`."""
-    parent_models: tuple[str, ...] | None = None
-    """All models that a parent has, which is a pi then; None where no parent says."""
-    parent_session: str | None = None
-    """pi's session file of a parent; None where no parent is known."""
-    isolated: bool | None = None
-    """True for a run without its parent's context, False for one with it; None leaves it to preset and settings."""
-    rerun: str | None = None
-    follow_up: str | None = None
-    """The run whose child session this one continues, where that is known."""
-    child_session: str | None = None
-    """Id of the child session to continue; None begins a new one, or takes the newest of a sticky preset."""
-    by_hand: bool = False
-    """Whether a person goes on with it, in the agent's own program."""
-    check: str | None = None
-    """The check of the settings that is run at its end; empty for none, None leaves it to the preset."""
-    worktree: WorktreeFrom | None = None
-    """Whether it gets a worktree, and what that begins with; None leaves it to preset and settings."""
-    budget: Cost | None = None
-    """Dollars, in place of the preset's; None leaves it to preset and settings."""
-    max_tokens: Whole | None = None
-    host: str | None = None
-    """The host to run on, by its name; None for any."""
-    needs: dict[str, Cost] | None = None
-    """What the host has to have, as `gpu: 1`; None leaves it to the preset."""
-    only_lowers: bool = False
-    """Whether `budget` and `max_tokens` count only where they are below the preset's, as for a parent agent."""
-    over_budget: bool = False
-    """Whether it is launched although the day's budget is used up."""
 
 
 class Group(Struct, frozen=True, rename="camel"):
@@ -320,6 +264,8 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     """What its tokens cost where the agent tells no price, by the user's table; only what may match its model."""
     result_signed: bool = False
     """Whether its result, and what asks it to stop, count only with the user's signature; not in older runs."""
+    decided_by: dict[str, str] = {}
+    """Of the fields that call, preset or settings decided, which of them did; not in older runs."""
 
     @property
     def origin_cwd(self) -> str:
@@ -444,17 +390,3 @@ class RunResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """With what it changed there, in the repository that it was launched in; empty where it changed nothing."""
     tampered: tuple[str, ...] = ()
     """Records of the run that something else wrote to, removed or replaced while it ran, each as a sentence."""
-
-
-def effective_limits(preset: Limits, settings: Limits) -> tuple[Limits, tuple[str, ...]]:
-    """Return the lower of the two for each limit, and a sentence for each limit of the preset that has no effect."""
-    values: dict[str, float | None] = {}
-    warnings: list[str] = []
-    for name, cap in structs.asdict(settings).items():
-        limit = getattr(preset, name)
-        if limit is not None and cap is not None and limit > cap:
-            warnings.append(
-                f"{name} {limit:g} of the preset is above the {cap:g} of the settings, so the setting applies"
-            )
-        values[name] = min((value for value in (limit, cap) if value is not None), default=None)
-    return Limits(**values), tuple(warnings)  # pyright: ignore[reportArgumentType] - counts come from counts

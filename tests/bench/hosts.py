@@ -12,7 +12,7 @@ from pathlib import Path
 
 from subdeck.core.engine import Engine
 from subdeck.core.paths import EVENTS, RESULT
-from subdeck.core.run.model import RunRequest
+from subdeck.core.spec.request import RunRequest
 
 from tests.cluster.bed import Bed, why_not
 from tests.cluster.checks import lines, not_once, spooled

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from subdeck.core.engine import Engine
 from subdeck.core.paths import Project
-from subdeck.core.run.model import RunRequest, Verdict
+from subdeck.core.run.model import Verdict
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.spec.request import RunRequest
 
 from .app_live import QUIET
 from .busy import made_project

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from subdeck.core.engine import Engine
-from subdeck.core.run.model import RunRequest
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.spec.request import RunRequest
 from subdeck.core.system import processes
 
 from tests import isolation

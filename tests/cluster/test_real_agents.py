@@ -11,7 +11,8 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.run import artifacts
 from subdeck.core.run.kinds import RunReason
-from subdeck.core.run.model import RunRequest, RunResult
+from subdeck.core.run.model import RunResult
+from subdeck.core.spec.request import RunRequest
 
 from tests.real.lab import NEWER_PI
 from tests.real.model_server import ModelServer, call, said

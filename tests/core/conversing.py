@@ -9,9 +9,9 @@ from typing import Any
 
 from subdeck.core.engine import Engine
 from subdeck.core.run.events import Event, RunStarted
-from subdeck.core.run.model import RunRequest
 from subdeck.core.run.outcome import FINALIZE_TOOL
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.spec.request import RunRequest
 
 from tests.factories import CHILDREN, events_of, run_dir, wait_for_end
 

@@ -11,8 +11,8 @@ import pytest
 from subdeck.core.agents.acp._stream import AcpStream
 from subdeck.core.agents.acp.child import CHILD
 from subdeck.core.engine import Engine
-from subdeck.core.run.model import RunRequest
 from subdeck.core.run.outcome import ChildExit, decide
+from subdeck.core.spec.request import RunRequest
 
 from tests.factories import make_meta, result_of
 

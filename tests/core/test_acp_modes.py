@@ -13,7 +13,8 @@ from subdeck.core.agents.child import Start
 from subdeck.core.engine import Engine
 from subdeck.core.errors import AgentUnavailable, UsageError
 from subdeck.core.run.events import Notice, Request
-from subdeck.core.run.model import RunRequest, ToolPolicy, Tools
+from subdeck.core.run.model import ToolPolicy, Tools
+from subdeck.core.spec.request import RunRequest
 
 from tests.core.command_line import subdeck
 from tests.factories import make_meta

@@ -21,9 +21,10 @@ from subdeck.core.engine import Engine
 from subdeck.core.errors import UsageError
 from subdeck.core.run.describe import tokens_used, usage_fields
 from subdeck.core.run.events import Notice, Retry, ToolCall, UsageReported
-from subdeck.core.run.model import NoticeLevel, RunReason, RunRequest, Usage
+from subdeck.core.run.model import NoticeLevel, RunReason, Usage
 from subdeck.core.run.outcome import ChildExit, decide
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.spec.request import RunRequest
 
 from tests.factories import events_of, result_of, run_dir, write_settings
 

@@ -30,7 +30,8 @@ from subdeck.core.presets.places import DEEPEST, FORMS, MOST_DIRECTORIES, form_o
 from subdeck.core.presets.trash import delete_preset, restore_preset
 from subdeck.core.presets.write import duplicate
 from subdeck.core.project.follower import watch
-from subdeck.core.run.model import PresetSource, RunRequest
+from subdeck.core.run.model import PresetSource
+from subdeck.core.spec.request import RunRequest
 
 from tests.core.command_line import subdeck, write_preset
 from tests.fuzzed import TEXTS, VALUES, fuzzed

@@ -15,8 +15,9 @@ from subdeck.core.delegation._arguments import subagent_arguments
 from subdeck.core.delegation.results import CallRejected
 from subdeck.core.run.events import UsageReported
 from subdeck.core.run.fold import NESTED, add_usage
-from subdeck.core.run.model import Limits, RunReason, RunRequest, Usage
+from subdeck.core.run.model import Limits, RunReason, Usage
 from subdeck.core.run.prices import Price, price_of
+from subdeck.core.spec.request import RunRequest
 from subdeck.core.wrapper._limits import LAST_WORDS_S, Watchdog
 
 from tests.core.command_line import subdeck, write_preset
@@ -162,7 +163,7 @@ def test_a_parents_amounts_are_checked(amounts: dict) -> None:
 def test_a_parent_sets_amounts() -> None:
     """They are part of each task."""
     _, (task,) = subagent_arguments({"preset": "p", "task": "t", "budget": 0.5, "maxTokens": 100}, isolated=False)
-    assert (0.5, 100) == (task.budget, task.max_tokens)
+    assert (0.5, 100) == (task.spec.budget, task.spec.max_tokens)
 
 
 def test_a_budget_needs_a_price(project_dir: Path) -> None:

@@ -14,7 +14,8 @@ from subdeck.core.presets.catalog import discover
 from subdeck.core.presets.file import Preset, read_preset
 from subdeck.core.presets.places import BUNDLED, preset_places
 from subdeck.core.presets.write import bundled_presets, copy_bundled, needs_model
-from subdeck.core.run.model import PresetSource, RunRequest
+from subdeck.core.run.model import PresetSource
+from subdeck.core.spec.request import RunRequest
 
 ON = Settings(bundled_presets=True)
 

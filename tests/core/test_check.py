@@ -22,8 +22,8 @@ from subdeck.core.project.diagnosis import DiagnosisReader, explain
 from subdeck.core.run.changes import CheckResult
 from subdeck.core.run.describe import check_word, check_words, doing
 from subdeck.core.run.events import Check
-from subdeck.core.run.model import RunRequest
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.spec.request import RunRequest
 
 from tests.factories import (
     events_of,

@@ -13,8 +13,8 @@ from subdeck.core.engine import Engine
 from subdeck.core.errors import LaunchError, UsageError
 from subdeck.core.launch.child_session import ChildSession, own_session, prepare
 from subdeck.core.paths import Project
-from subdeck.core.run.model import RunRequest
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.spec.request import RunRequest
 
 from tests.factories import (
     make_finished,

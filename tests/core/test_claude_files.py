@@ -6,7 +6,7 @@ import pytest
 from subdeck.core.errors import ContentError
 from subdeck.core.presets.file import Preset
 from subdeck.core.presets.forms.claude import FORM
-from subdeck.core.run.model import Limits, PresetSource, WorktreeFrom
+from subdeck.core.run.model import PresetSource, WorktreeFrom
 
 HEAD = "name: reviewer\ndescription: Reviews a change\n"
 
@@ -31,7 +31,7 @@ def test_a_whole_file() -> None:
         model="sonnet",
         thinking="high",
         tools=("read", "grep", "find", "WebFetch"),
-        limits=Limits(max_turns=20),
+        max_turns=20,
         prompt="Look.",
     ) == read(fields)
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.run.events import Decision, Event, Message, Request
-from subdeck.core.run.model import MessageState, RunRequest
+from subdeck.core.run.model import MessageState
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.spec.request import RunRequest
 
 from tests.core.command_line import start, subdeck
 from tests.core.offline_reader import SHOP, write_tree

@@ -21,8 +21,9 @@ from subdeck.core.launch._inherit import TRUNCATED
 from subdeck.core.presets.fields import FIELDS
 from subdeck.core.presets.file import Preset
 from subdeck.core.run.events import Notice
-from subdeck.core.run.model import InheritedContext, RunMeta, RunRequest
+from subdeck.core.run.model import InheritedContext, RunMeta
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.spec.request import RunRequest
 
 from tests.factories import end_of, events_of, open_engine, result_of, run_dir, wait_for_end, write_settings
 

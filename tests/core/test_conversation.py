@@ -13,8 +13,9 @@ from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
 from subdeck.core.project.registry import count
 from subdeck.core.run.events import Decision, Message, Request, RunStarted
-from subdeck.core.run.model import MessageState, RunReason, RunRequest, Verdict
+from subdeck.core.run.model import MessageState, RunReason, Verdict
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.spec.request import RunRequest
 
 from tests.factories import events_of, result_of, run_dir, wait_for_end, wait_until_gone, write_settings
 from tests.waiting import wait_until

@@ -110,7 +110,7 @@ KILLED_LAUNCHER = """
 import os, sys
 from subdeck.core.engine import Engine
 from subdeck.core.launch import start
-from subdeck.core.run.model import RunRequest
+from subdeck.core.spec.request import RunRequest
 
 def die(*_, **__):
     os.kill(os.getpid(), 9)

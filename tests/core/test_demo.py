@@ -19,8 +19,9 @@ from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError, UsageError
 from subdeck.core.project.liveness import Proof, reconcile
 from subdeck.core.run.events import Decision, Interrupted, Message
-from subdeck.core.run.model import MessageState, RunReason, RunRequest, Verdict
+from subdeck.core.run.model import MessageState, RunReason, Verdict
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.spec.request import RunRequest
 
 from tests.core.command_line import subdeck
 from tests.factories import end_of, events_of, lives, result_of, wait_for_end, wait_until_gone

@@ -101,7 +101,7 @@ def test_a_killed_wrapper_of_a_queued_run(project_dir: Path) -> None:
 LAUNCHER = """
 import os, sys
 from subdeck.core.engine import Engine
-from subdeck.core.run.model import RunRequest
+from subdeck.core.spec.request import RunRequest
 engine = Engine.open()
 requests = [RunRequest(task=task) for task in sys.argv[1:]]
 runs = engine.launch(requests, background=False)

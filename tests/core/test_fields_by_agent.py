@@ -17,7 +17,8 @@ from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import PresetCatalog
 from subdeck.core.presets.fields import FIELDS
 from subdeck.core.presets.file import parse_preset
-from subdeck.core.run.model import LaunchedBy, LauncherKind, PresetSource, RunRequest
+from subdeck.core.run.model import LaunchedBy, LauncherKind, PresetSource
+from subdeck.core.spec.request import RunRequest
 
 from .session_file import SessionFile
 

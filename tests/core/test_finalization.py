@@ -13,9 +13,10 @@ from subdeck.core.engine import Engine
 from subdeck.core.paths import Project
 from subdeck.core.run import artifacts
 from subdeck.core.run.events import ARGS_LIMIT, CONTENT_LIMIT, Retry, ToolCall
-from subdeck.core.run.model import Finalized, FinalizeStatus, RunRequest, Usage
+from subdeck.core.run.model import Finalized, FinalizeStatus, Usage
 from subdeck.core.run.outcome import FINALIZE_TOOL, INSTRUCTION, InvalidPayload, feedback, read_payload
 from subdeck.core.run.snapshot import Running
+from subdeck.core.spec.request import RunRequest
 
 from tests.factories import (
     PUPPET,

@@ -13,7 +13,8 @@ from subdeck.core.launch.plan import Plan
 from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import PresetCatalog
 from subdeck.core.presets.file import Preset
-from subdeck.core.run.model import PresetSource, RunRequest
+from subdeck.core.run.model import PresetSource
+from subdeck.core.spec.request import RunRequest
 
 from .session_file import SessionFile
 

@@ -24,7 +24,9 @@ from subdeck.core.launch.plan import Plan, plan_all
 from subdeck.core.presets.catalog import discover
 from subdeck.core.presets.file import Preset, parse_preset
 from subdeck.core.presets.write import save_preset
-from subdeck.core.run.model import AgentSession, LaunchedBy, PresetSource, RunMeta, RunnerKind, RunRequest, WorktreeFrom
+from subdeck.core.run.model import AgentSession, LaunchedBy, PresetSource, RunMeta, RunnerKind, WorktreeFrom
+from subdeck.core.spec.fields import RunSpec
+from subdeck.core.spec.request import RunRequest
 
 from tests.core.command_line import Done, subdeck
 from tests.core.delegating import call, parent_engine, task
@@ -205,11 +207,10 @@ def test_bad_fields_of_a_preset(engine: Engine, field: str) -> None:
 
 def test_saved_with_a_preset(engine: Engine) -> None:
     """What a call asked of hosts can be saved with its preset, and comes back as it was."""
-    path = save_preset(
-        *(engine.project.home, "far", "d", None, None, "Look."), runner="hosts", host="h07", requires={"gpu": 1.0}
-    )
+    spec = RunSpec(prompt="Look.", runner="hosts", host="h07", needs={"gpu": 1.0})
+    path = save_preset(engine.project.home, "far", "d", spec)
     saved = parse_preset(Path(path).read_text(), path, PresetSource.PROJECT)
-    assert ("hosts", "h07", {"gpu": 1.0}) == (saved.runner, saved.host, saved.requires)
+    assert ("hosts", "h07", {"gpu": 1.0}) == (saved.runner, saved.host, saved.needs)
 
 
 # --- the command line ------------------------------------------------------------------------------------------------

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.run.events import Decision, Event, Interrupted, Message, Request, ToolResult
-from subdeck.core.run.model import MessageState, RequestKind, RunReason, RunRequest, Verdict
+from subdeck.core.run.model import MessageState, RequestKind, RunReason, Verdict
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.spec.request import RunRequest
 
 from tests.factories import events_of, result_of, wait_for_end, write_settings
 from tests.waiting import wait_until

@@ -6,7 +6,7 @@ import pytest
 from subdeck.core.errors import ContentError
 from subdeck.core.presets.file import Preset
 from subdeck.core.presets.forms.opencode import FORM
-from subdeck.core.run.model import Limits, PresetSource
+from subdeck.core.run.model import PresetSource
 
 READING = ("read", "grep")
 
@@ -30,7 +30,7 @@ def test_a_whole_file() -> None:
         model="openai/gpt-x",
         thinking="high",
         denied_tools=("bash",),
-        limits=Limits(max_turns=9),
+        max_turns=9,
         prompt="Look.",
     ) == read(fields)
 

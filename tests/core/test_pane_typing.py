@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from subdeck.core.engine import Engine
 from subdeck.core.paths import Project
 from subdeck.core.run.events import Decision, Message, Request
-from subdeck.core.run.model import RequestKind, RunRequest, Verdict
+from subdeck.core.run.model import RequestKind, Verdict
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.spec.request import RunRequest
 from subdeck.core.wrapper._foot import BY, Foot
 from subdeck.core.wrapper.records import pane
 

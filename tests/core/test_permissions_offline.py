@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.run.events import Decision, Event, Request, ToolResult
-from subdeck.core.run.model import RunReason, RunRequest, Verdict
+from subdeck.core.run.model import RunReason, Verdict
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.spec.request import RunRequest
 
 from tests.core.conversing import write_preset
 from tests.factories import end_of, events_of, result_of, wait_for_end, write_settings

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from msgspec.structs import replace
 from subdeck.core.agents.offline.agent import AGENT
 from subdeck.core.config.settings import AgentSettings, PermissionSettings, Settings
@@ -16,8 +17,11 @@ from subdeck.core.errors import ModelError, SettingsError, SubdeckError, UsageEr
 from subdeck.core.launch.plan import Plan, plan_all
 from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import PresetCatalog, discover
-from subdeck.core.run.model import LaunchedBy, Limits, Origin, Permissions, RunMeta, RunRequest, effective_limits
+from subdeck.core.run.model import LaunchedBy, Limits, Origin, Permissions, RunMeta
 from subdeck.core.run.outcome import FINALIZE_TOOL
+from subdeck.core.spec.fields import RunSpec
+from subdeck.core.spec.layers import resolve
+from subdeck.core.spec.request import RunRequest
 
 from tests.factories import write_settings
 
@@ -125,9 +129,10 @@ def test_the_model_of_a_parent(project: Project) -> None:
 )
 def test_a_preset_only_lowers_limits(preset: Limits, settings: Limits, expected: Limits, warnings: int) -> None:
     """The lower limit counts, whoever set it; a wish above the settings is said to have no effect."""
-    limits, said = effective_limits(preset, settings)
+    asked = RunSpec(**structs.asdict(preset))
+    spec = resolve(RunSpec(), asked, Settings(limits=settings))
 
-    assert (expected, warnings) == (limits, len(said))
+    assert (expected, warnings) == (spec.limits, len(spec.warnings))
 
 
 def test_a_limit_without_effect_is_a_warning_of_the_run(project: Project) -> None:

@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from subdeck.core.errors import PresetError, UsageError
 from subdeck.core.presets.file import Preset, read_preset
 from subdeck.core.presets.write import save_preset
-from subdeck.core.run.model import Limits, PresetSource, WorktreeFrom
+from subdeck.core.run.model import PresetSource, WorktreeFrom
+from subdeck.core.spec.fields import RunSpec
+
+
+def save(
+    directory: str,
+    name: str,
+    description: str,
+    model: str | None,
+    tools: Sequence[str] | None,
+    prompt: str,
+    **more: Any,
+) -> str:
+    names = None if tools is None else tuple(tools)
+    return save_preset(directory, name, description, RunSpec(model=model, tools=names, prompt=prompt, **more))
 
 
 def saved(path: str) -> Preset:
@@ -20,7 +36,7 @@ def saved(path: str) -> Preset:
 
 def test_a_saved_preset_is_a_plain_file(tmp_path: Path) -> None:
     """What is written looks like what a person would write, and only the user may read it."""
-    path = save_preset(str(tmp_path / "new" / "dir"), "Repo Scout!", "Fast: look", "a/b", ["read", "ls"], "Look.\n")
+    path = save(str(tmp_path / "new" / "dir"), "Repo Scout!", "Fast: look", "a/b", ["read", "ls"], "Look.\n")
 
     assert str(tmp_path / "new" / "dir" / "repo-scout.md") == path
     assert (
@@ -35,7 +51,7 @@ def test_a_saved_preset_is_a_plain_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("model", [None, "", "@fast", "fake/org/llama:8b:high", "#x"])
 def test_model_and_tools_come_back(tmp_path: Path, tools: tuple[str, ...] | None, model: str | None) -> None:
     """Absent, empty and awkward values are told apart after reading."""
-    read = saved(save_preset(str(tmp_path), "x", "d", model, tools, "p"))
+    read = saved(save(str(tmp_path), "x", "d", model, tools, "p"))
 
     assert (model or None, tools) == (read.model, read.tools)
 
@@ -43,10 +59,10 @@ def test_model_and_tools_come_back(tmp_path: Path, tools: tuple[str, ...] | None
 @pytest.mark.parametrize("worktree", [None, *WorktreeFrom])
 def test_what_was_chosen_for_a_run_comes_back(tmp_path: Path, worktree: WorktreeFrom | None) -> None:
     """Worktree, check and budgets; what was not chosen stays with the settings."""
-    limits = Limits(budget=0.5, max_tokens=2_000_000)
-    path = save_preset(str(tmp_path), "x", "d", None, None, "p", worktree=worktree, check="tests", limits=limits)
-    assert (worktree, "tests", limits) == ((read := saved(path)).worktree, read.check, read.limits)
-    plain = Path(save_preset(str(tmp_path), "y", "d", None, None, "p")).read_text()
+    limits = {"budget": 0.5, "max_tokens": 2_000_000}
+    read = saved(save(str(tmp_path), "x", "d", None, None, "p", worktree=worktree, check="tests", **limits))
+    assert (worktree, "tests", 0.5, 2_000_000) == (read.worktree, read.check, read.budget, read.max_tokens)
+    plain = Path(save(str(tmp_path), "y", "d", None, None, "p")).read_text()
     assert not any(name in plain for name in ("worktree", "check", "budget", "max_tokens"))
 
 
@@ -70,7 +86,7 @@ def test_what_was_chosen_for_a_run_comes_back(tmp_path: Path, worktree: Worktree
 )
 def test_hostile_texts_come_back(tmp_path: Path, text: str) -> None:
     """Whatever YAML makes of a value, name, description and prompt read back as given."""
-    read = saved(save_preset(str(tmp_path), text, f"{text}\n---\n\n{text}", None, None, f"{text}\n---\n  {text}  "))
+    read = saved(save(str(tmp_path), text, f"{text}\n---\n\n{text}", None, None, f"{text}\n---\n  {text}  "))
 
     assert (text, f"{text}\n---\n\n{text}", f"{text}\n---\n  {text}  ") == (read.name, read.description, read.prompt)
 
@@ -87,7 +103,7 @@ def test_hostile_texts_come_back(tmp_path: Path, text: str) -> None:
 )
 def test_the_prompt_comes_back(tmp_path: Path, prompt: str, expected: str) -> None:
     """Blank lines around it and CR LF are put right; all else stays."""
-    assert expected == saved(save_preset(str(tmp_path), "x", "d", None, None, prompt)).prompt
+    assert expected == saved(save(str(tmp_path), "x", "d", None, None, prompt)).prompt
 
 
 @pytest.mark.parametrize(
@@ -107,14 +123,14 @@ def test_the_prompt_comes_back(tmp_path: Path, prompt: str, expected: str) -> No
 def test_what_cannot_be_saved(tmp_path: Path, name: str, description: str, prompt: str, what: str) -> None:
     """A preset that could not be read again is refused before anything is written."""
     with pytest.raises(PresetError, match=what):
-        save_preset(str(tmp_path / "dir"), name, description, None, None, prompt)
+        save(str(tmp_path / "dir"), name, description, None, None, prompt)
 
     assert [] == os.listdir(tmp_path)
 
 
 def test_blanks_around_are_dropped(tmp_path: Path) -> None:
     """Blanks typed around a value are no part of it."""
-    read = saved(save_preset(str(tmp_path), " x ", " d ", " a/b ", [" read "], "p"))
+    read = saved(save(str(tmp_path), " x ", " d ", " a/b ", [" read "], "p"))
 
     assert ("x", "d", "a/b", ("read",)) == (read.name, read.description, read.model, read.tools)
 
@@ -122,7 +138,7 @@ def test_blanks_around_are_dropped(tmp_path: Path) -> None:
 def test_a_wrong_tool_is_refused(tmp_path: Path) -> None:
     """Names of tools are checked as when a preset is read."""
     with pytest.raises(UsageError, match="is not the name of a tool"):
-        save_preset(str(tmp_path), "x", "d", None, ["-bash"], "")
+        save(str(tmp_path), "x", "d", None, ["-bash"], "")
 
 
 def test_a_file_is_never_replaced(tmp_path: Path) -> None:
@@ -131,7 +147,7 @@ def test_a_file_is_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "link.md").symlink_to("/nowhere")
     for name in ("My Name", "link"):
         with pytest.raises(PresetError, match="the file already exists") as caught:
-            save_preset(str(tmp_path), name, "d", None, None, "")
+            save(str(tmp_path), name, "d", None, None, "")
         assert "choose another name" == caught.value.hint
 
     assert "precious" == (tmp_path / "my-name.md").read_text()
@@ -143,7 +159,7 @@ def test_a_name_is_never_given_twice(tmp_path: Path) -> None:
     path = tmp_path / "other.md"
     path.write_text("---\nname: scout\ndescription: d\n---\n")
     with pytest.raises(PresetError, match='the preset "scout" already exists') as caught:
-        save_preset(str(tmp_path), "scout", "d", None, None, "")
+        save(str(tmp_path), "scout", "d", None, None, "")
 
     assert str(path) == caught.value.where
 
@@ -161,14 +177,14 @@ def test_a_name_is_never_given_twice(tmp_path: Path) -> None:
 )
 def test_the_file_name(tmp_path: Path, name: str, file_name: str) -> None:
     """It keeps letters and digits of any script and nothing that a shell or a listing would trip over."""
-    assert str(tmp_path / file_name) == save_preset(str(tmp_path), name, "d", None, None, "")
+    assert str(tmp_path / file_name) == save(str(tmp_path), name, "d", None, None, "")
 
 
 def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
     """A disk that says no is told with the path, and leaves nothing behind."""
     (tmp_path / "file").write_text("")
     with pytest.raises(PresetError, match="cannot write the preset") as caught:
-        save_preset(str(tmp_path / "file" / "dir"), "x", "d", None, None, "")
+        save(str(tmp_path / "file" / "dir"), "x", "d", None, None, "")
 
     assert caught.value.where.startswith(str(tmp_path / "file"))
 
@@ -181,6 +197,6 @@ def test_a_disk_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(PresetError, match="No space left on device"):
-        save_preset(str(tmp_path), "x", "d", None, None, "")
+        save(str(tmp_path), "x", "d", None, None, "")
 
     assert [] == os.listdir(tmp_path)

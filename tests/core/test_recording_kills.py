@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from subdeck.core import paths
-from subdeck.core.run.model import RunReason, RunRequest, WorktreeFrom
+from subdeck.core.run.model import RunReason, WorktreeFrom
+from subdeck.core.spec.request import RunRequest
 from subdeck.core.system import processes
 
 from tests.factories import (

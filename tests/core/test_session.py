@@ -19,8 +19,9 @@ from subdeck.core.paths import Project
 from subdeck.core.project.registry import Registry
 from subdeck.core.project.session import BG_DONE, BG_RUN, BG_UPDATE, SessionFile
 from subdeck.core.run import artifacts
-from subdeck.core.run.model import RunMeta, RunReason, RunRequest
+from subdeck.core.run.model import RunMeta, RunReason
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.spec.request import RunRequest
 
 from tests.factories import make_meta, make_snapshot, open_engine, run_to_end, start, wait_for_end
 from tests.waiting import wait_until

@@ -14,8 +14,9 @@ from subdeck.core import paths
 from subdeck.core.engine import Engine
 from subdeck.core.run import artifacts, own_copy
 from subdeck.core.run.events import Request
-from subdeck.core.run.model import RunReason, RunRequest, RunStatus, Verdict
+from subdeck.core.run.model import RunReason, RunStatus, Verdict
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.spec.request import RunRequest
 
 from tests.factories import (
     copy_run,

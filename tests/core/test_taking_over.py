@@ -17,8 +17,9 @@ from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
 from subdeck.core.run import own_copy
 from subdeck.core.run.events import HandedBack, Message, TakenOver
-from subdeck.core.run.model import RunRequest, Verdict
+from subdeck.core.run.model import Verdict
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.spec.request import RunRequest
 
 from tests.factories import (
     CHILDREN,

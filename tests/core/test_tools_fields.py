@@ -24,7 +24,7 @@ def test_single_mode() -> None:
     )
     assert not parallel
     assert ("scout", "look", "@fast", None, "d", "abc", None) == (
-        task.preset, task.task, task.model, task.cwd, task.description, task.session_id, task.isolated,
+        task.preset, task.task, task.spec.model, task.cwd, task.description, task.session_id, task.isolated,
     )  # fmt: skip
 
 
@@ -32,7 +32,7 @@ def test_parallel_mode() -> None:
     """Each task has its own preset and options."""
     parallel, tasks = subagent_arguments({"tasks": [TASK, {**TASK, "preset": "other", "model": "a/b"}]}, isolated=False)
     assert parallel
-    assert [("scout", None), ("other", "a/b")] == [(task.preset, task.model) for task in tasks]
+    assert [("scout", None), ("other", "a/b")] == [(task.preset, task.spec.model) for task in tasks]
 
 
 def test_null_counts_as_absent() -> None:

@@ -100,7 +100,7 @@ def test_three_tools(project_dir: Path) -> None:
 def test_the_schema_has_no_chain_and_no_defaults_for_tasks() -> None:
     """Both modes are there, chain is not; only single calls require preset and task."""
     subagent, background, status, send = specs(["a/b"], [], isolated=False)
-    fields = ["preset", "task", "model", "cwd", "description", "sessionId", "budget", "maxTokens", "worktree"]
+    fields = ["preset", "task", "cwd", "description", "sessionId", "model", "worktree", "budget", "maxTokens"]
     assert [*fields, "tasks"] == list(subagent.parameters["properties"])
     assert "required" not in subagent.parameters
     task = subagent.parameters["properties"]["tasks"]["items"]

@@ -23,7 +23,8 @@ from subdeck.core.launch.model import ResolvedModel
 from subdeck.core.launch.plan import plan_all
 from subdeck.core.models.catalog import Model
 from subdeck.core.paths import agent_dir
-from subdeck.core.run.model import LauncherKind, RunnerKind, RunRequest
+from subdeck.core.run.model import LauncherKind, RunnerKind
+from subdeck.core.spec.request import RunRequest
 
 from tests.core.command_line import subdeck
 from tests.core.conversing import write_preset

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from subdeck.core.engine import Engine
-from subdeck.core.run.model import RunRequest
 from subdeck.core.runners.process import WrapperCall
+from subdeck.core.spec.request import RunRequest
 
 from tests.factories import RECORDER, end_of, lives, open_engine, run_dir, wait_for_end
 

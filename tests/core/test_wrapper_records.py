@@ -95,7 +95,7 @@ def test_records_that_vanish(project_dir: Path) -> None:
 LIMITED = """
 import resource, sys
 from subdeck.core.engine import Engine
-from subdeck.core.run.model import RunRequest
+from subdeck.core.spec.request import RunRequest
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
 engine = Engine.open()
 (run,) = engine.launch([RunRequest(task=sys.argv[2])], background=False)

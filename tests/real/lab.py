@@ -13,8 +13,9 @@ from typing import Any, Generic, TypeVar
 import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
-from subdeck.core.run.model import RunRequest, RunResult, Verdict
+from subdeck.core.run.model import RunResult, Verdict
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.spec.request import RunRequest
 
 from tests.core.conversing import write_preset
 from tests.factories import result_of

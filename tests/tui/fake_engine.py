@@ -30,13 +30,14 @@ from subdeck.core.run.changes import Changes
 from subdeck.core.run.comparison import Side
 from subdeck.core.run.events import AssistantText, Event, RunEnded, RunStarted, ToolCall, ToolResult, encode_event
 from subdeck.core.run.inbox import EntryKind
-from subdeck.core.run.model import LaunchedBy, PresetSource, RunMeta, RunRequest, RunResult, Verdict
+from subdeck.core.run.model import LaunchedBy, PresetSource, RunMeta, RunResult, Verdict
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.runners.tmux import AttachInfo
 from subdeck.core.search import scan
 from subdeck.core.search.apart import search_apart
 from subdeck.core.search.pattern import Pattern
 from subdeck.core.search.scan import Found
+from subdeck.core.spec.request import RunRequest
 from subdeck.core.system.line_file import Chunk, LineFile
 from subdeck.core.work.acts import Act, ActKind
 from subdeck.core.work.branches import CommitPlan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from subdeck.core.run.model import RunRequest
+from subdeck.core.spec.request import RunRequest
 from subdeck.tui.launch.screen import LaunchScreen
 
 from .deck import Deck

@@ -11,9 +11,10 @@ import pytest
 from subdeck.core.config.settings import Notifications, Settings
 from subdeck.core.errors import RunBusy, SubdeckError
 from subdeck.core.run.kinds import WorktreeFrom
-from subdeck.core.run.model import PresetSource, RunRequest, Tools
+from subdeck.core.run.model import PresetSource, Tools
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.runners.tmux import AttachInfo
+from subdeck.core.spec.request import RunRequest
 from subdeck.core.work.acts import ActKind
 from subdeck.tui.commands import runs as run_commands
 from subdeck.tui.deck._toasts import SECONDS, Toasts

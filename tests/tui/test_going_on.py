@@ -6,7 +6,8 @@ import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import UsageError
 from subdeck.core.presets.catalog import PresetCatalog
-from subdeck.core.run.model import AgentSession, PresetSource, RunRequest, Tools
+from subdeck.core.run.model import AgentSession, PresetSource, Tools
+from subdeck.core.spec.request import RunRequest
 from subdeck.tui.launch.form import LaunchForm, Reuse
 from subdeck.tui.launch.screen import LaunchScreen
 from textual.widgets import Input, TextArea

@@ -6,7 +6,8 @@ import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import BudgetExceeded, LaunchError, ModelError
 from subdeck.core.launch.model_choices import ModelChoice
-from subdeck.core.run.model import PresetSource, RunRequest
+from subdeck.core.run.model import PresetSource
+from subdeck.core.spec.request import RunRequest
 from subdeck.tui.launch.form import LaunchForm
 from subdeck.tui.launch.values import LaunchValues
 from textual.widgets import Input, TextArea

@@ -11,8 +11,9 @@ import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.engine import Engine
 from subdeck.core.errors import LaunchError, PresetError, SubdeckError, UnknownRun
-from subdeck.core.run.model import Limits, PresetSource, RunMeta, RunRequest, Tools
+from subdeck.core.run.model import Limits, PresetSource, RunMeta, Tools
 from subdeck.core.run.outcome import INSTRUCTION
+from subdeck.core.spec.request import RunRequest
 from subdeck.tui.launch.form import LaunchForm, Reuse
 from subdeck.tui.launch.memory import LastValues, change_memory
 from subdeck.tui.launch.screen import LaunchScreen

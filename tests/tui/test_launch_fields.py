@@ -11,8 +11,9 @@ import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import AgentUnavailable, ModelError, RunnerUnavailable, UsageError
 from subdeck.core.launch.model_choices import ModelChoice
-from subdeck.core.run.model import Limits, RunRequest, WorktreeFrom
+from subdeck.core.run.model import Limits, WorktreeFrom
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.spec.request import RunRequest
 from subdeck.tui.actions import ACTIONS, ActionContext, KeyContext
 from subdeck.tui.actions.model import READONLY
 from subdeck.tui.launch._fields import REST

@@ -52,7 +52,7 @@ async def test_hosts_are_offered_where_there_are_some(project_dir: Path) -> None
 
 async def test_the_host_of_a_preset() -> None:
     """What the preset says of its host stands in the fields, and is left out of the request unless it was changed."""
-    engine = FakeEngine(presets=[a_preset(runner="hosts", host="h01", requires={"gpu": 1.0})])
+    engine = FakeEngine(presets=[a_preset(runner="hosts", host="h01", needs={"gpu": 1.0})])
     async with opened(engine) as deck:
         dialog = await dialog_on(deck)
         await deck.until(lambda: dialog.query_one("#host-field").display, "the field of the host")

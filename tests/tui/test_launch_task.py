@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.errors import LaunchError
-from subdeck.core.run.model import RunRequest
+from subdeck.core.spec.request import RunRequest
 from subdeck.tui.dialogs.ask import AskScreen
 from subdeck.tui.launch import screen as launch_module
 from subdeck.tui.launch._inputs import PathInput

@@ -11,7 +11,6 @@ from subdeck.core.agents.choice import choose_agent, model_list
 from subdeck.core.config.settings import AgentSettings, Settings
 from subdeck.core.launch.model_choices import model_choices
 from subdeck.core.launch.preview import Obstacle
-from subdeck.core.run.model import Limits
 from subdeck.core.starters import NAMES, plan_starters, write_starters
 from subdeck.tui.launch.screen import LaunchScreen
 from subdeck.tui.launch.start import written_facts
@@ -56,7 +55,7 @@ async def test_the_dialog_says_what_a_run_would_get(project_dir: Path, size: tup
 
 def test_facts_as_written() -> None:
     """Before anything is looked up the dialog says what the preset has in it."""
-    facts = written_facts(a_preset(thinking="low", denied_tools=("bash",), tools=None, limits=Limits(max_turns=5)))
+    facts = written_facts(a_preset(thinking="low", denied_tools=("bash",), tools=None, max_turns=5))
 
     assert ("low", "all but bash", "5 turns") == (facts.thinking, facts.tools, facts.limits)
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from textual.widget import AwaitMount
 
     from ...core.presets.catalog import Preset
-    from ...core.run.model import RunRequest
     from ...core.run.snapshot import RunSnapshot
+    from ...core.spec.request import RunRequest
     from ..engine_api import EngineApi
 
 NAMED = 6

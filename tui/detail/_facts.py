@@ -30,6 +30,7 @@ from ...core.run.hosts import PlaceState
 from ...core.run.model import RunMeta, RunResult, ToolPolicy, Usage
 from ...core.run.outcome import REASONS
 from ...core.run.snapshot import RunSnapshot
+from ...core.spec.layers import origin_words
 from ...core.text.plain import one_line, plain
 from ..text.cells import fit, wrap
 from ..text.format import local_time, short_path
@@ -89,6 +90,7 @@ def _request(meta: RunMeta) -> Facts:
     yield "description", meta.description
     yield "preset", f"{one_line(meta.preset, 100)} ({meta.preset_source})" if meta.preset else "none (one-off)"
     yield "preset file", short_path(meta.preset_path) if meta.preset_path else ""
+    yield "set by", origin_words(meta.decided_by)
     yield "directory", short_path(meta.cwd)
     if meta.worktree:
         yield "worktree of", short_path(meta.worktree.origin)

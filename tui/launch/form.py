@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from ...core.errors import UsageError
-from ...core.run.model import Limits, RunnerKind, RunRequest, effective_limits
+from ...core.run.model import RunnerKind, WorktreeFrom
 from ...core.run.outcome import INSTRUCTION
+from ...core.spec.fields import RunSpec
+from ...core.spec.layers import Layer, ResolvedSpec, resolve
+from ...core.spec.request import RunRequest
 from ...core.text.plain import one_line, plain
 from ..text.format import short_path
 from .memory import ADHOC, LastValues
@@ -83,10 +86,11 @@ class LaunchForm:
         """The run that the values are taken from; then none are remembered."""
         self._last = LastValues()
         self._prompt = ""
-        self._usual_model, self._usual_origin = _model(preset, settings)
+        usual = resolve(RunSpec(), preset, settings)
+        self._usual_model, self._usual_origin = _model(preset, usual)
         self._written_default = (self._usual_model, self._usual_origin)
         """What preset and settings say, although the chosen agent may do without."""
-        self.usual_agent = one_line((preset.agent if preset else None) or settings.agent, AGENT_LENGTH)
+        self.usual_agent = one_line(usual.agent or AUTO, AGENT_LENGTH)
         self._agents: Sequence[KnownAgent] = ()
         """All that can be named; none until they were looked for."""
         self._models: dict[str, ModelChoice] = {}
@@ -97,13 +101,14 @@ class LaunchForm:
         """The one that was chosen last, from the list of all agents."""
         self._only_model = ""
         """The only one that is known here; empty where there is another, or where one is named."""
-        self._usual_runner = (preset.runner if preset else None) or settings.runner
-        self._usual_host = (preset.host if preset else None) or ""
-        self._usual_needs = written_needs(preset.requires if preset else None)
-        self._usual_check = (preset.check if preset else None) or ""
-        self.usual_limits, _ = effective_limits(preset.limits if preset else Limits(), settings.limits)
+        self._usual_runner = usual.runner or RunnerKind.PROCESS
+        self._usual_host = usual.host or ""
+        self._usual_needs = written_needs(usual.needs)
+        self._usual_check = usual.check or ""
+        self.usual_limits = usual.limits
         """Those that hold where nothing is written."""
-        self._usual_worktree = (preset.worktree if preset else None) or settings.worktree
+        self._usual_worktree = usual.worktree or WorktreeFrom.NONE
+        self._usual = usual
         self.first = self._first()
         """What is in the fields before anything is remembered or typed."""
 
@@ -236,7 +241,7 @@ class LaunchForm:
         if self._repeated:
             return "from that run" if agent == self.first.agent else ""
         if agent == self.usual_agent:
-            if self.preset and self.preset.agent:
+            if self._usual.origin("agent") is Layer.PRESET:
                 return "from the preset"
             return "" if agent == AUTO else "from your settings"
         return "from last launch" if agent == self._last.agent else ""
@@ -491,10 +496,8 @@ class LaunchForm:
         return os.path.expanduser(written)
 
 
-def _model(preset: Preset | None, settings: Settings) -> tuple[str, str]:
+def _model(preset: Preset | None, usual: ResolvedSpec) -> tuple[str, str]:
     """Return the model that is used where none is typed, and where it comes from."""
-    if preset and preset.model:
-        return one_line(preset.model), "from the preset"
-    if settings.default_model:
-        return one_line(settings.default_model), DEFAULT_MODEL
-    return "", "no model in the preset" if preset else ""
+    if usual.model is None:
+        return "", "no model in the preset" if preset else ""
+    return one_line(usual.model), "from the preset" if usual.origin("model") is Layer.PRESET else DEFAULT_MODEL

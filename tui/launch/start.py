@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from ...core.errors import PresetError, SubdeckError
 from ...core.launch.preview import tools_words
 from ...core.run.describe import limits_words, permissions_words, runs_word
-from ...core.run.model import Limits, RunRequest, WorktreeFrom
+from ...core.run.model import WorktreeFrom
+from ...core.spec.request import RunRequest
 from ...core.text.plain import one_line
 from ..presets.draft import preset_dir
 from ..text.format import short_path
@@ -248,12 +249,7 @@ def _save(engine: EngineApi, save_as: SaveAs, request: RunRequest, model: str, a
     _check_name(engine, save_as)
     directory = preset_dir(engine, save_as.where)
     try:
-        return save_preset(
-            *(directory, save_as.name, save_as.description, model, request.tools, request.prompt),
-            agent=agent,
-            worktree=request.worktree,
-            check=request.check,
-            limits=Limits(budget=request.budget, max_tokens=request.max_tokens),
-        )
+        spec = replace(request, model=model, agent=agent, runner=None, host=None, needs=None)
+        return save_preset(directory, save_as.name, save_as.description, spec)
     except PresetError as error:
         raise PresetError(error.what, where=SAVE_FIELDS, hint=error.hint) from error

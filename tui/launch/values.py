@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from ...core.config.host_settings import read_needs
-from ...core.run.model import PresetSource, RunnerKind, RunRequest, WorktreeFrom
+from ...core.run.model import PresetSource, RunnerKind, WorktreeFrom
 from ...core.run.outcome import FINALIZE_TOOL
+from ...core.spec.request import RunRequest
 from ...core.text.plain import one_line
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from ...agents.claude.program import OURS
 from ...config.values import Count, Switch
 from ...config.yaml_tree import Fields, Text
 from ...models.catalog import INHERIT
-from ...run.model import Limits, WorktreeFrom
+from ...run.model import WorktreeFrom
 from ...text.plain import one_line
 from ..file import Preset
 from .form import AgentFile, Form, read_frontmatter
@@ -60,7 +60,7 @@ class ClaudeForm:
             denied_tools=denied,
             worktree=WorktreeFrom.HEAD if isolation else None,
             context_files=False if file.value("omitClaudeMd", Switch) else None,
-            limits=Limits(max_turns=file.value("maxTurns", Count)),
+            max_turns=file.value("maxTurns", Count),
         )
 
     def marks(self, fields: Fields) -> bool:

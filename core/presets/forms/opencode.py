@@ -9,7 +9,6 @@ from msgspec import Struct
 from ...config.values import Count, Switch, unexpected
 from ...config.yaml_tree import Fields, Node, Text
 from ...models.catalog import INHERIT
-from ...run.model import Limits
 from ...text.plain import one_line
 from ..file import Preset
 from .form import AgentFile, Form, read_frontmatter, stem_of
@@ -83,7 +82,7 @@ class OpencodeForm:
             thinking=effort or variant,
             tools=tools,
             denied_tools=denied,
-            limits=Limits(max_turns=steps or steps_before),
+            max_turns=steps or steps_before,
         )
 
     def marks(self, fields: Fields) -> bool:

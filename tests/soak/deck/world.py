@@ -17,7 +17,7 @@ SUBDECK = (sys.executable, "-P", "-m", "subdeck.tui.main")
 LAUNCH_GROUP = """
 import sys
 from subdeck.core.engine import Engine
-from subdeck.core.run.model import RunRequest
+from subdeck.core.spec.request import RunRequest
 Engine.open().launch([RunRequest(task=task, preset="scout") for task in sys.argv[1:]], background=True)
 """
 PRESETS = {

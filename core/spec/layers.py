@@ -1,0 +1,141 @@
+"""What a run gets of all that is asked for it: the call, its preset and the settings, and which of them decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import cache, reduce
+from typing import Any
+
+from msgspec import structs
+
+from ..config.settings import Settings
+from ..run.model import Permissions
+from ..text.plain import one_line
+from .fields import Field, Merge, RunSpec, table
+
+
+class Layer(StrEnum):
+    """Who decided a field, as the overview says it."""
+
+    CALL = "call"
+    PRESET = "preset"
+    SETTINGS = "settings"
+    DEFAULT = "default"
+    """Nobody: what subdeck does where nobody asks for anything else."""
+
+
+class ResolvedSpec(RunSpec, frozen=True, kw_only=True):
+    """What a run gets. What the agent makes of it, such as a model of its own, is not decided here."""
+
+    origins: Mapping[str, Layer] = {}
+    """Of the fields that some layer set."""
+    warnings: tuple[str, ...] = ()
+    """What of a preset has no effect, as sentences."""
+
+    def origin(self, field: str) -> Layer:
+        """Return which layer decided a field."""
+        return self.origins.get(field, Layer.DEFAULT)
+
+    @property
+    def decided(self) -> dict[str, str]:
+        """Which layer decided, of the fields that one did: what the record of a run keeps."""
+        return {name: str(layer) for name, layer in self.origins.items() if layer is not Layer.DEFAULT}
+
+    def is_asked(self, field: str) -> bool:
+        """Whether the call or the preset decided a field."""
+        return self.origin(field) in (Layer.CALL, Layer.PRESET)
+
+
+def origin_words(origins: Mapping[str, str]) -> str:
+    """Say which layer decided which fields: `call: model · preset: tools, timeout`; empty where nobody did."""
+    fields: dict[str, list[str]] = {}
+    for name, field in table().items():
+        layer = origins.get(name, Layer.DEFAULT)
+        if layer != Layer.DEFAULT:
+            fields.setdefault(str(layer), []).append(field.key or name)
+    return " · ".join(f"{one_line(layer, 20)}: {', '.join(names)}" for layer, names in fields.items())
+
+
+def resolve(call: RunSpec, preset: RunSpec | None, settings: Settings, *, only_lowers: bool = False) -> ResolvedSpec:
+    """Put the layers together. `only_lowers`: limits of the call count only below those of the preset."""
+    values: dict[str, Any] = {}
+    origins: dict[str, Layer] = {}
+    warnings: list[str] = []
+    for name, field in table().items():
+        layers = _layers(name, field, call, preset, settings)
+        match field.merge:
+            case Merge.NEAREST:
+                merged = next(iter(layers.items()), None)
+            case Merge.LOWEST:
+                merged = _lowest(layers, only_lowers=only_lowers)
+                if warning := _above(name, layers):
+                    warnings.append(warning)
+            case Merge.ALL:
+                merged = _all(layers)
+        if merged:
+            origins[name], values[name] = merged
+    return ResolvedSpec(origins=origins, warnings=tuple(warnings), **values)
+
+
+def _layers(name: str, field: Field, call: RunSpec, preset: RunSpec | None, settings: Settings) -> dict[Layer, Any]:
+    """Return what each layer says of a field, the nearest first, of those that say anything."""
+    default = _defaults()[name]
+    said: dict[Layer, Any] = {}
+    if not (field.is_of_preset and preset):
+        said[Layer.CALL] = getattr(call, name)
+    if preset:
+        said[Layer.PRESET] = getattr(preset, name)
+    said = {layer: value for layer, value in said.items() if value != default and not _is_left_out(field, value)}
+    if field.setting:
+        value, usual = (_at(field.setting, source) for source in (settings, _usual_settings()))
+        if value is not None and not _is_left_out(field, value):
+            said[Layer.SETTINGS if value != usual else Layer.DEFAULT] = value
+    return said
+
+
+def _is_left_out(field: Field, value: object) -> bool:
+    return isinstance(value, str) and not field.takes_empty and not value.strip()
+
+
+def _lowest(layers: Mapping[Layer, Any], *, only_lowers: bool) -> tuple[Layer, Any] | None:
+    """Take the nearest, or that of the settings if it is lower."""
+    asked = [(layer, layers[layer]) for layer in (Layer.CALL, Layer.PRESET) if layer in layers]
+    if only_lowers:
+        asked.sort(key=lambda each: each[1])
+    caps = [(layer, value) for layer, value in layers.items() if layer not in (Layer.CALL, Layer.PRESET)]
+    return min((*asked[:1], *caps), key=lambda each: each[1], default=None)
+
+
+def _above(name: str, layers: Mapping[Layer, Any]) -> str:
+    """Say that a limit of the call or the preset has no effect; empty where it has."""
+    asked = next((value for layer, value in layers.items() if layer in (Layer.CALL, Layer.PRESET)), None)
+    cap = layers.get(Layer.SETTINGS, layers.get(Layer.DEFAULT))
+    if asked is None or cap is None or asked <= cap:
+        return ""
+    return f"{name} {asked:g} of the preset is above the {cap:g} of the settings, so the setting applies"
+
+
+def _all(layers: Mapping[Layer, Permissions]) -> tuple[Layer, Permissions] | None:
+    """Put the rules of all layers together, those of the settings first."""
+    said = {layer: rules for layer, rules in layers.items() if any(structs.astuple(rules))}
+    if not said:
+        return None
+    from ..permissions.rules import merged  # which most runs do without
+
+    return next(iter(said)), merged(*reversed(said.values())) or Permissions()
+
+
+@cache
+def _defaults() -> Mapping[str, Any]:
+    return structs.asdict(RunSpec())
+
+
+@cache
+def _usual_settings() -> Settings:
+    return Settings()
+
+
+def _at(place: str, settings: Settings) -> Any:
+    """Return what is at a place of the settings, as `limits.timeout`."""
+    return reduce(getattr, place.split("."), settings)
