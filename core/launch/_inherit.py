@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from ..agents.conversation import Block, Conversation, Message, Text, Thinking, ToolOutput, ToolUse, Turn
+from ..agents.history import Block, Conversation, Message, Text, Thinking, ToolOutput, ToolUse, Turn
 from ..config.settings import Inheritance
 from ..text.decoding import encode_shown
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.agents.acp._programs import read_only_mode
-from subdeck.core.agents.acp._talking import TalkingStream
+from subdeck.core.agents.acp._conversation import AcpConversation
 from subdeck.core.agents.child import Start
 from subdeck.core.engine import Engine
 from subdeck.core.errors import AgentUnavailable, UsageError
@@ -173,7 +173,7 @@ NO_WRITERS = Tools(ToolPolicy.DENY, excluded=("edit", "write"))
 def test_what_the_tools_rule_out_is_denied(tmp_path: Path, tools: Tools, kind: str, is_denied: bool) -> None:
     """A request to leave the read-only mode, or to use a tool that is not listed, is denied; nobody is asked."""
     (tmp_path / "prompt.md").write_text("Look.")
-    stream = TalkingStream(Start(make_meta(tools=tools, talk=True), str(tmp_path)))
+    stream = AcpConversation(Start(make_meta(tools=tools, talk=True), str(tmp_path)))
     call = {"toolCallId": "t1", "kind": kind, "title": "Ready to code?"}
     options = [{"optionId": "yes", "kind": "allow_once"}, {"optionId": "no", "kind": "reject_once"}]
     asked = {"id": 7, "method": "session/request_permission", "params": {"toolCall": call, "options": options}}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.agents.acp._talking import TalkingStream
+from subdeck.core.agents.acp._conversation import AcpConversation
 from subdeck.core.run.events import Decision, Event, Interrupted, Message, Request, UsageReported
 from subdeck.core.run.model import MessageState, RequestKind, RunReason, Verdict
 from subdeck.core.run.outcome import FINALIZE_TOOL, decide
@@ -18,13 +18,13 @@ READY = {"bridge": "ready"}
 
 
 @pytest.fixture
-def starting(tmp_path: Path) -> TalkingStream:
+def starting(tmp_path: Path) -> AcpConversation:
     """A stream whose agent has no session yet."""
-    return TalkingStream(start(tmp_path, talk=True))
+    return AcpConversation(start(tmp_path, talk=True))
 
 
 @pytest.fixture
-def working(starting: TalkingStream) -> TalkingStream:
+def working(starting: AcpConversation) -> AcpConversation:
     """A stream in the middle of its first turn."""
     fed(starting, READY, prompted(2))
     said(starting)
@@ -51,14 +51,14 @@ def states(events: list[Event]) -> list[tuple[str, MessageState]]:
     return [(event.id, event.state) for event in events if isinstance(event, Message)]
 
 
-def is_over(stream: TalkingStream) -> bool:
+def is_over(stream: AcpConversation) -> bool:
     return stream.is_stdin_done and stream.finished_after == 0
 
 
 # --- messages ---
 
 
-def test_the_task_is_the_first_prompt(starting: TalkingStream) -> None:
+def test_the_task_is_the_first_prompt(starting: AcpConversation) -> None:
     """With what was said before there was a session; all of it counts as delivered once the agent is at work on it."""
     assert b"" == starting.replies()
     starting.tell("m", "And this.")
@@ -71,7 +71,7 @@ def test_the_task_is_the_first_prompt(starting: TalkingStream) -> None:
     assert (True, "done") == (is_over(starting), decide(starting.facts).reason)
 
 
-def test_a_message_cancels_the_turn_and_begins_the_next(working: TalkingStream) -> None:
+def test_a_message_cancels_the_turn_and_begins_the_next(working: AcpConversation) -> None:
     """Several that come meanwhile go together; what was being written is kept."""
     fed(working, text("So far"))
     working.tell("m", "Rather this.")
@@ -85,13 +85,13 @@ def test_a_message_cancels_the_turn_and_begins_the_next(working: TalkingStream) 
     assert (True, "done", "Done.") == (is_over(working), decide(working.facts).reason, working.facts.final_text)
 
 
-def test_an_answer_without_a_word_delivers_a_message(working: TalkingStream) -> None:
+def test_an_answer_without_a_word_delivers_a_message(working: AcpConversation) -> None:
     working.tell("m", "Rather this.")
     fed(working, ended(2, "cancelled"), prompted(3))
     assert [("m", MessageState.DELIVERED)] == states(fed(working, ended(3)))
 
 
-def test_an_error_of_the_agent_refuses_a_message(working: TalkingStream) -> None:
+def test_an_error_of_the_agent_refuses_a_message(working: AcpConversation) -> None:
     """It was not seen to have got it; the run ends by that error."""
     working.tell("m", "Rather this.")
     fed(working, ended(2, "cancelled"), prompted(3))
@@ -100,7 +100,7 @@ def test_an_error_of_the_agent_refuses_a_message(working: TalkingStream) -> None
     assert (True, "model_error") == (is_over(working), decide(working.facts).reason)
 
 
-def test_an_answer_that_stands_before_its_prompt(working: TalkingStream) -> None:
+def test_an_answer_that_stands_before_its_prompt(working: AcpConversation) -> None:
     """The bridge writes down what it sent after it has sent it: a fast agent's answer may come first."""
     working.tell("m", "Rather this.")
     fed(working, ended(2, "cancelled"), text("Done.", "m-2"), ended(3), prompted(3))
@@ -110,7 +110,7 @@ def test_an_answer_that_stands_before_its_prompt(working: TalkingStream) -> None
 # --- interrupts ---
 
 
-def test_an_interrupted_child_waits_for_what_is_said_next(working: TalkingStream) -> None:
+def test_an_interrupted_child_waits_for_what_is_said_next(working: AcpConversation) -> None:
     working.interrupt(stays=True)
     working.interrupt(stays=True)
     assert [{"cancel": True}] == said(working)
@@ -123,7 +123,7 @@ def test_an_interrupted_child_waits_for_what_is_said_next(working: TalkingStream
     assert (True, "done") == (is_over(working), decide(working.facts).reason)
 
 
-def test_an_interrupted_child_to_which_nothing_is_said(working: TalkingStream) -> None:
+def test_an_interrupted_child_to_which_nothing_is_said(working: AcpConversation) -> None:
     fed(working, text("So far."))
     working.interrupt(stays=True)
     fed(working, ended(2, "cancelled"))
@@ -135,7 +135,7 @@ def test_an_interrupted_child_to_which_nothing_is_said(working: TalkingStream) -
     )
 
 
-def test_an_interrupt_before_the_first_turn(starting: TalkingStream) -> None:
+def test_an_interrupt_before_the_first_turn(starting: AcpConversation) -> None:
     """The task is not begun; it goes with what is said next."""
     starting.interrupt(stays=True)
     assert [Interrupted] == [type(event) for event in fed(starting, READY)]
@@ -144,13 +144,13 @@ def test_an_interrupt_before_the_first_turn(starting: TalkingStream) -> None:
     assert [{"prompt": ["Look.", "Now."]}] == said(starting)
 
 
-def test_a_turn_limit_of_the_agent(working: TalkingStream) -> None:
+def test_a_turn_limit_of_the_agent(working: AcpConversation) -> None:
     """It is the reason of the end, and no interrupt."""
     fed(working, ended(2, "max_turn_requests"))
     assert ("aborted", "max_turns") == (decide(working.facts).status, decide(working.facts).reason)
 
 
-def test_an_interrupt_that_comes_as_the_turn_ends(working: TalkingStream) -> None:
+def test_an_interrupt_that_comes_as_the_turn_ends(working: AcpConversation) -> None:
     """The turn was whole: the run is done."""
     working.interrupt(stays=True)
     events = fed(working, text("Done."), ended(2))
@@ -159,7 +159,7 @@ def test_an_interrupt_that_comes_as_the_turn_ends(working: TalkingStream) -> Non
 
 
 @pytest.mark.parametrize("when", ["starting", "working", "interrupted"])
-def test_a_soft_stop(starting: TalkingStream, when: str) -> None:
+def test_a_soft_stop(starting: AcpConversation, when: str) -> None:
     if when != "starting":
         fed(starting, READY, prompted(2))
     if when == "interrupted":
@@ -190,7 +190,7 @@ def question(options: object = OPTIONS, number: object = 0, **call: Any) -> dict
 
 
 @pytest.mark.parametrize("depth", [200, 5000, *range(850, 1000, 10)])
-def test_an_absurd_call(working: TalkingStream, depth: int) -> None:
+def test_an_absurd_call(working: AcpConversation, depth: int) -> None:
     """One whose arguments or output are nested too deeply to be shown: it is denied, and nothing raises."""
     deep = b'{"x":' * depth + b"1" + b"}" * depth
     for message in (
@@ -205,7 +205,7 @@ def test_an_absurd_call(working: TalkingStream, depth: int) -> None:
 RUN = {"kind": "execute", "title": "rm x", "rawInput": {"command": "rm x"}}
 
 
-def asked(stream: TalkingStream, message: dict[str, Any]) -> Request:
+def asked(stream: AcpConversation, message: dict[str, Any]) -> Request:
     (request,) = [event for event in fed(stream, message) if isinstance(event, Request)]
     return request
 
@@ -213,7 +213,7 @@ def asked(stream: TalkingStream, message: dict[str, Any]) -> Request:
 @pytest.mark.parametrize(
     ("verdict", "option"), [(Verdict.ALLOW, "yes"), (Verdict.ALLOW_RUN, "yes"), (Verdict.DENY, "no")]
 )
-def test_a_command_is_asked_for(working: TalkingStream, verdict: Verdict, option: str) -> None:
+def test_a_command_is_asked_for(working: AcpConversation, verdict: Verdict, option: str) -> None:
     """Nothing is decided for longer by the agent itself: what holds for the run is a rule of ours."""
     request = asked(working, question(**RUN))
     assert (RequestKind.PERMISSION, "bash", "rm x", None, "c-1") == (
@@ -230,14 +230,14 @@ def test_a_command_is_asked_for(working: TalkingStream, verdict: Verdict, option
     assert [] == fed(working, {"sent": {"jsonrpc": "2.0", "id": 0, "result": outcome}})
 
 
-def test_an_agent_that_offers_nothing_for_once(working: TalkingStream) -> None:
+def test_an_agent_that_offers_nothing_for_once(working: AcpConversation) -> None:
     """What cannot be had is not taken for longer."""
     request = asked(working, question(OPTIONS[:1], **RUN))
     working.reply(request.id, Verdict.ALLOW, "")
     assert [{"reply": {"id": 0, "answer": None}}] == said(working)
 
 
-def test_an_edit_is_asked_for_with_its_diff(working: TalkingStream) -> None:
+def test_an_edit_is_asked_for_with_its_diff(working: AcpConversation) -> None:
     edit = {"type": "diff", "path": "/srv/shop/a.md", "oldText": "hello", "newText": "bye"}
     request = asked(
         working,
@@ -250,18 +250,18 @@ def test_an_edit_is_asked_for_with_its_diff(working: TalkingStream) -> None:
 
 
 @pytest.mark.parametrize("kind", ["read", "search"])
-def test_a_look_goes_on_where_no_rule_is_about_it(working: TalkingStream, kind: str) -> None:
+def test_a_look_goes_on_where_no_rule_is_about_it(working: AcpConversation, kind: str) -> None:
     assert Verdict.ALLOW is asked(working, question(kind=kind, rawInput={"path": "a"})).usual
 
 
-def test_the_tool_that_hands_over_needs_nobodys_leave(working: TalkingStream) -> None:
+def test_the_tool_that_hands_over_needs_nobodys_leave(working: AcpConversation) -> None:
     handing = {"server": "subdeck", "tool": FINALIZE_TOOL, "arguments": {"status": "SUCCESS", "result": "42"}}
     events = fed(working, question(rawInput=handing, title="x"))
     assert not any(isinstance(event, Request) for event in events)
     assert [{"reply": {"id": 0, "answer": "yes"}}] == said(working)
 
 
-def test_what_the_agent_takes_back(working: TalkingStream) -> None:
+def test_what_the_agent_takes_back(working: AcpConversation) -> None:
     """A cancelled turn answers its questions by itself; its end does so for the rest."""
     first, second = asked(working, question(**RUN)), asked(working, question(number="0", **RUN))
     cancelled = {"jsonrpc": "2.0", "id": 0, "result": {"outcome": {"outcome": "cancelled"}}}
@@ -269,7 +269,7 @@ def test_what_the_agent_takes_back(working: TalkingStream) -> None:
     assert [first.id, second.id] == [event.request for event in taken if isinstance(event, Decision)]
 
 
-def test_a_command_in_words(working: TalkingStream) -> None:
+def test_a_command_in_words(working: AcpConversation) -> None:
     """Some agents give it as it is executed."""
     commands = (["/bin/bash", "-lc", "rm x; ls"], ["rm", "a b"], "rm x", 5, ["rm", 5])
     found = [
@@ -285,7 +285,7 @@ def elicitation(*, mode: object = "form", number: object = 7, **properties: Any)
     return {"jsonrpc": "2.0", "id": number, "method": "elicitation/create", "params": params}
 
 
-def test_a_form(working: TalkingStream) -> None:
+def test_a_form(working: AcpConversation) -> None:
     """What is filled in has the types that are wanted."""
     several = {"type": "array", "title": "Colours", "items": {"anyOf": [{"const": "red"}, {"const": "blue"}]}}
     request = asked(working, elicitation(colours=several, count={"type": "integer"}))
@@ -297,7 +297,7 @@ def test_a_form(working: TalkingStream) -> None:
     assert [{"reply": {"id": 7, "answer": {"colours": ["red", "blue"], "count": 2}}}] == said(working)
 
 
-def test_a_form_of_one_field_is_a_question(working: TalkingStream) -> None:
+def test_a_form_of_one_field_is_a_question(working: AcpConversation) -> None:
     one = {"type": "string", "title": "Colour", "oneOf": [{"const": "red", "title": "Red"}, {"const": "blue"}]}
     for verdict, answer in ((Verdict.REPLY, {"colour": "red"}), (Verdict.DENY, None)):
         request = asked(working, elicitation(colour=one))
@@ -307,7 +307,7 @@ def test_a_form_of_one_field_is_a_question(working: TalkingStream) -> None:
 
 
 @pytest.mark.parametrize("bad", [elicitation(), elicitation(mode="url", x={"type": "string"}), elicitation(mode=[])])
-def test_what_nobody_can_fill_in_is_declined(working: TalkingStream, bad: dict[str, Any]) -> None:
+def test_what_nobody_can_fill_in_is_declined(working: AcpConversation, bad: dict[str, Any]) -> None:
     """As a page that is to be visited, for which no leave was offered."""
     assert [] == fed(working, bad)
     assert [{"reply": {"id": 7, "answer": None}}] == said(working)
@@ -334,7 +334,7 @@ HOSTILE = [
 def test_nothing_that_is_written_raises(tmp_path: Path, bad: dict[str, Any]) -> None:
     """Before there is a session, in the middle of a turn, and after it."""
     for before in ((), (READY, prompted(2)), (READY, prompted(2), ended(2))):
-        stream = TalkingStream(start(tmp_path, talk=True))
+        stream = AcpConversation(start(tmp_path, talk=True))
         fed(stream, *before)
         stream.tell("m", "Go on.")
         for event in fed(stream, bad, bad):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies
 from subdeck.core.agents.child import Start
-from subdeck.core.agents.claude._talking import TalkingStream
+from subdeck.core.agents.claude._conversation import ClaudeConversation
 from subdeck.core.agents.claude.agent import AGENT
 from subdeck.core.run.events import Decision, Event, Interrupted, Message, Notice, Request
 from subdeck.core.run.model import MessageState, Permissions, RequestKind, RunReason, Verdict
@@ -23,21 +23,21 @@ ABORTED = result("error_during_execution", is_error=True, terminal_reason="abort
 
 
 @pytest.fixture
-def stream(tmp_path: Path) -> TalkingStream:
+def stream(tmp_path: Path) -> ClaudeConversation:
     """A stream in the middle of its first turn."""
     (tmp_path / "prompt.md").write_bytes(b"/do it \xff")
-    stream = TalkingStream(Start(make_meta(talk=True), str(tmp_path)))
+    stream = ClaudeConversation(Start(make_meta(talk=True), str(tmp_path)))
     (task,) = said(stream)
     assert "/do it \ufffd" == task["message"]["content"][0]["text"], "the task is passed on as it is"
     fed(stream, INIT, repeated(task))
     return stream
 
 
-def fed(stream: TalkingStream, *lines: bytes) -> list[Event]:
+def fed(stream: ClaudeConversation, *lines: bytes) -> list[Event]:
     return [event for each in lines for event in stream.feed(each)]
 
 
-def said(stream: TalkingStream) -> list[dict[str, Any]]:
+def said(stream: ClaudeConversation) -> list[dict[str, Any]]:
     """Return what the child is told now."""
     return [json.loads(each) for each in stream.replies().splitlines()]
 
@@ -56,11 +56,11 @@ def asks(tool: str = "Bash", number: str = "r1", **arguments: Any) -> bytes:
     return line(type="control_request", request_id=number, request=wish)
 
 
-def is_over(stream: TalkingStream) -> bool:
+def is_over(stream: ClaudeConversation) -> bool:
     return stream.is_stdin_done and stream.finished_after == 0
 
 
-def told(stream: TalkingStream, text: str = "More", message_id: str = "m1") -> dict[str, Any]:
+def told(stream: ClaudeConversation, text: str = "More", message_id: str = "m1") -> dict[str, Any]:
     stream.tell(message_id, text)
     (message,) = said(stream)
     return message
@@ -84,7 +84,7 @@ def test_which_versions_are_talked_to(tmp_path: Path, version: str | None, talks
 # --- messages ---
 
 
-def test_it_is_over_with_the_first_result_after_the_last_message(stream: TalkingStream) -> None:
+def test_it_is_over_with_the_first_result_after_the_last_message(stream: ClaudeConversation) -> None:
     """A result of a turn that had not read the message is not the last one."""
     message = told(stream)
     fed(stream, assistant(text("One.")), result(result="One."))
@@ -96,18 +96,18 @@ def test_it_is_over_with_the_first_result_after_the_last_message(stream: Talking
     assert (RunReason.DONE, "Two.") == (decide(stream.facts).reason, stream.facts.final_text)
 
 
-def test_what_begins_with_a_slash_is_no_command(stream: TalkingStream) -> None:
+def test_what_begins_with_a_slash_is_no_command(stream: ClaudeConversation) -> None:
     for written in ("/clear", "\n /srv/x is wrong"):
         assert f"Message: {written}" == told(stream, written)["message"]["content"][0]["text"]
 
 
-def test_only_what_was_told_is_delivered(stream: TalkingStream) -> None:
+def test_only_what_was_told_is_delivered(stream: ClaudeConversation) -> None:
     """The task, other people's messages, and a message that is repeated twice are no news."""
     message = told(stream)
     assert 1 == len(states(fed(stream, line(type="user", uuid="x", isReplay=True), *[repeated(message)] * 2)))
 
 
-def test_a_message_whose_turn_ended_before_it_was_read(stream: TalkingStream) -> None:
+def test_a_message_whose_turn_ended_before_it_was_read(stream: ClaudeConversation) -> None:
     """It is refused, and the run is over: nothing follows."""
     message = told(stream)
     fed(stream, result("error_max_budget_usd", is_error=True))
@@ -117,7 +117,7 @@ def test_a_message_whose_turn_ended_before_it_was_read(stream: TalkingStream) ->
     assert is_over(stream)
 
 
-def test_a_shell_in_the_background_keeps_it_open(stream: TalkingStream) -> None:
+def test_a_shell_in_the_background_keeps_it_open(stream: ClaudeConversation) -> None:
     """While one runs, messages are taken; its end brings another turn."""
     task = {"type": "system", "task_id": "b1", "is_backgrounded": True}
     fed(stream, line(**task, subtype="task_started"), assistant(text("It runs.")), result(result="It runs."))
@@ -129,7 +129,7 @@ def test_a_shell_in_the_background_keeps_it_open(stream: TalkingStream) -> None:
 # --- interrupts ---
 
 
-def test_interrupted_it_waits_for_what_is_said_next(stream: TalkingStream) -> None:
+def test_interrupted_it_waits_for_what_is_said_next(stream: ClaudeConversation) -> None:
     stream.interrupt(stays=True)
     (wish,) = said(stream)
     assert {"subtype": "interrupt"} == wish["request"]
@@ -146,7 +146,7 @@ def test_interrupted_it_waits_for_what_is_said_next(stream: TalkingStream) -> No
     assert is_over(stream) and RunReason.DONE == decide(stream.facts).reason
 
 
-def test_left_alone_it_ends_as_interrupted(stream: TalkingStream) -> None:
+def test_left_alone_it_ends_as_interrupted(stream: ClaudeConversation) -> None:
     fed(stream, assistant(text("So far.")))
     stream.interrupt(stays=True)
     fed(stream, answer(*said(stream)), ABORTED)
@@ -155,7 +155,7 @@ def test_left_alone_it_ends_as_interrupted(stream: TalkingStream) -> None:
     assert (RunReason.INTERRUPTED, "So far.") == (decide(stream.facts).reason, stream.facts.final_text)
 
 
-def test_an_interrupt_after_the_end_of_the_turn_is_too_late(stream: TalkingStream) -> None:
+def test_an_interrupt_after_the_end_of_the_turn_is_too_late(stream: ClaudeConversation) -> None:
     """The turn had ended by itself: the run is done."""
     stream.interrupt(stays=True)
     events = fed(stream, assistant(text("Yes.")), result(result="Yes."), answer(*said(stream)))
@@ -163,7 +163,7 @@ def test_an_interrupt_after_the_end_of_the_turn_is_too_late(stream: TalkingStrea
     assert is_over(stream) and RunReason.DONE == decide(stream.facts).reason
 
 
-def test_an_interrupt_between_turns(stream: TalkingStream) -> None:
+def test_an_interrupt_between_turns(stream: ClaudeConversation) -> None:
     """With a shell in the background and no turn there is nothing to end; it waits."""
     started = line(type="system", subtype="task_started", task_id="b1", is_backgrounded=True)
     fed(stream, started, assistant(text("It runs.")), result(result="It runs."))
@@ -174,7 +174,7 @@ def test_an_interrupt_between_turns(stream: TalkingStream) -> None:
     assert not stream.is_waiting, "the shell has ended, and the child goes on by itself"
 
 
-def test_an_interrupt_that_hits_the_turn_of_a_message(stream: TalkingStream) -> None:
+def test_an_interrupt_that_hits_the_turn_of_a_message(stream: ClaudeConversation) -> None:
     """The turn before had ended by itself meanwhile."""
     message = told(stream)
     stream.interrupt(stays=True)
@@ -185,7 +185,7 @@ def test_an_interrupt_that_hits_the_turn_of_a_message(stream: TalkingStream) -> 
     assert stream.is_waiting and not stream.is_stdin_done
 
 
-def test_a_refused_interrupt_is_told(stream: TalkingStream) -> None:
+def test_a_refused_interrupt_is_told(stream: ClaudeConversation) -> None:
     stream.interrupt(stays=True)
     (notice,) = fed(stream, answer(*said(stream), subtype="error"))
     assert isinstance(notice, Notice)
@@ -193,7 +193,7 @@ def test_a_refused_interrupt_is_told(stream: TalkingStream) -> None:
     assert is_over(stream)
 
 
-def test_stopped_it_takes_up_no_message_that_it_has(stream: TalkingStream) -> None:
+def test_stopped_it_takes_up_no_message_that_it_has(stream: ClaudeConversation) -> None:
     """The turn that the program begins with one is ended, too."""
     message = told(stream)
     stream.interrupt(stays=False)
@@ -207,7 +207,7 @@ def test_stopped_it_takes_up_no_message_that_it_has(stream: TalkingStream) -> No
     assert [] == said(stream)
 
 
-def test_stopped_while_it_waits_it_goes_at_once(stream: TalkingStream) -> None:
+def test_stopped_while_it_waits_it_goes_at_once(stream: ClaudeConversation) -> None:
     stream.interrupt(stays=True)
     fed(stream, answer(*said(stream)), ABORTED)
     stream.interrupt(stays=False)
@@ -236,7 +236,7 @@ def test_stopped_while_it_waits_it_goes_at_once(stream: TalkingStream) -> None:
     ],
 )
 def test_leave_for_a_call(
-    stream: TalkingStream, tool: str, arguments: dict[str, Any], expected: dict[str, Any]
+    stream: ClaudeConversation, tool: str, arguments: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     """What is asked is what would be done, in the one vocabulary of tools."""
     (request,) = fed(stream, asks(tool, **arguments))
@@ -257,7 +257,7 @@ def test_leave_for_a_call(
         (Verdict.REPLY, "yes", {"behavior": "deny", "message": "yes"}),
     ],
 )
-def test_the_word_about_a_call(stream: TalkingStream, verdict: Verdict, word: str, expected: dict[str, Any]) -> None:
+def test_the_word_about_a_call(stream: ClaudeConversation, verdict: Verdict, word: str, expected: dict[str, Any]) -> None:
     """It is said once; what does not fit is denied."""
     fed(stream, asks(command="ls"))
     for _ in range(2):
@@ -279,7 +279,7 @@ SCHEMA = {"type": "object", "properties": {"n": {"type": "integer", "title": "Nu
     ],
 )
 def test_what_a_server_asks(
-    stream: TalkingStream,
+    stream: ClaudeConversation,
     wish: dict[str, Any],
     kind: RequestKind,
     verdict: Verdict,
@@ -298,7 +298,7 @@ def test_what_a_server_asks(
 
 
 @pytest.mark.parametrize(("headers", "names"), [("ab", ("a", "b")), ("aa", ("1", "2"))])
-def test_questions_are_answered_by_their_headers(stream: TalkingStream, headers: str, names: tuple[str, ...]) -> None:
+def test_questions_are_answered_by_their_headers(stream: ClaudeConversation, headers: str, names: tuple[str, ...]) -> None:
     """Where they differ; by their numbers else."""
     questions = [{"question": f"Q{number}?", "header": header} for number, header in enumerate(headers)]
     (request,) = fed(stream, asks("AskUserQuestion", questions=questions))
@@ -309,7 +309,7 @@ def test_questions_are_answered_by_their_headers(stream: TalkingStream, headers:
     assert {"questions": questions, "answers": answers} == response["response"]["response"]["updatedInput"]
 
 
-def test_what_it_takes_back(stream: TalkingStream) -> None:
+def test_what_it_takes_back(stream: ClaudeConversation) -> None:
     """By its own word, or with the end of the turn; a reply to it is not passed on."""
     fed(stream, asks(number="r1"), asks(number="r2"))
     events = fed(stream, line(type="control_cancel_request", request_id="r1"), ABORTED)
@@ -320,7 +320,7 @@ def test_what_it_takes_back(stream: TalkingStream) -> None:
     assert [] == said(stream)
 
 
-def test_an_absurd_question(stream: TalkingStream) -> None:
+def test_an_absurd_question(stream: ClaudeConversation) -> None:
     """One that cannot be repeated in the answer, so deep as it is, is refused as one that is not known."""
     for depth in (200, 990, 993, 995, 5000):
         deep = b'{"x":' * depth + b"1" + b"}" * depth
@@ -330,11 +330,11 @@ def test_an_absurd_question(stream: TalkingStream) -> None:
     assert {"error"} == {each["response"]["subtype"] for each in said(stream)}
 
 
-def test_what_it_repeats_is_asked_once(stream: TalkingStream) -> None:
+def test_what_it_repeats_is_asked_once(stream: ClaudeConversation) -> None:
     assert [1, 0] == [len(fed(stream, asks())) for _ in range(2)]
 
 
-def test_what_is_not_known_here_is_answered(stream: TalkingStream) -> None:
+def test_what_is_not_known_here_is_answered(stream: ClaudeConversation) -> None:
     """A request without an answer would hold the child up."""
     assert [] == fed(stream, line(type="control_request", request_id="r1", request={"subtype": "new"}))
     (response,) = said(stream)
@@ -345,23 +345,23 @@ def test_what_is_not_known_here_is_answered(stream: TalkingStream) -> None:
 
 
 @pytest.fixture
-def ruled(tmp_path: Path) -> TalkingStream:
+def ruled(tmp_path: Path) -> ClaudeConversation:
     """A stream of a run with rules, to which something was said already."""
     (tmp_path / "prompt.md").write_text("Look.")
     rules = Permissions(allow=("read",), ask=("bash(git *)",), deny=("edit(x)",))
-    stream = TalkingStream(Start(make_meta(talk=True, permissions=rules, cwd="/srv"), str(tmp_path)))
+    stream = ClaudeConversation(Start(make_meta(talk=True, permissions=rules, cwd="/srv"), str(tmp_path)))
     stream.tell("m1", "More")
     return stream
 
 
-def test_nothing_is_said_before_the_rules_are_kept_to(ruled: TalkingStream) -> None:
+def test_nothing_is_said_before_the_rules_are_kept_to(ruled: ClaudeConversation) -> None:
     (registration,) = said(ruled)
     assert "initialize" == registration["request"]["subtype"]
     assert [] == fed(ruled, answer(registration))
     assert ["Look.", "More"] == [each["message"]["content"][0]["text"] for each in said(ruled)]
 
 
-def test_without_its_rules_there_is_no_run(ruled: TalkingStream) -> None:
+def test_without_its_rules_there_is_no_run(ruled: ClaudeConversation) -> None:
     fed(ruled, answer(*said(ruled), subtype="error"))
     assert [] == said(ruled)
     end = decide(ruled.facts)
@@ -369,7 +369,7 @@ def test_without_its_rules_there_is_no_run(ruled: TalkingStream) -> None:
     assert "enforce the rules of this run" in (end.message or "")
 
 
-def test_stopped_before_it_began(ruled: TalkingStream) -> None:
+def test_stopped_before_it_began(ruled: ClaudeConversation) -> None:
     ruled.interrupt(stays=False)
     assert is_over(ruled)
 
@@ -385,7 +385,7 @@ def test_stopped_before_it_began(ruled: TalkingStream) -> None:
     ],
 )
 def test_it_is_made_to_ask_about_what_a_rule_mentions(
-    ruled: TalkingStream, tool: str, arguments: dict[str, Any], asks_about_it: bool
+    ruled: ClaudeConversation, tool: str, arguments: dict[str, Any], asks_about_it: bool
 ) -> None:
     """Also about what one allows, so that the records say so; and where the call is made is known from there."""
     fed(ruled, answer(said(ruled)[0]))
@@ -405,7 +405,7 @@ def test_it_is_made_to_ask_about_what_a_rule_mentions(
 
 def test_a_recorded_question_and_its_answer() -> None:
     """A replay shows what was asked, and what was said to it."""
-    stream = TalkingStream()
+    stream = ClaudeConversation()
     events = fed(stream, *(CASES / "ask-allow" / "stdout.jsonl").read_bytes().splitlines())
     told = [event for event in events if isinstance(event, Request | Decision)]
     assert ["write", Verdict.ALLOW] == [getattr(event, "verdict", "") or event.tool_name for event in told]
@@ -425,7 +425,7 @@ ASKING = ["subtype", "tool_name", "input", "tool_use_id", "questions", "options"
 )
 def test_nothing_makes_it_raise(lines: list[dict[str, Any]], arguments: dict[str, Any], tool: str) -> None:
     """Whatever stands in the fields of a line, and whatever is said meanwhile, the reader goes on."""
-    stream = TalkingStream()
+    stream = ClaudeConversation()
     stream._is_recorded = stream.is_stdin_done = False
     stream.interrupt(stays=True)
     stream.tell("m1", "x")

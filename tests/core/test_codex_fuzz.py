@@ -14,7 +14,7 @@ from subdeck.core.agents.codex._app_stream import _DECLINED, AppStream
 from subdeck.core.agents.codex._exec_run import ExecStream
 from subdeck.core.agents.codex._recorded import RecordedStream
 from subdeck.core.agents.codex._talk import Talk
-from subdeck.core.agents.codex._talking import TalkingStream
+from subdeck.core.agents.codex._conversation import CodexConversation
 from subdeck.core.run.events import decode_event, encode_event
 from subdeck.core.run.outcome import decide
 from subdeck.core.run.progress import ProgressFormatter
@@ -109,7 +109,7 @@ def test_wrong_types(tmp_path: Path) -> None:
     talk = Talk(start(tmp_path, talk=True))
     for _ in range(1000):
         written = json.dumps(messages(chance)).encode()
-        talking = TalkingStream(talk)
+        talking = CodexConversation(talk)
         talking.feed(line(OPENED))
         talking.feed(line(TURN_STARTED))
         talking.tell("m", "Go on.")

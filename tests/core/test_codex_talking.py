@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from subdeck.core.agents.codex._talk import Talk
-from subdeck.core.agents.codex._talking import TalkingStream
+from subdeck.core.agents.codex._conversation import CodexConversation
 from subdeck.core.permissions.rules import Policy
 from subdeck.core.run.events import Decision, Event, Interrupted, Message, Notice, Request
 from subdeck.core.run.model import MessageState, Permissions, RequestKind, RunReason, Tools, Verdict
@@ -34,13 +34,13 @@ COMMAND = told("item/commandExecution/requestApproval", itemId="i-1", command="/
 
 
 @pytest.fixture
-def starting(tmp_path: Path) -> TalkingStream:
+def starting(tmp_path: Path) -> CodexConversation:
     """A stream whose child is being started."""
-    return TalkingStream(Talk(start(tmp_path, talk=True)))
+    return CodexConversation(Talk(start(tmp_path, talk=True)))
 
 
 @pytest.fixture
-def working(starting: TalkingStream) -> TalkingStream:
+def working(starting: CodexConversation) -> CodexConversation:
     """A stream in the middle of its first turn."""
     fed(starting, INITIALIZED, SETTINGS, OPENED, TURN_STARTED)
     said(starting)
@@ -68,14 +68,14 @@ def states(events: list[Event]) -> list[tuple[str, MessageState]]:
     return [(event.id, event.state) for event in events if isinstance(event, Message)]
 
 
-def is_over(stream: TalkingStream) -> bool:
+def is_over(stream: CodexConversation) -> bool:
     return stream.is_stdin_done and stream.finished_after == 0
 
 
 # --- messages ---
 
 
-def test_a_message_is_told_to_the_turn_that_runs(working: TalkingStream) -> None:
+def test_a_message_is_told_to_the_turn_that_runs(working: CodexConversation) -> None:
     """It is delivered when it stands in the thread, not when Codex took it."""
     working.tell("m", "Say bananas.")
     (steer,) = said(working)
@@ -92,7 +92,7 @@ def test_a_message_is_told_to_the_turn_that_runs(working: TalkingStream) -> None
     assert is_over(working)
 
 
-def test_a_message_waits_for_the_first_turn(starting: TalkingStream) -> None:
+def test_a_message_waits_for_the_first_turn(starting: CodexConversation) -> None:
     """What is said while the child starts is told as soon as it listens."""
     starting.tell("m", "And this.")
     fed(starting, INITIALIZED, SETTINGS, OPENED)
@@ -101,7 +101,7 @@ def test_a_message_waits_for_the_first_turn(starting: TalkingStream) -> None:
     assert ["turn/steer"] == [request["method"] for request in said(starting)]
 
 
-def test_a_message_that_comes_as_the_turn_ends_gets_one_of_its_own(working: TalkingStream) -> None:
+def test_a_message_that_comes_as_the_turn_ends_gets_one_of_its_own(working: CodexConversation) -> None:
     """The run goes on until the message had its turn."""
     working.tell("m", "One more thing.")
     (steer,) = said(working)
@@ -116,14 +116,14 @@ def test_a_message_that_comes_as_the_turn_ends_gets_one_of_its_own(working: Talk
     assert (True, "Done, too.") == (is_over(working), working.facts.final_text)
 
 
-def test_a_message_that_was_taken_and_never_shown_is_told_again(working: TalkingStream) -> None:
+def test_a_message_that_was_taken_and_never_shown_is_told_again(working: CodexConversation) -> None:
     working.tell("m", "One more thing.")
     fed(working, answer(said(working)[0], turnId=TURN), ended("completed"))
     assert ["turn/start"] == [request["method"] for request in said(working)]
     assert not working.is_stdin_done
 
 
-def test_a_turn_that_takes_no_messages(working: TalkingStream) -> None:
+def test_a_turn_that_takes_no_messages(working: CodexConversation) -> None:
     """As one that only compacts: what is said then follows it, in the order in which it was said."""
     working.tell("m", "First.")
     fed(working, refusal(said(working)[0], "cannot steer a compact turn"))
@@ -141,7 +141,7 @@ def test_a_turn_that_takes_no_messages(working: TalkingStream) -> None:
     )
 
 
-def test_a_message_that_codex_does_not_take_at_all(working: TalkingStream) -> None:
+def test_a_message_that_codex_does_not_take_at_all(working: CodexConversation) -> None:
     """It is refused in the words of Codex, and the run ends as it would have."""
     working.tell("m", "x" * 9)
     steer = said(working)[0]
@@ -155,14 +155,14 @@ def test_a_message_that_codex_does_not_take_at_all(working: TalkingStream) -> No
 # --- interrupts ---
 
 
-def interrupted(stream: TalkingStream) -> list[Event]:
+def interrupted(stream: CodexConversation) -> list[Event]:
     stream.interrupt(stays=True)
     (request,) = said(stream)
     assert ("turn/interrupt", TURN) == (request["method"], request["params"]["turnId"])
     return fed(stream, answer(request), ended("interrupted"))
 
 
-def test_an_interrupted_child_waits_for_what_is_said_next(working: TalkingStream) -> None:
+def test_an_interrupted_child_waits_for_what_is_said_next(working: CodexConversation) -> None:
     """Its text is kept; the next message begins a turn, whose end is the run's."""
     fed(working, item("completed", "agentMessage", text="So far."))
     events = interrupted(working)
@@ -178,7 +178,7 @@ def test_an_interrupted_child_waits_for_what_is_said_next(working: TalkingStream
     assert (True, "done", "All.") == (is_over(working), decide(working.facts).reason, working.facts.final_text)
 
 
-def test_an_interrupted_child_to_which_nothing_is_said(working: TalkingStream) -> None:
+def test_an_interrupted_child_to_which_nothing_is_said(working: CodexConversation) -> None:
     fed(working, item("completed", "agentMessage", text="So far."))
     interrupted(working)
     working.close()
@@ -190,7 +190,7 @@ def test_an_interrupted_child_to_which_nothing_is_said(working: TalkingStream) -
     )
 
 
-def test_what_was_told_before_an_interrupt_is_told_again(working: TalkingStream) -> None:
+def test_what_was_told_before_an_interrupt_is_told_again(working: CodexConversation) -> None:
     """Codex forgets what had not reached its thread; it begins the next turn, at once."""
     working.tell("m", "Rather this.")
     fed(working, answer(said(working)[0], turnId=TURN))
@@ -201,7 +201,7 @@ def test_what_was_told_before_an_interrupt_is_told_again(working: TalkingStream)
     assert not working.is_waiting
 
 
-def test_what_is_said_while_a_turn_is_being_interrupted(working: TalkingStream) -> None:
+def test_what_is_said_while_a_turn_is_being_interrupted(working: CodexConversation) -> None:
     """It does not go to the turn that is about to end."""
     working.interrupt(stays=True)
     said(working)
@@ -211,7 +211,7 @@ def test_what_is_said_while_a_turn_is_being_interrupted(working: TalkingStream) 
     assert ["turn/start"] == [request["method"] for request in said(working)]
 
 
-def test_an_interrupt_before_the_first_turn(starting: TalkingStream) -> None:
+def test_an_interrupt_before_the_first_turn(starting: CodexConversation) -> None:
     """It is carried out as soon as there is something to interrupt."""
     starting.interrupt(stays=True)
     fed(starting, INITIALIZED, SETTINGS, OPENED)
@@ -222,7 +222,7 @@ def test_an_interrupt_before_the_first_turn(starting: TalkingStream) -> None:
     assert starting.is_waiting
 
 
-def test_an_interrupt_that_comes_as_the_turn_ends(working: TalkingStream) -> None:
+def test_an_interrupt_that_comes_as_the_turn_ends(working: CodexConversation) -> None:
     """The turn was whole: the run is done, and the refused request is not worth a word."""
     working.interrupt(stays=True)
     (request,) = said(working)
@@ -231,7 +231,7 @@ def test_an_interrupt_that_comes_as_the_turn_ends(working: TalkingStream) -> Non
     assert ([], True, "done") == (events, is_over(working), decide(working.facts).reason)
 
 
-def test_an_interrupt_that_is_refused(working: TalkingStream) -> None:
+def test_an_interrupt_that_is_refused(working: CodexConversation) -> None:
     """The turn goes on, and takes messages again."""
     working.interrupt(stays=True)
     (request,) = said(working)
@@ -242,7 +242,7 @@ def test_an_interrupt_that_is_refused(working: TalkingStream) -> None:
 
 
 @pytest.mark.parametrize("when", ["starting", "working", "interrupted"])
-def test_a_soft_stop(starting: TalkingStream, when: str) -> None:
+def test_a_soft_stop(starting: CodexConversation, when: str) -> None:
     """The turn is ended by Codex's own means, then the child has nothing more to do."""
     if when != "starting":
         fed(starting, INITIALIZED, SETTINGS, OPENED, TURN_STARTED)
@@ -266,7 +266,7 @@ def with_id(message: dict[str, Any], id_: object = 0) -> dict[str, Any]:
     return {"method": message["method"], "id": id_, "params": message["params"]}
 
 
-def asked(stream: TalkingStream, message: dict[str, Any], id_: object = 0) -> Request:
+def asked(stream: CodexConversation, message: dict[str, Any], id_: object = 0) -> Request:
     (request,) = fed(stream, with_id(message, id_))
     assert isinstance(request, Request)
     assert [] == said(stream)
@@ -277,7 +277,7 @@ def asked(stream: TalkingStream, message: dict[str, Any], id_: object = 0) -> Re
     ("verdict", "decision"),
     [(Verdict.ALLOW, "accept"), (Verdict.ALLOW_RUN, "accept"), (Verdict.DENY, "decline")],
 )
-def test_a_command_is_asked_for(working: TalkingStream, verdict: Verdict, decision: str) -> None:
+def test_a_command_is_asked_for(working: CodexConversation, verdict: Verdict, decision: str) -> None:
     """Exactly as it would be run, and where."""
     request = asked(working, COMMAND)
     assert (RequestKind.PERMISSION, "bash", "rm x", "/srv/shop", "i-1") == (
@@ -293,7 +293,7 @@ def test_a_command_is_asked_for(working: TalkingStream, verdict: Verdict, decisi
     assert [] == said(working), "one answer to one question"
 
 
-def test_the_word_of_a_denial_reaches_the_model(working: TalkingStream) -> None:
+def test_the_word_of_a_denial_reaches_the_model(working: CodexConversation) -> None:
     """The protocol has no place for it, so it is said to the turn before the denial is."""
     request = asked(working, COMMAND)
     working.reply(request.id, Verdict.DENY, "use git rm")
@@ -304,7 +304,7 @@ def test_the_word_of_a_denial_reaches_the_model(working: TalkingStream) -> None:
     assert is_over(working)
 
 
-def test_an_edit_is_asked_for_with_its_diff(working: TalkingStream) -> None:
+def test_an_edit_is_asked_for_with_its_diff(working: CodexConversation) -> None:
     """The question itself does not have it: it stands in the item that it is about."""
     changes = [
         {"path": "/srv/shop/new.py", "kind": {"type": "add"}, "diff": "a\nb\n"},
@@ -323,7 +323,7 @@ def test_an_edit_is_asked_for_with_its_diff(working: TalkingStream) -> None:
     assert [{"id": 0, "result": {"decision": "accept"}}] == said(working)
 
 
-def test_an_edit_is_asked_for_with_all_that_it_touches(working: TalkingStream) -> None:
+def test_an_edit_is_asked_for_with_all_that_it_touches(working: CodexConversation) -> None:
     """Where a file is moved to, and what would be allowed from then on, are among its paths: rules look at them."""
     changes = [{"path": "/srv/shop/a.py", "kind": {"type": "update", "move_path": "/srv/b.py"}, "diff": "@@"}]
     fed(working, item("started", "fileChange", changes=changes, status="inProgress"))
@@ -331,7 +331,7 @@ def test_an_edit_is_asked_for_with_all_that_it_touches(working: TalkingStream) -
     assert ("/srv/shop/a.py", "/srv/b.py", "/srv") == request.paths
 
 
-def test_a_command_that_wants_more_is_allowed_by_no_rule(working: TalkingStream) -> None:
+def test_a_command_that_wants_more_is_allowed_by_no_rule(working: CodexConversation) -> None:
     """What it would get beside its run is shown with it, and a pattern for the command says nothing of it."""
     more = {"network": {"enabled": True}}
     request = asked(
@@ -342,7 +342,7 @@ def test_a_command_that_wants_more_is_allowed_by_no_rule(working: TalkingStream)
     assert (None, "") == policy.decide(request)
 
 
-def test_further_permissions_are_given_as_they_were_asked_for(working: TalkingStream) -> None:
+def test_further_permissions_are_given_as_they_were_asked_for(working: CodexConversation) -> None:
     wanted = {"fileSystem": {"write": ["/srv/data"]}, "network": {"enabled": True}}
     for verdict, result in (
         (Verdict.ALLOW, {"permissions": wanted, "scope": "turn"}),
@@ -377,7 +377,7 @@ NAME = {"id": "n", "header": "Name", "question": "What name?", "options": None}
     ],
 )
 def test_questions(
-    working: TalkingStream, questions: list[dict[str, Any]], kind: RequestKind, text: str, answers: object
+    working: CodexConversation, questions: list[dict[str, Any]], kind: RequestKind, text: str, answers: object
 ) -> None:
     """One question is answered by its text, several by a form."""
     request = asked(working, told("item/tool/requestUserInput", itemId="i", questions=questions))
@@ -392,7 +392,7 @@ def test_questions(
     assert [{"id": 0, "result": {"answers": answers}}] == said(working)
 
 
-def test_a_secret_is_not_asked_for(working: TalkingStream) -> None:
+def test_a_secret_is_not_asked_for(working: CodexConversation) -> None:
     """It would stand in the records."""
     question = told("item/tool/requestUserInput", questions=[{**NAME, "isSecret": True}])
     (notice,) = fed(working, with_id(question))
@@ -400,7 +400,7 @@ def test_a_secret_is_not_asked_for(working: TalkingStream) -> None:
     assert [{"id": 0, "result": {"answers": {}}}] == said(working)
 
 
-def test_a_form_of_a_server(working: TalkingStream) -> None:
+def test_a_form_of_a_server(working: CodexConversation) -> None:
     """Values have the types that the server wants."""
     schema = {
         "type": "object",
@@ -418,7 +418,7 @@ def test_a_form_of_a_server(working: TalkingStream) -> None:
     assert [{"id": "x", "result": {"action": "accept", "content": content}}] == said(working)
 
 
-def test_a_call_of_a_server(working: TalkingStream) -> None:
+def test_a_call_of_a_server(working: CodexConversation) -> None:
     """Codex asks by a form without fields; what the tool is called with is shown."""
     call = told(
         "mcpServer/elicitation/request",
@@ -436,7 +436,7 @@ def test_a_call_of_a_server(working: TalkingStream) -> None:
         assert action == said(working)[0]["result"]["action"]
 
 
-def test_what_no_rule_for_commands_may_allow(working: TalkingStream) -> None:
+def test_what_no_rule_for_commands_may_allow(working: CodexConversation) -> None:
     """To reach a host, or to write to a command that runs, is not to run a command."""
     params = COMMAND["params"]
     for fields in ({"networkApprovalContext": {"host": "example.org"}}, {"kind": "writeStdin"}):
@@ -449,7 +449,7 @@ def test_what_no_rule_for_commands_may_allow(working: TalkingStream) -> None:
 @pytest.mark.parametrize(("sandbox", "usual"), [("dangerFullAccess", Verdict.ALLOW), ("readOnly", None)])
 def test_rules_have_codex_ask_before_each_command(tmp_path: Path, sandbox: str, usual: Verdict | None) -> None:
     """What is allowed runs outside the sandbox: where there is one, a person is asked about what no rule mentions."""
-    stream = TalkingStream(Talk(start(tmp_path, talk=True, permissions=Permissions(deny=("bash(git push *)",)))))
+    stream = CodexConversation(Talk(start(tmp_path, talk=True, permissions=Permissions(deny=("bash(git push *)",)))))
     said(stream)
     fed(stream, INITIALIZED, SETTINGS)
     opening = said(stream)[-1]
@@ -462,14 +462,14 @@ def test_rules_have_codex_ask_before_each_command(tmp_path: Path, sandbox: str, 
 
 def test_a_sandbox_stays_where_rules_have_codex_ask(tmp_path: Path) -> None:
     tools = Tools(policy="allow", resolved=("read",))
-    stream = TalkingStream(Talk(start(tmp_path, talk=True, tools=tools, permissions=Permissions(ask=("bash",)))))
+    stream = CodexConversation(Talk(start(tmp_path, talk=True, tools=tools, permissions=Permissions(ask=("bash",)))))
     fed(stream, INITIALIZED, SETTINGS)
     opening = said(stream)[-1]
     assert ("untrusted", "read-only") == (opening["params"]["approvalPolicy"], opening["params"]["sandbox"])
 
 
 @pytest.mark.parametrize("depth", [200, 5000, *range(850, 1000, 10)])
-def test_an_absurd_request_of_codex(working: TalkingStream, depth: int) -> None:
+def test_an_absurd_request_of_codex(working: CodexConversation, depth: int) -> None:
     """One whose permissions are nested too deeply to be written is declined, and nobody is asked."""
     params = {**COMMAND["params"], "additionalPermissions": "deep"}
     message = line({"method": COMMAND["method"], "id": 0, "params": params})
@@ -478,7 +478,7 @@ def test_an_absurd_request_of_codex(working: TalkingStream, depth: int) -> None:
     assert depth > 200 or [{"id": 0, "result": {"decision": "decline"}}] == said(working)
 
 
-def test_what_codex_takes_back(working: TalkingStream) -> None:
+def test_what_codex_takes_back(working: CodexConversation) -> None:
     """As what another program has answered, or what was asked in a turn that is over."""
     first, second = asked(working, COMMAND, 0), asked(working, COMMAND, "0")
     assert first.id != second.id
@@ -491,7 +491,7 @@ def test_what_codex_takes_back(working: TalkingStream) -> None:
     assert [] == said(working)
 
 
-def test_an_answer_of_ours_is_nothing_that_was_taken_back(working: TalkingStream) -> None:
+def test_an_answer_of_ours_is_nothing_that_was_taken_back(working: CodexConversation) -> None:
     working.reply(asked(working, COMMAND).id, Verdict.ALLOW, "")
     assert [] == fed(working, {"method": "serverRequest/resolved", "params": {"threadId": THREAD, "requestId": 0}})
 
@@ -516,7 +516,7 @@ HOSTILE = [
 @pytest.mark.fuzz
 @pytest.mark.parametrize("bad", HOSTILE)
 @pytest.mark.parametrize("id_", [7, None, {"a": []}, "x" * 100_000])
-def test_no_question_raises(working: TalkingStream, bad: dict[str, Any], id_: object) -> None:
+def test_no_question_raises(working: CodexConversation, bad: dict[str, Any], id_: object) -> None:
     """However it is written, it can be shown and answered."""
     fed(working, item("started", "fileChange", changes=[1, {"path": [], "kind": 3, "diff": {}}]))
     for verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN, Verdict.DENY, Verdict.REPLY):
@@ -527,7 +527,7 @@ def test_no_question_raises(working: TalkingStream, bad: dict[str, Any], id_: ob
     working.replies()
 
 
-def test_hostile_answers_to_our_requests(working: TalkingStream) -> None:
+def test_hostile_answers_to_our_requests(working: CodexConversation) -> None:
     """Ids that nobody gave, and answers in no form at all."""
     working.tell("m", "Go on.")
     (steer,) = said(working)

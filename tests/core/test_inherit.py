@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from subdeck.core.agents.conversation import Conversation, Message, Text, Thinking, ToolOutput, ToolUse, Turn
+from subdeck.core.agents.history import Conversation, Message, Text, Thinking, ToolOutput, ToolUse, Turn
 from subdeck.core.config.settings import Settings
 from subdeck.core.config.workspace import Workspace
 from subdeck.core.launch._inherit import Inheritance, Inherited, compact, inherit_from, prompt_with_context

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 from subdeck.core.agents.child import Command, Start
 from subdeck.core.agents.pi.program import child_command, find_pi
-from subdeck.core.agents.pi.rpc_stream import RpcStream
+from subdeck.core.agents.pi.conversation import PiConversation
 from subdeck.core.agents.pi.stream import PiStream
 from subdeck.core.run.events import AssistantText, ToolResult
 from subdeck.core.run.model import LaunchedBy, RunMeta, Tools
@@ -60,7 +60,7 @@ def run(meta: RunMeta, task: str = "- @look at it") -> tuple[PiStream, list[Any]
     """Run one child as the wrapper would, the launcher having the initiator already."""
     Path(meta.cwd, "prompt.md").write_text(task)
     command = child_command(meta, meta.cwd)
-    stream, events = RpcStream(Start(meta, meta.cwd)), []
+    stream, events = PiConversation(Start(meta, meta.cwd)), []
     with subprocess.Popen(
         command.argv,
         env=environment(command, os.environ | {INITIATOR: "agent"}),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from subdeck.core.agents.child import Start
-from subdeck.core.agents.pi.rpc_stream import RpcStream
+from subdeck.core.agents.pi.conversation import PiConversation
 from subdeck.core.run.events import Decision, Event, Interrupted, Message, Notice, Request
 from subdeck.core.run.model import MessageState, RequestKind, RunReason, StopRequest, Verdict
 from subdeck.core.run.outcome import ChildExit, decide
@@ -24,7 +24,7 @@ class Pi:
         (run_dir / "prompt.md").write_text("  Look.\n")
         self.now = 0.0
         self.settles = settles
-        self.stream = RpcStream(Start(make_meta(talk=True), str(run_dir)), lambda: self.now)
+        self.stream = PiConversation(Start(make_meta(talk=True), str(run_dir)), lambda: self.now)
 
     def told(self) -> list[dict[str, Any]]:
         """Return the commands since the last call."""
@@ -423,7 +423,7 @@ def test_an_edit_is_shown(new: Pi) -> None:
 
 def test_a_recording_is_read_without_a_word() -> None:
     """Of the rpc mode as of the JSON mode: nothing is asked, and its end is the end."""
-    stream = RpcStream()
+    stream = PiConversation()
     lines: list[dict[str, Any]] = [
         {"type": "response", "command": "get_state", "success": True, "data": {"sessionId": "s-1"}},
         {"type": "agent_start"},

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.agents.conversation import Message, Text, Thinking, ToolOutput, ToolUse
+from subdeck.core.agents.history import Message, Text, Thinking, ToolOutput, ToolUse
 from subdeck.core.agents.pi import session as pi_branch
 from subdeck.core.agents.pi.session import SessionFileError, open_conversation
 from subdeck.core.system import line_file as backward

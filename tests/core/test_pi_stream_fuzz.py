@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from subdeck.core.agents.child import Start
 from subdeck.core.agents.pi._dialogs import PERMISSION
-from subdeck.core.agents.pi.rpc_stream import RpcStream
+from subdeck.core.agents.pi.conversation import PiConversation
 from subdeck.core.agents.pi.stream import PiStream
 from subdeck.core.run.events import Event, Request, decode_event, encode_event
 from subdeck.core.run.model import Verdict
@@ -79,7 +79,7 @@ def begin(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], PiStre
     if request.param == "one-way":
         return PiStream
     (tmp_path / "prompt.md").write_text("Look.")
-    return lambda: RpcStream(Start(make_meta(talk=True), str(tmp_path)))
+    return lambda: PiConversation(Start(make_meta(talk=True), str(tmp_path)))
 
 
 @pytest.fixture

@@ -12,15 +12,15 @@ import pytest
 from subdeck.core.agents._figures import MOST_DOLLARS, MOST_TOKENS, NAME
 from subdeck.core.agents._stream import AgentStream
 from subdeck.core.agents.acp._stream import AcpStream
-from subdeck.core.agents.acp._talking import TalkingStream as AcpTalking
+from subdeck.core.agents.acp._conversation import AcpConversation
 from subdeck.core.agents.child import Start
 from subdeck.core.agents.claude._stream import ClaudeStream
-from subdeck.core.agents.claude._talking import TalkingStream as ClaudeTalking
+from subdeck.core.agents.claude._conversation import ClaudeConversation
 from subdeck.core.agents.codex._app_stream import AppStream
 from subdeck.core.agents.codex._exec_run import ExecStream
 from subdeck.core.agents.codex._talk import Talk
-from subdeck.core.agents.codex._talking import TalkingStream as CodexTalking
-from subdeck.core.agents.pi.rpc_stream import RpcStream
+from subdeck.core.agents.codex._conversation import CodexConversation
+from subdeck.core.agents.pi.conversation import PiConversation
 from subdeck.core.agents.pi.stream import PiStream
 from subdeck.core.run.events import (
     AssistantText,
@@ -152,7 +152,7 @@ def started(directory: Path) -> Start:
 
 
 def claude(directory: Path) -> AgentStream:
-    stream = ClaudeTalking(started(directory))
+    stream = ClaudeConversation(started(directory))
     fed(stream, CLAUDE_INIT, claude_text("Seen."), claude_result())
     return stream
 
@@ -165,7 +165,7 @@ def claude_recorded(directory: Path) -> AgentStream:
 
 
 def pi(directory: Path) -> AgentStream:
-    stream = RpcStream(started(directory))
+    stream = PiConversation(started(directory))
     fed(stream, {"type": "agent_start"}, pi_text("Seen."), PI_END, {"type": "agent_settled"})
     return stream
 
@@ -178,7 +178,7 @@ def pi_recorded(directory: Path) -> AgentStream:
 
 
 def codex(directory: Path) -> AgentStream:
-    stream = CodexTalking(Talk(started(directory)))
+    stream = CodexConversation(Talk(started(directory)))
     seen = item("completed", "agentMessage", text="Seen.")
     fed(stream, INITIALIZED, SETTINGS, OPENED, TURN_STARTED, seen, usage(5, 5), ended("completed"))
     return stream
@@ -199,7 +199,7 @@ def codex_exec(directory: Path) -> AgentStream:
 
 
 def acp_live(directory: Path) -> AgentStream:
-    stream = AcpTalking(started(directory))
+    stream = AcpConversation(started(directory))
     fed(stream, {"bridge": "ready"}, ACP_PROMPT, acp_text("Seen."), acp_answer())
     return stream
 

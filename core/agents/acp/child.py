@@ -34,9 +34,9 @@ class AcpChild:
     def stream(self, start: Start | None = None) -> AcpStream:
         if start is None or not start.meta.talk:
             return AcpStream()
-        from ._talking import TalkingStream  # loaded while the child starts
+        from ._conversation import AcpConversation  # loaded while the child starts
 
-        return TalkingStream(start)
+        return AcpConversation(start)
 
     def explain(self, meta: RunMeta, stderr: str) -> str:
         """Return the error that the bridge ends with; if that names no cause, with the agent's last words."""

@@ -29,9 +29,9 @@ class ClaudeChild:
         environment = None if start is None else {**os.environ, **own_variables(os.environ)}
         if start is not None and not start.meta.talk:
             return ClaudeStream(environment)
-        from ._talking import TalkingStream  # a child to which nothing is said does without it
+        from ._conversation import ClaudeConversation  # a child to which nothing is said does without it
 
-        return TalkingStream(start, environment)
+        return ClaudeConversation(start, environment)
 
     def explain(self, meta: RunMeta, stderr: str) -> str:
         return ""

@@ -40,9 +40,9 @@ class CodexChild:
             from ._talk import Talk
 
             if start.meta.talk and not talk_problem(start.meta.agent_command):
-                from ._talking import TalkingStream
+                from ._conversation import CodexConversation
 
-                return TalkingStream(Talk(start))
+                return CodexConversation(Talk(start))
             from ._app_stream import AppStream
 
             return AppStream(Talk(start))

@@ -23,9 +23,9 @@ class OfflineChild:
     def stream(self, start: Start | None = None) -> PiStream:
         if start is None or not start.meta.talk:
             return PiStream()
-        from ..pi.rpc_stream import RpcStream
+        from ..pi.conversation import PiConversation
 
-        return RpcStream(start)
+        return PiConversation(start)
 
     def explain(self, meta: RunMeta, stderr: str) -> str:
         return ""

@@ -28,9 +28,9 @@ class PiChild:
     def stream(self, start: Start | None = None) -> PiStream:
         # 2 ms that pass while pi starts
         if start is None or start.meta.talk:
-            from .rpc_stream import RpcStream
+            from .conversation import PiConversation
 
-            return RpcStream(start)
+            return PiConversation(start)
         from .stream import PiStream
 
         return PiStream()

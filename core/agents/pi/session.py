@@ -21,7 +21,7 @@ from ...system.files import open_regular
 from ...system.line_file import CHUNK, Line, lines_backward
 from ...text.decoding import UNDECODABLE, decoder, fit
 from .._json_lines import decode, items, mapping, string
-from ..conversation import Block, Conversation, Message, Text, Thinking, ToolOutput, ToolUse, Turn
+from ..history import Block, Conversation, Message, Text, Thinking, ToolOutput, ToolUse, Turn
 
 _HINT = "use the .jsonl file of a pi session; pi keeps them in sessions/ below its agent directory"
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from ...run.events import Decision, ErrorReported, Event, Interrupted, Message
-from ...run.model import MessageState, RunReason, Verdict
-from ...system.files import open_regular
+from ...run.events import Decision, ErrorReported, Event, Interrupted
+from ...run.model import RunReason, Verdict
 from ...text.plain import one_line
 from .._json_lines import mapping, string
-from ..child import Start
+from ..child import Start, prompt_of
+from ..conversation import Conversation, State
 from ._requests import Asked, asked
 from ._stream import ClaudeStream, warning
 
@@ -29,14 +29,12 @@ _OWN_WORDS = "[Request interrupted"
 """How the program says in the place of the user that a turn was interrupted."""
 
 
-class TalkingStream(ClaudeStream):
+class ClaudeConversation(Conversation[Asked], ClaudeStream):
     """One process, and as many turns as it takes to say everything.
 
     A message is put behind the result of the tool that runs, or has a turn of its own; it is delivered when the program
     repeats it, which it does as it hands it to the model. What it holds at an interrupt it takes up by itself after it.
     """
-
-    talks = True
 
     def __init__(
         self,
@@ -48,16 +46,11 @@ class TalkingStream(ClaudeStream):
         super().__init__(environment, clock)
         self._is_recorded = start is None
         self.is_stdin_done = self._is_recorded
-        self._told: dict[str, str] = {}
-        """Messages that the program has and did not repeat yet: their ids, by those that it knows them by."""
-        self._is_between_turns = False
-        self._is_waiting = False
+        self._known_as: dict[str, str] = {}
+        """The ids of messages that were sent, by those that the program knows them by."""
         self._interrupts: set[str] = set()
         """Those that the program has not answered."""
-        self._stays: bool | None = None
-        """Whether the child stays once its turn has been interrupted; None while nobody wants that."""
         self._numbers = count(1)
-        self._asked: dict[str, Asked] = {}
         self._readers |= {
             "command_lifecycle": self._progress_of_message,
             "control_request": self._control_request,
@@ -70,40 +63,36 @@ class TalkingStream(ClaudeStream):
         if start is not None:
             self._say_task(start)
 
-    # --- what people say ---
+    # --- what the program is told ---
 
     @property
-    def is_waiting(self) -> bool:
-        return self._is_waiting
+    def may_leave(self) -> bool:
+        return self._held is not None or (super().may_leave and not self.outbox.sent)
 
-    def tell(self, message_id: str, text: str) -> None:
-        if self._stays is False or self.is_stdin_done:
-            return
-        self._is_waiting = False
-        own_id = _new_id()
-        self._told[own_id] = message_id
-        # What begins with a slash would be a command of the program, as `/clear`; one that is none would not be read
-        # before the next turn.
-        self._say_to_model(f"Message: {text}" if text.lstrip().startswith("/") else text, uuid=own_id)
+    @property
+    def is_busy(self) -> bool:
+        """Whether something brings another turn: a message, or what runs in the background."""
+        return bool(self.outbox.sent) or (self.stays is not False and bool(self._tasks))
 
-    def interrupt(self, *, stays: bool) -> None:
-        if self.is_stdin_done:
-            return
-        if not stays and (self._held is not None or (self._is_between_turns and not self._told)):
-            self._leave()
-        elif not self._is_waiting:
-            self._stays = stays and self._stays is not False
-            self._end_turn()
+    def tell_turn(self) -> None:
+        for message_id, text in self.outbox.send().items():
+            own_id = _new_id()
+            self._known_as[own_id] = message_id
+            # What begins with a slash would be a command of the program, as `/clear`; one that is none would not be
+            # read before the next turn.
+            self._say_to_model(f"Message: {text}" if text.lstrip().startswith("/") else text, uuid=own_id)
 
-    def reply(self, request_id: str, verdict: Verdict, text: str) -> None:
-        if question := self._asked.pop(request_id, None):
-            self._respond(request_id, question.response(verdict, text))
+    def begin_turn(self) -> None:
+        self.state = State.IDLE  # until the program says that a turn has begun
+        self.tell_turn()
 
-    def close(self) -> None:
-        if self._is_waiting:
-            self._leave()
+    def end_turn(self) -> None:
+        number = f"interrupt-{next(self._numbers)}"
+        self._interrupts.add(number)
+        self._send({"type": "control_request", "request_id": number, "request": {"subtype": "interrupt"}})
 
-    # --- what the program is told ---
+    def answer(self, question: Asked, verdict: Verdict, text: str) -> None:
+        self._respond(question.request.id, question.response(verdict, text))
 
     def _say_task(self, start: Start) -> None:
         if start.meta.permissions:
@@ -112,16 +101,11 @@ class TalkingStream(ClaudeStream):
             self._hook = Hook(start.meta)
             self._send(self._hook.registration)
             self._held = []
-        self._say_to_model(_prompt(start))
+        self._say_to_model(prompt_of(start))
 
     def _say_to_model(self, text: str, **fields: str) -> None:
         message = {"role": "user", "content": [{"type": "text", "text": text}]}
         self._send({"type": "user", "message": message, **fields})
-
-    def _end_turn(self) -> None:
-        number = f"interrupt-{next(self._numbers)}"
-        self._interrupts.add(number)
-        self._send({"type": "control_request", "request_id": number, "request": {"subtype": "interrupt"}})
 
     def _respond(self, request_id: str, response: dict[str, Any]) -> None:
         answer = {"subtype": "success", "request_id": request_id, "response": response}
@@ -133,83 +117,64 @@ class TalkingStream(ClaudeStream):
         else:
             self._held.append(message)
 
-    def _leave(self) -> None:
-        """Have it go: nothing more is said."""
-        self._is_waiting = False
-        self.finished_after = 0
-        self.is_stdin_done = self.has_left = True
-        if not self.facts.finished and self.facts.ended is None:
-            self.note(ended=RunReason.INTERRUPTED)
-
-    def _leave_if_all_is_said(self) -> None:
-        """Finish after a turn, unless something brings another: a message, or what runs in the background."""
-        if self._is_recorded or not self._is_between_turns or self._is_waiting or self._told:
-            return
-        if self._stays is False or not self._tasks:
-            self._leave()
-
     # --- turns ---
 
     def _system(self, fields: dict[str, Any]) -> list[Event]:
         if fields.get("subtype") == "init":
-            self._is_between_turns = self._is_waiting = False
-            if self._stays is False:
-                self._end_turn()  # the program took up a message that it still had
+            self.state = State.RUNNING
+            if self.stays is False:
+                self.end_turn()  # the program took up a message that it still had
         return super()._system(fields)
 
     def _result(self, fields: dict[str, Any]) -> list[Event]:
-        events = [*self._withdrawn(), *super()._result(fields)]
+        events = [*self.withdrawn(self.questions), *super()._result(fields)]
         if self._is_recorded:
             return events
-        self._is_between_turns = True
+        self.state = State.IDLE
         self.finished_after = None
         if self.facts.ended is RunReason.INTERRUPTED or not self._interrupts:
             events += self._interrupted(is_certain=self.facts.ended is RunReason.INTERRUPTED)
-        self._leave_if_all_is_said()
+        self.go_on()
         return events
 
     def _interrupted(self, *, is_certain: bool) -> list[Event]:
         """Wait for what is said next, where that was wanted; a turn that was over before needs something to wait for:
         else the child has finished.
         """
-        if not self._stays:
+        if not self.stays:
             return []
-        self._stays = None
-        if not (is_certain or self._told or self._tasks):
+        self.stays = None
+        if not (is_certain or self.outbox.sent or self._tasks):
             return []
-        self._is_waiting = not self._told
+        self.state = State.IDLE if self.outbox.sent else State.INTERRUPTED
         return [Interrupted()]
 
     def _user(self, fields: dict[str, Any]) -> list[Event]:
         if fields.get("isReplay") is True:
-            if delivered := self._settled_message(string(fields.get("uuid")), MessageState.DELIVERED):
+            if delivered := self.outbox.seen([self._id_of(fields.get("uuid"))]):
                 self.turn_ended = False
             return delivered
         events = super()._user(fields)
-        if self._stays is None:
+        if self.stays is None:
             return events
         return [event for event in events if not getattr(event, "text", "").startswith(_OWN_WORDS)]
 
     def _progress_of_message(self, fields: dict[str, Any]) -> list[Event]:
         """Settle a message that was never repeated: the turn that had it is over."""
-        own_id = string(fields.get("command_uuid"))
+        message_id = self._id_of(fields.get("command_uuid"))
         match fields.get("state"):
             case "completed":
-                events = self._settled_message(own_id, MessageState.DELIVERED)
+                events = self.outbox.seen([message_id])
             case "cancelled" | "discarded":
-                events = self._settled_message(
-                    own_id, MessageState.REFUSED, "the turn ended before the message was read"
-                )
+                events = self.outbox.refused([message_id], "the turn ended before the message was read")
             case _:
                 return []
-        self._leave_if_all_is_said()
+        self.go_on()
         return events
 
-    def _settled_message(self, own_id: str, state: MessageState, reason: str = "") -> list[Event]:
-        message_id = self._told.pop(own_id, None)
-        if message_id is None:
-            return []
-        return [Message(id=message_id, state=state, reason=reason)]
+    def _id_of(self, own_id: object) -> str:
+        """Return the id of the message that the program knows by this one; empty for another's."""
+        return self._known_as.get(string(own_id), "")
 
     # --- what it asks ---
 
@@ -218,7 +183,7 @@ class TalkingStream(ClaudeStream):
         if self._hook and wish.get("subtype") == "hook_callback":
             self._respond(request_id, self._hook.answer(mapping(wish.get("input"))))
             return []
-        if request_id in self._asked:
+        if request_id in self.questions:
             return []  # it repeats itself to whoever comes later
         cwd = self._hook.directory_of(string(wish.get("tool_use_id"))) if self._hook else ""
         question = asked(request_id, wish, cwd)
@@ -227,10 +192,10 @@ class TalkingStream(ClaudeStream):
             answer = {"subtype": "error", "request_id": request_id, "error": refusal}
             self._send({"type": "control_response", "response": answer})
             return []
-        if len(self._asked) >= _MOST_ASKED:
+        if len(self.questions) >= _MOST_ASKED:
             self._respond(request_id, question.response(Verdict.DENY, "the request is too large"))
             return []
-        self._asked[request_id] = question
+        self.questions[request_id] = question
         return [question.request]
 
     def _control_response(self, fields: dict[str, Any]) -> list[Event]:
@@ -245,10 +210,10 @@ class TalkingStream(ClaudeStream):
             return []
         self._interrupts.discard(request_id)
         if response.get("subtype") != "success":
-            self._stays = self._stays and None
+            self.stays = self.stays and None
             return [warning(f"the agent was not interrupted: {one_line(string(response.get('error')), 200)}")]
-        events = self._interrupted(is_certain=False) if self._is_between_turns else []
-        self._leave_if_all_is_said()
+        events = self._interrupted(is_certain=False) if self.state in (State.IDLE, State.INTERRUPTED) else []
+        self.go_on()
         return events
 
     def _registered(self, request_id: str, response: dict[str, Any]) -> list[Event]:
@@ -263,11 +228,11 @@ class TalkingStream(ClaudeStream):
         words = one_line(string(response.get("error")), 200) or "no reason given"
         problem = f"Claude Code cannot enforce the rules of this run: {words}"
         self.note(ended=RunReason.START_FAILED, error_message=problem)
-        self._leave()
+        self.leave()
         return [ErrorReported(message=problem)]
 
     def _recorded_reply(self, request_id: str, response: dict[str, Any]) -> list[Event]:
-        question = self._asked.pop(request_id, None)
+        question = self.questions.pop(request_id, None)
         if question is None:
             return []
         verdict = Verdict.ALLOW if response.get("behavior") == "allow" else Verdict.DENY
@@ -275,17 +240,7 @@ class TalkingStream(ClaudeStream):
         return [Decision(request=request_id, verdict=verdict, text=word, tool_name=question.request.tool_name)]
 
     def _cancelled(self, fields: dict[str, Any]) -> list[Event]:
-        return self._withdrawn(string(fields.get("request_id")))
-
-    def _withdrawn(self, *request_ids: str) -> list[Event]:
-        """Take back what was asked; everything, where no ids are given."""
-        gone = [known for known in request_ids or tuple(self._asked) if self._asked.pop(known, None)]
-        return [Decision(request=request_id, verdict=Verdict.WITHDRAWN) for request_id in gone]
-
-
-def _prompt(start: Start) -> str:
-    with open(open_regular(start.prompt_path)[0], "rb") as file:
-        return file.read().decode("utf-8", "replace")
+        return self.withdrawn([string(fields.get("request_id"))])
 
 
 def _new_id() -> str:

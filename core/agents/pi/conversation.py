@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from enum import Enum
 from typing import Any
 
 import msgspec
 
-from ...run.events import Decision, Event, Interrupted, Message, Notice, Request
-from ...run.model import MessageState, NoticeLevel, RunReason, Verdict
-from ...system.files import open_regular
+from ...run.events import Event, Interrupted, Notice, Request
+from ...run.model import NoticeLevel, RunReason, Verdict
 from ...text.plain import one_line
 from .._json_lines import count, decode, error_words, items, mapping, string
-from ..child import Start
+from ..child import Start, prompt_of
+from ..conversation import Conversation, State
 from ._dialogs import UNREADABLE, answer_to, is_unreadable, request_of
 from .stream import QUIET_AFTER_END, PiStream, kind
 
@@ -36,41 +35,18 @@ _STATE, _UNSAID, _ENDING = "state-", "unsaid-", "ending-"
 it tells; or to know if a turn begins, or is over, where pi does not say so by itself."""
 
 
-class _At(Enum):
-    """Where the conversation is."""
-
-    BEGINNING = "beginning"
-    """A prompt was said, and its turn has not begun."""
-    WORKING = "working"
-    ENDING = "ending"
-    """The turn is over, unless a retry or a compaction follows."""
-    WAITING = "waiting"
-    """It was interrupted, and waits for what is said next."""
-    FINISHED = "finished"
-
-
-class RpcStream(PiStream):
+class PiConversation(Conversation[Request], PiStream):
     """The stream of one pi process in rpc mode; without a start the recorded one of either mode."""
-
-    talks = True
 
     def __init__(self, start: Start | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(clock)
         self.is_stdin_done = start is None
         self._is_recorded = start is None
-        self._at = _At.BEGINNING
         self._began = False
         """Whether there was a turn."""
         self._begins: str | None = ""
         """The id of the message that the next turn is about; empty for the prompt of the run, None once it was seen."""
-        self._held: dict[str, str] = {}
-        """What was said and is not told yet, by its id."""
-        self._told: dict[str, str] = {}
-        """What pi was told while it worked, and has not shown."""
         self._is_nudged = False
-        self._interrupts = False
-        """Whether this turn is to be ended."""
-        self._stays = True
         self._was_interrupted = False
         """Whether the last turn was."""
         self._asked = 0
@@ -81,10 +57,8 @@ class RpcStream(PiStream):
         self._is_quiet = False
         """Whether it has said nothing for so long after a turn that it is over whatever it says."""
         self._heard_at = 0.0
-        self._dialogs: dict[str, Request] = {}
-        """Open ones by their ids."""
         self._closing: dict[str, float] = {}
-        """When those of them close that do so by themselves."""
+        """When those requests close that do so by themselves."""
         self._later: list[Event] = []
         """What is to be told with the next line."""
         self._readers |= {
@@ -93,45 +67,37 @@ class RpcStream(PiStream):
             "extension_error": self._extension_failed,
         }
         if start is not None:
-            with open(open_regular(start.prompt_path)[0], "rb") as file:
-                self._prompt("", file.read().decode("utf-8", "replace").strip())
+            self._prompt("", prompt_of(start).strip())
 
     # --- what is said to it ---
 
     @property
-    def is_waiting(self) -> bool:
-        return self._at is _At.WAITING
+    def may_leave(self) -> bool:
+        return self.state is State.INTERRUPTED or not self._began
 
-    def tell(self, message_id: str, text: str) -> None:
-        if self._at is _At.WORKING:
-            self._steer(message_id, text)
-            return
-        self._held[message_id] = text
-        if self._at is _At.WAITING:
+    def tell_turn(self) -> None:
+        if self.state is State.RUNNING:
+            for message_id, text in self.outbox.send().items():
+                self._command({"type": "steer", "id": f"{_STEER}{message_id}", "message": text})
+
+    def begin_turn(self) -> None:
+        if self.state is State.INTERRUPTED:
             self._say_next()
 
-    def interrupt(self, *, stays: bool) -> None:
-        self._stays = stays
-        if not stays and (self._at is _At.WAITING or not self._began):
-            self._finish()
-        elif self._at not in (_At.WAITING, _At.FINISHED):
-            self._interrupts = True
-            if self._at is not _At.BEGINNING:
-                self._abort()
+    def end_turn(self) -> None:
+        if self.state is not State.STARTING:
+            self._abort()
 
     def reply(self, request_id: str, verdict: Verdict, text: str) -> None:
         self._closing.pop(request_id, None)
-        if dialog := self._dialogs.pop(request_id, None):
-            self._command(answer_to(dialog, verdict, text))
+        super().reply(request_id, verdict, text)
 
-    def close(self) -> None:
-        if self._at is _At.WAITING:
-            self.note(ended=RunReason.INTERRUPTED)
-            self._finish()
+    def answer(self, question: Request, verdict: Verdict, text: str) -> None:
+        self._command(answer_to(question, verdict, text))
 
     def replies(self) -> bytes:
         quiet = self.finished_after
-        if quiet and self._at is _At.ENDING and self._clock() >= self._heard_at + quiet and not self._is_quiet:
+        if quiet and self.state is State.IDLE and self._clock() >= self._heard_at + quiet and not self._is_quiet:
             self._is_quiet = self._asks_end = True
         if self._asks_end:
             self._asks_end = False
@@ -139,20 +105,16 @@ class RpcStream(PiStream):
         return super().replies()
 
     def _prompt(self, message_id: str, text: str) -> None:
-        self._at = _At.BEGINNING
+        self.state = State.STARTING
         self._begins = message_id
         self._command({"type": "prompt", "id": f"{_PROMPT}{message_id}", "message": text})
 
-    def _steer(self, message_id: str, text: str) -> None:
-        self._told[message_id] = text
-        self._command({"type": "steer", "id": f"{_STEER}{message_id}", "message": text})
-
     def _abort(self) -> None:
         """End the turn; dialogs that no signal of pi closes would keep it from ending."""
-        for request_id in tuple(self._dialogs):
+        for request_id in tuple(self.questions):
             self._command({"type": "extension_ui_response", "id": request_id, "cancelled": True})
             self._withdraw(request_id)
-        if not self._stays:
+        if not self.stays:
             self._command({"type": "clear_queue"})  # pi goes on with what is in it
         self._command({"type": "abort", "id": _ABORT})
 
@@ -193,47 +155,42 @@ class RpcStream(PiStream):
         """Know that a message was delivered: it stands in pi's conversation now."""
         if self._begins is not None:
             delivered, self._begins = self._begins, None
-        elif self._told:
+        else:
             said = _text_of(mapping((decode(line) or {}).get("message")))
             # What begins with a slash may be the name of a template, in whose place its text stands.
-            known = (key for key, text in self._told.items() if text == said or text.startswith("/"))
+            known = (key for key, text in self.outbox.sent.items() if text == said or text.startswith("/"))
             delivered = next(known, "")
-            self._told.pop(delivered, None)
-        else:
-            return []
-        return [Message(id=delivered, state=MessageState.DELIVERED)] if delivered else []
+        return self.outbox.seen([delivered])
 
     def _agent_started(self, fields: dict[str, Any]) -> list[Event]:
-        if self._at is _At.FINISHED:
+        if self.state is State.CLOSED:
             return []
         events = super()._agent_started(fields)
-        if self._interrupts and self._at is _At.ENDING:
-            self._interrupts = False  # it goes on by itself with what was said before
+        if self.stays is not None and self.state is State.IDLE:
+            self.stays = None  # it goes on by itself with what was said before
             events.append(Interrupted())
-        if self._at is _At.BEGINNING and self._interrupts:
+        if self.state is State.STARTING and self.stays is not None:
             self._abort()
         self._work()
         return events
 
     def _work(self) -> None:
-        self._at = _At.WORKING
+        self.state = State.RUNNING
         self._began = True
         self._was_interrupted = self._asks_end = self._is_quiet = False
-        held, self._held = self._held, {}
-        for message_id, text in held.items():
-            self._steer(message_id, text)
+        self.tell_turn()
 
     def _agent_ended(self, announced: bool | None) -> list[Event]:
         events = super()._agent_ended(announced)
-        if announced is not True and self._at is not _At.FINISHED:
-            self._at = _At.ENDING
+        if announced is not True and self.state is not State.CLOSED:
+            self.state = State.IDLE
             self._announces = announced is not None
             self._asks_end = True
         return events
 
     def _retry_started(self, fields: dict[str, Any]) -> list[Event]:
         events = super()._retry_started(fields)
-        if self._at is _At.ENDING:
+        if self.state is State.IDLE:
             self._work()
         return events
 
@@ -243,7 +200,7 @@ class RpcStream(PiStream):
 
     def _compaction_ended(self, fields: dict[str, Any]) -> list[Event]:
         events = super()._compaction_ended(fields)
-        self._asks_end = self._at is _At.ENDING
+        self._asks_end = self.state is State.IDLE
         return events
 
     def _agent_settled(self, fields: dict[str, Any]) -> list[Event]:
@@ -253,30 +210,35 @@ class RpcStream(PiStream):
 
     def _over(self) -> list[Event]:
         """Go on with what was said, else wait for more or finish: nothing follows the last turn by itself."""
-        if self._is_recorded or self._at is _At.FINISHED:
+        if self._is_recorded or self.state is State.CLOSED:
             return []
-        self._at = _At.ENDING
+        self.state = State.IDLE
         self.finished_after = None
         goes_on: list[Event] = []
-        if self._interrupts:
-            self._interrupts = False
+        stays, self.stays = self.stays, None
+        if stays is not None:
             self._was_interrupted = not self._is_complete
             self.note(finished=not self._was_interrupted)
-            if not self._stays:
-                self._finish()
+            if not stays:
+                self.finish()
                 return []
-            if self._was_interrupted and (self._told or self._held):
+            if self._was_interrupted and (self._steered_by or self.outbox.unsent):
                 goes_on.append(Interrupted())  # with what was said before
-        if self._told:
+        if self._steered_by:
             self._command({"type": "clear_queue", "id": _QUEUE})
-        elif self._held:
+        elif self.outbox.unsent:
             self._say_next()
         elif self._was_interrupted:
-            self._at = _At.WAITING
+            self.state = State.INTERRUPTED
             return [Interrupted()]
         else:
-            self._finish()
+            self.finish()
         return goes_on
+
+    @property
+    def _steered_by(self) -> dict[str, str]:
+        """What pi was told while it worked, and has not shown."""
+        return {message_id: text for message_id, text in self.outbox.sent.items() if message_id != self._begins}
 
     @property
     def _is_complete(self) -> bool:
@@ -285,14 +247,8 @@ class RpcStream(PiStream):
         return facts.stop_reason in _COMPLETE or (facts.handing_over and facts.finalized is not None)
 
     def _say_next(self) -> None:
-        message_id = next(iter(self._held))
         self.note(finished=False)
-        self._prompt(message_id, self._held.pop(message_id))
-
-    def _finish(self) -> None:
-        self._at = _At.FINISHED
-        self.finished_after = 0
-        self.is_stdin_done = self.has_left = True
+        self._prompt(*self.outbox.send_next())
 
     # --- its responses ---
 
@@ -308,14 +264,14 @@ class RpcStream(PiStream):
                 return self._state_told(own_id, data)
             case "clear_queue" if own_id == _QUEUE or (fault and not own_id):
                 return self._queue_told(data, fault)
-            case "abort" if self._interrupts and self._at is _At.WORKING:
-                self._at, self._announces, self._asks_end = _At.ENDING, False, True
+            case "abort" if self.stays is not None and self.state is State.RUNNING:
+                self.state, self._announces, self._asks_end = State.IDLE, False, True
                 return []
             case _:
                 return []
 
     def _prompted(self, message_id: str, disposition: object, fault: str) -> list[Event]:
-        if self._begins != message_id or self._at is not _At.BEGINNING:
+        if self._begins != message_id or self.state is not State.STARTING:
             return []
         if fault:
             return self._refused(message_id, fault)
@@ -330,30 +286,26 @@ class RpcStream(PiStream):
         self._begins = None
         if not self._began:
             self.note(ended=RunReason.AGENT_EXIT, error_message=fault)
-            self._finish()
+            self.finish()
             return []
-        refused = Message(id=message_id, state=MessageState.REFUSED, reason=one_line(fault, 400))
-        return [*([refused] if message_id else []), *self._over()]
+        return [*self.outbox.refused([message_id], one_line(fault, 400)), *self._over()]
 
     def _handled(self, message_id: str) -> list[Event]:
         """Take it that an extension has done what was said, and no turn begins."""
         self._begins = None
-        events: list[Event] = [Message(id=message_id, state=MessageState.DELIVERED)] if message_id else []
-        return [*events, *self._over()]
+        return [*self.outbox.seen([message_id]), *self._over()]
 
     def _steered(self, message_id: str, disposition: object, fault: str) -> list[Event]:
-        if message_id not in self._told or not (fault or disposition == "handled"):
-            return []
-        del self._told[message_id]
-        state = MessageState.REFUSED if fault else MessageState.DELIVERED
-        return [Message(id=message_id, state=state, reason=one_line(fault, 400))]
+        if fault:
+            return self.outbox.refused([message_id], one_line(fault, 400))
+        return self.outbox.seen([message_id]) if disposition == "handled" else []
 
     def _state_told(self, own_id: str, data: dict[str, Any]) -> list[Event]:
         self.note(session_id=string(data.get("sessionId")) or self.facts.session_id)
         is_idle = data.get("isStreaming") is not True and data.get("isCompacting") is not True
-        if own_id == f"{_UNSAID}{self._asked}" and self._at is _At.BEGINNING and is_idle:
+        if own_id == f"{_UNSAID}{self._asked}" and self.state is State.STARTING and is_idle:
             return self._handled(self._begins or "")  # a command of an extension was carried out, and no turn begins
-        if own_id != f"{_ENDING}{self._asked}" or self._at is not _At.ENDING or not (is_idle or self._is_quiet):
+        if own_id != f"{_ENDING}{self._asked}" or self.state is not State.IDLE or not (is_idle or self._is_quiet):
             return []
         if self._announces and not self._is_quiet:
             self.finished_after = QUIET_AFTER_END
@@ -362,7 +314,7 @@ class RpcStream(PiStream):
 
     def _queue_told(self, data: dict[str, Any], fault: str) -> list[Event]:
         """Say again what had come too late for the last turn."""
-        if self._at is not _At.ENDING or not self._told:
+        if self.state is not State.IDLE or not self._steered_by:
             return []
         if fault and not self._is_nudged:
             self._is_nudged = True
@@ -370,11 +322,10 @@ class RpcStream(PiStream):
             return []
         queued = [*items(data.get("steering")), *items(data.get("followUp"))]
         self._is_nudged = False
-        told, self._told = self._told, {}
-        self._held = {key: text for key, text in told.items() if text in queued} | self._held
-        lost = [key for key in told if key not in self._held]
-        why = "pi did not add it to its conversation"
-        return [*(Message(id=key, state=MessageState.REFUSED, reason=why) for key in lost), *self._over()]
+        again = [message_id for message_id, text in self._steered_by.items() if text in queued]
+        self.outbox.take_back(again)
+        lost = self.outbox.refused(self._steered_by, "pi did not add it to its conversation")
+        return [*lost, *self._over()]
 
     # --- its dialogs ---
 
@@ -384,20 +335,19 @@ class RpcStream(PiStream):
             level = _LEVELS.get(string(fields.get("notifyType")), NoticeLevel.INFO)
             return [Notice(level=level, text=text)] if text else []
         request = request_of(fields)
-        if request is None or self._at is _At.FINISHED:
+        if request is None or self.state is State.CLOSED:
             return []
         if is_unreadable(fields):
             self._command(answer_to(request, Verdict.DENY, UNREADABLE))
             return [Notice(level=NoticeLevel.WARNING, text=f"a call was denied: {UNREADABLE}")]
-        self._dialogs[request.id] = request
+        self.questions[request.id] = request
         if limit := count(fields.get("timeout")):
             self._closing[request.id] = self._clock() + limit / 1000
         return [request]
 
     def _withdraw(self, request_id: str) -> None:
-        del self._dialogs[request_id]
         self._closing.pop(request_id, None)
-        self._later.append(Decision(request=request_id, verdict=Verdict.WITHDRAWN))
+        self._later += self.withdrawn([request_id])
 
     def _extension_failed(self, fields: dict[str, Any]) -> list[Event]:
         words = one_line(f"an extension of pi failed: {string(fields.get('error'))}", 600)
