@@ -1,4 +1,4 @@
-"""The nouns of a conversation that a child may inherit, whoever kept it."""
+"""What was said in an earlier conversation, which a child may inherit, whoever kept it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Turn(Struct, frozen=True):
     """In order. May be read from a file one by one: who needs only some takes only those."""
 
 
-class Conversation(Struct, frozen=True):
+class History(Struct, frozen=True):
     turns: tuple[Turn, ...]
     """The last ones, oldest first; the oldest may begin in the middle, after a summary."""
     summary: str = ""

@@ -19,7 +19,7 @@ from ..run.fold import add_usage
 from ..run.model import STATUS_OF, MessageState, RunMeta, RunnerKind, RunReason, RunResult, Usage, Verdict
 from ..system import files, processes
 from ..work.written import changes_by_tools
-from ..wrapper.conversation import Conversation
+from ..wrapper.mailbox import Mailbox
 from ..wrapper.records import Records, header
 from ..wrapper.supervise import conclude
 
@@ -95,8 +95,8 @@ class HeldRun:
         self._sentence = Sentence()
         self._usage = Usage()
         self.child = Listener()
-        self._conversation = Conversation(meta, self._run_dir, self._records)
-        self._conversation.attach(self.child)
+        self._mailbox = Mailbox(meta, self._run_dir, self._records)
+        self._mailbox.attach(self.child)
         self.said = ""
         """What its child said last."""
 
@@ -114,7 +114,7 @@ class HeldRun:
                 self.said = text
             case _:
                 pass
-        self._conversation.take(event)
+        self._mailbox.take(event)
         self.touch()
 
     def writing(self, piece: str) -> None:
@@ -129,7 +129,7 @@ class HeldRun:
 
     def hear(self) -> None:
         """Take what was sent to the run: replies, messages, interrupts."""
-        self._conversation.look()
+        self._mailbox.look()
 
     def deliver(self) -> str:
         """Take the next message that was said to the child; return its text, empty where there is none."""
@@ -137,14 +137,14 @@ class HeldRun:
             return ""
         message_id, text = self.child.told.pop(0)
         self.child.is_waiting = False
-        self._conversation.take(Message(id=message_id, state=MessageState.DELIVERED))
+        self._mailbox.take(Message(id=message_id, state=MessageState.DELIVERED))
         return text
 
     def pause(self) -> None:
         """End the turn that was interrupted, and wait for what is said next."""
         self.child.is_interrupted, self.child.is_waiting = False, True
         self._sentence.clear()
-        self._conversation.take(Interrupted())
+        self._mailbox.take(Interrupted())
         self.touch()
 
     def wanted_end(self) -> RunReason | None:
@@ -156,8 +156,8 @@ class HeldRun:
 
     def end(self, reason: RunReason) -> None:
         """Write its end and let go of it."""
-        self._conversation.detach()
-        self._conversation.close("the run ended first")
+        self._mailbox.detach()
+        self._mailbox.close("the run ended first")
         is_done = reason is RunReason.DONE
         result = RunResult(
             run_id=self.run_id,

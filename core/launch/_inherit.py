@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from ..agents.history import Block, Conversation, Message, Text, Thinking, ToolOutput, ToolUse, Turn
+from ..agents.history import Block, History, Message, Text, Thinking, ToolOutput, ToolUse, Turn
 from ..config.settings import Inheritance
 from ..text.decoding import encode_shown
 
@@ -36,13 +36,13 @@ class Inherited(Struct, frozen=True):
 
 def inherit_from(path: str, inheritance: Inheritance) -> Inherited:
     """Compact the conversation of a pi session file. Raises SessionFileError."""
-    from ..agents.pi.session import open_conversation  # with what reads such files; most launches have no parent
+    from ..agents.pi.session import open_history  # with what reads such files; most launches have no parent
 
-    with open_conversation(path, inheritance.recent_turns) as conversation:
+    with open_history(path, inheritance.recent_turns) as conversation:
         return compact(conversation, inheritance)
 
 
-def compact(conversation: Conversation, inheritance: Inheritance) -> Inherited:
+def compact(conversation: History, inheritance: Inheritance) -> Inherited:
     """Keep the last turns, thin out those beyond the tool-output window, and cut the middle of what is still too long.
 
     A summary is not a turn: it comes first, whole, and only the cut can shorten it.

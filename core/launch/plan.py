@@ -385,9 +385,9 @@ class Plan:
         named = (self._request.model, preset and preset.model, self._settings.default_model)
         if path is None or not any(inherits(text, self._settings) for text in named):
             return None
-        from ..agents.pi.session import open_conversation
+        from ..agents.pi.session import open_history
 
-        with open_conversation(path, recent_turns=1) as conversation:
+        with open_history(path, recent_turns=1) as conversation:
             return conversation.model or None
 
     def _parent_session(self) -> str | None:

@@ -34,7 +34,7 @@ from ._limits import Step, StopEscalation, Watchdog
 from ._queue import Signals
 from ._spending import Spending, added
 from ._wakeup import read_available, wake_on_signals
-from .conversation import Conversation
+from .mailbox import Mailbox
 from .records import Records
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Attempt:
         records: Records,
         signals: Signals,
         containment: Containment,
-        conversation: Conversation,
+        mailbox: Mailbox,
         *,
         recorder: Recorder,
         start: Start,
@@ -81,7 +81,7 @@ class Attempt:
         self._records = records
         self._signals = signals
         self._containment = containment
-        self._conversation = conversation
+        self._mailbox = mailbox
         self._recorder = recorder
         self._used = used
         self._spending = spending
@@ -127,7 +127,7 @@ class Attempt:
             event = self._spending.take(event)
             if self._priced is not None:
                 self._priced = add_usage(self._priced, event)
-        self._conversation.take(event)
+        self._mailbox.take(event)
 
     @property
     def paused(self) -> float:
@@ -176,7 +176,7 @@ class Attempt:
                     self._input.close()
                 self._end_descendants()
             self._drain()
-            self._conversation.detach()
+            self._mailbox.detach()
             self._watchdog.resume(time.monotonic())
         except UnseenError:  # the same
             raise
@@ -298,11 +298,11 @@ class Attempt:
         """
         self._watchdog.heard(time.monotonic(), 0)
         woken = wake_on_signals()
-        foot, recorder = self._conversation.foot, self._recorder
+        foot, recorder = self._mailbox.foot, self._recorder
         for descriptor in (self._stdout, self._stderr, woken, foot.descriptor if foot else -1, recorder.descriptor):
             if descriptor >= 0:
                 self._poller.register(descriptor, select.POLLIN)
-        self._conversation.attach(self._stream)
+        self._mailbox.attach(self._stream)
         self._handle_signals()
         self._look_into_inbox()
         while (returncode := child.poll()) is None:
@@ -322,7 +322,7 @@ class Attempt:
 
     def _take_from(self, descriptor: int) -> None:
         """Take what has come, or go on with what there is room for now."""
-        foot = self._conversation.foot
+        foot = self._mailbox.foot
         if descriptor == self._recorder.descriptor:
             return  # `_advance` looks at that, as it has a deadline, too
         if self._input and descriptor == self._input.descriptor:
@@ -338,7 +338,7 @@ class Attempt:
         """Milliseconds until the next clock of ours; None when only the child or a signal can bring news."""
         clocks = (
             *(self._escalation.due(), self._records.activity.due(), self._watchdog.due(), self._settled_at()),
-            *(self._conversation.due(), self._recorder.due),
+            *(self._mailbox.due(), self._recorder.due),
             None if self._escalation.has_begun else self._records.gone_due,
         )
         due = min((clock for clock in clocks if clock is not None), default=None)
@@ -357,9 +357,9 @@ class Attempt:
             self._poller.unregister(recorded)
             self._take_baseline()
         self._records.touch(now)
-        self._conversation.advance(now)
+        self._mailbox.advance(now)
         self._reply()
-        if self._conversation.waits_for_person:
+        if self._mailbox.waits_for_person:
             self._watchdog.pause(now)
         else:
             self._watchdog.resume(now)
@@ -458,8 +458,8 @@ class Attempt:
             self._reply()
 
     def _look_into_inbox(self) -> None:
-        self._conversation.look()
-        if self._conversation.is_wanted and self._stream.finished_after is None:
+        self._mailbox.look()
+        if self._mailbox.is_wanted and self._stream.finished_after is None:
             self._stop_softly(time.monotonic())
         self._reply()
 

@@ -1,7 +1,7 @@
 """A run that a person has taken over: it waits here, without a child, until it is handed back and somebody says how it
 goes on.
 
-To the conversation this is the stream of a child that waits: what is sent to the run is told to it.
+To the mailbox this is the stream of a child that waits: what is sent to the run is told to it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..agents.interactive import Interactive
     from ._queue import Signals
     from ._spending import Spending
-    from .conversation import Conversation
+    from .mailbox import Mailbox
     from .records import Records
 
 GO_ON_WORDS = "Continue."
@@ -59,14 +59,12 @@ class Hand:
     is_waiting = True
     is_stdin_done = False
 
-    def __init__(
-        self, start: Start, records: Records, signals: Signals, conversation: Conversation, spending: Spending
-    ) -> None:
+    def __init__(self, start: Start, records: Records, signals: Signals, mailbox: Mailbox, spending: Spending) -> None:
         self._start = start
         self._run_dir = start.run_dir
         self._records = records
         self._signals = signals
-        self._conversation = conversation
+        self._mailbox = mailbox
         self._spending = spending
         self._program: Interactive | None = interactive_side(start.meta.kind)
         self._began = time.monotonic()
@@ -94,10 +92,10 @@ class Hand:
         woken = wake_on_signals()
         poller = select.poll()
         poller.register(woken, select.POLLIN)
-        foot = self._conversation.foot
+        foot = self._mailbox.foot
         if foot:
             poller.register(foot.descriptor, select.POLLIN)
-        self._conversation.attach(self)
+        self._mailbox.attach(self)
         try:
             while not self._is_over():
                 now = time.monotonic()
@@ -111,11 +109,11 @@ class Hand:
                     continue
         finally:
             self._forget_invitation()
-            self._conversation.detach()
+            self._mailbox.detach()
             self.seconds = time.monotonic() - self._began
         if self._stop or self._signal or not self._goes_on:
             return None
-        self._conversation.put_into_next_prompt(self._told)
+        self._mailbox.put_into_next_prompt(self._told)
         return "\n\n".join(text.strip() for text in self._told.values()) or GO_ON_WORDS
 
     def outcome(self, before: StreamFacts) -> Outcome:
@@ -133,8 +131,8 @@ class Hand:
         if self._stop or self._signal:
             self._end_by_force()
             return True
-        self._conversation.look()
-        if not self._is_out and (wanted := self._conversation.take_wish()):
+        self._mailbox.look()
+        if not self._is_out and (wanted := self._mailbox.take_wish()):
             self._hand_out(wanted)
         if self._is_out and not self._is_held():
             self._take_back()
@@ -145,7 +143,7 @@ class Hand:
         if self._finishes or self._goes_on or not os.path.exists(self._run_dir):
             return True
         self._ask()
-        self._conversation.advance(time.monotonic())
+        self._mailbox.advance(time.monotonic())
         return self._finishes or self._goes_on
 
     # --- a person has it ---
@@ -158,11 +156,11 @@ class Hand:
             invitation = self._invitation(wanted.id)
             files.write_whole(os.path.join(self._run_dir, paths.INVITATION), invitation)
         except (SubdeckError, OSError) as error:
-            self._conversation.refuse(wanted, one_line(in_one_line(error), 300))
+            self._mailbox.refuse(wanted, one_line(in_one_line(error), 300))
             return
         self._is_out = True
         self._records.event(TakenOver(by=wanted.by, message=wanted.id))
-        self._conversation.settle(wanted)
+        self._mailbox.settle(wanted)
 
     def _invitation(self, wanted: str) -> bytes:
         """Return how its program is started. Raises SubdeckError where there is none, or nothing that it could open."""
@@ -237,7 +235,7 @@ class Hand:
         if self._is_asked or (not self._by and time.monotonic() < self._began + ARRIVAL_S):
             return
         self._is_asked = True
-        self._conversation.take(
+        self._mailbox.take(
             Request(
                 id=_ASKED,
                 kind=RequestKind.CHOICE,
@@ -250,7 +248,7 @@ class Hand:
     def _withdraw_question(self) -> None:
         if self._is_asked:
             self._is_asked = False
-            self._conversation.take(Decision(request=_ASKED, verdict=Verdict.WITHDRAWN, by=BY_AGENT))
+            self._mailbox.take(Decision(request=_ASKED, verdict=Verdict.WITHDRAWN, by=BY_AGENT))
 
     def tell(self, message_id: str, text: str) -> None:
         self._told[message_id] = text

@@ -27,7 +27,7 @@ from ._containment import Containment
 from ._queue import Signals
 from ._recorder import Recorder, working_tree
 from ._spending import Spending, added
-from .conversation import Conversation
+from .mailbox import Mailbox
 from .records import Records, header, pane
 
 PUT_BACK_S, PUT_BACK_LOOK_S = 3.0, 0.01
@@ -66,12 +66,12 @@ def supervise(
     records.transcript(header(meta))
     if warning:
         records.event(Notice(level=NoticeLevel.WARNING, text=warning))
-    conversation = Conversation(meta, run_dir, records)
+    mailbox = Mailbox(meta, run_dir, records)
     if os.isatty(0) and os.isatty(1):
         from ._foot import Foot  # few runs have a pane
 
-        conversation.foot = Foot(run_dir, pane(), lambda: conversation.asked)
-        records.show_by(conversation.foot.show)
+        mailbox.foot = Foot(run_dir, pane(), lambda: mailbox.asked)
+        records.show_by(mailbox.foot.show)
     worktree, failed = None, None
     if meta.worktree is not None:
         from ._worktree import Worktree  # most runs have none
@@ -83,12 +83,12 @@ def supervise(
     if failed:
         result = result_of(meta, StreamFacts(), failed, started=None)
     else:
-        result = _run(meta, run_dir, records, signals, containment, conversation, recorder, spending)
-    conversation.close(f"the run ended first: {result.reason}")
-    if conversation.foot:
-        conversation.foot.close()
+        result = _run(meta, run_dir, records, signals, containment, mailbox, recorder, spending)
+    mailbox.close(f"the run ended first: {result.reason}")
+    if mailbox.foot:
+        mailbox.foot.close()
     changes = _changes(recorder, records, result) if records.started_at else None
-    result = replace(result, undelivered=tuple(conversation.undelivered), changes=changes)
+    result = replace(result, undelivered=tuple(mailbox.undelivered), changes=changes)
     if meta.check:
         from ._check import check  # few runs have one
 
@@ -109,7 +109,7 @@ def _run(
     records: Records,
     signals: Signals,
     containment: Containment,
-    conversation: Conversation,
+    mailbox: Mailbox,
     recorder: Recorder,
     spending: Spending,
 ) -> RunResult:
@@ -126,16 +126,16 @@ def _run(
     if meta.by_hand:
         records.event(Notice(level=NoticeLevel.INFO, text="the conversation continues in the agent's UI"))
     else:
-        conversation.put_into_prompt()
+        mailbox.put_into_prompt()
     while True:
         number += 1
         start = Start(meta, run_dir, number, facts.session_id or session_id, handed_back, facts.usage.cost)
-        if conversation.is_wanted or (meta.by_hand and number == 1):
+        if mailbox.is_wanted or (meta.by_hand and number == 1):
             recorder.begin()
             recorder.settle()
             from ._hand import Hand  # most runs are never taken over
 
-            hand = Hand(start, records, signals, conversation, spending)
+            hand = Hand(start, records, signals, mailbox, spending)
             said = hand.run()
             paused += hand.seconds
             had_child = had_child or records.started_at is not None
@@ -147,7 +147,7 @@ def _run(
             handed_back += number > 1  # before the first attempt none is to be left out
             start = Start(meta, run_dir, number, facts.session_id or session_id, handed_back, facts.usage.cost)
         attempt = Attempt(
-            *(records, signals, containment, conversation),
+            *(records, signals, containment, mailbox),
             recorder=recorder,
             start=start,
             began=began + paused,
@@ -162,7 +162,7 @@ def _run(
         had_child = had_child or attempt.has_child
         not_ended += attempt.not_ended
         facts = _together(facts, attempt.facts)
-        if conversation.is_wanted and not attempt.is_over:
+        if mailbox.is_wanted and not attempt.is_over:
             continue
         if not _lacks_result(meta, outcome) or start.attempt >= meta.max_attempts:
             break

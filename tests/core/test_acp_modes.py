@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from subdeck.core.agents.acp._programs import read_only_mode
 from subdeck.core.agents.acp._conversation import AcpConversation
+from subdeck.core.agents.acp._programs import read_only_mode
 from subdeck.core.agents.child import Start
 from subdeck.core.engine import Engine
 from subdeck.core.errors import AgentUnavailable, UsageError

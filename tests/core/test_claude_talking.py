@@ -257,7 +257,9 @@ def test_leave_for_a_call(
         (Verdict.REPLY, "yes", {"behavior": "deny", "message": "yes"}),
     ],
 )
-def test_the_word_about_a_call(stream: ClaudeConversation, verdict: Verdict, word: str, expected: dict[str, Any]) -> None:
+def test_the_word_about_a_call(
+    stream: ClaudeConversation, verdict: Verdict, word: str, expected: dict[str, Any]
+) -> None:
     """It is said once; what does not fit is denied."""
     fed(stream, asks(command="ls"))
     for _ in range(2):
@@ -298,7 +300,9 @@ def test_what_a_server_asks(
 
 
 @pytest.mark.parametrize(("headers", "names"), [("ab", ("a", "b")), ("aa", ("1", "2"))])
-def test_questions_are_answered_by_their_headers(stream: ClaudeConversation, headers: str, names: tuple[str, ...]) -> None:
+def test_questions_are_answered_by_their_headers(
+    stream: ClaudeConversation, headers: str, names: tuple[str, ...]
+) -> None:
     """Where they differ; by their numbers else."""
     questions = [{"question": f"Q{number}?", "header": header} for number, header in enumerate(headers)]
     (request,) = fed(stream, asks("AskUserQuestion", questions=questions))

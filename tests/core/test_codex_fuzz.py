@@ -11,10 +11,10 @@ import msgspec
 import pytest
 from subdeck.core.agents.child import Stream
 from subdeck.core.agents.codex._app_stream import _DECLINED, AppStream
+from subdeck.core.agents.codex._conversation import CodexConversation
 from subdeck.core.agents.codex._exec_run import ExecStream
 from subdeck.core.agents.codex._recorded import RecordedStream
 from subdeck.core.agents.codex._talk import Talk
-from subdeck.core.agents.codex._conversation import CodexConversation
 from subdeck.core.run.events import decode_event, encode_event
 from subdeck.core.run.outcome import decide
 from subdeck.core.run.progress import ProgressFormatter

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.agents.codex._talk import Talk
 from subdeck.core.agents.codex._conversation import CodexConversation
+from subdeck.core.agents.codex._talk import Talk
 from subdeck.core.permissions.rules import Policy
 from subdeck.core.run.events import Decision, Event, Interrupted, Message, Notice, Request
 from subdeck.core.run.model import MessageState, Permissions, RequestKind, RunReason, Tools, Verdict

@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 from subdeck.core import paths
 from subdeck.core.agents.agent import AgentChoice
 from subdeck.core.agents.pi import _models
-from subdeck.core.agents.pi.session import open_conversation
+from subdeck.core.agents.pi.session import open_history
 from subdeck.core.agents.pi.stream import PiStream
 from subdeck.core.config.files import read_entries
 from subdeck.core.config.settings import Inheritance
@@ -305,7 +305,7 @@ def test_session_files_of_pi(place: Path, header: bytes, contents: list[bytes]) 
     """A parent's conversation is inherited as far as it can be read, or it is said why not."""
     path = place / "session.jsonl"
     path.write_bytes(b"\n".join([header, *contents]))
-    with suppress(UsageError), open_conversation(str(path), 6) as conversation:
+    with suppress(UsageError), open_history(str(path), 6) as conversation:
         assert isinstance(compact(conversation, Inheritance()).text, str)
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from subdeck.core.agents.acp._requests import form
 from subdeck.core.agents.acp._conversation import AcpConversation as AcpStream
+from subdeck.core.agents.acp._requests import form
 from subdeck.core.agents.child import Start
 from subdeck.core.agents.claude._requests import asked as claude_asked
 from subdeck.core.agents.codex._requests import asked as codex_asked

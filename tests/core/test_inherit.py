@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from subdeck.core.agents.history import Conversation, Message, Text, Thinking, ToolOutput, ToolUse, Turn
+from subdeck.core.agents.history import History, Message, Text, Thinking, ToolOutput, ToolUse, Turn
 from subdeck.core.config.settings import Settings
 from subdeck.core.config.workspace import Workspace
 from subdeck.core.launch._inherit import Inheritance, Inherited, compact, inherit_from, prompt_with_context
@@ -33,7 +33,7 @@ def turn(name: str, answer: str = "") -> Turn:
 
 
 def text_of(*turns: Turn, summary: str = "", **figures: int) -> str:
-    return compact(Conversation(turns, summary), Inheritance(**figures)).text
+    return compact(History(turns, summary), Inheritance(**figures)).text
 
 
 WHOLE = """[user]
@@ -83,7 +83,7 @@ def test_the_width_of_the_window(window: int, whole: str) -> None:
 @pytest.mark.parametrize(("recent", "kept"), [(0, ""), (1, "c"), (2, "bc"), (3, "abc"), (9, "abc")])
 def test_the_number_of_turns(recent: int, kept: str) -> None:
     """Exactly the last turns are handed over, and they are counted."""
-    inherited = compact(Conversation((turn("a"), turn("b"), turn("c"))), Inheritance(recent_turns=recent))
+    inherited = compact(History((turn("a"), turn("b"), turn("c"))), Inheritance(recent_turns=recent))
 
     assert len(kept) == inherited.turns
     assert [f"{name}?" in inherited.text for name in "abc"] == [name in kept for name in "abc"]
@@ -124,7 +124,7 @@ def test_messages_that_say_nothing() -> None:
 
 def test_a_summary() -> None:
     """What a compaction left goes first and whole, and counts as no turn."""
-    inherited = compact(Conversation((turn("a"),), "They talked. " * 300), Inheritance(tool_output_window=0))
+    inherited = compact(History((turn("a"),), "They talked. " * 300), Inheritance(tool_output_window=0))
 
     assert inherited.text == "[summary of the earlier conversation]\n" + "They talked. " * 300 + "\n\n" + THINNED
     assert 1 == inherited.turns
@@ -133,7 +133,7 @@ def test_a_summary() -> None:
 @pytest.mark.parametrize("limit", [0, 1, 16, 17, 18, 19, 20, 100, 101, 5000])
 def test_the_hard_cap(limit: int) -> None:
     """Never more than `max_chars`, the mark in the middle included."""
-    inherited = compact(Conversation(tuple(turn(name, name * 900) for name in "abcdef")), Inheritance(max_chars=limit))
+    inherited = compact(History(tuple(turn(name, name * 900) for name in "abcdef")), Inheritance(max_chars=limit))
 
     assert limit == len(inherited.text) == inherited.chars
 
@@ -181,7 +181,7 @@ def test_the_middle_is_never_read() -> None:
 )
 def test_content_cannot_leave_its_tags(content: str) -> None:
     """A tag inside what is inherited gets a backslash, so that the context ends where it ends."""
-    inherited = compact(Conversation((Turn((Message("tool", (ToolOutput("read", content),)),)),)), Inheritance())
+    inherited = compact(History((Turn((Message("tool", (ToolOutput("read", content),)),)),)), Inheritance())
     prompt = prompt_with_context(inherited, "Do it.")
 
     assert f"<\\{content[1:]}" in prompt
@@ -200,7 +200,7 @@ def test_the_prompt() -> None:
 
 def test_nothing_to_inherit() -> None:
     """Without context there are no empty tags."""
-    assert "Do it." == prompt_with_context(compact(Conversation(()), Inheritance()), "Do it.")
+    assert "Do it." == prompt_with_context(compact(History(()), Inheritance()), "Do it.")
 
 
 def test_a_session_file(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from subdeck.core.agents.child import Command, Start
-from subdeck.core.agents.pi.program import child_command, find_pi
 from subdeck.core.agents.pi.conversation import PiConversation
+from subdeck.core.agents.pi.program import child_command, find_pi
 from subdeck.core.agents.pi.stream import PiStream
 from subdeck.core.run.events import AssistantText, ToolResult
 from subdeck.core.run.model import LaunchedBy, RunMeta, Tools

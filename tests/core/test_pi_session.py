@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from subdeck.core.agents.history import Message, Text, Thinking, ToolOutput, ToolUse
 from subdeck.core.agents.pi import session as pi_branch
-from subdeck.core.agents.pi.session import SessionFileError, open_conversation
+from subdeck.core.agents.pi.session import SessionFileError, open_history
 from subdeck.core.system import line_file as backward
 
 from ..replay import RECORDINGS
@@ -24,7 +24,7 @@ def session(tmp_path: Path) -> SessionFile:
 
 def turns(path: Path, recent_turns: int = 6) -> list[str]:
     """Return each turn as the texts of its messages, joined."""
-    with open_conversation(str(path), recent_turns) as conversation:
+    with open_history(str(path), recent_turns) as conversation:
         return [" ".join(text_of(message) for message in turn.messages) for turn in conversation.turns]
 
 
@@ -33,7 +33,7 @@ def text_of(message: Message) -> str:
 
 
 def summary(path: Path, recent_turns: int = 6) -> str:
-    with open_conversation(str(path), recent_turns) as conversation:
+    with open_history(str(path), recent_turns) as conversation:
         return conversation.summary
 
 
@@ -55,7 +55,7 @@ def test_what_messages_hold(session: SessionFile) -> None:
     session.assistant("I look.", thinking="Hm.", tool="read")
     session.output("No such file", is_error=True)
 
-    with open_conversation(str(session.path), 6) as conversation:
+    with open_history(str(session.path), 6) as conversation:
         messages = list(conversation.turns[0].messages)
 
     assert [
@@ -100,7 +100,7 @@ def test_kinds_of_entries(session: SessionFile, entry: dict[str, Any], expected:
     """What pi shows its model is taken, under the name of who said it; everything else is passed over."""
     session.add(**{"kind": entry.pop("type"), **entry})
 
-    with open_conversation(str(session.path), 6) as conversation:
+    with open_history(str(session.path), 6) as conversation:
         assert expected == [message for turn in conversation.turns for message in turn.messages]
 
 
@@ -296,7 +296,7 @@ def test_the_model_in_use(session: SessionFile, last: str, expected: str) -> Non
     if last == "change":
         session.add("model_change", provider="anthropic", modelId="claude-haiku-4-5")
 
-    with open_conversation(str(session.path), 6) as conversation:
+    with open_history(str(session.path), 6) as conversation:
         assert expected == conversation.model
 
 
@@ -369,7 +369,7 @@ def test_what_is_not_a_file(tmp_path: Path, kind: str) -> None:
 
 def test_a_name_that_no_file_can_have() -> None:
     """A NUL in the name is an error like any other."""
-    with pytest.raises(SessionFileError, match="cannot read the parent session"), open_conversation("a\0b", 6):
+    with pytest.raises(SessionFileError, match="cannot read the parent session"), open_history("a\0b", 6):
         pass
 
 

@@ -15,7 +15,7 @@ from subdeck.core.run.events import Decision, Event, EventTail, Interrupted, Mes
 from subdeck.core.run.inbox import EntryKind, put
 from subdeck.core.run.model import LogCaps, Permissions, RequestKind, Verdict
 from subdeck.core.run.requests import request_hash
-from subdeck.core.wrapper.conversation import Conversation
+from subdeck.core.wrapper.mailbox import Mailbox
 from subdeck.core.wrapper.records import Records
 
 from tests.core.talking import Listening, listening
@@ -40,29 +40,29 @@ class Child(AgentStream):
 
 
 class Talk:
-    """The conversation of a run with a child, and what it wrote down."""
+    """The mailbox of a run with a child, and what it wrote down."""
 
     def __init__(self, run: Listening, permissions: Permissions | None) -> None:
         self.run = run
         self.child = Child()
         directory = str(run.directory)
         records = Records(directory, f"{directory}/.activity", caps=LogCaps(), written=0, show=lambda _: None)
-        self.conversation = Conversation(replace(run.meta, permissions=permissions), directory, records)
-        self.conversation.attach(self.child)
+        self.mailbox = Mailbox(replace(run.meta, permissions=permissions), directory, records)
+        self.mailbox.attach(self.child)
 
     def ask(self, number: int, **fields: Any) -> None:
         known: dict[str, Any] = {"kind": RequestKind.PERMISSION, "title": "wants to run a command", "tool_name": "bash"}
-        self.conversation.take(Request(id=f"own-{number}", **(known | fields)))
+        self.mailbox.take(Request(id=f"own-{number}", **(known | fields)))
 
     def reply(self, verdict: Verdict, request: str = "") -> None:
         asked = next(asked for asked in self.said(Request) if request in ("", asked.id))
         read = request_hash(self.run.run_id, asked)
         put(str(self.run.directory), EntryKind.REPLY, by="operator", verdict=verdict, request=request, read=read)
-        self.conversation.look()
+        self.mailbox.look()
 
     def interrupt(self, by: str) -> None:
         put(str(self.run.directory), EntryKind.INTERRUPT, by=by)
-        self.conversation.look()
+        self.mailbox.look()
 
     def said(self, kind: type[Event]) -> list[Any]:
         tail = EventTail(str(self.run.directory / paths.EVENTS))
@@ -85,7 +85,7 @@ def test_rules_decide_before_anybody_is_asked(run: Listening) -> None:
     talk.ask(2, command="ls; rm x")
     why = "denied by the rule bash(rm *) of this run's permissions"
     assert talk.child.replied == [("own-1", Verdict.ALLOW, ""), ("own-2", Verdict.DENY, why)]
-    assert talk.said(Request) == [] and not talk.conversation.waits_for_person
+    assert talk.said(Request) == [] and not talk.mailbox.waits_for_person
     allowed, denied = talk.said(Decision)
     assert (allowed.verdict, allowed.by, allowed.rule, allowed.request) == (Verdict.ALLOW, "rule", "bash(git *)", "")
     assert (denied.verdict, denied.rule, denied.subject, denied.tool_name) == (
@@ -100,7 +100,7 @@ def test_a_rule_that_asks_is_told_with_the_request(run: Listening) -> None:
     talk.ask(1, command="git push", usual=Verdict.ALLOW)
     (request,) = talk.said(Request)
     assert (request.rule, request.run_rule, request.usual) == ("bash(git push *)", "bash(git push)", None)
-    assert talk.conversation.waits_for_person and talk.child.replied == []
+    assert talk.mailbox.waits_for_person and talk.child.replied == []
 
 
 def test_what_no_rule_mentions_is_as_without_them(run: Listening) -> None:
@@ -152,7 +152,7 @@ def test_leave_for_the_run_is_refused_where_no_rule_would_say_it(run: Listening)
     talk = Talk(run, None)
     talk.ask(1, command="a\nb")
     talk.reply(Verdict.ALLOW_RUN)
-    assert talk.conversation.waits_for_person and talk.child.replied == []
+    assert talk.mailbox.waits_for_person and talk.child.replied == []
     (refused,) = talk.said(Message)
     assert "cannot be allowed for the whole run" in refused.reason
 
@@ -162,7 +162,7 @@ def test_two_who_interrupt_at_once(run: Listening) -> None:
     talk = Talk(run, None)
     talk.interrupt("operator")
     talk.interrupt("somebody else")
-    talk.conversation.take(Interrupted())
+    talk.mailbox.take(Interrupted())
     (ended,), (refused,) = talk.said(Interrupted), talk.said(Message)
     assert (ended.by, refused.by, refused.reason) == ("operator", "somebody else", "the run is already interrupted")
     assert talk.child.interrupts == 1
@@ -188,7 +188,7 @@ def test_a_reply_to_what_was_not_asked_is_refused(run: Listening) -> None:
     forged = request_hash(run.run_id, replace(asked, command="ls"))
     for read in (forged, ""):
         put(str(run.directory), EntryKind.REPLY, by="operator", verdict=Verdict.ALLOW, request="q1", read=read)
-        talk.conversation.look()
+        talk.mailbox.look()
     assert [True, True] == ["the hashes differ" in message.reason for message in talk.said(Message)]
     assert [] == talk.child.replied
     talk.reply(Verdict.ALLOW, "q1")
@@ -211,4 +211,4 @@ def test_leave_is_for_the_file_that_was_shown(run: Listening, target: str, verdi
     talk.reply(verdict, "q1")
     assert [("own-1", Verdict.DENY)] == [(own, verdict) for own, verdict, _ in talk.child.replied]
     assert "leads to another file" in talk.said(Decision)[0].text
-    assert talk.conversation.waits_for_person
+    assert talk.mailbox.waits_for_person

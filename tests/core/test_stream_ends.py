@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from subdeck.core.agents._figures import MOST_DOLLARS, MOST_TOKENS, NAME
 from subdeck.core.agents._stream import AgentStream
-from subdeck.core.agents.acp._stream import AcpStream
 from subdeck.core.agents.acp._conversation import AcpConversation
+from subdeck.core.agents.acp._stream import AcpStream
 from subdeck.core.agents.child import Start
-from subdeck.core.agents.claude._stream import ClaudeStream
 from subdeck.core.agents.claude._conversation import ClaudeConversation
+from subdeck.core.agents.claude._stream import ClaudeStream
 from subdeck.core.agents.codex._app_stream import AppStream
+from subdeck.core.agents.codex._conversation import CodexConversation
 from subdeck.core.agents.codex._exec_run import ExecStream
 from subdeck.core.agents.codex._talk import Talk
-from subdeck.core.agents.codex._conversation import CodexConversation
 from subdeck.core.agents.pi.conversation import PiConversation
 from subdeck.core.agents.pi.stream import PiStream
 from subdeck.core.run.events import (

@@ -222,9 +222,9 @@ class PiConversation(Conversation[Request], PiStream):
             if not stays:
                 self.finish()
                 return []
-            if self._was_interrupted and (self._steered_by or self.outbox.unsent):
+            if self._was_interrupted and (self._unshown or self.outbox.unsent):
                 goes_on.append(Interrupted())  # with what was said before
-        if self._steered_by:
+        if self._unshown:
             self._command({"type": "clear_queue", "id": _QUEUE})
         elif self.outbox.unsent:
             self._say_next()
@@ -236,7 +236,7 @@ class PiConversation(Conversation[Request], PiStream):
         return goes_on
 
     @property
-    def _steered_by(self) -> dict[str, str]:
+    def _unshown(self) -> dict[str, str]:
         """What pi was told while it worked, and has not shown."""
         return {message_id: text for message_id, text in self.outbox.sent.items() if message_id != self._begins}
 
@@ -314,7 +314,7 @@ class PiConversation(Conversation[Request], PiStream):
 
     def _queue_told(self, data: dict[str, Any], fault: str) -> list[Event]:
         """Say again what had come too late for the last turn."""
-        if self.state is not State.IDLE or not self._steered_by:
+        if self.state is not State.IDLE or not self._unshown:
             return []
         if fault and not self._is_nudged:
             self._is_nudged = True
@@ -322,9 +322,9 @@ class PiConversation(Conversation[Request], PiStream):
             return []
         queued = [*items(data.get("steering")), *items(data.get("followUp"))]
         self._is_nudged = False
-        again = [message_id for message_id, text in self._steered_by.items() if text in queued]
+        again = [message_id for message_id, text in self._unshown.items() if text in queued]
         self.outbox.take_back(again)
-        lost = self.outbox.refused(self._steered_by, "pi did not add it to its conversation")
+        lost = self.outbox.refused(self._unshown, "pi did not add it to its conversation")
         return [*lost, *self._over()]
 
     # --- its dialogs ---

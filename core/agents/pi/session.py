@@ -21,7 +21,7 @@ from ...system.files import open_regular
 from ...system.line_file import CHUNK, Line, lines_backward
 from ...text.decoding import UNDECODABLE, decoder, fit
 from .._json_lines import decode, items, mapping, string
-from ..history import Block, Conversation, Message, Text, Thinking, ToolOutput, ToolUse, Turn
+from ..history import Block, History, Message, Text, Thinking, ToolOutput, ToolUse, Turn
 
 _HINT = "use the .jsonl file of a pi session; pi keeps them in sessions/ below its agent directory"
 
@@ -33,7 +33,7 @@ class SessionFileError(UsageError):
 
 
 @contextmanager
-def open_conversation(path: str, recent_turns: int) -> Generator[Conversation]:
+def open_history(path: str, recent_turns: int) -> Generator[History]:
     """Open a session for its last turns; their messages can be looked at as long as it is open.
 
     It is what pi itself would tell its model: the active branch, a compaction's summary for what it replaced, edits
@@ -117,7 +117,7 @@ class _Scan:
         self._has_looked_ahead = False
         self._model: str | None = None
 
-    def of(self, entries: Iterable[Entry]) -> Conversation:
+    def of(self, entries: Iterable[Entry]) -> History:
         for entry in entries:
             self._meet(entry)
             if self._is_over(entry):
@@ -179,14 +179,14 @@ class _Scan:
     def _fields(self, entry: Entry) -> dict[str, Any]:
         return fields_of(self._descriptor, entry.offset, entry.length) or {}
 
-    def _conversation(self, kept: int) -> Conversation:
+    def _conversation(self, kept: int) -> History:
         """Cut what is kept into turns; what stands before the first user message is one too, if there is room."""
         starts = [start for start in self._starts if start < kept]
         if len(starts) < self._recent_turns and kept > (starts[-1] + 1 if starts else 0):
             starts.append(kept - 1)
         afters = [-1, *starts]
         turns = [Turn(_Messages(self._message, range(*span, -1))) for span in zip(starts, afters, strict=False)]
-        return Conversation(tuple(reversed(turns)), self._summary, self._model or "")
+        return History(tuple(reversed(turns)), self._summary, self._model or "")
 
     def _message(self, position: int) -> Message:
         offset, length = self._offsets[position], self._lengths[position]

@@ -42,7 +42,7 @@ _LEAVE = (Verdict.ALLOW, Verdict.ALLOW_RUN)
 _MOVED = "its path now leads to another file than the one in the request"
 
 
-class Conversation:
+class Mailbox:
     """Of one run, over all its attempts: each of them attaches the stream of its child."""
 
     def __init__(self, meta: RunMeta, run_dir: str, records: Records) -> None:
