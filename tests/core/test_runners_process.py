@@ -73,7 +73,7 @@ def test_ctrl_c_at_the_launcher_does_not_reach_the_run(project_dir: Path, tmp_pa
     write_settings()
     gate = tmp_path / "gate"
     code = (
-        "import sys; from subdeck.core.engine import Engine; from subdeck.core.run.model import RunRequest\n"
+        "import sys; from subdeck.core.engine import Engine; from subdeck.core.spec.request import RunRequest\n"
         "(run,) = Engine.open().launch([RunRequest(task=sys.argv[1])], background=True)\n"
         "print(run.run_id, flush=True); sys.stdin.read()\n"
     )

@@ -421,7 +421,7 @@ def test_the_wrapper_of_a_pane_survives_its_launcher(project_dir: Path, tmp_path
     open_engine(project_dir, runner="tmux", tmux={"socket": SOCKET})
     gate = tmp_path / "gate"
     code = (
-        "import os, sys; from subdeck.core.engine import Engine; from subdeck.core.run.model import RunRequest\n"
+        "import os, sys; from subdeck.core.engine import Engine; from subdeck.core.spec.request import RunRequest\n"
         "(run,) = Engine.open().launch([RunRequest(task=sys.argv[1])], background=True)\n"
         "print(run.run_id, flush=True); os.kill(os.getpid(), 9)\n"
     )
