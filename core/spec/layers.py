@@ -39,22 +39,22 @@ class ResolvedSpec(RunSpec, frozen=True, kw_only=True):
 
     @property
     def decided(self) -> dict[str, str]:
-        """Which layer decided, of the fields that one did: what the record of a run keeps."""
-        return {name: str(layer) for name, layer in self.origins.items() if layer is not Layer.DEFAULT}
+        """Which layer decided, by the keys of presets, of the fields that one did: what the record of a run keeps."""
+        return {
+            table()[name].key or name: str(layer) for name, layer in self.origins.items() if layer is not Layer.DEFAULT
+        }
 
     def is_asked(self, field: str) -> bool:
         """Whether the call or the preset decided a field."""
         return self.origin(field) in (Layer.CALL, Layer.PRESET)
 
 
-def origin_words(origins: Mapping[str, str]) -> str:
+def origin_words(decided: Mapping[str, str]) -> str:
     """Say which layer decided which fields: `call: model · preset: tools, timeout`; empty where nobody did."""
     fields: dict[str, list[str]] = {}
-    for name, field in table().items():
-        layer = origins.get(name, Layer.DEFAULT)
-        if layer != Layer.DEFAULT:
-            fields.setdefault(str(layer), []).append(field.key or name)
-    return " · ".join(f"{one_line(layer, 20)}: {', '.join(names)}" for layer, names in fields.items())
+    for key, layer in decided.items():
+        fields.setdefault(one_line(layer, 20), []).append(one_line(key, 40))
+    return " · ".join(f"{layer}: {', '.join(keys)}" for layer, keys in fields.items())
 
 
 def resolve(call: RunSpec, preset: RunSpec | None, settings: Settings, *, only_lowers: bool = False) -> ResolvedSpec:
