@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from ..run.events import Decision, Event, Interrupted, Message
 from ..run.model import MessageState, RunReason, Verdict
 from ._stream import AgentStream
-
-Question = TypeVar("Question")
-"""What a kind has to know to answer a request of its agent."""
+from .question import Question
 
 
 class State(Enum):
@@ -72,7 +70,7 @@ class Outbox:
         return [Message(id=message_id, state=state, reason=why) for message_id in gone if message_id]
 
 
-class Conversation(AgentStream, Generic[Question]):
+class Conversation(AgentStream):
     """Mixed into the stream of a kind: as many turns as it takes to say everything."""
 
     talks = True
@@ -141,7 +139,10 @@ class Conversation(AgentStream, Generic[Question]):
         raise NotImplementedError
 
     def answer(self, question: Question, verdict: Verdict, text: str) -> None:
-        """Answer a request; DENY, where the verdict does not fit."""
+        self.respond(question.own_id or question.request.id, question.answer(verdict, text))
+
+    def respond(self, own_id: Any, answer: Any) -> list[Event]:
+        """Write the answer to a request; return what is to be told of that, mostly nothing."""
         raise NotImplementedError
 
     # --- what a kind calls ---

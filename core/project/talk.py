@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from .. import paths
-from ..agents.forms import filled_in
+from ..agents.question import filled_in
 from ..errors import RunBusy, SubdeckError, UnknownRun, UsageError
 from ..run.events import Decision, Event, EventTail, Interrupted, Message, Request
 from ..run.inbox import LONGEST_TEXT, EntryKind, InboxClosed, put

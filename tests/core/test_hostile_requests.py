@@ -18,7 +18,7 @@ from subdeck.core.agents.acp._requests import form
 from subdeck.core.agents.child import Start
 from subdeck.core.agents.claude._requests import asked as claude_asked
 from subdeck.core.agents.codex._requests import asked as codex_asked
-from subdeck.core.agents.pi._dialogs import PERMISSION, request_of
+from subdeck.core.agents.pi._dialogs import PERMISSION, asked as pi_asked
 from subdeck.core.cli.main import main
 from subdeck.core.delegation.call import call_tool
 from subdeck.core.delegation.parent import Parent, SessionWatch
@@ -286,10 +286,15 @@ def test_ends_of_lines_in_files_are_no_mark() -> None:
 # --- what agents ask ---
 
 
+def pi_request(dialog: dict[str, object]) -> Request | None:
+    question = pi_asked(dialog)
+    return question and question.request
+
+
 def pi(tool: str, **args: object) -> Request | None:
     """Return what pi asks before a call."""
     about = json.dumps({"tool": tool, "args": args})
-    return request_of({"id": "1", "method": "input", "title": PERMISSION, "placeholder": about})
+    return pi_request({"id": "1", "method": "input", "title": PERMISSION, "placeholder": about})
 
 
 @CASES
@@ -335,8 +340,8 @@ def test_agents_hand_it_on_as_it_is(tmp_path: Path, text: str, code: str) -> Non
         "claude edit": claude("Edit", file_path="a", old_string="x", new_string=text),
         "claude argument": claude("mcp__x", deep={"a": [text]}),
         "claude tool": claude(f"mcp__{line}"),
-        "pi choice": request_of({"id": "1", "method": "select", "title": "t", "options": [line]}),
-        "pi confirmation": request_of({"id": "1", "method": "confirm", "title": "t", "message": text}),
+        "pi choice": pi_request({"id": "1", "method": "select", "title": "t", "options": [line]}),
+        "pi confirmation": pi_request({"id": "1", "method": "confirm", "title": "t", "message": text}),
         "claude question": claude("AskUserQuestion", questions=[{"question": text, "options": [{"label": "a"}]}]),
         "claude header": claude("AskUserQuestion", questions=[{"header": line, "question": "a"}, {"question": "b"}]),
         "claude label": claude("AskUserQuestion", questions=[{"question": "a", "options": [{"label": line}]}]),
@@ -417,7 +422,7 @@ def all_asked(number: int) -> dict[str, Request | None]:
         return found and found.request
 
     return {
-        "pi": request_of({"id": "1", "method": "select", "title": "t", "options": many(number)}),
+        "pi": pi_request({"id": "1", "method": "select", "title": "t", "options": many(number)}),
         "claude": claude(questions=[{"question": "a", "options": options}]),
         "claude questions": claude(questions=questions),
         "codex": codex(questions=[{"question": "a", "options": options}]),

@@ -7,16 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from ...run.events import Event, Interrupted, Notice
-from ...run.model import NoticeLevel, Verdict
+from ...run.model import NoticeLevel
 from ...run.outcome import FINALIZE_TOOL
 from ...text.plain import one_line
 from .._json_lines import is_deep, items, mapping, string
 from ..child import Start, prompt_of
 from ..conversation import Conversation, State
-from ..forms import content_of
+from ..question import Question, content_of
 from ._programs import denied_tools
 from ._requests import form, permission
 from ._stream import AcpStream, Call
@@ -29,23 +28,7 @@ _TASK = ""
 _Reader = Callable[[dict[str, Any]], list[Event]]
 
 
-class _Question(Struct, frozen=True):
-    """What the agent asks, by its own id, and what it is answered."""
-
-    number: object
-    allowing: str | None = None
-    """The option by which a call is allowed once; None where there is none, or no call is asked about."""
-    refusing: str | None = None
-    schema: dict[str, Any] | None = None
-    """Of a form."""
-
-    def answer(self, verdict: Verdict, text: str) -> object:
-        if self.schema is not None:
-            return (content_of(text, self.schema) or None) if verdict is Verdict.REPLY else None
-        return self.allowing if verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN) else self.refusing
-
-
-class AcpConversation(Conversation[_Question], AcpStream):
+class AcpConversation(Conversation, AcpStream):
     """One session, and as many prompts as it takes to say everything.
 
     The protocol has no message to a turn that runs: one that comes cancels it, and is the next prompt. It is delivered
@@ -83,8 +66,9 @@ class AcpConversation(Conversation[_Question], AcpStream):
             self._is_cancelled = True
             self._order({"cancel": True})
 
-    def answer(self, question: _Question, verdict: Verdict, text: str) -> None:
-        self._order({"reply": {"id": question.number, "answer": question.answer(verdict, text)}})
+    def respond(self, own_id: object, answer: object) -> list[Event]:
+        self._order({"reply": {"id": own_id, "answer": answer}})
+        return []
 
     def _order(self, line: dict[str, Any]) -> None:
         if not self.is_stdin_done:
@@ -132,34 +116,30 @@ class AcpConversation(Conversation[_Question], AcpStream):
         for option in options:
             named.setdefault(string(option.get("kind")), option)
         allowing, refusing = named.get("allow_once", {}), named.get("reject_once", {})
-        known_as = _known_as(key)
-        self.questions[known_as] = _Question(
-            key, string(allowing.get("optionId")) or None, string(refusing.get("optionId")) or None
-        )
+        allowed, denied = string(allowing.get("optionId")) or None, string(refusing.get("optionId")) or None
         if call.name == FINALIZE_TOOL:
-            self.reply(known_as, Verdict.ALLOW, "")
-            return events
+            return [*events, *self.respond(key, allowed)]
         if is_deep([call.args, fields]):
-            self.reply(known_as, Verdict.DENY, "")
+            self.respond(key, denied)
             self.denied(one_line(f"{call.name} {call.title}", 200))
             what = f"denied {one_line(call.name, 80)}: its arguments are nested too deeply to be shown"
             return [*events, Notice(level=NoticeLevel.WARNING, text=what)]
-        request = permission(known_as, call, fields, allowing)
+        request = permission(_known_as(key), call, fields, allowing)
         if not self._denied.isdisjoint((request.tool_name, string(fields.get("kind")))):
-            self.reply(known_as, Verdict.DENY, "")
+            self.respond(key, denied)
             what = f"denied {request.tool_name}: the tools of this run only read"
             self.denied(one_line(f"{request.tool_name} {call.title}", 200))
             return [*events, Notice(level=NoticeLevel.INFO, text=what)]
+        self.questions[request.id] = Question(request, denied, allowed, own_id=key)
         return [*events, request]
 
     def _form_came(self, key: object, params: dict[str, Any]) -> list[Event]:
         schema = mapping(params.get("requestedSchema"))
-        known_as = _known_as(key)
-        self.questions[known_as] = _Question(key, schema=schema)
-        if params.get("mode") == "form" and (asked := form(known_as, params, schema)):
-            return [asked]
-        self.reply(known_as, Verdict.DENY, "")
-        return []
+        if params.get("mode") != "form" or not (asked := form(_known_as(key), params, schema)):
+            return self.respond(key, None)
+        filled = lambda text: content_of(text, schema) or None  # noqa: E731
+        self.questions[asked.id] = Question(asked, None, filled=filled, own_id=key)
+        return [asked]
 
     def _decided(self, key: object, outcome: dict[str, Any]) -> list[Event]:
         """Take the answer that was passed on: where it is not ours, the turn was cancelled."""

@@ -9,7 +9,7 @@ from ...run.events import Request
 from ...run.model import RequestKind, Verdict
 from .._diffs import diff_of_texts
 from .._json_lines import items, mapping, shown_json, string
-from ..forms import fields_of
+from ..question import fields_of
 from ._stream import Call
 
 HARMLESS = frozenset({"read", "search"})

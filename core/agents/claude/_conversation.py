@@ -16,7 +16,7 @@ from ...text.plain import one_line
 from .._json_lines import mapping, string
 from ..child import Start, prompt_of
 from ..conversation import Conversation, State
-from ._requests import Asked, asked
+from ._requests import asked
 from ._stream import ClaudeStream, warning
 
 TYPE_CHECKING = False  # as typing's
@@ -29,7 +29,7 @@ _OWN_WORDS = "[Request interrupted"
 """How the program says in the place of the user that a turn was interrupted."""
 
 
-class ClaudeConversation(Conversation[Asked], ClaudeStream):
+class ClaudeConversation(Conversation, ClaudeStream):
     """One process, and as many turns as it takes to say everything.
 
     A message is put behind the result of the tool that runs, or has a turn of its own; it is delivered when the program
@@ -91,9 +91,6 @@ class ClaudeConversation(Conversation[Asked], ClaudeStream):
         self._interrupts.add(number)
         self._send({"type": "control_request", "request_id": number, "request": {"subtype": "interrupt"}})
 
-    def answer(self, question: Asked, verdict: Verdict, text: str) -> None:
-        self._respond(question.request.id, question.response(verdict, text))
-
     def _say_task(self, start: Start) -> None:
         if start.meta.permissions:
             from ._hook import Hook  # few runs have rules
@@ -107,9 +104,10 @@ class ClaudeConversation(Conversation[Asked], ClaudeStream):
         message = {"role": "user", "content": [{"type": "text", "text": text}]}
         self._send({"type": "user", "message": message, **fields})
 
-    def _respond(self, request_id: str, response: dict[str, Any]) -> None:
-        answer = {"subtype": "success", "request_id": request_id, "response": response}
-        self._send({"type": "control_response", "response": answer})
+    def respond(self, own_id: str, answer: dict[str, Any]) -> list[Event]:
+        response = {"subtype": "success", "request_id": own_id, "response": answer}
+        self._send({"type": "control_response", "response": response})
+        return []
 
     def _send(self, message: dict[str, Any]) -> None:
         if self._held is None:
@@ -181,8 +179,7 @@ class ClaudeConversation(Conversation[Asked], ClaudeStream):
     def _control_request(self, fields: dict[str, Any]) -> list[Event]:
         request_id, wish = string(fields.get("request_id")), mapping(fields.get("request"))
         if self._hook and wish.get("subtype") == "hook_callback":
-            self._respond(request_id, self._hook.answer(mapping(wish.get("input"))))
-            return []
+            return self.respond(request_id, self._hook.answer(mapping(wish.get("input"))))
         if request_id in self.questions:
             return []  # it repeats itself to whoever comes later
         cwd = self._hook.directory_of(string(wish.get("tool_use_id"))) if self._hook else ""
@@ -193,8 +190,7 @@ class ClaudeConversation(Conversation[Asked], ClaudeStream):
             self._send({"type": "control_response", "response": answer})
             return []
         if len(self.questions) >= _MOST_ASKED:
-            self._respond(request_id, question.response(Verdict.DENY, "the request is too large"))
-            return []
+            return self.respond(request_id, question.answer(Verdict.DENY, "the request is too large"))
         self.questions[request_id] = question
         return [question.request]
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ...permissions.path_readings import start_of_glob
 from ...run.events import Field, Request
-from ...run.model import RequestKind, Verdict
+from ...run.model import RequestKind
 from .._diffs import diff_of_texts
 from .._json_lines import is_deep, items, mapping, shown_json, string
-from ..forms import content_of, fields_of, filled_in
+from ..question import Question, content_of, fields_of, filled_in, joined
 from ._stream import own_name
 
 _DENIED = {"behavior": "deny", "message": "This call was denied."}
@@ -43,31 +41,7 @@ _RUNNERS = ("bash", "Monitor")
 _FREE = "dangerouslyDisableSandbox"
 
 
-class Asked(Struct, frozen=True):
-    """One thing that Claude Code asks, and the words by which that is answered."""
-
-    request: Request
-    denied: dict[str, Any]
-    """With a `message` where the word of a denial can go with it."""
-    allowed: dict[str, Any] | None = None
-    filled: Callable[[str], dict[str, Any] | None] | None = None
-    """Makes an answer of a reply; None of one that does not fit."""
-
-    def response(self, verdict: Verdict, text: str) -> dict[str, Any]:
-        """Return what the program is answered; what does not fit is denied."""
-        chosen: dict[str, Any] | None = None
-        if verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN):
-            chosen = self.allowed
-        elif verdict is Verdict.REPLY and self.filled:
-            chosen = self.filled(text)
-        if chosen is None:
-            chosen = self.denied
-            if "message" in chosen and text.strip():
-                chosen = {**chosen, "message": text.strip()}
-        return chosen
-
-
-def asked(id_: str, wish: dict[str, Any], cwd: str = "") -> Asked | None:
+def asked(id_: str, wish: dict[str, Any], cwd: str = "") -> Question | None:
     """Read a control request; None for one that no person is asked. `cwd` is where that is not the run's directory."""
     if is_deep(wish):
         return None
@@ -80,15 +54,19 @@ def asked(id_: str, wish: dict[str, Any], cwd: str = "") -> Asked | None:
             return None
 
 
-def _call(id_: str, wish: dict[str, Any], cwd: str) -> Asked:
+def _call(id_: str, wish: dict[str, Any], cwd: str) -> Question:
     tool, call_id = string(wish.get("tool_name")), string(wish.get("tool_use_id"))
     arguments = mapping(wish.get("input"))
     questions = [mapping(each) for each in items(arguments.get("questions"))]
     if tool == "AskUserQuestion" and questions:
         return _questions(id_, call_id, arguments, questions)
     request, reason = call_of(id_, call_id, tool, arguments, cwd), string(wish.get("decision_reason"))
-    text, diff = _joined(request.text, reason if reason != BY_RULE else ""), _diff(request, arguments)
-    return Asked(replace(request, text=text, diff=diff), _DENIED, _leave(arguments))
+    text, diff = joined(request.text, reason if reason != BY_RULE else ""), _diff(request, arguments)
+    return Question(replace(request, text=text, diff=diff), _DENIED, _leave(arguments), explained=_explained)
+
+
+def _explained(reason: str) -> dict[str, Any]:
+    return {**_DENIED, "message": reason}
 
 
 def _leave(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -111,7 +89,7 @@ def call_of(id_: str, call_id: str, name: str, arguments: dict[str, Any], cwd: s
         kind=RequestKind.PERMISSION,
         title=_TITLES.get(tool) or f"wants to use {tool or 'a tool'}",
         tool_name=tool,
-        text=_joined(command if is_free else "", *texts, _further(tool, arguments)),
+        text=joined(command if is_free else "", *texts, _further(tool, arguments)),
         command="" if is_free else command,
         cwd=cwd,
         paths=tuple(path for name in _PATHS if (path := string(arguments.get(name)))) + _searched(tool, arguments),
@@ -149,7 +127,7 @@ def _diff(request: Request, arguments: dict[str, Any]) -> str:
 # --- questions ---
 
 
-def _questions(id_: str, call_id: str, arguments: dict[str, Any], questions: list[dict[str, Any]]) -> Asked:
+def _questions(id_: str, call_id: str, arguments: dict[str, Any], questions: list[dict[str, Any]]) -> Question:
     """Take questions, each with choices beside which any answer is taken, too."""
     headers = [string(question.get("header")) for question in questions]
     is_named = all(headers) and len(set(headers)) == len(headers)
@@ -172,7 +150,7 @@ def _questions(id_: str, call_id: str, arguments: dict[str, Any], questions: lis
         fields=() if only else fields,
         tool_call_id=call_id,
     )
-    return Asked(request, _DENIED, filled=filled)
+    return Question(request, _DENIED, filled=filled, explained=_explained)
 
 
 def _field(name: str, question: dict[str, Any]) -> Field:
@@ -180,7 +158,7 @@ def _field(name: str, question: dict[str, Any]) -> Field:
     return Field(
         name=name,
         title=string(question.get("header")),
-        text=_joined(string(question.get("question")), _described(question)),
+        text=joined(string(question.get("question")), _described(question)),
         choices=tuple(labels),
         required=True,
     )
@@ -196,7 +174,7 @@ def _described(question: dict[str, Any]) -> str:
 # --- what a server of the Model Context Protocol asks ---
 
 
-def _of_server(id_: str, wish: dict[str, Any]) -> Asked:
+def _of_server(id_: str, wish: dict[str, Any]) -> Question:
     """Take what a server asks: a form, or leave to have a page visited."""
     server, schema = string(wish.get("mcp_server_name")), mapping(wish.get("requested_schema"))
     fields = () if wish.get("mode") == "url" else fields_of(schema)
@@ -209,16 +187,9 @@ def _of_server(id_: str, wish: dict[str, Any]) -> Asked:
         id=id_,
         kind=RequestKind.FORM if fields else RequestKind.PERMISSION,
         title=f"the server {server} has a question",
-        text=_joined(string(wish.get("message")), string(wish.get("url"))),
+        text=joined(string(wish.get("message")), string(wish.get("url"))),
         fields=fields,
     )
     if fields:
-        return Asked(request, _DECLINED, filled=filled)
-    return Asked(request, _DECLINED, {"action": "accept", "content": {}})
-
-
-# --- texts ---
-
-
-def _joined(*parts: str) -> str:
-    return "\n\n".join(filter(str.strip, parts))
+        return Question(request, _DECLINED, filled=filled)
+    return Question(request, _DECLINED, {"action": "accept", "content": {}})

@@ -8,7 +8,6 @@ from itertools import count
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ...run.events import Event
@@ -16,9 +15,10 @@ from ...run.model import RunReason, Verdict
 from ...text.plain import one_line
 from .._json_lines import mapping, string
 from ..conversation import Conversation, State
+from ..question import Question
 from ._app_stream import AppStream
 from ._items import fault_words
-from ._requests import Asked, asked
+from ._requests import asked, subject
 from ._stream import warning
 from ._talk import FIRST_FREE, Talk, asks_by_rules, message_params, request as line_of
 
@@ -26,15 +26,7 @@ _MOST_CHANGES = 1000
 """Edits that were begun and are remembered, so that a question about one can show it."""
 
 
-class _Question(Struct, frozen=True):
-    """What Codex asks, by its own id and in which turn."""
-
-    number: object
-    turn: str
-    asked: Asked
-
-
-class CodexConversation(Conversation[_Question], AppStream):
+class CodexConversation(Conversation, AppStream):
     """One thread, and as many turns as it takes to say everything.
 
     A message is told to the turn that runs. Where Codex does not take it, because that turn has just ended or is of a
@@ -96,11 +88,11 @@ class CodexConversation(Conversation[_Question], AppStream):
             self._is_ending = True
             self._send("turn/interrupt", "", {"threadId": self._thread, "turnId": self._turn})
 
-    def answer(self, question: _Question, verdict: Verdict, text: str) -> None:
+    def answer(self, question: Question, verdict: Verdict, text: str) -> None:
         if verdict is Verdict.DENY and text.strip() and self.state is State.RUNNING and self._takes_messages:
             # It is told before it is denied: then the model reads both at once.
-            self._steer("", f"Denied ({question.asked.subject}): {text.strip()}")
-        self.respond(question.number, question.asked.result(verdict, text))
+            self._steer("", f"Denied ({subject(question.request)}): {text.strip()}")
+        super().answer(question, verdict, text)
 
     def _steer(self, message_id: str, text: str) -> None:
         said = message_params(self._thread, message_id, text)
@@ -190,7 +182,7 @@ class CodexConversation(Conversation[_Question], AppStream):
         question = asked(known_as, method, params, change)
         if question is None:
             return super()._ask(id_, method, params)
-        self.questions[known_as] = _Question(id_, string(params.get("turnId")), question)
+        self.questions[known_as] = replace(question, own_id=id_, turn=string(params.get("turnId")))
         request = question.request
         return [replace(request, usual=self._usual) if request.tool_name else request]
 

@@ -2,51 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from msgspec import Struct
-
 from ...run.events import Field, Request
-from ...run.model import RequestKind, Verdict
+from ...run.model import RequestKind
 from ...text.visible import visible_line, visible_name
 from .._json_lines import is_deep, items, mapping, shown_json, string
-from ..forms import content_of, fields_of, filled_in
+from ..question import Question, content_of, fields_of, filled_in, joined
 from ._items import changed, command_of
 
 _TITLE = 200
 
 
-class Asked(Struct, frozen=True):
-    """One thing that Codex asks, and the results by which that is answered."""
-
-    request: Request
-    denied: dict[str, Any]
-    allowed: dict[str, Any] | None = None
-    """Once, and always so: what is allowed for the run is a rule of the wrapper's, which then decides on each."""
-    filled: Callable[[str], dict[str, Any] | None] | None = None
-    """Makes a result of a reply; None for a reply that does not fit."""
-
-    @property
-    def subject(self) -> str:
-        """Say in a line what it is about."""
-        request = self.request
-        return visible_line(request.command or ", ".join(request.paths) or request.text or request.title, _TITLE)
-
-    def result(self, verdict: Verdict, text: str) -> dict[str, Any]:
-        """Return what Codex is answered; what does not fit is denied."""
-        chosen: dict[str, Any] | None = None
-        match verdict:
-            case Verdict.ALLOW | Verdict.ALLOW_RUN:
-                chosen = self.allowed
-            case Verdict.REPLY:
-                chosen = self.filled(text) if self.filled else None
-            case _:
-                pass
-        return self.denied if chosen is None else chosen
+def subject(request: Request) -> str:
+    """Say in a line what a request is about."""
+    return visible_line(request.command or ", ".join(request.paths) or request.text or request.title, _TITLE)
 
 
-def asked(id_: str, method: str, params: dict[str, Any], change: dict[str, Any]) -> Asked | None:
+def asked(id_: str, method: str, params: dict[str, Any], change: dict[str, Any]) -> Question | None:
     """Read a request of Codex; None for one that no person is asked. `change` is the item of an edit it is about."""
     if is_deep(params):
         return None
@@ -65,7 +38,7 @@ def asked(id_: str, method: str, params: dict[str, Any], change: dict[str, Any])
             return None
 
 
-def _command(id_: str, params: dict[str, Any]) -> Asked:
+def _command(id_: str, params: dict[str, Any]) -> Question:
     command = command_of(params)
     host = string(mapping(params.get("networkApprovalContext")).get("host"))
     if host:
@@ -80,7 +53,7 @@ def _command(id_: str, params: dict[str, Any]) -> Asked:
         kind=RequestKind.PERMISSION,
         title=title,
         tool_name=tool,
-        text=_joined(string(params.get("reason")), command if further else "", _json(further) if further else ""),
+        text=joined(string(params.get("reason")), command if further else "", shown_json(further) if further else ""),
         # A rule for a command gives it no further permissions: a person is asked.
         command="" if further else command,
         cwd=string(params.get("cwd")),
@@ -89,7 +62,7 @@ def _command(id_: str, params: dict[str, Any]) -> Asked:
     return _decided(request)
 
 
-def _file_change(id_: str, params: dict[str, Any], change: dict[str, Any]) -> Asked:
+def _file_change(id_: str, params: dict[str, Any], change: dict[str, Any]) -> Question:
     changes = [mapping(each) for each in items(changed(change).get("changes"))]
     root = string(params.get("grantRoot"))
     touched = [path for each in changes for name in ("path", "to") if (path := string(each.get(name)))]
@@ -99,7 +72,7 @@ def _file_change(id_: str, params: dict[str, Any], change: dict[str, Any]) -> As
         kind=RequestKind.PERMISSION,
         title="wants to change files" if len(paths) != 1 else "wants to change a file",
         tool_name="edit",
-        text=_joined(string(params.get("reason")), f"for everything below {root}" if root else ""),
+        text=joined(string(params.get("reason")), f"for everything below {root}" if root else ""),
         paths=tuple(paths),
         diff="\n".join(map(_diff, changes)),
         tool_call_id=string(params.get("itemId")),
@@ -107,11 +80,11 @@ def _file_change(id_: str, params: dict[str, Any], change: dict[str, Any]) -> As
     return _decided(request)
 
 
-def _decided(request: Request) -> Asked:
-    return Asked(request, denied={"decision": "decline"}, allowed={"decision": "accept"})
+def _decided(request: Request) -> Question:
+    return Question(request, denied={"decision": "decline"}, allowed={"decision": "accept"})
 
 
-def _permissions(id_: str, params: dict[str, Any]) -> Asked:
+def _permissions(id_: str, params: dict[str, Any]) -> Question:
     wanted = mapping(params.get("permissions"))
     files = mapping(wanted.get("fileSystem"))
     entries = [mapping(mapping(entry).get("path")) for entry in items(files.get("entries"))]
@@ -121,18 +94,18 @@ def _permissions(id_: str, params: dict[str, Any]) -> Asked:
         id=id_,
         kind=RequestKind.PERMISSION,
         title="wants further permissions",
-        text=_joined(string(params.get("reason")), _json(wanted)),
+        text=joined(string(params.get("reason")), shown_json(wanted)),
         cwd=string(params.get("cwd")),
         paths=tuple(filter(None, paths)),
         tool_call_id=string(params.get("itemId")),
     )
-    return Asked(request, denied={"permissions": {}}, allowed={"permissions": wanted, "scope": "turn"})
+    return Question(request, denied={"permissions": {}}, allowed={"permissions": wanted, "scope": "turn"})
 
 
 # --- questions ---
 
 
-def _questions(id_: str, params: dict[str, Any]) -> Asked | None:
+def _questions(id_: str, params: dict[str, Any]) -> Question | None:
     """Take questions; None where one asks for a secret, which would stand in the records."""
     questions = [mapping(each) for each in items(params.get("questions"))]
     if not questions or any(each.get("isSecret") is True for each in questions):
@@ -158,7 +131,7 @@ def _questions(id_: str, params: dict[str, Any]) -> Asked | None:
         fields=() if only else fields,
         tool_call_id=string(params.get("itemId")),
     )
-    return Asked(request, denied={"answers": {}}, filled=filled)
+    return Question(request, denied={"answers": {}}, filled=filled)
 
 
 def _question_field(question: dict[str, Any]) -> Field:
@@ -166,7 +139,7 @@ def _question_field(question: dict[str, Any]) -> Field:
     return Field(
         name=string(question.get("id")),
         title=string(question.get("header")),
-        text=_joined(string(question.get("question")), _described(question)),
+        text=joined(string(question.get("question")), _described(question)),
         choices=tuple(labels),
         required=True,
     )
@@ -186,7 +159,7 @@ def _about(fields: dict[str, Any]) -> str:
 # --- what a server of the Model Context Protocol asks ---
 
 
-def _of_server(id_: str, params: dict[str, Any]) -> Asked | None:
+def _of_server(id_: str, params: dict[str, Any]) -> Question | None:
     """Take what an MCP server asks, or Codex before it calls one; None for a proof of who somebody is."""
     mode = params.get("mode")
     if mode == "url":
@@ -209,10 +182,10 @@ def _of_server(id_: str, params: dict[str, Any]) -> Asked | None:
         text=string(params.get("message")),
         fields=fields,
     )
-    return Asked(request, denied={"action": "decline"}, filled=filled)
+    return Question(request, denied={"action": "decline"}, filled=filled)
 
 
-def _call(id_: str, params: dict[str, Any]) -> Asked:
+def _call(id_: str, params: dict[str, Any]) -> Question:
     """Take the question whether a tool of a server may be called, which is a form without fields."""
     meta = mapping(params.get("_meta"))
     server = string(params.get("serverName"))
@@ -222,19 +195,19 @@ def _call(id_: str, params: dict[str, Any]) -> Asked:
         kind=RequestKind.PERMISSION,
         title=f"wants to use the server {server}",
         tool_name=f"mcp__{server}",
-        text=_joined(string(params.get("message")), _json(arguments) if arguments else ""),
+        text=joined(string(params.get("message")), shown_json(arguments) if arguments else ""),
     )
-    return Asked(request, denied={"action": "decline"}, allowed={"action": "accept", "content": {}})
+    return Question(request, denied={"action": "decline"}, allowed={"action": "accept", "content": {}})
 
 
-def _page(id_: str, params: dict[str, Any]) -> Asked:
+def _page(id_: str, params: dict[str, Any]) -> Question:
     request = Request(
         id=id_,
         kind=RequestKind.PERMISSION,
         title=f"the server {string(params.get('serverName'))} wants you to visit a page",
-        text=_joined(string(params.get("message")), string(params.get("url"))),
+        text=joined(string(params.get("message")), string(params.get("url"))),
     )
-    return Asked(request, denied={"action": "decline"}, allowed={"action": "accept"})
+    return Question(request, denied={"action": "decline"}, allowed={"action": "accept"})
 
 
 # --- texts ---
@@ -249,11 +222,3 @@ def _diff(change: dict[str, Any]) -> str:
     lines = text.removesuffix("\n").split("\n") if text else []
     sides = f"-0,0 +1,{len(lines)}" if sign == "+" else f"-1,{len(lines)} +0,0"
     return "\n".join((f"+++ {visible_name(path)}", f"@@ {sides} @@", *(sign + line for line in lines)))
-
-
-def _json(value: dict[str, Any]) -> str:
-    return shown_json(value)
-
-
-def _joined(*parts: str) -> str:
-    return "\n\n".join(filter(str.strip, parts))

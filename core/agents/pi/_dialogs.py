@@ -1,7 +1,8 @@
-"""The dialogs that extensions of pi open in its rpc mode, as requests of the child, and their answers."""
+"""The dialogs that extensions of pi open in its rpc mode, as questions of the child."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...run.events import Request
@@ -9,6 +10,7 @@ from ...run.model import RequestKind, Verdict
 from ...text.plain import one_line
 from .._diffs import diff_of_texts
 from .._json_lines import decode, is_deep, items, mapping, shown_json, string
+from ..question import Question
 
 PERMISSION = "subdeck: may this tool be called?"
 """The title of the dialog that `ask.ts` opens; the offline agent opens the same."""
@@ -20,7 +22,8 @@ ALLOWED, DENIED = "allow", "deny"
 """What that dialog is answered with; a reason may follow the second, after a colon."""
 
 _YES, _NO = "Yes", "No"
-_CONFIRM = "has a yes/no question"
+_CLOSED = {"cancelled": True}
+"""The answer that the dialog was closed: where none fits."""
 _REASON = 2000
 """Characters of a reason why not."""
 _TITLES = {"bash": "wants to run a command", "edit": "wants to change a file", "write": "wants to write a file"}
@@ -44,44 +47,53 @@ def is_unreadable(fields: dict[str, Any]) -> bool:
     return call is None or not string(call.get("tool")) or is_deep(call.get("args"))
 
 
-def request_of(fields: dict[str, Any]) -> Request | None:
-    """Return what is asked; None where no answer is waited for, or nobody would know what to say."""
+def asked(fields: dict[str, Any]) -> Question | None:
+    """Read a dialog; None where no answer is waited for, or nobody would know what to say."""
     own_id, title = string(fields.get("id")), string(fields.get("title"))
     match fields.get("method"):
         case "input" if title == PERMISSION:
-            return _permission(own_id, string(fields.get("placeholder")))
+            return _call(own_id, string(fields.get("placeholder")))
         case "select":
             choices = tuple(map(string, items(fields.get("options"))))
-            return Request(id=own_id, kind=RequestKind.CHOICE, title="has a question", text=title, choices=choices)
+            return _choice(own_id, "has a question", title, choices, lambda chosen: {"value": chosen})
         case "confirm":
             text = "\n\n".join(filter(None, (title, string(fields.get("message")))))
-            return Request(id=own_id, kind=RequestKind.CHOICE, title=_CONFIRM, text=text, choices=(_YES, _NO))
+            sure = lambda chosen: {"confirmed": chosen == _YES}  # noqa: E731
+            return _choice(own_id, "has a yes/no question", text, (_YES, _NO), sure)
         case "input":
-            text = "\n\n".join(filter(None, (title, string(fields.get("placeholder")))))
-            return Request(id=own_id, kind=RequestKind.QUESTION, title="has a question", text=text)
+            return _question(own_id, title, string(fields.get("placeholder")))
         case "editor":
-            text = "\n\n".join(filter(None, (title, string(fields.get("prefill")))))
-            return Request(id=own_id, kind=RequestKind.QUESTION, title="has a question", text=text)
+            return _question(own_id, title, string(fields.get("prefill")))
         case _:
             return None
 
 
-def answer_to(request: Request, verdict: Verdict, text: str) -> dict[str, Any]:
-    """Return what is answered; where a reply does not fit, that the dialog was closed."""
-    answer: dict[str, Any] = {"type": "extension_ui_response", "id": request.id}
-    if request.kind is RequestKind.PERMISSION:
-        is_allowed = verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN)
-        word = one_line(text, _REASON)
-        return answer | {"value": ALLOWED if is_allowed else f"{DENIED}: {word}" if word else DENIED}
-    if verdict is not Verdict.REPLY:
-        return answer | {"cancelled": True}
-    if request.kind is RequestKind.QUESTION:
-        return answer | {"value": text}
-    wanted = text.strip().casefold()
-    chosen = next((choice for choice in request.choices if choice.strip().casefold() == wanted), None)
-    if chosen is None:
-        return answer | {"cancelled": True}
-    return answer | ({"confirmed": chosen == _YES} if request.title == _CONFIRM else {"value": chosen})
+def _question(own_id: str, *texts: str) -> Question:
+    text = "\n\n".join(filter(None, texts))
+    request = Request(id=own_id, kind=RequestKind.QUESTION, title="has a question", text=text)
+    return Question(request, _CLOSED, filled=lambda said: {"value": said})
+
+
+def _choice(
+    own_id: str, title: str, text: str, choices: tuple[str, ...], answer: Callable[[str], dict[str, Any]]
+) -> Question:
+    def filled(said: str) -> dict[str, Any] | None:
+        wanted = said.strip().casefold()
+        chosen = next((choice for choice in choices if choice.strip().casefold() == wanted), None)
+        return None if chosen is None else answer(chosen)
+
+    request = Request(id=own_id, kind=RequestKind.CHOICE, title=title, text=text, choices=choices)
+    return Question(request, _CLOSED, filled=filled)
+
+
+def _call(own_id: str, about: str) -> Question:
+    return Question(_permission(own_id, about), denied={"value": DENIED}, allowed={"value": ALLOWED}, explained=denial)
+
+
+def denial(reason: str) -> dict[str, Any]:
+    """Deny a call with a reason."""
+    word = one_line(reason, _REASON)
+    return {"value": f"{DENIED}: {word}" if word else DENIED}
 
 
 def _permission(own_id: str, about: str) -> Request:

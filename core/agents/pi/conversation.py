@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 
-from ...run.events import Event, Interrupted, Notice, Request
+from ...run.events import Event, Interrupted, Notice
 from ...run.model import NoticeLevel, RunReason, Verdict
 from ...text.plain import one_line
 from .._json_lines import count, decode, error_words, items, mapping, string
 from ..child import Start, prompt_of
 from ..conversation import Conversation, State
-from ._dialogs import UNREADABLE, answer_to, is_unreadable, request_of
+from ._dialogs import UNREADABLE, asked, denial, is_unreadable
 from .stream import QUIET_AFTER_END, PiStream, kind
 
 _NUDGE = "One more message from the user follows."
@@ -35,7 +35,7 @@ _STATE, _UNSAID, _ENDING = "state-", "unsaid-", "ending-"
 it tells; or to know if a turn begins, or is over, where pi does not say so by itself."""
 
 
-class PiConversation(Conversation[Request], PiStream):
+class PiConversation(Conversation, PiStream):
     """The stream of one pi process in rpc mode; without a start the recorded one of either mode."""
 
     def __init__(self, start: Start | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -92,8 +92,9 @@ class PiConversation(Conversation[Request], PiStream):
         self._closing.pop(request_id, None)
         super().reply(request_id, verdict, text)
 
-    def answer(self, question: Request, verdict: Verdict, text: str) -> None:
-        self._command(answer_to(question, verdict, text))
+    def respond(self, own_id: str, answer: dict[str, Any]) -> list[Event]:
+        self._command({"type": "extension_ui_response", "id": own_id, **answer})
+        return []
 
     def replies(self) -> bytes:
         quiet = self.finished_after
@@ -112,7 +113,7 @@ class PiConversation(Conversation[Request], PiStream):
     def _abort(self) -> None:
         """End the turn; dialogs that no signal of pi closes would keep it from ending."""
         for request_id in tuple(self.questions):
-            self._command({"type": "extension_ui_response", "id": request_id, "cancelled": True})
+            self.respond(request_id, {"cancelled": True})
             self._withdraw(request_id)
         if not self.stays:
             self._command({"type": "clear_queue"})  # pi goes on with what is in it
@@ -334,13 +335,14 @@ class PiConversation(Conversation[Request], PiStream):
             text = one_line(string(fields.get("message")), 600)
             level = _LEVELS.get(string(fields.get("notifyType")), NoticeLevel.INFO)
             return [Notice(level=level, text=text)] if text else []
-        request = request_of(fields)
-        if request is None or self.state is State.CLOSED:
+        question = asked(fields)
+        if question is None or self.state is State.CLOSED:
             return []
         if is_unreadable(fields):
-            self._command(answer_to(request, Verdict.DENY, UNREADABLE))
+            self.respond(question.request.id, denial(UNREADABLE))
             return [Notice(level=NoticeLevel.WARNING, text=f"a call was denied: {UNREADABLE}")]
-        self.questions[request.id] = request
+        request = question.request
+        self.questions[request.id] = question
         if limit := count(fields.get("timeout")):
             self._closing[request.id] = self._clock() + limit / 1000
         return [request]

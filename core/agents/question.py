@@ -1,12 +1,54 @@
-"""Forms that an agent asks for, and what a person filled in; nothing in either can make this raise."""
+"""What an agent asks of people, and what it is answered; nothing in either can make this raise."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..run.events import Field
+from msgspec import Struct
+
+from ..run.events import Field, Request
+from ..run.model import Verdict
 from ._json_lines import decode, items, mapping, shown_json, string
+
+
+class Question(Struct, frozen=True):
+    """One thing that an agent asks, with the answers in its own words."""
+
+    request: Request
+    denied: Any
+    """Also where a reply does not fit."""
+    allowed: Any = None
+    """Once, and always so: what is allowed for the run is a rule of the wrapper's, which then decides on each. None for
+    what cannot be allowed."""
+    filled: Callable[[str], Any] | None = None
+    """Makes an answer of a reply; None of one that does not fit."""
+    explained: Callable[[str], Any] | None = None
+    """Makes a denial with its reason; None where an agent takes none."""
+    own_id: object = None
+    """By which the agent knows it, where that is not the id of the request."""
+    turn: str = ""
+    """In which it was asked, where the agent says so."""
+
+    def answer(self, verdict: Verdict, text: str) -> Any:
+        """Return what the agent is answered."""
+        chosen = None
+        if verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN):
+            chosen = self.allowed
+        elif verdict is Verdict.REPLY and self.filled:
+            chosen = self.filled(text)
+        if chosen is None:
+            reason = text.strip()
+            chosen = self.explained(reason) if self.explained and reason else self.denied
+        return chosen
+
+
+def joined(*parts: str) -> str:
+    """Put the texts of a request below each other."""
+    return "\n\n".join(filter(str.strip, parts))
+
+
+# --- forms, and what a person filled in ---
 
 
 def filled_in(text: str, fields: Sequence[Field]) -> dict[str, str]:
