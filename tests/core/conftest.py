@@ -53,11 +53,11 @@ def project(project_dir: Path) -> Project:
 
 
 SOON = {
-    "relay.errands.AGAIN_S": 0.05,
+    "relay.transfers.AGAIN_S": 0.05,
     "relay.relay.AGAIN_S": 0.05,
-    "relay.relay.LOOK_S": 0.02,
+    "relay.relay.TICK_S": 0.02,
     "relay.relay._LEAST_PULL_S": 0.002,
-    "relay.roster.WRITE_S": 0.02,
+    "relay.slots.WRITE_S": 0.02,
     "relay.connections.SETTINGS_S": 0.1,
     "_host_agent.PROOF_S": 0.1,
     "_spool.LOOK_S": 0.1,

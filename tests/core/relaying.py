@@ -15,8 +15,8 @@ from subdeck.core.config.host_settings import HostsSettings
 from subdeck.core.engine import Engine
 from subdeck.core.hosts._host_agent import HostAgent
 from subdeck.core.hosts.protocol import Pull, Stop, Verb, decode_answer, encode
+from subdeck.core.hosts.relay.connections import CarrierSet
 from subdeck.core.hosts.relay.journal import Journal
-from subdeck.core.hosts.relay.means import Means
 from subdeck.core.hosts.relay.relay import Relay, relay_id
 from subdeck.core.run import artifacts
 from subdeck.core.run.hosts import Place, read_permit, read_place
@@ -42,7 +42,7 @@ class Relaying:
         self.engine = Engine.open(str(project_dir))
         self.project = self.engine.project
         self.carrier = AgentCarrier(relay_id(self.project), *agents)
-        self.means = Means(HostsSettings(**{"unreachable_after": REACH, **hosts}), (self.carrier,))
+        self.carrier_set = CarrierSet(HostsSettings(**{"unreachable_after": REACH, **hosts}), (self.carrier,))
         self.relay: Relay | None = None
         self._task: asyncio.Task[None] | None = None
         self._lock = -1
@@ -72,7 +72,7 @@ class Relaying:
 
     def begin(self) -> None:
         """Have a relay, as another process would be one: it knows nothing but what is in the files."""
-        self.relay = Relay(self.project, lambda: self.means, Journal(self.project.relay_log))
+        self.relay = Relay(self.project, lambda: self.carrier_set, Journal(self.project.relay_log))
         self._task = asyncio.get_running_loop().create_task(self.relay.run())
 
     async def kill(self) -> None:

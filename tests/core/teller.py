@@ -14,8 +14,8 @@ from subdeck.core import paths
 from subdeck.core.config.host_settings import HostsSettings
 from subdeck.core.hosts._carrier import Carrier, Link, Wish
 from subdeck.core.hosts.protocol import PROTOCOL, Answer, End, HostFacts, Pull, Pulled, Said, Verb, decode_asked, encode
+from subdeck.core.hosts.relay.connections import CarrierSet
 from subdeck.core.hosts.relay.journal import Journal
-from subdeck.core.hosts.relay.means import Means
 from subdeck.core.hosts.relay.relay import Relay
 from subdeck.core.paths import Project
 from subdeck.core.run import artifacts
@@ -124,8 +124,8 @@ def host_meta(**others: Any) -> RunMeta:
 
 def relay_of(project: Project, teller: Carrier) -> Relay:
     """Return a relay that does nothing yet."""
-    means = Means(HostsSettings(unreachable_after=0.5), (teller,))
-    return Relay(project, lambda: means, Journal(project.relay_log))
+    carrier_set = CarrierSet(HostsSettings(unreachable_after=0.5), (teller,))
+    return Relay(project, lambda: carrier_set, Journal(project.relay_log))
 
 
 @asynccontextmanager

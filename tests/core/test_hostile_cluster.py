@@ -121,9 +121,9 @@ async def test_a_host_says_nothing_of_runs_that_it_never_had(planted: Path, proj
     async with cluster("claims", str(planted), run.id) as address:
         carrier = DaskCarrier(HostsSettings(scheduler=address), relay_id(project))
         async with relay(project, carrier) as found:
-            host = await until(lambda: found._roster.get(SPOOL), "the host to be heard", UP_S)
-            heard = host.heard
-            await until(lambda: host.heard > heard + 1, "it to be heard again and again")
+            host = await until(lambda: found._hosts.get(SPOOL), "the host to be heard", UP_S)
+            last_seen = host.last_seen
+            await until(lambda: host.last_seen > last_seen + 1, "it to be heard again and again")
     assert run.result is None
     assert before == contents(run.dir)
     assert not os.path.lexists(project.run_dir("20260101-000000-abcdef"))

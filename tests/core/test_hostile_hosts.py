@@ -24,8 +24,8 @@ from subdeck.core.hosts.protocol import (
     Verb,
     encode,
 )
-from subdeck.core.hosts.relay.pins import pins_file
-from subdeck.core.hosts.relay.strays import MOST_AT_ONCE
+from subdeck.core.hosts.relay.orphans import MOST_AT_ONCE
+from subdeck.core.hosts.relay.slots import known_hosts_file
 from subdeck.core.paths import Project
 from subdeck.core.run.hosts import read_host_states, read_permit, read_place
 from subdeck.core.run.model import RunReason
@@ -104,7 +104,7 @@ async def test_without_a_note_the_permit_says_who(project: Project, peers: Peers
     h1, h2 = peers.peers["h1"], peers.peers["h2"]
     async with relay(project, peers):
         run = await permitted(project, peers, "h1")
-    os.remove(pins_file())
+    os.remove(known_hosts_file())
     h1.is_there, h2.spool, h2.name = False, SPOOL, "build"
     async with relay(project, peers):
         await h2.tell(known=(run.id,), ends=(run.end(),))
@@ -157,8 +157,8 @@ async def test_a_host_of_ever_new_spools(project: Project, peers: Peers) -> None
         for number in range(20):
             h2.spool = f"{number:032x}"
             await h2.tell(host=f"h{number}")
-        await until(lambda: 2 == len(list(found._roster)), "two hosts to be known")
-        assert 2 == len(found._roster.rooms())
+        await until(lambda: 2 == len(list(found._hosts)), "two hosts to be known")
+        assert 2 == len(found._hosts.capacities())
         assert found._runs.counts.keys() <= {SPOOL}
 
 
@@ -174,15 +174,15 @@ async def test_what_a_host_makes_up_costs_little(project: Project, peers: Peers)
             assert len(h2.asked) - asked < 40 * MOST_AT_ONCE
         h2.known = ()
         await h2.tell()
-        host = found._roster.get(OTHER)
+        host = found._hosts.get(OTHER)
         assert host is not None
-        assert not host.deleted and not host.told and host.strays_since is None
-        assert not found._strays.are_on(found._roster)
+        assert not host.deleted and not host.stopped_orphans and host.orphans_since is None
+        assert not found._orphans.remain_on(found._hosts)
 
 
 async def test_a_host_that_does_not_let_go(project: Project, peers: Peers, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that says for ever that it has runs that nobody wants keeps no relay that has nothing else to do."""
-    monkeypatch.setattr("subdeck.core.hosts.relay.strays.WAITED_S", 0.3)
+    monkeypatch.setattr("subdeck.core.hosts.relay.orphans.WAITED_S", 0.3)
     h2 = peers.peers["h2"]
     h2.known = ("20260101-000000-abcdef",)
     found = relay_of(project, peers)
@@ -236,8 +236,8 @@ async def test_what_is_no_answer(project: Project, peers: Peers, others: dict[st
         await until(lambda: h2.pulled > 1, "it to be heard of")
         good, h2.pulls = h2.pulls, lambda **_: good(**others)  # type: ignore[method-assign]
         await until(lambda: "ssh: h2: " in faults(project), "the list of hosts to say so")
-        host = found._roster.get(OTHER)
-        assert host is not None and not found._roster.takes_runs(host)
+        host = found._hosts.get(OTHER)
+        assert host is not None and not found._hosts.takes_runs(host)
         h2.pulls = good  # type: ignore[method-assign]
         await until(lambda: "ssh: h2: " not in faults(project), "it to be well again")
     assert sorted(path.name for path in Path(project.runs).iterdir() if path.is_dir() and "2026" in path.name) == []
@@ -266,7 +266,7 @@ async def test_prompts_of_later_attempts_are_bounded(
     project: Project, peers: Peers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many files a host makes of them, they are no more together than one file may be."""
-    monkeypatch.setattr("subdeck.core.hosts.relay.remote._OTHER_CAP", 1000)
+    monkeypatch.setattr("subdeck.core.hosts.relay.runs._OTHER_CAP", 1000)
     h1 = peers.peers["h1"]
     async with relay(project, peers):
         run = Told(project, peers)

@@ -89,7 +89,7 @@ async def test_a_carrier_that_misses_a_cancellation(project_dir: Path, tmp_path:
         await there.kill()
         there.carrier.run = connect
         there.begin()
-        await until(lambda: there.relay and there.relay._connections._carrying, "the carrier to work")
+        await until(lambda: there.relay and there.relay._connections._running_carriers, "the carrier to work")
         await asyncio.wait_for(there.kill(), 20)
         assert cancelled.is_set()
 
@@ -211,7 +211,7 @@ async def test_a_relay_ends_when_nothing_is_open(
         run_id = await there.start("answer 42")
         await there.end(run_id)
         await there.kill()
-        relay = Relay(there.project, lambda: there.means, Journal(there.project.relay_log))
+        relay = Relay(there.project, lambda: there.carrier_set, Journal(there.project.relay_log))
         await asyncio.wait_for(relay.run(idle=0.3), 20)
         assert not relay.has_work()
         monkeypatch.setattr("subdeck.core.runners.hosts.PATIENCE_S", 0.1)  # nobody is there to take it up

@@ -24,7 +24,7 @@ from subdeck.core.hosts.protocol import (
 )
 from subdeck.core.hosts.relay.journal import MOST_BYTES, Journal
 from subdeck.core.hosts.relay.relay import relay_id
-from subdeck.core.hosts.relay.remote import Remote
+from subdeck.core.hosts.relay.runs import RemoteRun
 from subdeck.core.paths import Project
 from subdeck.core.project.queue import hold, write_order
 from subdeck.core.run.hosts import read_host_states, read_permit, read_place
@@ -276,7 +276,7 @@ async def test_what_is_too_large_for_any_message(
     run = Told(project, teller)
     (run.dir / paths.ENVIRONMENT).write_bytes(b"{}")
     (run.dir / paths.CHILD_SESSION).write_bytes(bytes(3 * 1024 * 1024))
-    monkeypatch.setattr("subdeck.core.hosts.relay.courier.MOST_MESSAGE", 2 * 1024 * 1024)
+    monkeypatch.setattr("subdeck.core.hosts.relay.transfers.MOST_MESSAGE", 2 * 1024 * 1024)
     async with relay(project, teller):
         result = await until(lambda: run.result, "its end")
         assert (RunReason.START_FAILED, "relay") == (result.reason, result.written_by)
@@ -307,14 +307,14 @@ async def test_a_run_that_its_host_forgot(project: Project, teller: Teller) -> N
 async def test_one_run_is_no_others_fault(project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever goes wrong with one, in ways that nobody expects, the others are seen to."""
     runs = [Told(project, teller, permit="") for _ in range(3)]
-    look = Remote.look
+    refresh = RemoteRun.refresh
 
-    def fail(remote: Remote) -> None:
-        if remote.id == runs[0].id:
+    def fail(run: RemoteRun) -> None:
+        if run.id == runs[0].id:
             raise ValueError("never seen before")
-        look(remote)
+        refresh(run)
 
-    monkeypatch.setattr(Remote, "look", fail)
+    monkeypatch.setattr(RemoteRun, "refresh", fail)
     async with relay(project, teller):
         await until(lambda: all(read_place(str(run.dir)) for run in runs[1:]), "the others to be taken up")
         assert f"{runs[0].id}: an unexpected error (ValueError)" in log(project)

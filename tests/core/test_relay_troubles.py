@@ -17,7 +17,7 @@ from subdeck.core.hosts.protocol import Ack, Answer, Said, Start, Stop, Verb
 from subdeck.core.hosts.relay import __main__ as relay_program
 from subdeck.core.hosts.relay.__main__ import MOST_FILES, allow_many_files
 from subdeck.core.hosts.relay.relay import Relay
-from subdeck.core.hosts.relay.remote import Remote
+from subdeck.core.hosts.relay.runs import RemoteRun
 from subdeck.core.paths import Project
 from subdeck.core.run import artifacts
 from subdeck.core.run.hosts import Permit, Place, PlaceState, give_permit, read_permit, read_place
@@ -70,30 +70,30 @@ def test_a_run_that_cannot_be_looked_at_is_not_known(
 ) -> None:
     """Whether it was started once says a file that is gone then; what nobody can see is not taken for gone."""
     run = Told(project, teller)
-    remote = Remote(project, run.id, run.meta)
-    remote.open()
-    assert remote.was_started
+    remote_run = RemoteRun(project, run.id, run.meta)
+    remote_run.open()
+    assert remote_run.was_started
     exhaust(monkeypatch, paths.ENVIRONMENT)
     with pytest.raises(OSError, match="Too many open files"):
-        remote.open()
+        remote_run.open()
 
 
 async def test_a_change_at_the_time_of_another_is_seen(
     project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A directory that was just changed may change again without another time: it is looked at until that is over."""
-    monkeypatch.setattr("subdeck.core.hosts.relay.runs.TICK_S", 60.0)
+    monkeypatch.setattr("subdeck.core.hosts.relay.runs.COARSE_S", 60.0)
     run = Told(project, teller, permit="")
     found = relay_of(project, teller)
     for _ in range(3):
-        found.look()
+        found.tick()
     changed = run.dir.stat().st_mtime_ns
     artifacts.write_stop(str(run.dir), StopRequest(by="operator", force=False, at=paths.now_iso()))
     os.utime(run.dir, ns=(changed, changed))
-    found.look()
+    found.tick()
     result = await until(lambda: run.result, "its end")
     assert "stopped by the user before it was sent to a host" == result.error_message
-    await found._let_go()
+    await found._shut_down()
 
 
 async def test_a_permit_that_was_given_in_spite_of_an_error(
@@ -105,7 +105,7 @@ async def test_a_permit_that_was_given_in_spite_of_an_error(
         give_permit(run_dir, permit)
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr("subdeck.core.hosts.relay.remote.give_permit", given)
+    monkeypatch.setattr("subdeck.core.hosts.relay.runs.give_permit", given)
     run = Told(project, teller, permit="")
     (run.dir / paths.ENVIRONMENT).write_bytes(b"{}")
     async with relay(project, teller):

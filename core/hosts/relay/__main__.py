@@ -1,4 +1,4 @@
-"""`python -P -E -m subdeck.core.hosts.relay ROOT`: the relay of a project, unless it has one already."""
+"""`python -P -E -m subdeck.core.hosts.relay ROOT`: run the relay of a project, unless it has one already."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ... import paths
 from ...errors import reason
 from ...system import files
 from ...system.log import log_fault
+from .connections import CarrierLoader
 from .journal import Journal
-from .means import MeansFinder
 from .relay import Relay, relay_id
 
 TRY_S = 0.5
-"""How long the lock is tried: somebody may just be looking whether it is free."""
+"""Time for which the lock is tried: somebody may just be testing it."""
 MOST_FAILURES = 5
-"""In a row, before the relay ends; whoever looks at its runs starts another."""
+"""Failures in a row after which the relay ends; the next command that reads its runs starts another."""
 AGAIN_S = 1.0
-"""Seconds before it begins again after a failure, and as many more for each one before."""
+"""Pause after the first failure in a row; each further one adds as much."""
 STEADY_S = 60.0
-"""Seconds of work after which a failure is the first of its row."""
+"""Time of work after which a failure is the first in a row."""
 MOST_FILES = 1 << 20
-"""What some systems allow beyond that makes programs slow which go through all descriptors."""
+"""Highest limit of open files: a higher one slows programs that go through all descriptors."""
 
 
 def main(root: str) -> None:
@@ -36,7 +36,7 @@ def main(root: str) -> None:
         if not files.lock_soon(lock, TRY_S):
             return
         os.ftruncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)  # for a person who looks
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)  # for people
     except OSError:
         return  # there is no project, or nothing can be written there
     os.umask(0o077)
@@ -53,7 +53,7 @@ def main(root: str) -> None:
 
 
 def allow_many_files() -> None:
-    """Let as many files be open as may be: each run that is vouched for is one."""
+    """Raise the limit of open files: each run whose lock is held needs one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
     if soft != resource.RLIM_INFINITY and soft < most:
@@ -61,21 +61,21 @@ def allow_many_files() -> None:
 
 
 async def _serve(project: paths.Project, journal: Journal, lock: int) -> None:
-    """Work until there is nothing to do, also for who came in the last moment; a signal to end is heeded."""
+    """Work until there are no runs, even from a launch in the last moment, or until a signal."""
     task = asyncio.current_task()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         if task is not None:
             loop.add_signal_handler(number, task.cancel)
-    finder = MeansFinder(project, relay_id(project), journal)
+    load_carriers = CarrierLoader(project, relay_id(project), journal)
     failures = 0
     try:
         while True:
-            relay = Relay(project, finder, journal)
+            relay = Relay(project, load_carriers, journal)
             began = time.monotonic()
             try:
                 await relay.run()
-            except Exception as error:  # another one finds all it needs in the files
+            except Exception as error:  # a new one reads all from the files
                 failures = failures + 1 if time.monotonic() - began < STEADY_S else 1
                 if failures > MOST_FAILURES:
                     raise
@@ -83,7 +83,7 @@ async def _serve(project: paths.Project, journal: Journal, lock: int) -> None:
                 journal.note(f"the relay failed and restarts: {reason(error)}")
                 await asyncio.sleep(failures * AGAIN_S)
                 continue
-            # Whoever leaves a run looks at the lock after that: either they start another relay, or it is found here.
+            # A launcher tests the lock after it has written a run: it starts another relay, or the run is found here.
             files.unlock(lock)
             if not relay.has_work() or not files.lock_soon(lock, TRY_S):
                 return

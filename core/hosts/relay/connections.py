@@ -1,4 +1,4 @@
-"""The carriers that the settings name, and over their links the hosts: each is asked again and again what is new."""
+"""The carriers that the settings name, and over their links the hosts: each is asked for news again and again."""
 
 from __future__ import annotations
 
@@ -7,109 +7,181 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from msgspec import Struct
+
+from ... import paths
 from ...config.host_settings import HostsSettings
+from ...config.hosts_in_force import hosts_in_force
+from ...config.workspace import load_settings
+from ...errors import SubdeckError
 from .._carrier import Carrier, Link
 from ..protocol import BUDGET, WAIT_S, BadMessage, Have, Pull, Pulled, Verb, decode_answer, encode, other_version
-from .errands import Errands, ended
-from .means import Means
-from .roster import Roster
+from .journal import Journal
+from .slots import Hosts
+from .transfers import BackgroundTasks, cancelled
 
+EXTRA = 'the packages for a cluster are missing: pip install "subdeck[hosts]"'
 SETTINGS_S = 2.0
-"""Between two looks at the settings."""
-_MOST_PATIENCE_S = 10.0
-"""How much longer than its wait a pull may take, at least."""
+"""Time between two reads of the settings."""
+_PATIENCE_S = 10.0
+"""Least time that a pull may take beyond its wait."""
+
+
+class CarrierSet(Struct, frozen=True):
+    """The effective settings of hosts, and the carriers made by them."""
+
+    settings: HostsSettings
+    carriers: tuple[Carrier, ...]
+    faults: tuple[str, ...] = ()
+    """Why a carrier that the settings name is missing."""
+
+    @property
+    def all_faults(self) -> list[str]:
+        """Why hosts are missing, in words, each after the name of its carrier."""
+        of_carriers = ((carrier.name, carrier.fault) for carrier in self.carriers)
+        return [*self.faults, *(f"{name}: {fault}" for name, fault in of_carriers if fault)]
+
+
+class CarrierLoader:
+    """Reads the effective settings, and makes new carriers only if a setting that they are made of has changed."""
+
+    def __init__(self, project: paths.Project, relay: str, journal: Journal) -> None:
+        self._project = project
+        self._relay = relay
+        self._journal = journal
+        self._last = CarrierSet(HostsSettings(), ())
+
+    def __call__(self) -> CarrierSet:
+        """Return the same object as before if nothing has changed."""
+        try:
+            settings = hosts_in_force(load_settings(self._project).hosts)
+        except SubdeckError as error:
+            self._journal.note(f"cannot read the settings: {error}")
+            return self._last
+        if settings == self._last.settings:
+            return self._last
+        if _made_of(settings) == _made_of(self._last.settings):
+            self._last = CarrierSet(settings, self._last.carriers, self._last.faults)
+        else:
+            self._last = self._made(settings)
+        return self._last
+
+    def _made(self, settings: HostsSettings) -> CarrierSet:
+        carriers: list[Carrier] = []
+        faults: list[str] = []
+        try:
+            if settings.scheduler:
+                from ..dask.carrier import DaskCarrier  # with distributed: 47 MB that ssh does without
+
+                carriers.append(DaskCarrier(settings, self._relay))
+        except ImportError as error:
+            faults.append(f"dask: {EXTRA}")
+            self._journal.note(f"{EXTRA}: {error}")
+        except SubdeckError as error:
+            faults.append(f"dask: {error}")
+            self._journal.note(f"dask: {error}")
+        if settings.ssh:
+            from ..ssh.carrier import SshCarrier
+
+            carriers.append(SshCarrier(settings, self._relay))
+        return CarrierSet(settings, tuple(carriers), tuple(faults))
+
+
+def _made_of(settings: HostsSettings) -> tuple[object, ...]:
+    """Return the settings that a carrier is made of."""
+    return (settings.scheduler, settings.tls, settings.ssh, settings.ssh_slots, settings.relay_secrets)
 
 
 class Connections:
     def __init__(
         self,
         relay: str,
-        find_means: Callable[[], Means],
-        roster: Roster,
-        errands: Errands,
+        load_carriers: Callable[[], CarrierSet],
+        hosts: Hosts,
+        tasks: BackgroundTasks,
         have: Callable[[str, str], dict[str, Have]],
-        take_in: Callable[[Carrier, Link, Pulled], float],
+        take_answer: Callable[[Carrier, Link, Pulled], float],
     ) -> None:
-        """`find_means` is asked again and again; another answer than before, and other carriers are taken.
+        """`load_carriers` is called again and again; its carriers replace those of the last call.
 
-        `have` returns what is here of the runs of a spool at an address; `take_in` gets each answer, and returns after
-        how many seconds at least the host is asked again.
+        `have` returns what is mirrored of the runs of a spool at an address. `take_answer` gets each answer, and
+        returns the seconds until the host may be asked again.
         """
-        self.means = Means(HostsSettings(), ())
+        self.carrier_set = CarrierSet(HostsSettings(), ())
         self._relay = relay
-        self._find_means = find_means
-        self._roster = roster
-        self._errands = errands
+        self._load_carriers = load_carriers
+        self._hosts = hosts
+        self._tasks = tasks
         self._have = have
-        self._take_in = take_in
-        self._carrying: list[asyncio.Task[None]] = []
-        self._read_settings = 0.0
+        self._take_answer = take_answer
+        self._running_carriers: list[asyncio.Task[None]] = []
+        self._loaded = 0.0
 
-    def look(self) -> None:
-        """See that each host that can be asked is, by the settings that hold now."""
-        if time.monotonic() - self._read_settings > SETTINGS_S:
-            self._read_settings = time.monotonic()
-            self._renew_means()
-        if any(task.done() for task in self._carrying):
-            self._errands.run("carry", "carriers", self._carry)  # one has failed, which none should
-        for carrier in self.means.carriers:
+    def keep_up(self) -> None:
+        """Run the carriers of the effective settings, and ask each host that can be asked."""
+        if time.monotonic() - self._loaded > SETTINGS_S:
+            self._loaded = time.monotonic()
+            self._reload_carriers()
+        if any(task.done() for task in self._running_carriers):
+            self._tasks.run("carry", "carriers", self._run_carriers)  # one has failed, which none should
+        for carrier in self.carrier_set.carriers:
             for link in carrier.links.values():
-                self._errands.run("follow", f"{carrier.name} {link.key}", partial(self._follow, carrier, link))
+                self._tasks.run("follow", f"{carrier.name} {link.key}", partial(self._follow, carrier, link))
 
     async def end(self) -> None:
-        await ended(self._carrying)
+        await cancelled(self._running_carriers)
 
-    def _renew_means(self) -> None:
-        means = self._find_means()
-        if means is self.means:
+    def _reload_carriers(self) -> None:
+        carrier_set = self._load_carriers()
+        if carrier_set is self.carrier_set:
             return
-        is_same = means.carriers == self.means.carriers
-        self.means = means
+        is_same = carrier_set.carriers == self.carrier_set.carriers
+        self.carrier_set = carrier_set
         if not is_same:
-            self._errands.run("carry", "carriers", self._carry)
+            self._tasks.run("carry", "carriers", self._run_carriers)
 
-    async def _carry(self) -> None:
-        """Have the carriers work that there are now, and no others."""
-        failed = [error for task in self._carrying if task.done() and (error := _error_of(task))]
-        await ended(self._carrying)
-        self._roster.forget_faults()
-        self._carrying = [asyncio.create_task(carrier.run()) for carrier in self.means.carriers]
+    async def _run_carriers(self) -> None:
+        """Run the present carriers, and end all former ones."""
+        failed = [error for task in self._running_carriers if task.done() and (error := _error_of(task))]
+        await cancelled(self._running_carriers)
+        self._hosts.forget_faults()
+        self._running_carriers = [asyncio.create_task(carrier.run()) for carrier in self.carrier_set.carriers]
         if failed:
-            raise failed[0]  # it is noted, and this is done again no sooner than after a pause
+            raise failed[0]  # for the journal, and so that this is tried again only after a pause
 
     async def _follow(self, carrier: Carrier, link: Link) -> None:
-        """Take in what a host has to say, as long as it can be asked. Raises OutOfReach, BadMessage."""
+        """Pull from a host while it can be asked. Raises OutOfReach, BadMessage."""
         try:
-            await self._follow_on(carrier, link)
+            await self._pull_again(carrier, link)
         except BadMessage as error:
-            self._roster.misunderstand(carrier, link, str(error))
+            self._hosts.misunderstand(carrier, link, str(error))
             raise
 
-    async def _follow_on(self, carrier: Carrier, link: Link) -> None:
+    async def _pull_again(self, carrier: Carrier, link: Link) -> None:
         spool = ""
-        while link.key in carrier.links and carrier in self.means.carriers:
+        while link.key in carrier.links and carrier in self.carrier_set.carriers:
             began, answer = time.monotonic(), await self._pull(carrier, link, spool)
             came = time.monotonic()
             pulled = self._read(carrier, link, answer)
             spool = pulled.spool
-            pause = self._take_in(carrier, link, pulled) - (time.monotonic() - began)
-            # However much one host has to say, the others are heard as well.
+            pause = self._take_answer(carrier, link, pulled) - (time.monotonic() - began)
+            # A host with much to send must not keep the relay from the others.
             await asyncio.sleep(max(pause, time.monotonic() - came))
 
     def _read(self, carrier: Carrier, link: Link, answer: bytes) -> Pulled:
-        """Return what a host has answered, as far as it is believed. Raises BadMessage."""
+        """Decode and check the answer of a host. Raises BadMessage."""
         pulled: Pulled = decode_answer(Verb.PULL, answer)
         if why := other_version(pulled.protocol, pulled.facts.subdeck):
             raise BadMessage(why)
         if sum(len(chunk.content) for chunk in pulled.chunks) > 8 * BUDGET:
             raise BadMessage("it sends more of its files than it was asked for")
-        return self._roster.believed(carrier, link, pulled, self.means.carriers)
+        return self._hosts.checked(carrier, link, pulled, self.carrier_set.carriers)
 
     async def _pull(self, carrier: Carrier, link: Link, spool: str) -> bytes:
-        reach = self.means.settings.unreachable_after
+        reach = self.carrier_set.settings.unreachable_after
         wait = min(WAIT_S, reach / 3) if spool else 0.0
         message = encode(Pull(self._relay, self._have(spool, carrier.address(link.key)), wait))
-        return await carrier.call(link.key, Verb.PULL, message, wait + max(reach, _MOST_PATIENCE_S))
+        return await carrier.call(link.key, Verb.PULL, message, wait + max(reach, _PATIENCE_S))
 
 
 def _error_of(task: asyncio.Task[None]) -> Exception | None:

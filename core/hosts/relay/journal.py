@@ -1,4 +1,4 @@
-"""The log of a relay: a few lines for each thing that went otherwise than wanted, bounded, for a person."""
+"""The log of a relay, for people: a few lines for each problem, bounded in size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...system import files
 from ...text.plain import one_line
 
 MOST_BYTES = 256 * 1024
-"""Of the log; half of it is left when it has grown to that."""
+"""Size at which the older half of the log is dropped."""
 _LINE = 500
 """Characters."""
 

@@ -1,6 +1,6 @@
-"""The relay: it finds hosts for the runs of a project, mirrors what they write there, and vouches for them.
+"""The relay: it places the runs of a project on hosts, mirrors their files, and holds their locks while they live.
 
-It may be killed at any moment, and another one goes on: what it knows is in the files of the runs and on the hosts.
+It may be killed at any moment, and another one continues: all it knows is in the files of the runs and on the hosts.
 """
 
 from __future__ import annotations
@@ -12,313 +12,337 @@ from collections.abc import Callable
 from functools import partial
 
 from ... import paths
+from ...config.host_settings import HostsSettings
 from ...project.ownership import ring
+from ...run.hosts import Place, PlaceState
 from ...run.mark import make_key
 from ...system import files, processes
+from ...text.plain import one_line
 from .._carrier import Carrier, Link
 from ..protocol import Have, Pulled
-from .connections import Connections
-from .courier import Courier
-from .desk import Desk
-from .errands import AGAIN_S, Errands
+from .connections import CarrierSet, Connections
 from .journal import Journal
-from .means import Means
-from .places import Places
-from .remote import Misfit, Remote
-from .roster import Host, Roster
-from .runs import Runs
-from .strays import Strays
+from .orphans import Orphans
+from .runs import InvalidContent, OpenRuns, RemoteRun
+from .scheduler import Scheduler
+from .slots import Host, Hosts
+from .transfers import AGAIN_S, BackgroundTasks, Transfers
 
-LOOK_S = 0.2
-"""Seconds between two looks at what there is to do."""
+TICK_S = 0.2
+"""Time between two ticks."""
 SOON_S = 0.02
-"""After which a slot that has become free is given away; what else becomes free meanwhile is, too."""
+"""Delay before a slot that has become free is assigned, so that others that become free are assigned with it."""
 IDLE_S = 30.0
-"""After its last run it waits so long for another."""
+"""Time without runs after which the relay ends."""
 NO_ROOM_S = 5.0
-"""After which a host that had no room for a run is asked again to start it."""
+"""Time after which a host without room for a run is asked again to start it."""
 _LEAST_PULL_S = 0.02
 
 
 def relay_id(project: paths.Project) -> str:
-    """Name the relay of a project to the hosts: the same one for whoever starts it again.
+    """Return the name of a project's relay on the hosts, the same for each of its processes.
 
-    By the user's key, too: containers of one image may have all else in common, and are not to see each other's runs.
-    Raises SubdeckError where the key cannot be used.
+    It depends on the user's key because containers of one image may share everything else, and must not see each
+    other's runs. Raises SubdeckError if the key cannot be used.
     """
     who = f"{os.path.realpath(project.root)}\0{processes.machine_id() or processes.host()}\0{os.geteuid()}\0"
     return paths.hex_digest(who.encode("utf-8", "surrogateescape") + make_key(), 12)
 
 
 class Relay:
-    def __init__(self, project: paths.Project, means: Callable[[], Means], journal: Journal) -> None:
-        """`means` is asked again and again; another answer than before, and other carriers are taken."""
+    def __init__(self, project: paths.Project, load_carriers: Callable[[], CarrierSet], journal: Journal) -> None:
+        """`load_carriers` is called again and again; its carriers replace those of the last call."""
         self.project = project
         self.id = relay_id(project)
         self._journal = journal
-        self._errands = Errands(journal)
-        self._courier = Courier(project, self.id, journal)
-        self._runs = Runs(project, journal)
-        self._strays = Strays(project, self._courier, self._errands, journal)
-        self._roster = Roster(project, journal.note)
-        self._desk = Desk(project, self._roster)
-        self._places = Places(self._roster)
-        self._connections = Connections(self.id, means, self._roster, self._errands, self._have, self._take_in)
-        self._admission: asyncio.TimerHandle | None = None
-        """Of the next look at the slots that is not waited for."""
+        self._tasks = BackgroundTasks(journal)
+        self._transfers = Transfers(project, self.id)
+        self._runs = OpenRuns(project, journal)
+        self._orphans = Orphans(project, self._transfers, self._tasks, journal)
+        self._hosts = Hosts(project, journal.note)
+        self._scheduler = Scheduler(project, self._hosts)
+        self._connections = Connections(self.id, load_carriers, self._hosts, self._tasks, self._have, self._take_answer)
+        self._assignment: asyncio.TimerHandle | None = None
+        """The pending assignment of slots before the next tick."""
+        self._began = time.monotonic()
 
     async def run(self, *, idle: float = IDLE_S) -> None:
-        """Work until there has been nothing to do for so many seconds, or the project is gone."""
+        """Work until there has been no run for `idle` seconds, or the project was removed."""
         busy = time.monotonic()
         try:
             while time.monotonic() - busy < idle and self._has_project():
-                self.look()
-                if self._runs.all or self._strays.are_on(self._roster):
+                self.tick()
+                if self._runs.all or self._orphans.remain_on(self._hosts):
                     busy = time.monotonic()
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(TICK_S)
         finally:
-            await self._let_go()
+            await self._shut_down()
 
     def _has_project(self) -> bool:
-        """Return whether the project is there, as far as that can be told."""
+        """Return whether the project exists; True if that cannot be checked."""
         try:
             return files.is_there(self.project.runs)
         except OSError:
             return True
 
-    async def _let_go(self) -> None:
-        if self._admission:
-            self._admission.cancel()
-        await asyncio.gather(self._errands.end(), self._connections.end())
-        for remote in self._runs.all:
-            remote.vouch(False)
+    async def _shut_down(self) -> None:
+        if self._assignment:
+            self._assignment.cancel()
+        await asyncio.gather(self._tasks.end(), self._connections.end())
+        for run in self._runs.all:
+            run.hold_lock(False)
 
-    def look(self) -> None:
-        """Do all that is due: take up new runs, let go of those that ended, pass on wishes, ask for slots."""
-        self._connections.look()
-        self._runs.take_up()
-        for remote in self._runs.all:
-            self._errands.guard(remote, self._tend)
-        self._strays.look()
-        self._admit()
-        for remote in self._runs.all:
-            self._errands.guard(remote, self._vouch)
+    def tick(self) -> None:
+        """Do all that is due: find new runs, drop finished ones, send stop requests and messages, assign slots."""
+        self._connections.keep_up()
+        self._runs.find_new()
+        for run in self._runs.all:
+            self._tasks.guard(run, self._advance)
+        self._orphans.forget_deleted()
+        self._assign_slots()
+        for run in self._runs.all:
+            self._tasks.guard(run, self._report)
         self._write_hosts()
 
     def has_work(self) -> bool:
-        """Return whether there is a run that nobody has taken up."""
-        self._runs.take_up()
+        """Return whether the project has an open run."""
+        self._runs.find_new()
         return bool(self._runs.all)
 
     # --- the runs of the project ---
 
-    def _tend(self, remote: Remote) -> None:
-        """See to a run by what its directory says. Raises OSError."""
-        if remote.is_ending:
+    def _advance(self, run: RemoteRun) -> None:
+        """Act on the files in the directory of a run. Raises OSError."""
+        if run.is_ending:
             return
-        if not self._runs.look(remote):
-            self._drop(remote)
+        if not self._runs.refresh(run):
+            self._drop(run)
             return
-        if remote.is_cancelled or (remote.stop_wanted and remote.permit is None):
-            self._errands.run("cancel", remote.id, partial(self._cancel, remote))
+        if run.is_cancelled or (run.stop_request and run.permit is None):
+            self._tasks.run("cancel", run.id, partial(self._cancel, run))
             return
-        if remote.is_put_off_for_good:
-            self._errands.allow("start", remote.id)
-        host = self._roster.host_of(remote)
-        if host is None or not host.can_be_asked or remote.id not in host.known:
+        if run.is_put_off_for_good:
+            self._tasks.allow("start", run.id)
+        host = self._hosts.host_of(run)
+        if host is None or not host.can_be_asked or run.id not in host.known:
             return
-        if remote.stop_wanted and remote.stop_wanted != remote.stop_told:
-            self._errands.run("stop", remote.id, partial(self._courier.stop, host, remote))
-        if remote.unsent:
-            self._errands.run("message", remote.id, partial(self._courier.send, host, remote))
+        if run.stop_request and run.stop_request != run.stop_sent:
+            self._tasks.run("stop", run.id, partial(self._transfers.send_stop, host, run))
+        if run.unsent:
+            self._tasks.run("message", run.id, partial(self._transfers.send_messages, host, run))
 
-    async def _cancel(self, remote: Remote) -> None:
-        """Keep a run from starting anywhere, and end it, unless it has just got a host. Raises OSError."""
-        if await asyncio.to_thread(remote.cancel):
-            self._drop(remote)
+    async def _cancel(self, run: RemoteRun) -> None:
+        """Rule out every start of a run, and finish it, unless it has just got a permit. Raises OSError."""
+        if await asyncio.to_thread(run.cancel):
+            self._drop(run)
         else:
-            self._runs.index(remote)
+            self._runs.index(run)
 
-    def _drop(self, remote: Remote) -> None:
-        """Care no more for a run that has a result, or was deleted."""
-        self._runs.drop(remote)
-        self._desk.forget(remote.id)
-        remote.leave()
-        self._admit_soon()
-        self._errands.guard(remote, self._settle_work)
+    def _drop(self, run: RemoteRun) -> None:
+        """Drop a run that has a result, or was deleted."""
+        self._runs.drop(run)
+        self._scheduler.forget(run.id)
+        run.clean_up()
+        self._assign_slots_soon()
+        self._tasks.guard(run, self._release_code)
 
-    def _settle_work(self, remote: Remote) -> None:
-        """Let go what was kept for a run until its end; what was deleted may come back as it was. Raises OSError."""
-        if files.is_there(remote.run_dir):
-            self._errands.run("settle", remote.id, partial(self._courier.settle, remote.id))
+    def _release_code(self, run: RemoteRun) -> None:
+        """Release the files kept for a finished run, not for a deleted one: it may be restored. Raises OSError."""
+        if files.is_there(run.run_dir):
+            self._tasks.run("settle", run.id, partial(self._transfers.release_code, run.id))
 
     # --- slots ---
 
-    def _admit_soon(self) -> None:
-        """Look at the slots before the next look at all else: one has become free."""
-        if self._admission is None:
-            self._admission = asyncio.get_running_loop().call_later(SOON_S, self._admit)
+    def _assign_slots_soon(self) -> None:
+        """Assign slots before the next tick, because one has become free."""
+        if self._assignment is None:
+            self._assignment = asyncio.get_running_loop().call_later(SOON_S, self._assign_slots)
 
-    def _admit(self) -> None:
-        if self._admission:
-            self._admission.cancel()
-            self._admission = None
-        self._desk.admit(self._runs.all, self._connections.means)
+    def _assign_slots(self) -> None:
+        if self._assignment:
+            self._assignment.cancel()
+            self._assignment = None
+        self._scheduler.assign_slots(self._runs.all, self._connections.carrier_set)
 
     # --- what readers see ---
 
-    def _vouch(self, remote: Remote) -> None:
-        """Hold the lock of a run as long as its life is certain, and say where it is. Raises OSError."""
-        if remote.is_ending or remote.id not in self._runs:
+    def _report(self, run: RemoteRun) -> None:
+        """Report the place of a run, unless that is just being decided. Raises OSError."""
+        if run.is_ending or run.id not in self._runs:
             return
-        if self._errands.is_running("permit", remote.id) or self._errands.is_running("cancel", remote.id):
-            return  # it is just being settled where it goes
-        self._tell_place(remote)
+        if self._tasks.is_running("permit", run.id) or self._tasks.is_running("cancel", run.id):
+            return
+        self._report_place(run)
 
-    def _tell_place(self, remote: Remote) -> None:
-        self._places.tell(remote, self._desk.ruling(remote.id), self._connections.means.settings)
+    def _report_place(self, run: RemoteRun) -> None:
+        """Hold the lock of a run while its life is certain, and write its place for readers. Raises OSError."""
+        if run.permit is None:
+            run.hold_lock(True)
+            decision = self._scheduler.decision(run.id)
+            place = Place(PlaceState.WAITS, why=decision.why, passed_over=decision.passed_over, since=paths.now_iso())
+        else:
+            place = self._place_of(run, self._connections.carrier_set.settings)
+            run.hold_lock(place is not None and place.state is PlaceState.PLACED)
+        if place is not None and run.show(place):
+            run.ring()
+
+    def _place_of(self, run: RemoteRun, settings: HostsSettings) -> Place | None:
+        """Return the place of a run with a permit; None while it is too early to expect a report on it."""
+        now = time.monotonic()
+        host = self._hosts.host_of(run)
+        name = host.name if host else run.permit.host if run.permit else ""
+        address = host.reached_by(settings) if host else settings.attach.get(name, "")
+        if run.last_seen is not None and now - run.last_seen < settings.unreachable_after:
+            return Place(PlaceState.PLACED, name, paths.now_iso(), run.problem, paths.now_iso(), address=address)
+        if run.last_seen is None and now - self._began < settings.unreachable_after:
+            return None
+        heard_at = run.last_seen_at or (run.place.heard_at if run.place else "")
+        why = run.problem if run.problem != run.why_put_off else ""  # it may have room by now
+        if host is None and run.permit and self._hosts.get(run.spool):
+            why = f"its host was {one_line(run.permit.via, 80)}, where another one is now"
+        return Place(PlaceState.OUT_OF_REACH, name, paths.now_iso(), why, heard_at, address=address)
 
     def _write_hosts(self) -> None:
-        means = self._connections.means
+        carrier_set = self._connections.carrier_set
         try:
-            self._roster.write(self.project, means.settings, self._runs.counts, means.all_faults)
+            self._hosts.write(self.project, carrier_set.settings, self._runs.counts, carrier_set.all_faults)
         except OSError as error:
             self._journal.note(f"cannot write the state of the hosts: {error}")
 
-    # --- what hosts say ---
+    # --- the answers of hosts ---
 
     def _have(self, spool: str, via: str) -> dict[str, Have]:
-        """Return what is here of the runs that a spool at that address has the permit for."""
+        """Return what is mirrored of the runs with a permit for a spool at that address."""
         if not spool:
             return {}
-        host = self._roster.get(spool)
+        host = self._hosts.get(spool)
         runs = {run.id: run.have() for run in self._runs.at(spool, via).values() if not run.is_ending}
-        return {**(self._strays.have(host) if host else {}), **runs}
+        return {**(self._orphans.have(host) if host else {}), **runs}
 
-    def _take_in(self, carrier: Carrier, link: Link, pulled: Pulled) -> float:
-        """Take in an answer; return after how many seconds at least the host is asked again."""
-        ours = len(self._runs.at(pulled.spool, carrier.address(link.key)).keys() & set(pulled.known))
-        former = self._roster.get(pulled.spool)
+    def _take_answer(self, carrier: Carrier, link: Link, pulled: Pulled) -> float:
+        """Act on an answer; return the seconds until the host may be asked again."""
+        open_runs = len(self._runs.at(pulled.spool, carrier.address(link.key)).keys() & set(pulled.known))
+        former = self._hosts.get(pulled.spool)
         if former is None or pulled.facts.used < former.facts.used:
-            self._admit_soon()
-        host = self._roster.hear(carrier, link, pulled, ours)
-        is_fine = self._mirror(host, pulled)
+            self._assign_slots_soon()
+        host = self._hosts.update(carrier, link, pulled, open_runs)
+        is_mirrored = self._mirror(host, pulled)
         for run in self._runs.at(host.spool, host.via).values():
-            self._errands.guard(run, lambda run: self._hear_of(host, run))
+            self._tasks.guard(run, lambda run: self._note_report(host, run))
         for end in pulled.ends:
             if end.run in host.deleted:
-                self._strays.acknowledge(host, end.run)
+                self._orphans.acknowledge(host, end.run)
             elif run := self._run_at(end.run, host):
-                self._errands.run("end", end.run, partial(self._end, host, run, end.result))
-        self._strays.see_to(host, host.known - self._runs.ids)
+                self._tasks.run("end", end.run, partial(self._end, host, run, end.result))
+        self._orphans.handle(host, host.known - self._runs.ids)
         for run_id in pulled.offers:
-            self._offered(host, run_id)
-        if not is_fine:
+            self._take_offer(host, run_id)
+        if not is_mirrored:
             return AGAIN_S
         return _LEAST_PULL_S if pulled.chunks or pulled.bells else 5 * _LEAST_PULL_S
 
-    def _hear_of(self, host: Host, run: Remote) -> None:
-        """Note what a host that has just answered says of a run by knowing it or not. Raises OSError."""
+    def _note_report(self, host: Host, run: RemoteRun) -> None:
+        """Note whether the answer of a host lists a run, and start one that it does not know yet. Raises OSError."""
         if run.id in host.known:
-            run.hear()
+            run.note_contact()
             run.note_started()
-        elif self._errands.is_running("start", run.id):
-            run.hear()  # its files are on their way, or are being laid out there
+        elif self._tasks.is_running("start", run.id):
+            run.note_contact()  # its files are being sent, or set up there
         elif not run.is_ending:
-            if run.not_now:
-                run.hear()
+            if run.why_put_off:
+                run.note_contact()
             self._start(host, run)
 
-    def _run_at(self, run_id: str, host: Host) -> Remote | None:
-        """Return a run that a host may say something of: it alone has the permit."""
-        run = self._runs.get(run_id) or self._strays.get(run_id)
+    def _run_at(self, run_id: str, host: Host) -> RemoteRun | None:
+        """Return a run if the host may report on it, because it has the permit."""
+        run = self._runs.get(run_id) or self._orphans.get(run_id)
         return run if run and run.is_at(host.spool, host.via) and not run.is_ending else None
 
     def _mirror(self, host: Host, pulled: Pulled) -> bool:
-        """Write what a host has sent; return whether all could be."""
-        is_fine, written = True, dict[str, Remote]()
+        """Write the chunks of files that a host has sent; return whether all could be written."""
+        is_mirrored, written = True, dict[str, RemoteRun]()
         for chunk in pulled.chunks:
             run = self._run_at(chunk.run, host)
             try:
                 if run and run.take(chunk):
                     written[run.id] = run
-            except (Misfit, OSError) as error:
-                is_fine = False
+            except (InvalidContent, OSError) as error:
+                is_mirrored = False
                 self._journal.note(f"{chunk.run} on {host.name}: {error}")
         bells = {bell.run: bell.content for bell in pulled.bells}
         for run_id in written.keys() | bells.keys():
             if run := self._run_at(run_id, host):
-                self._errands.guard(run, lambda run: run.ring(bells.get(run.id)))
+                self._tasks.guard(run, lambda run: run.ring(bells.get(run.id)))
         for run in written.values():
-            self._errands.guard(run, Remote.tell_spending)
-        return is_fine
+            self._tasks.guard(run, RemoteRun.report_costs)
+        return is_mirrored
 
-    def _start(self, host: Host, run: Remote) -> None:
-        """Have a run started where it has the permit for; one that was there once is never started again."""
-        before = run.trouble
+    def _start(self, host: Host, run: RemoteRun) -> None:
+        """Start a run on the host of its permit; one that was started before is never started again."""
+        before = run.problem
         if run.was_started:
-            run.trouble = f"{host.name} no longer knows the run"
+            run.problem = f"{host.name} no longer knows the run"
         elif run.permit and not run.permit.via and run.permit.host != host.name:
-            run.trouble = f"its spool moved from {run.permit.host} to {host.name}"
+            run.problem = f"its spool moved from {run.permit.host} to {host.name}"
         elif host.why_not:
-            run.trouble = host.why_not
+            run.problem = host.why_not
         else:
-            self._errands.run("start", run.id, partial(self._started, host, run))
+            self._tasks.run("start", run.id, partial(self._send_start, host, run))
             return
-        if run.trouble != before:
-            self._journal.note(f"{run.id}: {run.trouble}")
+        if run.problem != before:
+            self._journal.note(f"{run.id}: {run.problem}")
 
-    async def _started(self, host: Host, run: Remote) -> None:
-        self._errands.put_off("start", run.id, AGAIN_S)  # until its wrapper has it, and its host tells of it
-        settings = self._connections.means.settings
-        end = None if run.is_put_off_for_good else await self._courier.start(host, run, settings)
+    async def _send_start(self, host: Host, run: RemoteRun) -> None:
+        self._tasks.put_off("start", run.id, AGAIN_S)  # until its wrapper has it, and its host reports it
+        settings = self._connections.carrier_set.settings
+        result = None if run.is_put_off_for_good else await self._transfers.start_run(host, run, settings)
         if run.is_put_off_for_good:
-            end = run.stopped_result("before it was started")
-        elif run.not_now:
-            self._errands.put_off("start", run.id, NO_ROOM_S)
-            self._journal.note(f"{run.id}: {run.not_now}")
-        if end:
-            await asyncio.to_thread(run.end, end)
+            result = run.stopped_result("before it was started")
+        elif run.why_put_off:
+            self._tasks.put_off("start", run.id, NO_ROOM_S)
+            self._journal.note(f"{run.id}: {run.why_put_off}")
+        if result:
+            await asyncio.to_thread(run.end, result)
             self._drop(run)
 
-    def _offered(self, host: Host, run_id: str) -> None:
-        """Give a run that got a slot the permit for that host; it is started there at once."""
+    def _take_offer(self, host: Host, run_id: str) -> None:
+        """Take the slot that a host offers a run, if it is assigned one: permit it to start there."""
         run = self._runs.get(run_id)
-        if run is None or run.permit or run.stop_wanted or not self._desk.may_start(run_id):
+        if run is None or run.permit or run.stop_request or not self._scheduler.may_start(run_id):
             return
-        if not self._roster.takes_runs(host):
+        if not self._hosts.takes_runs(host):
             return
         if not host.suits(run.meta):
             self._journal.note(f"{host.name} offers a slot for {run_id}, which is not for that host")
         else:
-            self._errands.run("permit", run_id, partial(self._permit, host, run))
+            self._tasks.run("permit", run_id, partial(self._permit, host, run))
 
-    async def _permit(self, host: Host, run: Remote) -> None:
-        """Write the permit, and have the run started by it. Raises OSError."""
+    async def _permit(self, host: Host, run: RemoteRun) -> None:
+        """Write the permit, and start the run. Raises OSError."""
         is_permitted = await asyncio.to_thread(run.permit_to, host.spool, host.name, host.via)
         if run.id not in self._runs or run.is_ending:
             return
         self._runs.index(run)
         if not is_permitted:
             return
-        run.hear()
-        self._errands.guard(run, self._tell_place)
-        self._errands.guard(run, lambda run: self._start(host, run))
+        run.note_contact()
+        self._tasks.guard(run, self._report_place)
+        self._tasks.guard(run, lambda run: self._start(host, run))
 
-    async def _end(self, host: Host, run: Remote, content: bytes) -> None:
-        """Publish the end of a run, and let its host know that all of it is here. Raises Misfit, OSError."""
+    async def _end(self, host: Host, run: RemoteRun, content: bytes) -> None:
+        """Publish the result of a run, and acknowledge to its host that all is here. Raises InvalidContent, OSError."""
         run.is_ending = True
         try:
-            await self._courier.end(host, run, content)
-        except Misfit as misfit:
-            run.trouble = f"{host.name}: {misfit}"
+            await self._transfers.finish_run(host, run, content)
+        except InvalidContent as error:
+            run.problem = f"{host.name}: {error}"
             raise
         finally:
             run.is_ending = False
-        if run.is_given_up:
-            self._strays.drop(run)
+        if run.is_abandoned:
+            self._orphans.drop(run)
             ring(self.project)
         if run.id in self._runs:
             self._drop(run)
         self._runs.close(run.id)
-        self._strays.acknowledge(host, run.id)
+        self._orphans.acknowledge(host, run.id)

@@ -1,41 +1,444 @@
-"""The open runs of a project that were left for a relay: found, looked at as their directories change, let go."""
+"""The open runs that a relay is responsible for, each with its permit, its lock, and its mirrored files."""
 
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections import defaultdict
 from collections.abc import Collection, KeysView, Mapping
 
+import msgspec
+from msgspec.structs import replace
+
 from ... import paths
+from ...budget.ledger import RunBook
 from ...run import artifacts
+from ...run.artifacts import GIVEN_UP_BY, RunnerFacts
+from ...run.events import EventTail, UsageReported
+from ...run.hosts import Permit, Place, give_permit, read_permit, read_place, write_place
+from ...run.inbox import BEGINNING, Entry, EntryKind, Inbox
 from ...run.mark import Verifier
-from ...run.model import RunnerKind
+from ...run.model import STATUS_OF, LogCaps, RunMeta, RunnerKind, RunReason, RunResult, Undelivered
+from ...run.outcome import stopped
 from ...run.proven import has_result
 from ...system import files
+from ...system.directory import opened
+from ...text.decoding import UNDECODABLE, decode, why
+from ...text.plain import one_line
+from .._mirror import AT_END, GROWING, MOST_BYTES, is_mirrored
+from ..protocol import Chunk, Have
 from .journal import Journal
-from .remote import Remote
 
 SWEEP_S = 60.0
-"""Between two looks at all runs of the project: one may have lost its record in `active/`, or have been changed without
-a trace in the time of its directory.
+"""Time between two checks of all runs of the project: a run may have lost its record in `active/`, or its directory may
+have changed without a new time.
 """
-TICK_S = 0.1
-"""The most by which the time of a change is coarser than the changes: one that comes later is another time."""
+COARSE_S = 0.1
+"""Most by which the time of a change to a directory is rounded: a change after this has another time."""
+LEDGER_S = 10.0
+"""Least time between two lines of a run in the ledger, except for its last."""
+RELAY = "relay"
+"""Writer of the results that no host has reported."""
+WRITERS_THERE = ("host", "wrapper")
+"""Writers of results on a host."""
+INCOMING = ".incoming-"
+"""Prefix of a file that comes at the end until all of it is here, because an earlier file may have its name."""
+_BEYOND = 8 * 1024 * 1024
+"""Bytes by which a log may exceed its cap: the lines that end a run are written all the same."""
+_OTHER_CAP = 256 * 1024 * 1024
+"""Most bytes of a file that comes at the end, and of all later prompts together."""
+ALL_OF_IT = Have(dict.fromkeys((*GROWING, *AT_END), MOST_BYTES))
+"""Tells a host that all files of a run are here, if nobody needs them."""
 
 
-class Runs:
+class InvalidContent(Exception):
+    """A host sent content that no run can have."""
+
+
+class RemoteRun:
+    """A run on a host: every method that touches the disk raises OSError, unless its docstring names another rule."""
+
+    def __init__(self, project: paths.Project, run_id: str, meta: RunMeta) -> None:
+        self.id = run_id
+        self.meta = replace(meta, system_prompt=None, task="")
+        self.run_dir = project.run_dir(run_id)
+        self.bell_file = os.path.join(project.active, run_id)
+        self.permit: Permit | None = None
+        self.last_seen: float | None = None
+        """When its host last reported it, by `time.monotonic`; None before."""
+        self.last_seen_at = ""
+        self.problem = ""
+        """In words; empty if there is none."""
+        self.place: Place | None = read_place(self.run_dir)
+        self.why_put_off = ""
+        """Why its host could not start it yet, in words; the host is asked again."""
+        self.may_have_begun = True
+        """Whether its host may have got a start command since it reported that."""
+        self.is_abandoned = False
+        """Whether the user abandoned it: it has a result, and only the one of its host is missing."""
+        self.is_ending = False
+        """Whether its last files are being written."""
+        self.stop_request = b""
+        """The stop request in its directory, encoded; empty without one."""
+        self.stop_sent = b""
+        """The stop request that its host has."""
+        self.inbox = Inbox(self.run_dir)
+        self.unsent: dict[str, Entry] = {}
+        """Messages and replies that its host does not have yet, by id, in their order."""
+        self._refused: dict[str, tuple[Entry, str]] = {}
+        """Entries that its host rejected, and why; they stay in the inbox until the run finishes."""
+        self._ledger = _LedgerWriter(project, meta)
+        self._lock: int | None = None
+        self._bell = b""
+        self._was_started = self._is_named = self._has_luggage = False
+        self._sizes: dict[str, int] = {}
+        self._cut: set[str] = set()
+        """Files that are too long: the rest of them is rejected."""
+
+    def open(self) -> None:
+        """Read its permit, and the sizes of its mirrored files."""
+        self.permit = read_permit(self.run_dir)
+        self._sizes = {}
+        with opened(self.run_dir) as directory:
+            for name, status in directory.entries():
+                if name in GROWING and stat.S_ISREG(status.st_mode):
+                    self._sizes[name] = status.st_size
+                elif name.startswith(INCOMING):
+                    self._sizes[name.removeprefix(INCOMING)] = status.st_size
+        self._has_luggage = files.is_there(os.path.join(self.run_dir, paths.ENVIRONMENT))
+        self._was_started = not self._has_luggage
+
+    def refresh(self) -> None:
+        """Read its stop request, new messages, and its permit."""
+        if self.permit is None:
+            self.permit = read_permit(self.run_dir)  # writing it may have failed after it was there
+        request = artifacts.read_stop(self.run_dir, certain=True)
+        self.stop_request = msgspec.json.encode(request) if request else b""
+        self.unsent.update((entry.id, entry) for entry in self.inbox.take())
+
+    def note_contact(self) -> None:
+        """Note that its host has just reported it."""
+        self.last_seen, self.last_seen_at, self.problem = time.monotonic(), paths.now_iso(), self.why_put_off
+
+    @property
+    def age(self) -> tuple[str, int, str]:
+        """Sort key: the first launched run comes first."""
+        return (self.meta.created_at, self.meta.group.index if self.meta.group else 0, self.id)
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether its permit rules out every start; a permit that cannot be read decides nothing."""
+        return self.permit is not None and not self.permit.spool and bool(self.permit.at)
+
+    @property
+    def spool(self) -> str:
+        """The spool that it may start in; empty without a permit, and if it is cancelled."""
+        return self.permit.spool if self.permit else ""
+
+    @property
+    def was_started(self) -> bool:
+        """Whether its host has ever reported it as started: the launcher's files for its start are gone then.
+
+        The host is never asked to start it again, because it would.
+        """
+        return self._was_started
+
+    def put_off(self, why: str) -> None:
+        """Note that its host has just declined to start it, and may be asked again."""
+        self.why_put_off, self.may_have_begun = why, False
+        self.note_contact()
+
+    @property
+    def is_put_off_for_good(self) -> bool:
+        """Whether it has certainly not begun, and has a stop request."""
+        return bool(self.stop_request and self.why_put_off) and not self.may_have_begun
+
+    def note_started(self) -> None:
+        self.why_put_off, self.may_have_begun = "", True
+        self._was_started = True
+        if self._has_luggage:
+            luggage = os.path.join(self.run_dir, paths.ENVIRONMENT)
+            files.remove(luggage)
+            self._has_luggage = files.is_there(luggage)
+
+    def is_at(self, spool: str, via: str) -> bool:
+        """Return whether it has the permit for a spool, and for the host at that address."""
+        return bool(spool) and self.spool == spool and self.permit is not None and self.permit.via in ("", via)
+
+    def permit_to(self, spool: str, host: str, via: str = "") -> bool:
+        """Permit it to start in a spool, and nowhere else for ever; return False if it has another permit.
+
+        An empty spool rules out every start.
+        """
+        if self.permit is None:
+            self.permit = give_permit(self.run_dir, Permit(spool, host, paths.now_iso(), via))
+        return self.permit.spool == spool
+
+    def hold_lock(self, is_certain: bool) -> None:
+        """Hold the run's lock, which is the proof of its life, if its life is certain; else release it."""
+        if self._lock is not None and (not is_certain or not self._is_locked_file()):
+            os.close(self._lock)
+            self._lock = None
+        if self._lock is None and is_certain:
+            lock = files.open_lock(os.path.join(self.run_dir, paths.LOCK))
+            try:
+                if files.try_lock(lock, shared=True):
+                    self._lock, lock = lock, -1
+            finally:
+                if lock >= 0:
+                    os.close(lock)  # somebody is just testing the lock
+
+    def _is_locked_file(self) -> bool:
+        """Return whether the held lock is still that of the run."""
+        try:
+            return self._lock is not None and os.path.samestat(
+                os.lstat(os.path.join(self.run_dir, paths.LOCK)), os.fstat(self._lock)
+            )
+        except OSError:
+            return False
+
+    def have(self) -> Have:
+        """Return how much of each file is here: all, of a file that is too long."""
+        return Have(self._sizes | dict.fromkeys(self._cut, MOST_BYTES), self._bell)
+
+    def take(self, chunk: Chunk) -> bool:
+        """Append a chunk to a file; return False if it does not follow. Raises InvalidContent if no run can have it."""
+        name = chunk.file
+        if not is_mirrored(name):
+            raise InvalidContent(f"it sent an unexpected file {one_line(name, 64)}")
+        size = self._sizes.get(name, 0)
+        if chunk.offset != size or name in self._cut:
+            return False
+        cap = _cap(name, self.meta.log_caps)
+        if size + len(chunk.content) > cap or self._later_prompts(name) + len(chunk.content) > cap:
+            self._cut.add(name)
+            raise InvalidContent(f"its {name} is longer than {cap >> 20} MB")
+        path = os.path.join(self.run_dir, name if name in GROWING else f"{INCOMING}{name}")
+        descriptor = files.open_private(path, os.O_WRONLY)
+        try:
+            written = 0
+            while written < len(chunk.content):
+                written += os.pwrite(descriptor, memoryview(chunk.content)[written:], size + written)
+        finally:
+            self._sizes[name] = os.fstat(descriptor).st_size
+            os.close(descriptor)
+        return True
+
+    def _later_prompts(self, name: str) -> int:
+        """Return the bytes of all prompts of later attempts if the file is one of these; else 0."""
+        if name in GROWING or name in AT_END:
+            return 0
+        return sum(size for other, size in self._sizes.items() if other not in GROWING and other not in AT_END)
+
+    def ring(self, content: bytes | None = None) -> None:
+        """Wake the followers of the run; `content` is its record in `active/`."""
+        self._bell = self._bell if content is None else content
+        if self.is_abandoned:
+            return
+        descriptor = files.open_private(self.bell_file, os.O_WRONLY)
+        try:
+            os.ftruncate(descriptor, len(self._bell))
+            os.pwrite(descriptor, self._bell, 0)
+        finally:
+            os.close(descriptor)
+
+    def report_costs(self) -> None:
+        """Write its costs so far to the ledger, if that is due."""
+        self._ledger.update()
+
+    def refuse(self, entry_id: str, why: str) -> None:
+        """Note that its host rejects an entry; its result lists it as undelivered."""
+        self._refused[entry_id] = (self.unsent.pop(entry_id), why)
+
+    def mark_sent(self, entry_id: str) -> None:
+        """Remove an entry that its host has."""
+        self.unsent.pop(entry_id, None)
+        self.inbox.settle(entry_id)
+
+    def show(self, place: Place) -> bool:
+        """Write its place for readers; return whether it has changed."""
+        before = self.place
+        if before is not None and (before.state, before.host) == (place.state, place.host):
+            heard_at = before.heard_at if before.why == place.why else place.heard_at
+            place = replace(place, since=before.since, heard_at=heard_at)
+        if place == before:
+            return False
+        self._name_host()
+        write_place(self.run_dir, place)
+        self.place = place
+        return True
+
+    def _name_host(self) -> None:
+        """Write the host's name as its runner, so that nobody looks for a process of this machine."""
+        if self._is_named or not self.permit or not self.spool:
+            return
+        facts = RunnerFacts(RunnerKind.HOSTS, self.permit.host, boot_id="", pid_namespace="", pid=1)
+        if artifacts.read_runner(self.run_dir) != facts:
+            files.write_whole(os.path.join(self.run_dir, paths.RUNNER), msgspec.json.encode(facts))
+        self._is_named = True
+
+    def end(self, result: RunResult) -> None:
+        """Publish its result, once all its mirrored files are on the disk, and release its lock.
+
+        If the user has abandoned it, even a moment ago, the result is kept beside the one that was written then.
+        """
+        self._settle_files()
+        self._ledger.settle()
+        if not self.is_abandoned and not self._publish(result):
+            own = artifacts.read_result(self.run_dir, certain=True)
+            self.is_abandoned = own is not None and own.written_by == GIVEN_UP_BY and result.written_by != RELAY
+        if self.is_abandoned:
+            artifacts.write_late_result(self.run_dir, result)
+        else:
+            self.clean_up()
+
+    def _publish(self, result: RunResult) -> bool:
+        """Write the result; return False if there is one."""
+        left_out = tuple(f"{name}: too long, the rest stays on its host" for name in sorted(self._cut))
+        result = replace(
+            result,
+            undelivered=(*result.undelivered, *self._late()),
+            artifact_errors=(*result.artifact_errors, *left_out),
+        )
+        return artifacts.write_result(self.run_dir, result)
+
+    def cancel(self) -> bool:
+        """Publish that it was stopped before it had a host; return False if it has a permit by now."""
+        self.permit_to("", "")
+        if not self.is_cancelled:
+            return False
+        self.is_ending = True
+        try:
+            self.end(self.stopped_result("before it was sent to a host"))
+        finally:
+            self.is_ending = False
+        return True
+
+    def stopped_result(self, when: str) -> RunResult:
+        """Return the result of a run that never began, by its stop request."""
+        request = artifacts.read_stop(self.run_dir)
+        reason, by = stopped(request) if request else (RunReason.STOPPED, "stopped")
+        return self.own_result(reason, f"{by} {when}")
+
+    def own_result(self, reason: RunReason, message: str) -> RunResult:
+        """Return a result that the relay decides, not a host."""
+        return RunResult(
+            run_id=self.id,
+            status=STATUS_OF[reason],
+            reason=reason,
+            written_by=RELAY,
+            error_message=message,
+            resolved_model=self.meta.resolved_model,
+            ended_at=paths.now_iso(),
+        )
+
+    def clean_up(self) -> None:
+        """Remove files that only an unfinished run needs, and release its lock. Raises nothing."""
+        files.remove(self.bell_file)
+        files.remove(os.path.join(self.run_dir, paths.ENVIRONMENT))
+        self.inbox.close()
+        self.inbox.discard()
+        self.hold_lock(False)
+
+    def _late(self) -> tuple[Undelivered, ...]:
+        """Close the inbox; return the messages that never reached its host."""
+        self.unsent.update((entry.id, entry) for entry in self.inbox.close())
+        late = [(entry, "the run ended before it reached its host") for entry in self.unsent.values()]
+        return tuple(
+            Undelivered(id=entry.id, text=one_line(entry.text, BEGINNING), by=entry.by, reason=one_line(why, 200))
+            for entry, why in (*self._refused.values(), *late)
+            if entry.kind == EntryKind.MESSAGE
+        )
+
+    def _settle_files(self) -> None:
+        """Flush all mirrored files, and give those that came at the end their names."""
+        for name in self._sizes:
+            path = os.path.join(self.run_dir, name if name in GROWING else f"{INCOMING}{name}")
+            try:
+                descriptor = files.open_file(path, os.O_RDONLY)
+            except FileNotFoundError:
+                continue
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            if name not in GROWING:
+                files.rename(path, os.path.join(self.run_dir, name))
+        files.settle_names(self.run_dir)
+
+
+def decode_result(run_id: str, content: bytes) -> RunResult:
+    """Decode the result that a host reports. Raises InvalidContent."""
+    try:
+        result = decode(content, RunResult)
+    except UNDECODABLE as error:
+        raise InvalidContent(f"cannot read the reported result: {why(error)}") from error
+    if result.status is not STATUS_OF.get(result.reason):
+        raise InvalidContent("the reported result is invalid")
+    by = result.written_by if result.written_by in WRITERS_THERE else WRITERS_THERE[0]  # never the user, or a relay
+    # The path of the conversation is one of its host.
+    return replace(result, run_id=run_id, written_by=by, conversation=None)
+
+
+def _cap(name: str, caps: LogCaps) -> int:
+    """Return the most bytes that are accepted of a file."""
+    of_logs = {
+        paths.STDOUT: caps.stdout,
+        paths.STDERR: caps.stderr,
+        paths.EVENTS: caps.events,
+        paths.TRANSCRIPT: caps.transcript,
+    }
+    return min(of_logs[name] + _BEYOND if name in of_logs else _OTHER_CAP, MOST_BYTES)
+
+
+class _LedgerWriter:
+    """Reports the costs of a run to the ledger, from its mirrored events. Both methods raise OSError."""
+
+    def __init__(self, project: paths.Project, meta: RunMeta) -> None:
+        self._budget = meta.limits.budget or 0.0
+        self._book = RunBook(project.root, meta.run_id, self._budget, meta.created_at)
+        self._tail = EventTail(os.path.join(project.run_dir(meta.run_id), paths.EVENTS))
+        self._has_spent = self._is_new = False
+        self._written_at = 0.0
+
+    def update(self) -> None:
+        """Read new events, and write a line if one is due."""
+        if time.monotonic() - self._written_at < LEDGER_S:
+            return
+        self._written_at = time.monotonic()
+        self._read()
+        if self._is_new:
+            self._is_new = False
+            self._book.write(is_over=False)
+
+    def settle(self) -> None:
+        """Write the final costs; the rest of the reservation is released."""
+        self._read()
+        if self._has_spent or self._budget:
+            self._book.settle()
+
+    def _read(self) -> None:
+        for event in self._tail.read():
+            if isinstance(event, UsageReported):
+                self._book.add(event, event.ts)
+                self._has_spent = self._is_new = True
+
+
+class OpenRuns:
+    """Found in the files of the project, and read again when their directories change."""
+
     def __init__(self, project: paths.Project, journal: Journal) -> None:
         self._project = project
         self._journal = journal
-        self._open: dict[str, Remote] = {}
-        self._at: defaultdict[str, dict[str, Remote]] = defaultdict(dict)
-        """Of them those with a permit, by the spool that it is for."""
+        self._open: dict[str, RemoteRun] = {}
+        self._at: defaultdict[str, dict[str, RemoteRun]] = defaultdict(dict)
+        """Those with a permit, by its spool."""
         self._not_ours: set[str] = set()
-        """Names in `active/` that no relay cares for."""
+        """Runs that no relay is responsible for."""
         self._seen: dict[str, tuple[int, float | None]] = {}
-        """When the directory of a run was last changed, as it was looked at, and when that was seen first; None once it
-        was looked at so long after that nothing more can have come at that time.
+        """The time of the last change of a run's directory when it was read, and when that time was first seen: None
+        once it was read so much later that no further change can have that time.
         """
         self._swept = 0.0
 
@@ -47,24 +450,24 @@ class Runs:
         return self._open.keys()
 
     @property
-    def all(self) -> Collection[Remote]:
-        """All of them, as of now."""
+    def all(self) -> Collection[RemoteRun]:
+        """A copy of all."""
         return tuple(self._open.values())
 
-    def get(self, run_id: str) -> Remote | None:
+    def get(self, run_id: str) -> RemoteRun | None:
         return self._open.get(run_id)
 
-    def at(self, spool: str, via: str) -> Mapping[str, Remote]:
-        """Return those that have the permit for a spool at that address, as of now."""
+    def at(self, spool: str, via: str) -> Mapping[str, RemoteRun]:
+        """Return a copy of those with a permit for a spool at that address."""
         return {run_id: run for run_id, run in self._at.get(spool, {}).items() if run.is_at(spool, via)}
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many there are by spool."""
+        """The number of runs by spool."""
         return {spool: len(there) for spool, there in self._at.items()}
 
-    def take_up(self) -> None:
-        """Find runs that were left for a relay."""
+    def find_new(self) -> None:
+        """Add the new runs of the project that were launched on hosts."""
         names = artifacts.run_ids(self._project.active)
         if time.monotonic() - self._swept > SWEEP_S:
             self._swept = time.monotonic()
@@ -74,63 +477,63 @@ class Runs:
         verifier = Verifier()
         for name in sorted(new):
             try:
-                if remote := self._taken_up(name, verifier):
-                    self._open[name] = remote
-                    self.index(remote)
+                if run := self._opened(name, verifier):
+                    self._open[name] = run
+                    self.index(run)
             except OSError as error:
                 self._journal.note(f"cannot read {name}: {error}")
 
-    def _taken_up(self, name: str, verifier: Verifier) -> Remote | None:
-        """Return a run that is ours to care for; None for any other. Raises OSError."""
+    def _opened(self, name: str, verifier: Verifier) -> RemoteRun | None:
+        """Return a run that the relay is responsible for; None for any other. Raises OSError."""
         run_dir = self._project.run_dir(name)
         if has_result(run_dir):
             self._not_ours.add(name)
             return None
         meta, is_own = artifacts.read_owned_meta(run_dir, verifier, certain=True)
         if meta is None or not is_own or not files.exists(f"{run_dir}/{paths.RUNNER}"):
-            return None  # its launcher may be still at it
+            return None  # its launcher may still be writing it
         if meta.runner != RunnerKind.HOSTS or meta.is_newer:
             self._not_ours.add(name)
             return None
-        remote = Remote(self._project, name, meta)
-        remote.open()
-        return remote
+        run = RemoteRun(self._project, name, meta)
+        run.open()
+        return run
 
-    def look(self, remote: Remote) -> bool:
-        """Find out what is wanted of a run where its directory has changed; False where it is over, or was deleted.
+    def refresh(self, run: RemoteRun) -> bool:
+        """Refresh a run if its directory has changed; return False if it has finished, or was deleted.
 
         Raises OSError.
         """
         try:
-            changed = os.stat(remote.run_dir).st_mtime_ns
+            changed = os.stat(run.run_dir).st_mtime_ns
         except FileNotFoundError:
             return False
         now = time.monotonic()
-        seen, since = self._seen.get(remote.id, (0, None))
+        seen, since = self._seen.get(run.id, (0, None))
         if changed == seen and since is None:
             return True
-        if has_result(remote.run_dir):
+        if has_result(run.run_dir):
             return False
-        remote.look()
-        self.index(remote)
+        run.refresh()
+        self.index(run)
         since = now if since is None or changed != seen else since
-        self._seen[remote.id] = (changed, None if now - since > TICK_S else since)
+        self._seen[run.id] = (changed, None if now - since > COARSE_S else since)
         return True
 
-    def index(self, remote: Remote) -> None:
-        """Note which spool a run has the permit for, if any."""
-        if remote.spool:
-            self._at[remote.spool][remote.id] = remote
+    def index(self, run: RemoteRun) -> None:
+        """File a run under the spool of its permit, if it has one."""
+        if run.spool:
+            self._at[run.spool][run.id] = run
 
-    def drop(self, remote: Remote) -> None:
-        """Have it no more among the open ones."""
-        self._open.pop(remote.id, None)
-        there = self._at.get(remote.spool, {})
-        there.pop(remote.id, None)
+    def drop(self, run: RemoteRun) -> None:
+        """Remove a run that is no longer open."""
+        self._open.pop(run.id, None)
+        there = self._at.get(run.spool, {})
+        there.pop(run.id, None)
         if not there:
-            self._at.pop(remote.spool, None)
-        self._seen.pop(remote.id, None)
+            self._at.pop(run.spool, None)
+        self._seen.pop(run.id, None)
 
     def close(self, run_id: str) -> None:
-        """Never take up a run again that has ended."""
+        """Never add a finished run again."""
         self._not_ours.add(run_id)
