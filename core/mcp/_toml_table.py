@@ -1,4 +1,8 @@
-"""One table of a TOML document, put in, replaced or taken out as text: every other line stays as it is."""
+"""One table of a TOML document, added, replaced or removed as text: every other line stays as it is.
+
+tomlkit (0.15) does not do that: it removes the comments between the table and the next one, leaves its blank line, and
+writes LF into files with CR LF.
+"""
 
 from __future__ import annotations
 

@@ -120,8 +120,6 @@ def _has_stray_mark(text: str) -> bool:
     found = re.search(_MARK, text)
     if found is None:
         return False
-    pass  # drop  # most texts are of Latin letters
-
     return any(is_stray_mark(text, at) for at in range(found.start(), len(text)))
 
 
@@ -132,7 +130,6 @@ def _line(line: str, tab: str) -> str:
 
 def _hidden(line: str, laid_out: str, *, is_file: bool = False) -> list[bool]:
     """Tell of each character whether it cannot be seen."""
-
     end = None if is_file else re.search(_ESCAPED_END, line)
     escaped = end.start() + 1 if end else len(line)
     return [

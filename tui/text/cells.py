@@ -1,6 +1,7 @@
 """Fit text into cells: wrap, cut, pad; pure.
 
-Widths are those that Textual draws with. The command line, which must not load rich, has its own in `core.cli._table`.
+Widths are those of rich, which Textual draws with; wcwidth differs for flags, colours of skin and text selectors. The
+command line, which must not load rich, has its own in `core.cli._table`.
 """
 
 from __future__ import annotations
