@@ -1,8 +1,11 @@
-"""Import libraries without what they load for other programs: a sixth of a quick command, and more of a run.
+"""Import libraries without modules that only other programs need.
 
-While one of them is imported, stand-ins are in the place of modules that none of our commands comes to use. Each has
-what the library takes from it at once; asked for more, it answers with what the module itself has. No other thread may
-import anything meanwhile.
+During the import stand-ins replace these modules. A stand-in has the members that the library takes at once; asked for
+another one, it answers with that of the real module. No other thread may import anything at the same time.
+
+A library gets this only if it saves 5 ms or more on a path that a user waits for, and its version is pinned exactly in
+pyproject.toml. Measured as CPU time, Python 3.11: msgspec 12 of 42 ms of `subdeck status --all`, click 9 of 52 ms of
+`subdeck status --json`, Textual 40 of 233 ms to the first paint, watchfiles 20 ms when runs are followed.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ def import_click() -> None:
     _take_native_datetime()
     import_light(
         "click",
-        # It looks on the disk for translations, which nobody has made.
+        # It looks on the disk for translations, which do not exist.
         StandIn("gettext", gettext=str, ngettext=_ngettext),
         StandIn("inspect", cleandoc=_cleandoc),  # brings the parser of Python
         StandIn("threading", local=vars(_thread)["_local"]),
@@ -35,11 +38,10 @@ def import_msgspec() -> None:
     import_light(
         "msgspec",
         StandIn("msgspec._json_schema", "schema", "schema_components"),
-        *map(StandIn, ("msgspec.inspect", "msgspec.msgpack", "msgspec.toml", "msgspec.yaml")),
+        StandIn("msgspec.inspect"),
         NO_DECIMALS,
         StandIn("textwrap"),
         _UUID,
-        _PATTERNS,
         missing=("typing_extensions",),  # without it msgspec takes what Python itself has
     )
 
@@ -109,11 +111,9 @@ class Later:
 
 
 NO_DECIMALS = StandIn("decimal", Decimal=type("Decimal", (), {}))
-"""For libraries that compare types with it: no record of ours has one, no layout of the screen."""
-_PATTERNS = StandIn("re", "compile", Pattern=type("Pattern", (), {}), Match=type("Match", (), {}))
-"""For `typing`, which has names for the two types, and for `msgspec`, which compiles what a type asks for."""
-# Neither a record nor an option of ours is one.
+"""For libraries that compare types with it: no record has one, no layout of the screen."""
 _UUID = StandIn("uuid", UUID=type("UUID", (), {}), SafeUUID=type("SafeUUID", (), {"unknown": None}))
+"""No record and no option is one."""
 
 
 def _take_native_datetime() -> None:

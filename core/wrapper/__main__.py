@@ -165,11 +165,13 @@ def _appear_as(run_dir: str) -> None:
 def _load(*parts: str) -> Callable[..., None]:
     """Load what starts and supervises a child, which who waits in a queue does without, and the modules named."""
     gc.disable()  # nothing of it becomes garbage; to look for some takes 4 ms
-    from ..system.imports import StandIn, import_light, import_msgspec
+    from ..system.imports import import_msgspec, load
 
     import_msgspec()
-    import_light(f"{__package__}.supervise", StandIn("re"), parts=parts)  # 2 ms that pass while the child starts
     from .supervise import supervise
+
+    for part in parts:
+        load(part)
 
     gc.freeze()
     gc.enable()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,11 @@ pytestmark = pytest.mark.processes
 
 LEFT_OUT = "ast decimal dis gettext inspect locale msgspec.inspect platform textwrap tokenize typing_extensions"
 """Modules that click or msgspec name, and what those would load."""
+
+
+PYPROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
+EXACT = {"click", "msgspec", "rich", "textual", "watchfiles"}
+"""Libraries that are imported without modules that they name."""
 
 
 def run(code: str) -> str:
@@ -51,3 +58,9 @@ def test_what_is_loaded_is_left_alone() -> None:
     )
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
     assert ("True", "") == (done.stdout.strip(), done.stderr)
+
+
+def test_their_versions_are_exact() -> None:
+    """Another version may need a module that is left out."""
+    dependencies = tomllib.loads(PYPROJECT.read_text())["project"]["dependencies"]
+    assert EXACT == {name for name, _, version in (each.partition("==") for each in dependencies) if version}
