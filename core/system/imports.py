@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 def import_click() -> None:
-    _take_native_datetime()
     import_light(
         "click",
         # It looks on the disk for translations, which do not exist.
@@ -34,7 +33,6 @@ def import_click() -> None:
 
 
 def import_msgspec() -> None:
-    _take_native_datetime()
     import_light(
         "msgspec",
         StandIn("msgspec._json_schema", "schema", "schema_components"),
@@ -114,18 +112,6 @@ NO_DECIMALS = StandIn("decimal", Decimal=type("Decimal", (), {}))
 """For libraries that compare types with it: no record has one, no layout of the screen."""
 _UUID = StandIn("uuid", UUID=type("UUID", (), {}), SafeUUID=type("SafeUUID", (), {"unknown": None}))
 """No record and no option is one."""
-
-
-def _take_native_datetime() -> None:
-    """Let `datetime` be what the standard library has in C, as Python 3.12 does, which no longer defines all of it
-    twice.
-    """
-    if "datetime" in sys.modules:
-        return
-    try:
-        sys.modules["datetime"] = load("_datetime")
-    except ImportError:
-        pass  # the module itself is slower
 
 
 def _ngettext(one: str, many: str, count: int) -> str:
