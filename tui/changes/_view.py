@@ -9,7 +9,6 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from rich.cells import set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual.events import Click, Resize
@@ -19,7 +18,7 @@ from textual.strip import Strip
 
 from ...core.git.patch import NO_PAIR, FilePatch
 from ...core.text.plain import disarmed, one_line
-from ..text.cells import cells, fit
+from ..text.cells import cells, fit, shortened
 from ..widgets.line_view import CURSOR, LineView
 from .document import NONE, Document, Kind, Row
 
@@ -296,7 +295,7 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
         gutter = f"{number:>{NUMBER_CELLS}}{' ' if is_same else sign} "
         text = self._text(line)
         room = width - GUTTER
-        shown = text if cells(text) <= room else set_cell_size(text, max(0, room - 1)).rstrip() + "…"
+        shown = shortened(text, room)
         segments = [Segment(gutter, self._look("diff--muted", *ground))]
         segments += self._coloured_text(line, shown, ground)
         used = GUTTER + cells(shown)

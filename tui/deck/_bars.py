@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
 from textual.content import Content
 from textual.events import Click
 from textual.reactive import reactive
@@ -15,7 +14,7 @@ from ...core.run.snapshot import Counts
 from ...core.text.plain import one_line
 from ..actions import Hint
 from ..runs.store import Need, RunStore, Totals
-from ..text.cells import two_sided
+from ..text.cells import cells, two_sided
 from ..text.format import dollars, short_path
 
 if TYPE_CHECKING:
@@ -186,9 +185,9 @@ class StatusBar(Widget):
     def _figure(self) -> str:
         width = self.content_size.width
         figure = background_counts(self.background)
-        if cell_len(figure) > width:
+        if cells(figure) > width:
             figure = f"●{self.background.running}/{self.background.total}"
-        return figure if cell_len(figure) <= width else ""
+        return figure if cells(figure) <= width else ""
 
     def render(self) -> Content:
         width = self.content_size.width
@@ -209,10 +208,10 @@ class StatusBar(Widget):
             self.app.simulate_key(hint.press)
 
     def _hint_at(self, x: int) -> Hint | None:
-        start = cell_len(self._figure)
+        start = cells(self._figure)
         for hint in fitting(self.hints, self.content_size.width - start):
             start += len(GAP)
-            end = start + cell_len(hint.key) + 1 + cell_len(hint.name)
+            end = start + cells(hint.key) + 1 + cells(hint.name)
             if start <= x < end:
                 return hint
             start = end
@@ -223,7 +222,7 @@ def fitting(hints: list[Hint], room: int) -> list[Hint]:
     """Leave out the hints of the highest ranks until the others fit."""
     chosen: set[Hint] = set()
     for hint in sorted(hints):
-        room -= len(GAP) + cell_len(hint.key) + 1 + cell_len(hint.name)
+        room -= len(GAP) + cells(hint.key) + 1 + cells(hint.name)
         if room < 0:
             break
         chosen.add(hint)

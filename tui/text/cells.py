@@ -1,4 +1,4 @@
-"""Fit text into cells: wrap, cut, pad; pure.
+"""Fit text into cells: wrap, cut, pad; pure. The only module of the app that measures text.
 
 Widths are those of rich, which Textual draws with; wcwidth differs for flags, colours of skin and text selectors. The
 command line, which must not load rich, has its own in `core.cli._table`.
@@ -19,13 +19,18 @@ def cells(text: str) -> int:
     return len(text) if text.isascii() else cell_len(text)
 
 
+def shortened(text: str, width: int) -> str:
+    """Return text of at most `width` cells, if need be cut with `…`."""
+    return text if cells(text) <= width else set_cell_size(text, max(0, width - 1)).rstrip() + "…"
+
+
 def fit(text: str, width: int, *, right: bool = False) -> str:
     """Return text exactly `width` cells wide: cut with `…`, or padded on the right (with `right` on the left)."""
     if width <= 0:
         return ""
     length = cells(text)
     if length > width:
-        return set_cell_size(set_cell_size(text, width - 1).rstrip() + "…", width)
+        return set_cell_size(shortened(text, width), width)
     return " " * (width - length) + text if right else text + " " * (width - length)
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from rich.cells import cell_len
-
 from ...core.errors import SubdeckError, explained
 from ...core.paths import at_home, is_demo
 from ...core.run.describe import moment, runs_word
 from ...core.run.snapshot import Counts, Queued, RunSnapshot
 from ...core.text.plain import one_line, plain
+from .cells import cells
 
 
 @lru_cache(4096)
@@ -34,7 +33,7 @@ def dollars(cost: float) -> str:
 def short_path(path: str, width: int | None = None) -> str:
     """Return a path with `~` for the home directory, cut in the middle to `width` cells."""
     shown = one_line(at_home(path))
-    if width is None or cell_len(shown) <= width:
+    if width is None or cells(shown) <= width:
         return shown
     half = max(1, (width - 1) // 2)
     return f"{shown[:half]}…{shown[-(width - 1 - half) :]}" if width > 2 else shown[:width]

@@ -10,7 +10,6 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.cache import LRUCache
@@ -210,7 +209,7 @@ class Painter:
         entry = laid_out.entry
         row = self._row(laid_out)
         back = self._style_of(CURSOR_STYLE) if cursor else Style.null()
-        time = entry.time if laid_out.part == 0 and cell_len(entry.time) < indent else ""
+        time = entry.time if laid_out.part == 0 and cells(entry.time) < indent else ""
         margin = self._over(self._style_of(TIME_STYLE), back)
         pointer = self._over(self._style_of(POINTER_STYLE), back) if cursor else margin
         segments = [Segment(CURSOR if cursor or pointed else " ", pointer), Segment(time.ljust(indent - 1), margin)]
