@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from .search.scan import Found
     from .system.line_file import LineFile
     from .work.acts import Act
-    from .work.desk import Work
-    from .work.keeping import Unmerged
+    from .work.changes import Work
+    from .work.deletion import Unmerged
     from .work.undo import TakenBack
 
 
@@ -187,7 +187,7 @@ class Engine:
     def work(self) -> Work:
         """What the runs changed, and what can be done with that."""
         if self._work is None:
-            from .work.desk import Work
+            from .work.changes import Work
 
             self._work = Work(self.project)
         return self._work
@@ -510,7 +510,7 @@ class Engine:
         With `for_good` the caller purges them next: nothing is noted for undoing that.
         """
         from .project.given_up import not_heard
-        from .work.keeping import delete
+        from .work.deletion import delete
 
         wanted = tuple(run_ids)
         for run in self.snapshots(wanted):
@@ -535,22 +535,22 @@ class Engine:
 
     def restore(self, run_ids: Iterable[str]) -> tuple[str, ...]:
         """Take deleted runs back; return the ids of those that could be."""
-        from .work.keeping import restore
+        from .work.deletion import restore
 
         return restore(self.project, run_ids)
 
     def purge(self, run_ids: Iterable[str] | None = None) -> None:
         """Remove deleted runs for good: these, or all that were deleted more than a day ago."""
-        from .work import keeping
+        from .work import deletion
 
         if run_ids is None:
-            keeping.purge_old(self.project)
+            deletion.purge_old(self.project)
         else:
-            keeping.purge(self.project, run_ids)
+            deletion.purge(self.project, run_ids)
 
     def unmerged(self, run_ids: Iterable[str]) -> tuple[Unmerged, ...]:
         """Return those of these runs, deleted ones too, whose work is nowhere but in their worktrees."""
-        from .work.keeping import unmerged
+        from .work.deletion import unmerged
 
         return unmerged(self.project, run_ids)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from subdeck.core import paths
 from subdeck.core.paths import Project
 from subdeck.core.run.model import RunMeta
-from subdeck.core.work.record import WorkRecord, tree_of, write_record
+from subdeck.core.work.records import WorkRecord, tree_of, write_record
 
 from .factories import make_finished, make_meta
 

@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from ..core.work.acts import Act
     from ..core.work.branches import CommitPlan
     from ..core.work.choice import ChoicePlan
-    from ..core.work.comparing import Difference
+    from ..core.work.deletion import Unmerged
     from ..core.work.discarding import DiscardPlan
-    from ..core.work.keeping import Unmerged
     from ..core.work.merging import MergePlan
+    from ..core.work.source import Difference
     from ..core.work.taking import ApplyPlan
     from ..core.work.undo import TakenBack
 
 
 class WorkApi(Protocol):
-    """What the runs changed; what each method does is said at `core.work.desk.Work`."""
+    """What the runs changed; what each method does is said at `core.work.changes.Work`."""
 
     def changes(self, run: RunSnapshot, /) -> Changes | None: ...
     def patch(self, run: RunSnapshot, /) -> bytes: ...

@@ -17,7 +17,7 @@ from ..project import trash
 from ..project.trash import SURELY_S, remove_unborn
 from ..run.describe import discarded_words, runs_word, size_text
 from ..text.plain import one_line
-from ..work import keeping
+from ..work import deletion
 from ._options import Days, Number, Whole, json_option
 from .output import document, is_terminal, note, say
 
@@ -70,7 +70,7 @@ def clean(
         raise UsageError(
             "--json cannot ask for confirmation", where="clean", hint=UNASKED_HINT, code="usage.confirmation_required"
         )
-    stock = keeping.read_stock(engine.project)
+    stock = deletion.read_stock(engine.project)
     at_risk = stock.unmerged if unmerged else frozenset[str]()
     stock = structs.replace(stock, unmerged=stock.unmerged - at_risk)
     selection = trash.choose(stock, rule, time.time())
@@ -83,7 +83,7 @@ def clean(
         if not (yes or _agreed(purge)):
             note("nothing was deleted")
             return
-        cleaned = keeping.clean(engine.project, selection.run_ids, for_good=purge)
+        cleaned = deletion.clean(engine.project, selection.run_ids, for_good=purge)
         moved, left = cleaned.moved, cleaned.left
     if as_json:
         document(

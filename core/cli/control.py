@@ -18,7 +18,7 @@ from ._options import json_option, run_argument, runs_argument
 from .output import document, is_terminal, note, say
 
 if TYPE_CHECKING:
-    from ..work.keeping import Unmerged
+    from ..work.deletion import Unmerged
 
 NAMED = 10
 """Deleted runs that are named to somebody who names none."""

@@ -13,8 +13,7 @@ from ..run.describe import discarded_words, size_text
 from ..text.plain import one_line
 from ..work import worktrees as kept
 from ..work.acts import discarded_sizes
-from ..work.mending import mend
-from ..work.worktrees import RunState, Worktree
+from ..work.worktrees import RunState, Worktree, mend
 from ._options import json_option
 from ._table import Column, table
 from .output import document, is_terminal, note, say, terminal_width

@@ -39,7 +39,7 @@ from ..run.model import (
 )
 from ..system import files
 from ..system.directory import opened
-from ..work.written import changes_by_tools
+from ..work.attribution import changes_by_tools
 from ._held_run import HeldRun
 from ._script import begin_request, reading_steps, sentence_of, steps_of
 

@@ -18,7 +18,7 @@ from ..run.events import AssistantText, Event, Interrupted, Message, RunStarted,
 from ..run.fold import add_usage
 from ..run.model import STATUS_OF, MessageState, RunMeta, RunnerKind, RunReason, RunResult, Usage, Verdict
 from ..system import files, processes
-from ..work.written import changes_by_tools
+from ..work.attribution import changes_by_tools
 from ..wrapper.mailbox import Mailbox
 from ..wrapper.records import Records, header
 from ..wrapper.supervise import conclude

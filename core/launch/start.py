@@ -139,7 +139,7 @@ def _take_back_worktrees(project: paths.Project, planned: Sequence[PlannedRun]) 
     names = [run.meta.run_id for run in planned if run.meta.worktree]
     unborn = [run_id for run_id in names if not os.path.lexists(project.run_dir(run_id))]
     if unborn:
-        from ..work.making import take_back
+        from ..work.worktree import take_back
 
         take_back(project, unborn)
 
@@ -149,7 +149,7 @@ def _with_files(project: paths.Project, planned: Sequence[PlannedRun], settings:
     going = [run.meta for run in planned if run.meta.runner is RunnerKind.HOSTS]
     if not going or settings.hosts.code != "git":
         return planned
-    from ..work.away import take
+    from ..work.remote import take
 
     begun = take(project, going, settings.hosts.sparse)
     return [replace(run, meta=begun.get(run.meta.run_id, run.meta)) for run in planned]
@@ -159,9 +159,9 @@ def _note_files(project: paths.Project, meta: RunMeta, run_dir: str) -> None:
     """Say in the directory of a run that it takes files along: it works with no others. Raises LaunchError."""
     if meta.runner is not RunnerKind.HOSTS:
         return
-    from ..work.away import FILE
+    from ..work.records import AWAY_FILE
 
-    taken = files.content(os.path.join(paths.work_dir(project, meta.run_id), FILE))
+    taken = files.content(os.path.join(paths.work_dir(project, meta.run_id), AWAY_FILE))
     if not taken:
         return
     try:
@@ -176,7 +176,7 @@ def _take_back_files(project: paths.Project, planned: Sequence[PlannedRun]) -> N
     names = [run.meta.run_id for run in planned if run.meta.runner is RunnerKind.HOSTS]
     unborn = [run_id for run_id in names if not os.path.lexists(project.run_dir(run_id))]
     if unborn:
-        from ..work.away import take_back
+        from ..work.remote import take_back
 
         take_back(project, unborn)
 

@@ -22,8 +22,7 @@ from ..run.model import RunMeta, WorktreeFrom
 from ..system import files
 from ..text.plain import one_line
 from ..text.shell import shell_word
-from .making import Making, write_making
-from .record import TREE, WorkRecord, read_record, tree_of, write_record
+from .records import TREE, Making, WorkRecord, read_record, tree_of, write_making, write_record
 
 WHERE = "worktree"
 """What errors about it are about."""

@@ -20,10 +20,9 @@ from ..text.plain import one_line
 from ..text.shell import shell_words
 from . import acts
 from ._readiness import check_identity, remarks
-from ._taken import TakenBefore, mark_taken
 from .acts import Act, ActKind
 from .merging import message_of
-from .record import Taken, WorkRecord, read_record, tree_of
+from .records import Taken, TakenBefore, WorkRecord, mark_taken, read_record, tree_of
 from .source import SEEN, branch_tip, check_operator, host_of, store_beside, tidy, usable, words_of
 
 OURS = "subdeck/"

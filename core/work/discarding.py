@@ -15,12 +15,11 @@ from ..system import files
 from ..text.decoding import fit
 from ..text.plain import one_line
 from . import acts
-from ._standing import look
+from ._worktree_state import look
 from .acts import Act, ActKind
-from .mending import mend
-from .record import Taken, WorkRecord, read_record, tree_of, write_record
+from .records import Taken, WorkRecord, read_record, tree_of, write_record
 from .source import check_operator, host_of, tidy, words_of
-from .worktrees import Worktree, describe, of_run, remove, state_of
+from .worktrees import Worktree, describe, mend, of_run, remove, state_of
 
 PACK = "work.pack"
 """The commits that only the branch had, beside the worktree, in the place of the act."""

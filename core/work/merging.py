@@ -25,10 +25,9 @@ from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 from . import acts
 from ._readiness import check_ready, remarks
-from ._taken import TakenBefore, mark_taken
 from .acts import Act, ActKind
-from .record import Taken, WorkRecord, read_record
-from .recording import summed
+from .records import Taken, TakenBefore, WorkRecord, mark_taken, read_record
+from .snapshots import summed
 from .source import Source, check_operator, host_of, root_of, source_of, tidy, usable, words_of
 from .taking import MERGED, NAMED, begun, file_line, half_done, is_untouched, sentence
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import os
 
 from msgspec import Struct
 
 from .. import paths
-from ..errors import SubdeckError
-from ..git.diff import changed_files
+from ..errors import SubdeckError, UsageError
+from ..git.diff import changed_files, write_patch
 from ..git.program import Git, GitError
 from ..git.repository import Repository, find
 from ..git.snapshot import Skipped, Store
 from ..project.ownership import check_own
-from ..run.changes import ChangedFile, ChangesSource
+from ..run.artifacts import read_result
+from ..run.changes import ChangedFile, Changes, ChangesSource
+from ..run.comparison import Side
 from ..run.snapshot import RunSnapshot
 from ..system import files
 from ..text.plain import one_line
-from ._recorded import index_of, read_recorded, store_of
-from .record import WorkRecord, has_worktree, read_record, tree_of
+from .records import WorkRecord, has_worktree, index_of, read_record, read_recorded, store_of, tree_of
+from .snapshots import MOST_PATCH, summed
 
 SEEN = "seen"
 """Where the worktree of a run is stored for taking it over, below the directory of its work."""
@@ -302,3 +305,69 @@ def branch_tip(repository: Repository, branch: str) -> str:
 def tidy(directory: str) -> None:
     """Remove what was only needed while somebody looked."""
     Store(os.path.join(directory, SEEN)).remove()
+
+
+# --- what differs between what two runs have left --------------------------------------------------------------------
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """What would make of the files that one run has left those that another has."""
+
+    run: str
+    other: str
+    """Name the two for people: `reviewer 4ae0bd`."""
+    changes: Changes
+    patch: bytes
+    """As git writes it."""
+    notes: tuple[str, ...] = ()
+    """What a person should know, clauses."""
+
+
+def side_of(project: paths.Project, run: RunSnapshot, changes: Changes | None) -> Side:
+    """Return a run with what it changed and the beginning of its answer."""
+    result = read_result(project.run_dir(run.run_id)) if run.has_ended else None
+    return Side(run=run, changes=changes, answer=((result and result.final_text) or ""))
+
+
+def difference(project: paths.Project, run: RunSnapshot, other: RunSnapshot) -> Difference:
+    """Compare what two runs have left, or have up to now. Takes as long as git.
+
+    Raises SubdeckError where it is not known of one of them, or where they worked in different repositories; OSError.
+    """
+    for one in (run, other):
+        if one.is_left_alone:
+            raise SubdeckError(f"{words_of(one)} is not compared: the run is not trusted", where=one.run_id)
+    if run.run_id == other.run_id:
+        raise UsageError("cannot compare a run with itself", where=run.run_id)
+    target = usable(root_of(project, run))
+    directory = os.path.join(paths.works_dir(project), f".compared-{os.getpid()}-{os.urandom(3).hex()}")
+    store = Store(directory)
+    try:
+        sources = [source_of(project, one, store, target) for one in (run, other)]
+        git = store.git(target)
+        first, second = sources
+        notes = [f"{source.words} is still running" for source in sources if source.is_running]
+        notes += [f"{source.words}: {note}" for source in sources for note in source.notes]
+        if _tree(git, first.before) != _tree(git, second.before):
+            notes.append("they started from different files, which are part of the difference")
+        named = changed_files(git, first.after, second.after)
+        patch = io.BytesIO()
+        kept = write_patch(git, first.after, second.after, patch, MOST_PATCH)
+        if not kept.is_whole:
+            notes.append("the patch is too long to show in full")
+        for source in sources:
+            tidy(source.directory)
+        return Difference(
+            run=first.words,
+            other=second.words,
+            changes=summed(named, second.after),
+            patch=patch.getvalue(),
+            notes=tuple(notes),
+        )
+    finally:
+        files.remove_tree(directory)
+
+
+def _tree(git: Git, name: str) -> bytes:
+    """Return the tree that a tree or a commit is."""
+    return git.run("rev-parse", "--verify", "--end-of-options", f"{name}^{{tree}}").strip()

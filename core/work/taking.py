@@ -24,10 +24,9 @@ from ..run.changes import ChangedFile, Changes, FileStatus
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 from . import acts
-from ._taken import TakenBefore, mark_taken
 from .acts import Act, ActKind
-from .record import Taken, read_record
-from .recording import summed
+from .records import Taken, TakenBefore, mark_taken, read_record
+from .snapshots import summed
 from .source import Source, bring, check_operator, host_of, root_of, source_of, tidy, usable, words_of
 
 MERGED = "merged"

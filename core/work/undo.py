@@ -106,7 +106,7 @@ def _is_void(project: paths.Project, act: Act) -> bool:
 
 
 def _restore_runs(project: paths.Project, act: Act) -> TakenBack:
-    from .keeping import restore
+    from .deletion import restore
 
     run_ids = fit(act.data, _Runs).run_ids
     back = restore(project, run_ids)

@@ -74,7 +74,7 @@ class Recorder:
             log_fault("recording a run's working tree", error)
 
         def baseline() -> bytes:
-            from ..work.recording import begin
+            from ..work.snapshots import begin
 
             return msgspec.json.encode(begin(meta, run_dir, root))
 
@@ -121,10 +121,10 @@ class Recorder:
 
         def changes() -> bytes:
             if root is None or note:
-                from ..work.written import changes_by_tools
+                from ..work.attribution import changes_by_tools
 
                 return msgspec.json.encode(changes_by_tools(meta, run_dir, note))
-            from ..work.recording import finish
+            from ..work.snapshots import finish
 
             return msgspec.json.encode(finish(meta, run_dir, root))
 

@@ -28,7 +28,7 @@ class Worktree:
     """Of one run that has one."""
 
     def __init__(self, meta: RunMeta, run_dir: str, records: Records, signals: Signals) -> None:
-        from ..work.recording import project_of  # most runs have none
+        from ..work.snapshots import project_of  # most runs have none
 
         self._meta = meta
         self._plan = meta.worktree
@@ -45,7 +45,7 @@ class Worktree:
 
         Where the run is to end meanwhile it is not made.
         """
-        from ..work.record import LOCK, read_record, tree_of
+        from ..work.records import LOCK, read_record, tree_of
 
         record = read_record(paths.work_dir(self._project, self._meta.run_id))
         if record is None:
@@ -81,7 +81,8 @@ class Worktree:
     def _made(self) -> tuple[str, tuple[str, ...]]:
         """Make it; return why there is none, empty where there is, and what was done."""
         from ..text.decoding import UNDECODABLE, decode
-        from ..work.making import MAKING_S, Made, make, read_making
+        from ..work.records import read_making
+        from ..work.worktree import MAKING_S, Made, make
 
         directory, log = self._directory, os.path.join(self._run_dir, paths.SETUP_LOG)
         patience = MAKING_S + read_making(directory).setup_timeout
@@ -94,7 +95,7 @@ class Worktree:
 
     def _take_back(self) -> None:
         """Remove what was made, for the child never works there."""
-        from ..work.making import take_back
+        from ..work.worktree import take_back
 
         def work() -> bytes:
             take_back(self._project, (self._meta.run_id,))

@@ -15,7 +15,7 @@ from subdeck.core.hosts.code.host_code import HostCode
 from subdeck.core.hosts.code.transfer import CodeCarriage, code_of
 from subdeck.core.hosts.protocol import CodePiece, FetchPiece, Verb, decode_asked, encode
 from subdeck.core.run.model import RunMeta
-from subdeck.core.work.away import take
+from subdeck.core.work.remote import take
 
 from . import made_up
 from .figures import Figure, quietly, usually

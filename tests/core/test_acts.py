@@ -15,9 +15,9 @@ from subdeck.core.paths import Project
 from subdeck.core.presets.trash import delete_preset
 from subdeck.core.project import trash
 from subdeck.core.run.model import PresetSource
-from subdeck.core.work import acts, keeping
+from subdeck.core.work import acts, deletion
 from subdeck.core.work.acts import ActKind
-from subdeck.core.work.record import WorkRecord, all_work_dirs, read_record, work_dirs, write_record
+from subdeck.core.work.records import WorkRecord, all_work_dirs, read_record, work_dirs, write_record
 from subdeck.core.work.undo import last_act, take_back
 
 from tests.factories import make_finished, make_meta, make_run, open_engine
@@ -175,7 +175,7 @@ def test_what_is_remembered_of_a_half_done_deletion(project_dir: Path) -> None:
     gone = make_finished(engine.project)
     meta, lock = make_run(engine.project)
     with pytest.raises(RunBusy, match="still held"):
-        keeping.delete(engine.project, [gone.run_id, meta.run_id])
+        deletion.delete(engine.project, [gone.run_id, meta.run_id])
     os.close(lock)
     act = engine.last_act()
     assert act is not None and (gone.run_id,) == engine.take_back(act).run_ids
@@ -239,6 +239,6 @@ def test_a_clean_up_is_one_act(project_dir: Path) -> None:
     """However many runs go at once, they come back at once, and the newest is named first."""
     engine = open_engine(project_dir)
     run_ids = [make_finished(engine.project).run_id for _ in range(3)]
-    keeping.clean(engine.project, run_ids, for_good=False)
+    deletion.clean(engine.project, run_ids, for_good=False)
     act = engine.last_act()
     assert act is not None and tuple(run_ids[::-1]) == engine.take_back(act).run_ids

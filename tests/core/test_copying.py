@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from subdeck.core.work._copying import Copied, Copying
+from subdeck.core.work.worktree import Copied, Copying
 
 from .full_disk import no_file_longer_than
 from .repositories import git, make, write

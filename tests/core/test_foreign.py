@@ -27,7 +27,7 @@ from subdeck.core.run import describe, own_copy
 from subdeck.core.run.artifacts import RunnerFacts, TmuxPlace
 from subdeck.core.run.events import Event, RunStarted, encode_event
 from subdeck.core.system import processes
-from subdeck.core.work import keeping
+from subdeck.core.work import deletion
 
 from tests.core.command_line import subdeck
 from tests.core.test_follow import following
@@ -308,11 +308,11 @@ def test_no_rule_deletes_it(engine: Engine) -> None:
     """Clean-up by age, number or size leaves it, by settings and by hand, and says how many were kept."""
     own, foreign = make_finished(engine.project), make_finished(engine.project)
     unmark(Path(engine.project.run_dir(foreign.run_id)))
-    selection, cleaned = keeping.apply_retention(
+    selection, cleaned = deletion.apply_retention(
         engine.project, Retention(days=0, keep=0, max_mb=0), NOW.timestamp() + 9
     )
     assert ((own.run_id,), 1, 0) == (cleaned.moved, selection.foreign, selection.needed)
-    cleaned = keeping.clean(engine.project, [foreign.run_id], for_good=True)
+    cleaned = deletion.clean(engine.project, [foreign.run_id], for_good=True)
     assert () == cleaned.moved
     assert "is not trusted" in cleaned.left[0][1]
     done = subdeck("clean", "--keep", "0", "--yes", "--json", cwd=Path(engine.project.root))

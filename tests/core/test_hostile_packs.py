@@ -89,7 +89,7 @@ async def test_a_small_pack_of_a_huge_file(machines: Machines, monkeypatch: pyte
     (meta,) = machines.launch()
     fetched = bomb(machines, meta, 64 * MB)
     assert len(fetched.content) < 1000
-    monkeypatch.setattr("subdeck.core.work.back.MOST", 8 * MB)
+    monkeypatch.setattr("subdeck.core.work.remote.MOST", 8 * MB)
     before = kept(machines)
     brought = await machines.carriage.fetch(answering(machines, fetched), meta, "h1")
     assert "more than is taken" in brought.errors[0]

@@ -17,8 +17,8 @@ from subdeck.core.hosts.code import _cache, _pool, _slot
 from subdeck.core.hosts.code.transfer import NoRoom
 from subdeck.core.hosts.protocol import PIECE
 from subdeck.core.paths import Project
-from subdeck.core.work import away
-from subdeck.core.work.away import take
+from subdeck.core.work import remote
+from subdeck.core.work.remote import take
 
 from ..factories import make_meta
 from .repositories import commit, git, make, write
@@ -293,7 +293,7 @@ async def test_an_agent_that_was_killed_over_a_tree_readies_it_again(machines: M
 
 async def test_old_snapshots_are_let_go(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the operator's repository nor a host keeps every snapshot that was ever sent."""
-    monkeypatch.setattr(away, "MOST_CARRIERS", 2)
+    monkeypatch.setattr(remote, "MOST_CARRIERS", 2)
     monkeypatch.setattr(_cache, "MANY_PACKS", 0)
     monkeypatch.setattr(_cache, "CARRIERS_S", -1.0)
     monkeypatch.setattr(packs, "FEW", 0)
@@ -305,8 +305,8 @@ async def test_old_snapshots_are_let_go(machines: Machines, monkeypatch: pytest.
         await machines.end(meta)
     assert 2 == len(git(machines.root, "for-each-ref", "refs/subdeck/carriers").split("\n"))
     assert 1 == len(list(machines.spool.glob("code/*/cache.git/refs/subdeck/carriers/*")))
-    monkeypatch.setattr(away, "OLD_S", -1.0)
-    away.sweep(machines.project)
+    monkeypatch.setattr(remote, "OLD_S", -1.0)
+    remote.sweep(machines.project)
     assert "" == git(machines.root, "for-each-ref", "refs/subdeck")
     (meta,) = machines.launch()
     await machines.begin(meta)

@@ -11,7 +11,7 @@ from subdeck.core.hosts._host_agent import HostAgent
 from subdeck.core.hosts.code.transfer import Brought, CodeCarriage, code_of
 from subdeck.core.hosts.protocol import Said, Verb
 from subdeck.core.run.model import RunMeta
-from subdeck.core.work.away import take
+from subdeck.core.work.remote import take
 
 from ..factories import make_finished
 from .hosting import RELAY, Asking, host_meta, hosting, until

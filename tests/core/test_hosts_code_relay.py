@@ -12,8 +12,8 @@ from subdeck.core.delegation.results import result_text
 from subdeck.core.errors import LaunchError, SubdeckError
 from subdeck.core.hosts.protocol import Verb
 from subdeck.core.run.snapshot import RunSnapshot
-from subdeck.core.work import keeping, worktrees
-from subdeck.core.work.away import read_away
+from subdeck.core.work import deletion, worktrees
+from subdeck.core.work.records import read_away
 
 from . import relaying as relays
 from .command_line import subdeck
@@ -177,13 +177,13 @@ async def test_deleting_a_run_asks_for_what_is_nowhere_else(root: Path, tmp_path
     async with relaying(root, tmp_path, 1) as there:
         run_id = await there.start("save made.py x = 1", "answer 42")
         branch = (await there.end(run_id)).branch
-        (unmerged,) = keeping.unmerged(there.project, [run_id])
+        (unmerged,) = deletion.unmerged(there.project, [run_id])
         assert branch in unmerged.words
         (listed,) = worktrees.listed(there.project)
         assert branch == listed.record.branch and not listed.standing.trouble
-        keeping.delete(there.project, [run_id])
+        deletion.delete(there.project, [run_id])
         assert branch in git(root, "branch", "--list", branch)
-        keeping.purge(there.project, [run_id])
+        deletion.purge(there.project, [run_id])
         assert "" == git(root, "branch", "--list", branch)
         assert not Path(paths.work_dir(there.project, run_id)).exists()
 
@@ -194,14 +194,14 @@ async def test_a_run_that_changed_nothing_is_in_no_list(root: Path, tmp_path: Pa
         run_id = await there.start("answer 42")
         await there.end(run_id)
         assert not list(worktrees.listed(there.project))
-        assert not keeping.unmerged(there.project, [run_id])
+        assert not deletion.unmerged(there.project, [run_id])
         run = there.snapshot(run_id)
         assert run
         for plan in (there.engine.work.plan_discard, there.engine.work.plan_commit):
             with pytest.raises(SubdeckError, match="changed nothing"):
                 plan(run)
-        keeping.delete(there.project, [run_id])
-        keeping.purge(there.project, [run_id])
+        deletion.delete(there.project, [run_id])
+        deletion.purge(there.project, [run_id])
         assert not Path(paths.work_dir(there.project, run_id)).exists()
 
 

@@ -11,9 +11,9 @@ from subdeck.core import paths
 from subdeck.core.config.settings import Retention
 from subdeck.core.engine import Engine
 from subdeck.core.project import trash
-from subdeck.core.work import acts, keeping, worktrees
-from subdeck.core.work._standing import Stand
-from subdeck.core.work.record import Taken, read_record, work_dirs, write_record
+from subdeck.core.work import acts, deletion, worktrees
+from subdeck.core.work._worktree_state import Stand
+from subdeck.core.work.records import Taken, read_record, work_dirs, write_record
 
 from tests.core.command_line import subdeck
 from tests.factories import make_finished, make_meta, open_engine
@@ -65,7 +65,7 @@ def test_unmerged_work_waits_in_the_trash(engine: Engine, how: str) -> None:
             git(tree, "checkout", "-q", "--detach")
             commit(tree)
     assert Stand.UNMERGED is stand_of(engine, meta.run_id)[0]
-    kept, (found,) = pinned(root), keeping.unmerged(engine.project, [meta.run_id])
+    kept, (found,) = pinned(root), deletion.unmerged(engine.project, [meta.run_id])
     assert f"subdeck/scout-{meta.short_id}: " in found.words
     engine.delete([meta.run_id])
     assert kept == pinned(root) and tree.exists()
@@ -127,7 +127,7 @@ def test_retention_takes_no_unmerged_work(engine: Engine) -> None:
     safe, _ = make_worktree(engine.project)
     meta, tree = make_worktree(engine.project)
     commit(tree)
-    selection, cleaned = keeping.apply_retention(engine.project, Retention(keep=0), 0.0)
+    selection, cleaned = deletion.apply_retention(engine.project, Retention(keep=0), 0.0)
     assert ((safe.run_id,), 1, 0) == (cleaned.moved, selection.unmerged, selection.needed)
     assert [meta.run_id] == [run.run_id for run in engine.snapshots()]
 
@@ -136,11 +136,11 @@ def test_the_size_of_a_worktree_counts(engine: Engine) -> None:
     """What a run keeps outside its directory is part of the room it takes."""
     meta, tree = make_worktree(engine.project)
     (tree / "ignored").write_bytes(b"x" * 3_000_000)
-    stock = keeping.read_stock(engine.project)
+    stock = deletion.read_stock(engine.project)
     assert stock.size > 3_000_000 > trash.read_stock(engine.project).size
     assert frozenset() == stock.unmerged
     engine.delete([meta.run_id])
-    assert keeping.read_stock(engine.project).trash_size < 3_000_000
+    assert deletion.read_stock(engine.project).trash_size < 3_000_000
 
 
 def test_what_was_discarded_is_counted_apart(engine: Engine) -> None:
@@ -149,7 +149,7 @@ def test_what_was_discarded_is_counted_apart(engine: Engine) -> None:
     (tree / "kept").write_bytes(b"x" * 3_000_000)
     (run,) = engine.snapshots([meta.run_id])
     engine.work.discard(engine.work.plan_discard(run))
-    stock = keeping.read_stock(engine.project)
+    stock = deletion.read_stock(engine.project)
     assert (1, 0) == (stock.discarded, stock.worktrees) and stock.discarded_size > 3_000_000
     said = "1 discarded worktree, 2.9 MB, is kept for undo for a day"
     root = Path(engine.project.root)
@@ -158,7 +158,7 @@ def test_what_was_discarded_is_counted_apart(engine: Engine) -> None:
     act = engine.last_act()
     assert act is not None
     engine.take_back(act)
-    assert 0 == keeping.read_stock(engine.project).discarded
+    assert 0 == deletion.read_stock(engine.project).discarded
 
 
 def test_a_follow_up_keeps_the_worktree(engine: Engine) -> None:

@@ -13,7 +13,7 @@ from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.work import acts
-from subdeck.core.work.record import Taken, read_record
+from subdeck.core.work.records import Taken, read_record
 
 from tests.core.command_line import subdeck
 from tests.factories import make_meta, open_engine

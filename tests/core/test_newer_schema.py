@@ -20,7 +20,7 @@ from subdeck.core.project.session import SessionFile
 from subdeck.core.run import artifacts, describe
 from subdeck.core.run.model import SCHEMA_VERSION, LaunchedBy
 from subdeck.core.run.snapshot import Counts, RunSnapshot
-from subdeck.core.work import keeping
+from subdeck.core.work import deletion
 
 from tests.factories import make_finished, make_meta, make_run, open_engine, request, rewrite_meta
 
@@ -110,7 +110,7 @@ def test_retention_leaves_it(engine: Engine) -> None:
     own, newer = make_finished(engine.project), make_finished(engine.project)
     rewrite(engine, newer.run_id, paths.META)
 
-    _, cleaned = keeping.apply_retention(engine.project, Retention(keep=0), now=NOW.timestamp())
+    _, cleaned = deletion.apply_retention(engine.project, Retention(keep=0), now=NOW.timestamp())
     assert (own.run_id,) == cleaned.moved
 
 

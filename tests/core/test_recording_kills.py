@@ -30,13 +30,13 @@ pytestmark = pytest.mark.processes
 
 HANG = """
 import os, signal
-from subdeck.core.work import recording
-before = recording.{0}
+from subdeck.core.work import snapshots
+before = snapshots.{0}
 def hang(*arguments):
     {1}
     os.close(os.open({2!r}, os.O_CREAT))
     signal.pause()
-recording.{0} = hang
+snapshots.{0} = hang
 """
 DIE = """
 import os, signal
@@ -132,14 +132,14 @@ def test_a_child_that_is_talked_to_comes_up_meanwhile(tmp_path: Path, monkeypatc
     repository = make(tmp_path / "repository", {"a.py": "one\n"})
     gate = tmp_path / "gate"
     wait = f"""
-from subdeck.core.work import recording
-before = recording.begin
+from subdeck.core.work import snapshots
+before = snapshots.begin
 def begin(*arguments):
     import os, time
     while not os.path.exists({str(gate)!r}):
         time.sleep(0.01)
     return before(*arguments)
-recording.begin = begin
+snapshots.begin = begin
 """
     run_wrappers_with(monkeypatch, wait)
     engine = open_engine(repository)

@@ -15,7 +15,7 @@ from subdeck.core.project.trash import DAY, MB, Stock, Stored, choose, read_stoc
 from subdeck.core.run.describe import size_text
 from subdeck.core.run.model import RunMeta
 from subdeck.core.system.directory import Directory
-from subdeck.core.work.keeping import apply_retention, clean
+from subdeck.core.work.deletion import apply_retention, clean
 
 from tests.factories import make_finished, make_meta, make_run, make_snapshot
 

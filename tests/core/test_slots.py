@@ -11,7 +11,7 @@ import pytest
 from subdeck.core.launch.start import OLD_GROUP_S, remove_old_slots
 from subdeck.core.paths import Project
 from subdeck.core.project.trash import UNBORN_S, remove_unborn
-from subdeck.core.work import keeping
+from subdeck.core.work import deletion
 
 from tests.factories import make_run
 
@@ -113,5 +113,5 @@ def test_the_app_removes_old_ones(project_dir: Path) -> None:
     hidden = Path(project.runs, f".{meta.run_id}")
     os.rename(project.run_dir(meta.run_id), hidden)
     os.utime(hidden, (time.time() - UNBORN_S - 60,) * 2)
-    keeping.purge_old(project)
+    deletion.purge_old(project)
     assert not hidden.exists()

@@ -10,7 +10,7 @@ from subdeck.core import paths
 from subdeck.core.engine import Engine
 from subdeck.core.run.describe import doing
 from subdeck.core.run.model import WorktreeFrom
-from subdeck.core.work import acts, keeping
+from subdeck.core.work import acts, deletion
 
 from tests.factories import open_engine, request
 from tests.repositories import git, make_repository, pinned
@@ -82,7 +82,7 @@ def test_runs_in_worktrees_leave_only_what_is_not_merged(project_dir: Path) -> N
     assert [("completed", "ok")] * RUNS == [(run.status, doing(run)) for run in ended]
     unmerged = {one.run_id for one in engine.unmerged(run_ids)}
     assert {run_id for number, run_id in enumerate(run_ids) if number % 3} == unmerged
-    stock = keeping.read_stock(engine.project)
+    stock = deletion.read_stock(engine.project)
     assert (RUNS, unmerged) == (stock.worktrees, stock.unmerged)
     engine.delete(set(run_ids) - unmerged)
     assert len(unmerged) == len(git(root, "for-each-ref", "refs/heads/subdeck").splitlines())

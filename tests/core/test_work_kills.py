@@ -11,11 +11,11 @@ from msgspec import Struct
 from subdeck.core.engine import Engine
 from subdeck.core.run.changes import Changes
 from subdeck.core.run.model import RunMeta
-from subdeck.core.work import keeping, recording, worktrees
-from subdeck.core.work._standing import Stand
+from subdeck.core.work import deletion, snapshots, worktrees
+from subdeck.core.work._worktree_state import Stand
 from subdeck.core.work.acts import Act
 from subdeck.core.work.discarding import discard, plan_discard
-from subdeck.core.work.record import work_dirs
+from subdeck.core.work.records import work_dirs
 from subdeck.core.work.taking import apply, plan_apply
 
 from tests.factories import make_finished, make_meta, open_engine, run_to_end
@@ -106,8 +106,8 @@ def test_deleting_unmerged_work(engine: Engine) -> None:
 
     for scene in deaths(lambda: make_unmerged(engine), delete_and_restore, every=17):
         assert_work_is_there(scene)
-        keeping.delete(engine.project, [scene.run_id])
-        keeping.purge(engine.project, [scene.run_id])
+        deletion.delete(engine.project, [scene.run_id])
+        deletion.purge(engine.project, [scene.run_id])
 
 
 def test_purging_unmerged_work(engine: Engine) -> None:
@@ -134,7 +134,7 @@ def test_mending(engine: Engine) -> None:
         return scene
 
     def repair(scene: Scene) -> None:
-        from subdeck.core.work.mending import mend
+        from subdeck.core.work.worktrees import mend
 
         for found in worktrees.listed(scene.engine.project):
             mend(scene.engine.project, found)
@@ -144,8 +144,8 @@ def test_mending(engine: Engine) -> None:
         repair(scene)
         assert_work_is_there(scene)
         assert " M a.txt" == git(scene.tree, "status", "--porcelain")
-        keeping.delete(scene.engine.project, [scene.run_id])
-        keeping.purge(scene.engine.project, [scene.run_id])
+        deletion.delete(scene.engine.project, [scene.run_id])
+        deletion.purge(scene.engine.project, [scene.run_id])
         git(scene.root, "worktree", "prune")
         assert_nothing_is_left(scene)
 
@@ -167,9 +167,9 @@ class Recorded(Struct):
     def record(self) -> Changes:
         """Do what a wrapper has done for it, with the child in between."""
         run_dir = self.engine.project.run_dir(self.meta.run_id)
-        recording.begin(self.meta, run_dir, str(self.root))
+        snapshots.begin(self.meta, run_dir, str(self.root))
         (self.root / "a.txt").write_text("changed\n")
-        return recording.finish(self.meta, run_dir, str(self.root))
+        return snapshots.finish(self.meta, run_dir, str(self.root))
 
 
 def test_recording(engine: Engine) -> None:
@@ -235,6 +235,6 @@ def test_discarding(engine: Engine) -> None:
         while act := engine.last_act():
             engine.take_back(act)
         assert_work_is_there(scene)
-        keeping.delete(engine.project, [scene.run_id])
-        keeping.purge(engine.project, [scene.run_id])
+        deletion.delete(engine.project, [scene.run_id])
+        deletion.purge(engine.project, [scene.run_id])
         assert_nothing_is_left(scene)

@@ -12,11 +12,11 @@ from subdeck.core import paths
 from subdeck.core.doctor import State, examine
 from subdeck.core.engine import Engine
 from subdeck.core.project import trash
-from subdeck.core.work import acts, keeping, worktrees
-from subdeck.core.work._standing import Stand
+from subdeck.core.work import acts, deletion, worktrees
+from subdeck.core.work._worktree_state import Stand
 from subdeck.core.work.acts import ActKind
-from subdeck.core.work.making import make, take_back
-from subdeck.core.work.record import read_record, work_dirs
+from subdeck.core.work.records import read_record, work_dirs
+from subdeck.core.work.worktree import make, take_back
 from subdeck.core.work.worktrees import RunState, Worktree
 
 from tests.core.command_line import subdeck
@@ -300,7 +300,7 @@ def test_work_outside_git_is_not_looked_for(project_dir: Path) -> None:
     engine = open_engine(project_dir)
     meta = make_finished(engine.project)
     os.environ["PATH"] = "/nowhere"
-    assert () == keeping.unmerged(engine.project, [meta.run_id])
+    assert () == deletion.unmerged(engine.project, [meta.run_id])
     engine.delete([meta.run_id])
     engine.purge([meta.run_id])
     assert not os.path.exists(paths.work_dir(engine.project, meta.run_id))

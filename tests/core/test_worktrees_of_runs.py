@@ -18,8 +18,8 @@ from subdeck.core.run.describe import doing
 from subdeck.core.run.events import Notice
 from subdeck.core.run.model import WorktreeFrom
 from subdeck.core.run.snapshot import RunSnapshot
-from subdeck.core.work.making import take_back
-from subdeck.core.work.record import read_record
+from subdeck.core.work.records import read_record
+from subdeck.core.work.worktree import take_back
 
 from tests.factories import (
     events_of,

@@ -21,7 +21,7 @@ from subdeck.core.hosts.protocol import (
     encode,
 )
 from subdeck.core.run.model import RunMeta
-from subdeck.core.work.away import take
+from subdeck.core.work.remote import take
 
 from ..factories import make_finished, make_meta
 from .repositories import make, write

@@ -71,7 +71,7 @@ PATHS = {
         "where the links on the way of a path lead that an agent wants to open",
     ),
     "core/permissions/_protected_paths.py": ({"os.scandir"}, "names in settings of agents, but for those of runs"),
-    "core/work/_copying.py": (
+    "core/work/worktree.py": (
         {
             "open",
             "os.chmod",
@@ -84,9 +84,8 @@ PATHS = {
             "os.unlink",
             "os.utime",
         },
-        "ignored files of a working tree, without .pi, and their copies in the user's state",
+        "a worktree in the user's state, and copies there of ignored files of a working tree, without .pi",
     ),
-    "core/work/making.py": ({"os.makedirs"}, "a worktree in the user's state"),
     "core/presets/trash.py": (
         {"shutil.copy2", "shutil.move", "tempfile.TemporaryDirectory"},
         "a preset on its way to or from another file system, where none can be renamed",

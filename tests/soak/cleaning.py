@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from subdeck.core.engine import Engine
-from subdeck.core.work.record import tree_of, work_dirs
+from subdeck.core.work.records import tree_of, work_dirs
 
 from tests.repositories import pinned
 

@@ -42,10 +42,10 @@ from subdeck.core.system.line_file import Chunk, LineFile
 from subdeck.core.work.acts import Act, ActKind
 from subdeck.core.work.branches import CommitPlan
 from subdeck.core.work.choice import ChoicePlan
-from subdeck.core.work.comparing import Difference
+from subdeck.core.work.deletion import Unmerged
 from subdeck.core.work.discarding import DiscardPlan
-from subdeck.core.work.keeping import Unmerged
 from subdeck.core.work.merging import MergePlan
+from subdeck.core.work.source import Difference
 from subdeck.core.work.taking import ApplyPlan
 from subdeck.core.work.undo import TakenBack
 

@@ -11,7 +11,7 @@ from subdeck.core.run.comparison import Side
 from subdeck.core.run.model import Usage
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.work.choice import ChoicePlan
-from subdeck.core.work.comparing import Difference
+from subdeck.core.work.source import Difference
 from subdeck.tui.compare._columns import lines, shown_columns
 from subdeck.tui.compare.screen import CompareScreen
 from subdeck.tui.detail.screen import RunDetailScreen

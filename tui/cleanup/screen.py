@@ -21,7 +21,7 @@ from ...core.project.trash import DAY, KEPT, Selection, Stock, Stored, choose
 from ...core.run import artifacts
 from ...core.run.describe import discarded_words, runs_word, size_text
 from ...core.text.plain import one_line
-from ...core.work.keeping import read_stock
+from ...core.work.deletion import read_stock
 from ..actions import KeyContext, bindings
 from ..dialogs.ask import ConfirmScreen
 from ..feed.bridge import Bridge

@@ -120,7 +120,7 @@ class PresetCommands(Commands):
 
     async def delete(self, found: Preset | PresetProblem) -> None:
         from ...core.presets.catalog import next_after
-        from ...core.work.keeping import delete_preset
+        from ...core.work.deletion import delete_preset
 
         engine = self._bridge.engine
         name = one_line(found.name, 60)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ...core.run.snapshot import RunSnapshot
     from ...core.runners.tmux import AttachInfo
     from ...core.work.acts import Act
-    from ...core.work.keeping import Cleaned
+    from ...core.work.deletion import Cleaned
     from ..engine_api import EngineApi
 
 DEAR_COST, DEAR_SECONDS = 0.01, 60.0
@@ -145,7 +145,7 @@ class RunCommands(Commands):
         self._say(f"Deleted {who(runs)}. {self._key('undo')} restores {'it' if len(runs) == 1 else 'them'}.")
 
     async def clean_up(self) -> None:
-        from ...core.work.keeping import clean
+        from ...core.work.deletion import clean
         from ..cleanup.screen import CleanUpScreen
 
         engine, deck = self._bridge.engine, self._deck

@@ -64,7 +64,7 @@ async def clean_up_at_start(bridge: Bridge, undo: Undo, actions: Sequence[Action
         rule = bridge.engine.settings.retention
         if not rule.is_set:
             return
-        from ...core.work.keeping import apply_retention
+        from ...core.work.deletion import apply_retention
 
         selection, cleaned = await bridge.call(apply_retention, bridge.engine.project, rule, time.time())
     except (SubdeckError, OSError) as error:

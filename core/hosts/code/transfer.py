@@ -23,9 +23,9 @@ from ...git.program import Git
 from ...run.model import RunMeta
 from ...system import files
 from ...text.plain import one_line
-from ...work import back
-from ...work.away import PACKS, Away, carriers, read_away
-from ...work.record import read_record
+from ...work import remote
+from ...work.records import Away, read_away, read_record
+from ...work.remote import PACKS, carriers
 from ...work.source import usable
 from .._full_disk import is_of_full_disk
 from ..protocol import PIECE, BadMessage, Code, CodePiece, CodeSaid, Fetched, FetchPiece, Verb, decode_answer, encode
@@ -207,17 +207,17 @@ class CodeCarriage:
             what = error.what if isinstance(error, SubdeckError) else str(error)
             return Brought(errors=(f"cannot fetch its changes: {one_line(what, 300)}",))
 
-    def _made(self, meta: RunMeta, host: str, path: str, fetched: Fetched) -> back.Back:
+    def _made(self, meta: RunMeta, host: str, path: str, fetched: Fetched) -> remote.Back:
         with self._here:
             return self._brought(meta, host, path, fetched)
 
-    def _brought(self, meta: RunMeta, host: str, path: str, fetched: Fetched) -> back.Back:
+    def _brought(self, meta: RunMeta, host: str, path: str, fetched: Fetched) -> remote.Back:
         if not fetched.total:
-            return back.unchanged(self._project, meta, host)
+            return remote.unchanged(self._project, meta, host)
         try:
             descriptor = files.open_file(path, os.O_RDONLY)
             with open(descriptor, "rb") as pack:
-                return back.bring_back(self._project, meta, host, pack, fetched.tree, fetched.commit)
+                return remote.bring_back(self._project, meta, host, pack, fetched.tree, fetched.commit)
         finally:
             files.remove(path)
 
@@ -232,7 +232,7 @@ class CodeCarriage:
                 said: Fetched = decode_answer(Verb.FETCH, answer)
                 if not (said.tree and said.total):
                     return said
-                if said.total > back.MOST:
+                if said.total > remote.MOST:
                     file.truncate(0)
                     raise SubdeckError(f"{said.total:,} bytes exceed the limit", where=run_id)
                 if size > said.total or len(said.content) < min(PIECE, said.total - size):
@@ -248,7 +248,7 @@ class CodeCarriage:
     def settle(self, run_id: str) -> None:
         """Let go what was kept for a run whose result is there. Blocks for as long as git. Raises nothing."""
         with self._here:
-            back.settle(self._project, run_id)
+            remote.settle(self._project, run_id)
 
 
 def _write(file: IO[bytes], content: bytes, offset: int) -> None:

@@ -1,50 +1,38 @@
-"""Making the worktree of a run, in a process of its own: git's part, what is ignored and needed, the setup command."""
+"""The worktree of a run, made in a process of its own: git's part, what is ignored and needed, the setup command."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import fnmatch
 import os
+import shutil
 import signal
+import stat
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
-import msgspec
 from msgspec import Struct, structs
 
 from .. import paths
 from ..errors import SubdeckError
 from ..git import worktrees as in_git
 from ..git.merges import commit
-from ..git.program import GitError
+from ..git.program import Git, GitError
 from ..git.repository import find
 from ..git.snapshot import Store
 from ..run.describe import size_text
 from ..system import files
 from ..system.log import log_fault
-from ..text.decoding import UNDECODABLE, decode
 from ..text.plain import one_line, plain
-from ._copying import Copied, Copying
-from .record import WorkRecord, read_record, tree_of, write_record
+from .records import Making, WorkRecord, read_making, read_record, tree_of, write_record
 
-FILE = "making.json"
 MAKING_S = 900.0
 """Seconds that all but the setup command may take."""
-SETUP_S = 600.0
 MESSAGE = "Snapshot of the files after the setup command\n\nTaken by subdeck for the worktree of a run."
 MOST_SAID = 1_000
 """Characters of what a setup command wrote that stand in the message of its failure."""
-
-
-class Making(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What the settings say of worktrees, as it was at the launch; beside the record of the run's work."""
-
-    copy: tuple[str, ...] = ()
-    """Ignored files and directories that are copied."""
-    link: tuple[str, ...] = ()
-    """Those that are linked: what a child writes there is written in the project."""
-    setup: tuple[str, ...] = ()
-    """A command that is run in it before the child is started."""
-    setup_timeout: float = SETUP_S
 
 
 class Made(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -52,19 +40,6 @@ class Made(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Why there is none, or none that is ready; empty where all is well."""
     notes: tuple[str, ...] = ()
     """What was done, a sentence each."""
-
-
-def write_making(directory: str, making: Making) -> None:
-    """Write it into the directory of a run's work. Raises OSError."""
-    files.write_whole(os.path.join(directory, FILE), msgspec.json.encode(making))
-
-
-def read_making(directory: str) -> Making:
-    """Read it; without one nothing is copied or run."""
-    try:
-        return decode(files.read(os.path.join(directory, FILE)), Making)
-    except (OSError, *UNDECODABLE):
-        return Making()
 
 
 def make(directory: str, log: str) -> Made:
@@ -239,3 +214,195 @@ def _forget(record: WorkRecord, tree: str) -> None:
     if os.path.lexists(tree):
         raise SubdeckError("cannot remove the worktree", where=tree)
     in_git.delete_branch(repository, record.branch, record.base)
+
+
+# --- what git ignores and a run needs all the same -------------------------------------------------------------------
+
+_FICLONE = 0x40049409
+_CHUNK = 1 << 20
+_CANNOT = frozenset({errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.EXDEV, errno.ENOSYS, errno.EPERM})
+
+
+class Copied:
+    """What was brought along."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.linked: list[str] = []
+        self.files = 0
+        self.size = 0
+        self.is_shared = False
+        """Whether it takes no room of its own, as far as it is not changed."""
+        self.troubles: list[str] = []
+
+
+class Copying:
+    """From a working tree into a worktree of it."""
+
+    def __init__(self, root: str, tree: str) -> None:
+        self._root = root
+        self._tree = os.path.realpath(tree)
+        self._copied = Copied()
+        self._clones = True
+
+    def bring(self, copy: Iterable[str], link: Iterable[str]) -> Copied:
+        """Bring along what is ignored and matches a list: a name anywhere, or a path from the root, with `*` and `?`.
+
+        Raises GitError; what cannot be read or written is among the troubles.
+        """
+        ignored = self._ignored()
+        linked = dict.fromkeys(_matching(ignored, link, self._root))
+        copied = dict.fromkeys(_matching(ignored, copy, self._root))
+        for name in linked:
+            self._try(name, self._link)
+        for name in copied:
+            if not any(name == one or name.startswith(f"{one}/") for one in linked):
+                self._try(name, self._copy)
+        return self._copied
+
+    def _ignored(self) -> list[str]:
+        """Return what git ignores: files, and directories of which it ignores all."""
+        found = Git(self._root).lines("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+        names = (os.fsdecode(name).rstrip("/") for name in found)
+        return [name for name in names if name != ".pi" and not name.startswith(".pi/")]  # runs belong to one place
+
+    def _try(self, name: str, bring: Callable[[str, str], None]) -> None:
+        try:
+            target = self._target(name)
+            if target is not None:
+                bring(name, target)
+        except OSError as error:
+            self._trouble(name, error.strerror or str(error))
+
+    def _trouble(self, name: str, why: str) -> None:
+        self._copied.troubles.append(f"{one_line(name, 120)} was not copied or linked: {why}")
+
+    def _target(self, name: str) -> str | None:
+        """Return where it goes; None where something leads out of the worktree."""
+        target = os.path.join(self._tree, name)
+        above = os.path.dirname(target)
+        if os.path.realpath(above) != above:
+            self._trouble(name, "its path is a link out of the worktree")
+            return None
+        os.makedirs(above, exist_ok=True)
+        return target
+
+    def _link(self, name: str, target: str) -> None:
+        if os.path.lexists(target):
+            return
+        os.symlink(os.path.join(self._root, name), target)
+        if Git(self._tree).lines("ls-files", "--others", "--exclude-standard", "-z", "--", name):
+            os.unlink(target)  # it would count as a change, and be taken over as one
+            self._trouble(
+                name, 'it is ignored only as a directory: remove the "/" at the end of its ignore rule to link it'
+            )
+            return
+        self._copied.linked.append(name)
+
+    def _copy(self, name: str, target: str) -> None:
+        source = os.path.join(self._root, name)
+        status = os.lstat(source)
+        if stat.S_ISLNK(status.st_mode) and not self._stays_inside(source):
+            self._trouble(name, "it is a link out of the project (use worktree_link for links)")
+            return
+        if not (stat.S_ISLNK(status.st_mode) or stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+            self._trouble(name, "not a regular file")
+            return
+        was_there, files = os.path.lexists(target), self._copied.files
+        self._entry(source, target, status)
+        if self._copied.files > files or (not was_there and os.path.lexists(target)):
+            self._copied.names.append(name)
+
+    def _entry(self, source: str, target: str, status: os.stat_result) -> None:
+        """Copy one entry, a directory with all that is below: what is there already stays, and what cannot be copied
+        keeps nothing else from it.
+        """
+        is_merged = stat.S_ISDIR(status.st_mode) and _is_directory(target)  # part of it was linked or copied before
+        if os.path.lexists(target) and not is_merged:
+            return
+        try:
+            if stat.S_ISLNK(status.st_mode):
+                os.symlink(self._own(os.readlink(source)), target)
+            elif stat.S_ISREG(status.st_mode):
+                self._file(source, target, status)
+            elif stat.S_ISDIR(status.st_mode):
+                if not is_merged:
+                    os.mkdir(target, 0o700)
+                with os.scandir(source) as entries:
+                    for entry in entries:
+                        below = os.path.join(target, entry.name)
+                        self._entry(entry.path, below, entry.stat(follow_symlinks=False))
+                os.chmod(target, stat.S_IMODE(status.st_mode) | 0o700)
+        except OSError as error:
+            self._trouble(os.path.relpath(source, self._root), error.strerror or str(error))
+
+    def _own(self, leads_to: str) -> str:
+        """Return where a copied link leads: into the copy where it names the project's files by their whole path."""
+        return self._tree + leads_to[len(self._root) :] if f"{leads_to}/".startswith(f"{self._root}/") else leads_to
+
+    def _stays_inside(self, source: str) -> bool:
+        return f"{os.path.realpath(source)}/".startswith(f"{os.path.realpath(self._root)}/")
+
+    def _file(self, source: str, target: str, status: os.stat_result) -> None:
+        reader = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if not stat.S_ISREG(os.fstat(reader).st_mode):
+                return
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            writer = os.open(target, flags, stat.S_IMODE(status.st_mode) | 0o200)
+            try:
+                self._content(reader, writer)
+                os.fchmod(writer, stat.S_IMODE(status.st_mode))
+                os.utime(writer, ns=(status.st_atime_ns, status.st_mtime_ns))
+            except OSError:
+                os.unlink(target)  # a child would take the half for the whole
+                raise
+            finally:
+                os.close(writer)
+        finally:
+            os.close(reader)
+        self._copied.files += 1
+        self._copied.size += status.st_size
+
+    def _content(self, reader: int, writer: int) -> None:
+        if self._clones:
+            try:
+                fcntl.ioctl(writer, _FICLONE, reader)
+            except OSError as error:
+                if error.errno not in _CANNOT:
+                    raise
+                self._clones = False
+            else:
+                self._copied.is_shared = True
+                return
+        self._copied.is_shared = False
+        with open(reader, "rb", closefd=False) as source, open(writer, "wb", closefd=False) as target:
+            shutil.copyfileobj(source, target, _CHUNK)
+
+
+def _matching(ignored: list[str], patterns: Iterable[str], root: str) -> Iterator[str]:
+    """Yield what a list names of what is ignored: a name without a slash wherever it is, else a path from the root."""
+    for pattern in patterns:
+        wanted = os.path.normpath(pattern).strip("/")
+        if not wanted or wanted.split("/")[0] in (os.curdir, os.pardir):
+            continue
+        is_path = "/" in pattern.rstrip("/")
+        for name in ignored:
+            said = name if is_path else os.path.basename(name)
+            if fnmatch.fnmatchcase(said, wanted):
+                yield name
+            elif (is_path and wanted.startswith(f"{name}/")) and _is_there(root, wanted):
+                yield wanted
+
+
+def _is_directory(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)
+
+
+def _is_there(root: str, name: str) -> bool:
+    """Return whether there is something of that name, and no link on the way to it."""
+    path = os.path.join(root, name)
+    above = os.path.dirname(path)
+    return os.path.lexists(path) and os.path.realpath(above) == os.path.join(
+        os.path.realpath(root), os.path.dirname(name)
+    )

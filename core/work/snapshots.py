@@ -21,8 +21,7 @@ from ..run.events import Baseline
 from ..run.model import RunMeta
 from ..system import files
 from . import presence
-from ._recorded import Large, Recorded, index_of, read_recorded, store_of, write_recorded
-from .record import WorkRecord, read_record
+from .records import Large, Recorded, WorkRecord, index_of, read_record, read_recorded, store_of, write_recorded
 
 MOST_PATCH = 32 * 1024 * 1024
 """Bytes of `changes.patch`."""
@@ -104,8 +103,7 @@ def repository_of(directory: str) -> Repository:
 
 def finish(meta: RunMeta, run_dir: str, root: str) -> Changes:
     """Record the working tree as the run leaves it, with `changes.patch`; return what was changed."""
-    from ._shared import shared_words
-    from .written import Written
+    from .attribution import Written, shared_words
 
     directory = paths.work_dir(project_of(run_dir), meta.run_id)
     try:

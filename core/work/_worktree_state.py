@@ -17,8 +17,7 @@ from ..run.kinds import OpenEnum
 from ..system import files
 from ..text.plain import one_line
 from ..text.shell import shell_word
-from ._recorded import read_recorded
-from .record import WorkRecord, tree_of
+from .records import WorkRecord, read_recorded, tree_of
 
 SHOWN = 80
 """Characters of a name in a sentence."""

@@ -1,7 +1,10 @@
-"""What a run on another machine begins with: a snapshot of the files as they are at its launch, kept in the repository.
+"""The work of a run on another machine: it begins with a snapshot of the files, and comes back as a branch.
 
-It is noted beside the work of runs, outside of any checkout. Index, branches and HEAD of the project stay as they are;
-references of ours keep what the run needs until it is back.
+The snapshot is noted beside the work of runs, outside of any checkout. Index, branches and HEAD of the project stay as
+they are; references of ours keep what the run needs until it is back.
+
+The branch begins with the files as they were at the launch, and has one commit. It is checked out nowhere, and merged
+by whoever wants that; files, index and HEAD stay as they are.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Sequence
+from typing import IO
 
 import msgspec
 from msgspec import Struct
@@ -18,11 +22,11 @@ from .. import paths
 from ..errors import LaunchError, SubdeckError
 from ..git.configuration import Entry
 from ..git.merges import commit
-from ..git.packs import carrier_content, write_commit
-from ..git.program import GitError
+from ..git.packs import Intake, carrier_content, has_commit, result_content, write_commit
+from ..git.program import Git, GitError
 from ..git.repository import Repository, find
 from ..git.snapshot import Store
-from ..git.worktrees import cone, fit
+from ..git.worktrees import branch as branch_of, cone, create_branches, fit
 from ..run.describe import size_text
 from ..run.model import RunMeta
 from ..system import files, processes
@@ -30,8 +34,9 @@ from ..system.log import log_fault
 from ..text.decoding import UNDECODABLE, decode
 from ..text.plain import one_line
 from .base import BRANCHES, MOST_TOLD
+from .records import AWAY_FILE, Away, WorkRecord, read_away, read_record, write_away, write_record
+from .source import usable
 
-FILE = "away.json"
 OWN_REFS = "refs/subdeck/runs"
 """One for each run that is away: what it begins with."""
 CARRIERS = "refs/subdeck/carriers"
@@ -45,40 +50,6 @@ PACKS = ".packs"
 _PATH = "or share the files with the hosts (hosts: {code: path})"
 _FALSE = ("", "0", "false", "no", "off")
 _WITHOUT_HEAD = "commit something first"
-
-
-class Away(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Of one run."""
-
-    run_id: str
-    project: str
-    root: str
-    """Of the working tree that it was launched in."""
-    common_dir: str
-    repository: str
-    """What hosts call the repository: 16 hex digits."""
-    tree: str
-    carrier: str
-    """The commit of the tree that travels."""
-    base: str
-    """The commit of the tree that the run's branch begins with, on `head`; or that one, where all was committed."""
-    head: str
-    branch: str
-    """What its branch is to be called."""
-    made_at: str
-    prefix: str = ""
-    """Where in the repository the run works."""
-    sparse: tuple[str, ...] = ()
-    """The directories that travel are all where none is named."""
-
-
-def read_away(directory: str) -> Away | None:
-    """Read what a run began with, from the directory of its work; None for one that takes no files along."""
-    try:
-        away = decode(files.read(os.path.join(directory, FILE)), Away)
-    except (OSError, *UNDECODABLE):
-        return None
-    return away if away.run_id == os.path.basename(directory) else None
 
 
 def repository_key(common_dir: str) -> str:
@@ -115,7 +86,7 @@ def take(project: paths.Project, metas: Iterable[RunMeta], sparse: Sequence[str]
     references: dict[str, tuple[Repository, list[str]]] = {}
     try:
         for meta in metas:
-            repository = usable(meta.cwd)
+            repository = sendable(meta.cwd)
             if repository.root not in taken:
                 taken[repository.root] = _taken(project, repository)
             one = taken[repository.root]
@@ -134,7 +105,7 @@ def take(project: paths.Project, metas: Iterable[RunMeta], sparse: Sequence[str]
     return begun
 
 
-def usable(directory: str) -> Repository:
+def sendable(directory: str) -> Repository:
     """Return the repository whose files a run takes along. Raises LaunchError where there are none that can travel."""
     repository, where = find(directory), one_line(directory, 200)
     if repository is None:
@@ -218,8 +189,7 @@ def _write(project: paths.Project, meta: RunMeta, taken: _Taken, prefix: str, sp
         prefix=prefix,
         sparse=tuple(dict.fromkeys([*sparse, *([prefix] if sparse and prefix else [])])),
     )
-    files.make_private_directory(directory)
-    files.write_whole(os.path.join(directory, FILE), msgspec.json.encode(away), durable=True)
+    write_away(directory, away)
 
 
 def _remember(works: str, repository: Repository, carrier: str) -> None:
@@ -284,4 +254,102 @@ def let_go(project: paths.Project, run_id: str) -> None:
     except (SubdeckError, OSError) as error:
         log_fault("deleting the snapshot of a run on a host", error)
         return
-    files.remove(os.path.join(directory, FILE))
+    files.remove(os.path.join(directory, AWAY_FILE))
+
+
+# --- what a run on another machine has left, brought back ------------------------------------------------------------
+
+MOST = 1024 * 1024 * 1024
+"""Bytes of a pack that is taken from a host."""
+_NAMES = 9
+"""How many names are tried for a branch."""
+
+
+class Back(Struct, frozen=True):
+    base: str
+    """The commit of the files as they were."""
+    branch: str = ""
+    """Empty where nothing was changed."""
+
+
+def unchanged(project: paths.Project, meta: RunMeta, host: str) -> Back:
+    """Note that a run has come back and changed nothing. Raises SubdeckError and OSError."""
+    away = _away(project, meta)
+    return _noted(project, meta, away, host, "")
+
+
+def bring_back(project: paths.Project, meta: RunMeta, host: str, pack: IO[bytes], tree: str, commit_id: str) -> Back:
+    """Make a branch of what a host has sent; asked again, of what is there already. Raises SubdeckError and OSError.
+
+    Nothing that came is believed: each object is looked at, and the commit has to be that of the tree on what the run
+    began with.
+    """
+    away = _away(project, meta)
+    repository = usable(away.root)
+    if repository.common_dir != away.common_dir:
+        raise SubdeckError("a different repository is there now", where=one_line(away.root))
+    directory = paths.work_dir(project, meta.run_id)
+    intake = Intake(repository.git_dir, repository.objects, os.path.join(directory, "apart"), directory=repository.root)
+    try:
+        intake.read(pack, MOST)
+        if not has_commit(intake.git, commit_id, result_content(tree, away.carrier)):
+            raise SubdeckError("the received files do not match the host's report", where=host)
+        settled = Git(repository.root, settings=(("core.fsync", "all"),), patience=intake.git.patience)
+        intake.keep(pack, settled)
+    finally:
+        intake.close()
+    words = f"{one_line(meta.title, 40)} {meta.short_id}"
+    name = _branch(repository, away, tree, f"Work of {words}\n\nDone on {one_line(host, 64)}.")
+    return _noted(project, meta, away, host, name)
+
+
+def _away(project: paths.Project, meta: RunMeta) -> Away:
+    """Return what a run began with; of one that is back already what is noted of that. Raises SubdeckError."""
+    away = read_away(paths.work_dir(project, meta.run_id))
+    if away is None:
+        raise SubdeckError("its starting files are no longer known", where=meta.run_id)
+    return away
+
+
+def _branch(repository: Repository, away: Away, tree: str, message: str) -> str:
+    """Make the branch with its one commit; return its name. Raises GitError."""
+    for name in (away.branch, *(f"{away.branch}-{number}" for number in range(2, _NAMES))):
+        found = branch_of(repository, name)
+        if found is None:
+            new = commit(repository.git, tree, [away.base], message)
+            create_branches(repository, {name: new})
+            return name
+        if _is_of(repository, found.commit, tree, away.base):
+            return name
+    raise GitError(f"the branch {away.branch} already exists", where=repository.root)
+
+
+def _is_of(repository: Repository, commit_id: str, tree: str, base: str) -> bool:
+    """Return whether a commit is one that was made of this work, by a relay that was killed before it said so."""
+    said = os.fsdecode(repository.git.run("log", "-1", "--format=%T %P", commit_id, "--")).split()
+    return said == [tree, base]
+
+
+def _noted(project: paths.Project, meta: RunMeta, away: Away, host: str, name: str) -> Back:
+    directory = paths.work_dir(project, meta.run_id)
+    known = read_record(directory)
+    if known is None or known.branch != name:
+        record = WorkRecord(
+            run_id=meta.run_id,
+            project=project.root,
+            root=away.root,
+            common_dir=away.common_dir,
+            branch=name,
+            base=away.base,
+            made_at=meta.created_at,
+            head=away.head,
+            prefix=away.prefix,
+            away=host,
+        )
+        write_record(directory, record)
+    return Back(away.base, name)
+
+
+def settle(project: paths.Project, run_id: str) -> None:
+    """Let go what a run began with, now that its result is there: nobody will ask again. Raises nothing."""
+    let_go(project, run_id)

@@ -1,4 +1,4 @@
-"""Deleting runs with what they did outside their directories, so that nothing is lost and nothing is left.
+"""The deletion of runs with what they did outside their directories, so that nothing is lost and nothing is left.
 
 Everybody who deletes, restores or purges runs comes here; `core/project/trash.py` moves their directories.
 """
@@ -25,9 +25,9 @@ from ..run.model import PresetSource
 from ..system import files
 from ..system.log import log_fault
 from ..text.plain import one_line
-from . import acts, away, presence
+from . import acts, presence, remote
 from .acts import ActKind, expire
-from .record import tree_of, work_dirs
+from .records import tree_of, work_dirs
 from .worktrees import RunState, Worktree, of_run, remove, sharing, state_of
 
 if TYPE_CHECKING:
@@ -189,9 +189,9 @@ def sweep(project: paths.Project) -> None:
             _let_go(project, run_id, for_good=False)
     works = paths.works_dir(project)
     for name in files.names(works):
-        if name.startswith((BASE, away.PACKS)) and _is_old(base := os.path.join(works, name)):
+        if name.startswith((BASE, remote.PACKS)) and _is_old(base := os.path.join(works, name)):
             files.remove_tree(base)
-    away.sweep(project)
+    remote.sweep(project)
     try:
         acts.tidy(project)
         presence.sweep()
@@ -224,7 +224,7 @@ def _let_go(project: paths.Project, run_id: str, *, for_good: bool) -> None:
     directory = paths.work_dir(project, run_id)
     is_gone = state_of(project, run_id) is RunState.LOST
     if is_gone:
-        away.let_go(project, run_id)
+        remote.let_go(project, run_id)
     try:
         worktree = of_run(project, run_id)
         if worktree is not None:
