@@ -38,10 +38,9 @@ if TYPE_CHECKING:
     from .search.pattern import Pattern
     from .search.scan import Found
     from .system.line_file import LineFile
-    from .work.acts import Act
     from .work.changes import Work
     from .work.deletion import Unmerged
-    from .work.undo import TakenBack
+    from .work.operation import Act, TakenBack
 
 
 _PARENTS = {LauncherKind.MCP: "the MCP client", LauncherKind.PI: "pi"}
@@ -556,13 +555,13 @@ class Engine:
 
     def last_act(self) -> Act | None:
         """Return what would be taken back next, whoever did it: the app, or the command line."""
-        from .work.undo import last_act
+        from .work.acts import last_act
 
         return last_act(self.project)
 
     def take_back(self, act: Act) -> TakenBack:
         """Take back what was done last. Raises SubdeckError where that cannot be done, all of it or some."""
-        from .work.undo import take_back
+        from .work.acts import take_back
 
         return take_back(self.project, act)
 

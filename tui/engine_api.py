@@ -5,8 +5,8 @@ Everything but `project`, `cwd` and `settings` may block, and is called in a thr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from ..core.agents.choice import AgentChoice
@@ -27,15 +27,9 @@ if TYPE_CHECKING:
     from ..core.search.scan import Found
     from ..core.spec.request import RunRequest
     from ..core.system.line_file import LineFile
-    from ..core.work.acts import Act
-    from ..core.work.branches import CommitPlan
-    from ..core.work.choice import ChoicePlan
     from ..core.work.deletion import Unmerged
-    from ..core.work.discarding import DiscardPlan
-    from ..core.work.merging import MergePlan
+    from ..core.work.operation import Act, Operation, Plan, TakenBack
     from ..core.work.source import Difference
-    from ..core.work.taking import ApplyPlan
-    from ..core.work.undo import TakenBack
 
 
 class WorkApi(Protocol):
@@ -45,26 +39,8 @@ class WorkApi(Protocol):
     def patch(self, run: RunSnapshot, /) -> bytes: ...
     def side(self, run: RunSnapshot, /) -> Side: ...
     def difference(self, run: RunSnapshot, other: RunSnapshot, /) -> Difference: ...
-    def plan_apply(
-        self,
-        run: RunSnapshot,
-        files: Iterable[str] | None = None,
-        hunks: Mapping[str, Collection[int]] | None = None,
-        /,
-        *,
-        reverse: bool = False,
-        tree: str = "",
-    ) -> ApplyPlan: ...
-    def apply(self, plan: ApplyPlan, /) -> Act: ...
-    def plan_merge(self, run: RunSnapshot, /, *, pick: bool = False) -> MergePlan: ...
-    def merge(self, plan: MergePlan, message: str = "", /) -> Act: ...
-    def plan_commit(self, run: RunSnapshot, /) -> CommitPlan: ...
-    def commit(self, plan: CommitPlan, message: str = "", /) -> Act: ...
-    def keep(self, run: RunSnapshot, name: str = "", /) -> Act: ...
-    def plan_discard(self, run: RunSnapshot, /) -> DiscardPlan: ...
-    def discard(self, plan: DiscardPlan, /) -> Act: ...
-    def plan_choice(self, run: RunSnapshot, others: Iterable[RunSnapshot], /) -> ChoicePlan: ...
-    def choose(self, plan: ChoicePlan, /) -> tuple[Act, ...]: ...
+    def plan(self, operation: Operation, run: RunSnapshot, /, **options: Any) -> Plan: ...
+    def act(self, plan: Plan, message: str = "", /) -> Act: ...
     def root(self, run: RunSnapshot, /) -> str: ...
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,11 +14,9 @@ from ..errors import SubdeckError, UnknownRun, UsageError
 from ..run.describe import ago
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
+from ..work.operation import APPLY, COMMIT, DISCARD, MERGE, SAVE, SQUASH, Plan
 from ._options import json_option, run_argument
 from .output import document, is_terminal, note, say
-
-if TYPE_CHECKING:
-    from ..work.taking import ApplyPlan
 
 REFUSED = 1
 """The exit code where git, or we, would not do it; nothing was changed then."""
@@ -59,44 +56,18 @@ def apply(
     engine = Engine.open()
     run = known(engine, ref)
     chosen = _hunks(hunks)
-    plan = engine.work.plan_apply(
-        run, files or (() if chosen else None), chosen, reverse=reverse, to=os.path.abspath(to) if to else ""
+    files_chosen = files or (() if chosen else None)
+    plan = engine.work.plan(
+        APPLY, run, files=files_chosen, hunks=chosen, reverse=reverse, to=os.path.abspath(to) if to else ""
     )
-    refusal = plan.refusal
-    if plan.is_running and not (running or dry_run or refusal):
+    if plan.is_running and not (running or dry_run or plan.refusal):
         raise UsageError(
             f"{plan.run} is still running",
             where="apply",
             hint="add --running to apply its changes so far",
             code="run.busy",
         )
-    check_asking(as_json=as_json, asks=not (yes or dry_run or refusal), where="apply")
-    applied = False
-    if not as_json:
-        say(plan.words)
-    if not (refusal or dry_run):
-        if not (yes or click.confirm("Apply?", default=False)):
-            note("nothing was applied")
-            return 0
-        engine.work.apply(plan)
-        applied = True
-    if as_json:
-        document(_document(plan, applied=applied))
-    elif applied:
-        say("applied; subdeck undo reverts it")
-    return REFUSED if refusal else 0
-
-
-def _document(plan: ApplyPlan, *, applied: bool) -> dict[str, object]:
-    return {
-        "runId": plan.run_id,
-        "root": plan.root,
-        "files": plan.files,
-        "conflicts": [{"path": one.path, "kind": one.kind, "why": one.why} for one in plan.conflicts],
-        "refusal": plan.refusal,
-        "notes": plan.notes,
-        "applied": applied,
-    }
+    return _carry_out(engine, plan, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 def _hunks(words: tuple[str, ...]) -> dict[str, list[int]]:
@@ -173,56 +144,8 @@ def merge(ref: str, pick: bool, only: bool, message: str, dry_run: bool, yes: bo
     if only and pick:
         raise UsageError("--commit and --pick cannot be combined", where="merge", hint="use only one of them")
     run = known(engine, ref)
-    if only:
-        return _commit(engine, run, message, dry_run=dry_run, yes=yes, as_json=as_json)
-    plan = engine.work.plan_merge(run, pick=pick)
-    check_asking(as_json=as_json, asks=not (yes or dry_run or plan.refusal), where="merge")
-    if not as_json:
-        say(plan.words)
-    done = False
-    if not (plan.refusal or dry_run):
-        if not (yes or click.confirm("Pick?" if pick else "Merge?", default=False)):
-            note("nothing was done")
-            return 0
-        message = message or (plan.message if yes else edited(plan.message))
-        engine.work.merge(plan, message)
-        done = True
-    if as_json:
-        document(
-            {
-                "runId": plan.run_id,
-                "branch": plan.branch,
-                "files": plan.files,
-                "conflicts": [{"path": one.path, "kind": one.kind, "why": one.why} for one in plan.conflicts],
-                "refusal": plan.refusal,
-                "notes": plan.notes,
-                "message": message or plan.message,
-                "done": done,
-            }
-        )
-    elif done:
-        say(f"{'picked' if pick else 'merged'}; subdeck undo reverts it")
-    return REFUSED if plan.refusal else 0
-
-
-def _commit(engine: Engine, run: RunSnapshot, message: str, *, dry_run: bool, yes: bool, as_json: bool) -> int:
-    plan = engine.work.plan_commit(run)
-    check_asking(as_json=as_json, asks=not (yes or dry_run), where="merge")
-    if not as_json:
-        say(plan.words)
-    done = False
-    if not dry_run:
-        if not (yes or click.confirm("Commit?", default=False)):
-            note("nothing was done")
-            return 0
-        message = message or (plan.message if yes else edited(plan.message))
-        engine.work.commit(plan, message)
-        done = True
-    if as_json:
-        document({"runId": plan.run_id, "branch": plan.branch, "message": message or plan.message, "done": done})
-    elif done:
-        say("committed; subdeck undo reverts it")
-    return 0
+    plan = engine.work.plan(COMMIT if only else SQUASH if pick else MERGE, run)
+    return _carry_out(engine, plan, message, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 def edited(message: str) -> str:
@@ -240,20 +163,15 @@ def edited(message: str) -> str:
 @run_argument
 @click.argument("name", required=False, default="")
 @json_option
-def keep(ref: str, name: str, as_json: bool) -> None:
+def keep(ref: str, name: str, as_json: bool) -> int:
     """Save a run's commits to the branch NAME, which stays when the run is deleted.
 
     The default NAME is the run's own branch name without subdeck/. Commit uncommitted changes first with
     subdeck merge --commit.
     """
     engine = Engine.open()
-    run = known(engine, ref)
-    act = engine.work.keep(run, name)
-    kept = str(act.data.get("name", ""))
-    if as_json:
-        document({"runId": run.run_id, "branch": kept})
-    else:
-        say(f"saved as branch {one_line(kept)}; subdeck undo removes it")
+    plan = engine.work.plan(SAVE, known(engine, ref), name=name)
+    return _carry_out(engine, plan, as_json=as_json)
 
 
 @click.command("discard")
@@ -261,27 +179,48 @@ def keep(ref: str, name: str, as_json: bool) -> None:
 @dry_run_option
 @yes_option
 @json_option
-def discard(ref: str, dry_run: bool, yes: bool, as_json: bool) -> None:
+def discard(ref: str, dry_run: bool, yes: bool, as_json: bool) -> int:
     """Discard a run's worktree and branch with all changes in them. The run itself stays.
 
     subdeck undo restores both for a day. With --json, print one document: {"runId", "branch", "words", "discarded"}.
     """
     engine = Engine.open()
-    plan = engine.work.plan_discard(known(engine, ref))
-    check_asking(as_json=as_json, asks=not (yes or dry_run), where="discard")
-    if not as_json:
+    plan = engine.work.plan(DISCARD, known(engine, ref))
+    return _carry_out(engine, plan, dry_run=dry_run, yes=yes, as_json=as_json)
+
+
+def _carry_out(
+    engine: Engine,
+    plan: Plan,
+    message: str = "",
+    *,
+    dry_run: bool = False,
+    yes: bool = False,
+    as_json: bool,
+) -> int:
+    """Show a plan, ask, and do what it says; return the exit code. What has no question is done without one.
+
+    Without a message that of the plan is used, which may be edited first unless nobody is asked.
+    """
+    operation = plan.operation
+    asks = bool(operation.question) and not (yes or dry_run or plan.refusal)
+    check_asking(as_json=as_json, asks=asks, where=operation.command)
+    if operation.question and not as_json:
         say(plan.words)
     done = False
-    if not dry_run:
-        if not (yes or click.confirm("Discard?", default=False)):
-            note("nothing was discarded")
-            return
-        engine.work.discard(plan)
+    if not (plan.refusal or dry_run):
+        if asks and not click.confirm(operation.question, default=False):
+            note(operation.unsaid)
+            return 0
+        if plan.message and asks:
+            message = message or edited(plan.message)
+        engine.work.act(plan, message)
         done = True
     if as_json:
-        document({"runId": plan.run_id, "branch": plan.branch, "words": plan.words, "discarded": done})
+        document(plan.document(done=done, message=message or plan.message))
     elif done:
-        say("discarded; subdeck undo restores it")
+        say(operation.said.format(one_line(plan.branch)))
+    return REFUSED if plan.refusal else 0
 
 
 def check_asking(*, as_json: bool, asks: bool, where: str) -> None:

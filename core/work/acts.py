@@ -8,79 +8,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import structs
 
 from .. import paths
+from ..errors import SubdeckError
 from ..project.trash import size_of
-from ..run.kinds import OpenEnum
 from ..system import files
 from ..text.decoding import UNDECODABLE, decode
+from .operation import BY_KIND, Act, ActKind, TakenBack, Undo
 
 KEPT = 24 * 3600.0
 """Seconds that what was discarded can be brought back: it takes as much room as before."""
 MOST = 100
 """Acts that are kept; with an older one goes what was kept for it."""
-
-
-class ActKind(OpenEnum):
-    DELETE_RUNS = "delete_runs"
-    DELETE_PRESET = "delete_preset"
-    APPLY = "apply"
-    COMMIT = "commit"
-    MERGE = "merge"
-    PICK = "pick"
-    KEEP = "keep"
-    DISCARD = "discard"
-
-
-_DOING = {
-    ActKind.DELETE_RUNS: "deleting",
-    ActKind.DELETE_PRESET: "deleting",
-    ActKind.APPLY: "applying",
-    ActKind.COMMIT: "committing",
-    ActKind.MERGE: "merging",
-    ActKind.PICK: "picking",
-    ActKind.KEEP: "keeping",
-    ActKind.DISCARD: "discarding",
-}
-
-
-class Undo(Struct, frozen=True):
-    """An undo that has begun to write: what the files were, and what they are to be."""
-
-    now: str
-    wanted: str
-    """Trees, known to the store that is kept for the act."""
-
-
-class Act(Struct, frozen=True, rename="camel", omit_defaults=True):
-    id: str
-    kind: ActKind
-    words: str
-    """To whom it was done: `reviewer 4ae0bd`, `3 runs`, `the preset scout`."""
-    at: str
-    data: dict[str, Any] = {}
-    """What taking it back needs, known to who recorded it alone."""
-    begun: bool = False
-    """Whether it is not known to be done: somebody is at it, or was killed."""
-    part_of: str = ""
-    """What it was a step of, as `choosing reviewer 4ae0bd`: it is taken back with those beside it that say the same."""
-    undo: Undo | None = None
-    """Set before an undo writes the first file. If that undo fails or is killed, the next one finishes it."""
-
-    @property
-    def is_deletion(self) -> bool:
-        return self.kind in (ActKind.DELETE_RUNS, ActKind.DELETE_PRESET)
-
-    @property
-    def title(self) -> str:
-        """Name it for who is asked whether to take it back: `applying reviewer 4ae0bd`."""
-        return self.part_of or f"{_DOING.get(self.kind, self.kind)} {self.words}"
 
 
 def record(project: paths.Project, kind: ActKind, words: str, data: dict[str, Any], *, begun: bool = False) -> Act:
@@ -151,11 +96,6 @@ def read(project: paths.Project) -> list[Act]:
     return list(_parsed(files.content(file_of(project))))
 
 
-def last(project: paths.Project, is_void: Callable[[Act], bool] = lambda act: False) -> Act | None:
-    """Return the last act of which `is_void` does not say that there is nothing left to take back."""
-    return next((act for act in reversed(read(project)) if not is_void(act)), None)
-
-
 def place(project: paths.Project, act_id: str) -> str:
     """Return the directory for what is kept for an act; it goes with the act, and is made by who needs it."""
     return os.path.join(paths.works_dir(project), "undo", act_id)
@@ -180,6 +120,43 @@ def _parsed(content: bytes) -> Iterator[Act]:
             continue
         if act.id.isalnum():  # it becomes the name of a directory that is removed
             yield act
+
+
+def last_act(project: paths.Project) -> Act | None:
+    """Return what would be taken back now; what has left the trash meanwhile is passed over."""
+    return next((act for act in reversed(read(project)) if not _is_void(project, act)), None)
+
+
+def take_back(project: paths.Project, act: Act) -> TakenBack:
+    """Take back one act, which then leaves the stack; with it what was done as a part of the same.
+
+    Raises SubdeckError where that cannot be done, all of it or some; what is gone from the trash leaves the stack, too.
+    """
+    back = _take_back_one(project, act)
+    count = 1
+    while act.part_of and (before := next(reversed(read(project)), None)) and before.part_of == act.part_of:
+        _take_back_one(project, before)
+        count += 1
+    return back if count == 1 else TakenBack(f"undid {act.part_of}")
+
+
+def _take_back_one(project: paths.Project, act: Act) -> TakenBack:
+    operation = BY_KIND.get(act.kind)
+    if operation is None:
+        raise SubdeckError(f"this version of subdeck cannot undo {act.title}", hint="use the version that did it")
+    try:
+        back = operation.undo(project, act)
+    except UNDECODABLE as error:
+        what = f"cannot undo {act.title}: its record is damaged, or from another version of subdeck"
+        hint = f'remove the line with "{act.id}" from that file to undo the action before it'
+        raise SubdeckError(what, where=file_of(project), hint=hint) from error
+    drop(project, act.id)
+    return back
+
+
+def _is_void(project: paths.Project, act: Act) -> bool:
+    operation = BY_KIND.get(act.kind)
+    return operation is not None and operation.is_void(project, act)
 
 
 @contextmanager

@@ -10,10 +10,10 @@ from __future__ import annotations
 import io
 import os
 import time
-from collections.abc import Collection, Generator, Iterable, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,17 +25,12 @@ from ..run.model import RunReason
 from ..run.snapshot import RunSnapshot
 from ..system import files
 from .attribution import Written, changes_by_tools
+from .operation import Act, Operation, Plan
 from .records import Recorded, has_worktree, read_record, read_recorded, store_of, tree_of, work_dirs
 
 if TYPE_CHECKING:
     from ..run.comparison import Side
-    from .acts import Act
-    from .branches import CommitPlan
-    from .choice import ChoicePlan
-    from .discarding import DiscardPlan
-    from .merging import MergePlan
     from .source import Difference
-    from .taking import ApplyPlan
 
 EVERY_S = 5.0
 """Seconds between two looks at the files of a run that goes on."""
@@ -261,34 +256,6 @@ class Work:
         recorded = None if run.is_left_alone else read_recorded(paths.work_dir(self._project, run.run_id))
         return recorded.root if recorded else run.meta.cwd
 
-    def plan_apply(
-        self,
-        run: RunSnapshot,
-        files: Iterable[str] | None = None,
-        hunks: Mapping[str, Collection[int]] | None = None,
-        *,
-        reverse: bool = False,
-        to: str = "",
-        tree: str = "",
-    ) -> ApplyPlan:
-        """Say what writing the changes of a run into a working tree would do: all of them, some files, or of some files
-        some hunks, counted from 1 in the patch whose tree is `tree`.
-
-        With `reverse` they are taken out of it. Changes nothing; takes as long as git. Raises SubdeckError and OSError.
-        """
-        from .taking import plan_apply
-
-        return plan_apply(self._project, run, files, hunks, reverse=reverse, to=to, tree=tree)
-
-    def apply(self, plan: ApplyPlan) -> Act:
-        """Do what a plan says, or refuse as something changed meanwhile; the act can be taken back.
-
-        Raises SubdeckError and OSError.
-        """
-        from .taking import apply
-
-        return apply(self._project, plan)
-
     def side(self, run: RunSnapshot) -> Side:
         """Return what is said of a run beside others; takes as long as `changes`."""
         from .source import side_of
@@ -301,67 +268,13 @@ class Work:
 
         return difference(self._project, run, other)
 
-    def plan_merge(self, run: RunSnapshot, *, pick: bool = False) -> MergePlan:
-        """Say what merging the work of a run into the branch that is checked out would do: a new commit with two
-        parents, or, to pick it, with one. Changes nothing. Raises SubdeckError and OSError.
-        """
-        from .merging import plan_merge
+    def plan(self, operation: Operation, run: RunSnapshot, /, **options: Any) -> Plan:
+        """Say what an operation on the work of a run would do. Changes nothing; raises SubdeckError and OSError."""
+        return operation.plan(self._project, run, **options)
 
-        return plan_merge(self._project, run, pick=pick)
-
-    def merge(self, plan: MergePlan, message: str = "") -> Act:
+    def act(self, plan: Plan, message: str = "") -> Act:
         """Do what a plan says, with another message than its own where one is given. Raises SubdeckError, OSError."""
-        from .merging import merge
-
-        return merge(self._project, plan, message)
-
-    def plan_commit(self, run: RunSnapshot) -> CommitPlan:
-        """Say what committing on the branch of a run would do; raises SubdeckError where it cannot be, and OSError."""
-        from .branches import plan_commit
-
-        return plan_commit(self._project, run)
-
-    def commit(self, plan: CommitPlan, message: str = "") -> Act:
-        """Do what a plan says, with another message than its own where one is given. Raises SubdeckError, OSError."""
-        from .branches import commit_work
-
-        return commit_work(self._project, plan, message)
-
-    def keep(self, run: RunSnapshot, name: str = "") -> Act:
-        """Keep what a run has committed by a branch of this name, by default that of its own without the directory.
-
-        Raises SubdeckError and OSError.
-        """
-        from .branches import keep
-
-        return keep(self._project, run, name)
-
-    def plan_discard(self, run: RunSnapshot) -> DiscardPlan:
-        """Say what removing worktree and branch of a run would do. Raises SubdeckError where it cannot, and OSError."""
-        from .discarding import plan_discard
-
-        return plan_discard(self._project, run)
-
-    def discard(self, plan: DiscardPlan) -> Act:
-        """Do what a plan says. Raises SubdeckError and OSError."""
-        from .discarding import discard
-
-        return discard(self._project, plan)
-
-    def plan_choice(self, run: RunSnapshot, others: Iterable[RunSnapshot]) -> ChoicePlan:
-        """Say what applying the changes of one run and discarding what others did would do. Changes nothing.
-
-        Raises SubdeckError and OSError.
-        """
-        from .choice import plan_choice
-
-        return plan_choice(self._project, run, others)
-
-    def choose(self, plan: ChoicePlan) -> tuple[Act, ...]:
-        """Do what a plan says; return the acts, which are taken back together. Raises SubdeckError and OSError."""
-        from .choice import choose
-
-        return choose(self._project, plan)
+        return plan.operation.act(self._project, plan, message)
 
     def forget(self, act: Act) -> None:
         """Let an act stay done for good, with what was kept for taking it back. Raises OSError."""

@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 
 from .. import paths
 from ..config.settings import Retention
-from ..errors import NotNoted, SubdeckError, reason
+from ..errors import NotNoted, RunBusy, SubdeckError, reason
 from ..project import trash
 from ..project.ownership import check_own, is_own
 from ..project.trash import Selection, Stock, Stored, remove_unborn, size_of
@@ -24,9 +24,11 @@ from ..run.describe import runs_word
 from ..run.model import PresetSource
 from ..system import files
 from ..system.log import log_fault
+from ..text.decoding import UNDECODABLE, fit
 from ..text.plain import one_line
 from . import acts, presence, remote
-from .acts import ActKind, expire
+from .acts import expire
+from .operation import Act, ActKind, TakenBack
 from .records import tree_of, work_dirs
 from .worktrees import RunState, Worktree, of_run, remove, sharing, state_of
 
@@ -302,3 +304,56 @@ def _record(project: paths.Project, kind: ActKind, words: str, data: dict[str, o
         acts.record(project, kind, words, data)
     except OSError as error:
         log_fault("while recording the deletion", error)
+
+
+# --- taking back ------------------------------------------------------------------------------------------------------
+
+
+class _Runs(Struct, frozen=True, rename="camel"):
+    run_ids: tuple[str, ...]
+
+
+class _Preset(Struct, frozen=True):
+    path: str
+    kept: str
+
+
+def undo(project: paths.Project, act: Act) -> TakenBack:
+    """Bring back what was deleted. Raises SubdeckError where that cannot be done, all of it or some."""
+    return _restore_preset(act) if act.kind is ActKind.DELETE_PRESET else _restore_runs(project, act)
+
+
+def is_void(project: paths.Project, act: Act) -> bool:
+    """Return whether nothing is left that could be brought back: the trash is emptied after a day."""
+    try:
+        match act.kind:
+            case ActKind.DELETE_RUNS:
+                run_ids = fit(act.data, _Runs).run_ids
+                return not any(files.exists(os.path.join(project.trash, run_id)) for run_id in run_ids)
+            case ActKind.DELETE_PRESET:
+                return not os.path.lexists(fit(act.data, _Preset).kept)
+            case _:
+                return False
+    except UNDECODABLE:
+        return True
+
+
+def _restore_runs(project: paths.Project, act: Act) -> TakenBack:
+    run_ids = fit(act.data, _Runs).run_ids
+    back = restore(project, run_ids)
+    never_went = [
+        run_id for run_id in run_ids if run_id not in back and act.begun and files.exists(project.run_dir(run_id))
+    ]
+    if len(back) + len(never_went) < len(run_ids):
+        acts.drop(project, act.id)
+        came = f"{len(back)} of {len(run_ids)} restored" if back else "nothing was restored"
+        raise RunBusy(came, hint="the missing runs were deleted permanently")
+    return TakenBack(f"restored {act.words}", run_ids=back)
+
+
+def _restore_preset(act: Act) -> TakenBack:
+    from ..presets.trash import DeletedPreset, restore_preset
+
+    kept = fit(act.data, _Preset)
+    restore_preset(DeletedPreset(kept.path, kept.kept))
+    return TakenBack(f"restored {act.words}", path=kept.path)

@@ -20,6 +20,7 @@ from ..run.comparison import Side
 from ..run.snapshot import RunSnapshot
 from ..system import files
 from ..text.plain import one_line
+from ..text.shell import shell_words
 from .records import WorkRecord, has_worktree, index_of, read_record, read_recorded, store_of, tree_of
 from .snapshots import MOST_PATCH, summed
 
@@ -305,6 +306,58 @@ def branch_tip(repository: Repository, branch: str) -> str:
 def tidy(directory: str) -> None:
     """Remove what was only needed while somebody looked."""
     Store(os.path.join(directory, SEEN)).remove()
+
+
+def branch_of(project: paths.Project, run: RunSnapshot) -> tuple[str, WorkRecord, Repository]:
+    """Return the directory of a run's work, the record of its worktree, and that worktree, with the branch checked out.
+
+    Of a run on another machine it is the working tree that the run was launched in. Raises SubdeckError without one.
+    """
+    check_operator(project, run.run_id)
+    directory, record = host_of(project, run.run_id)
+    if record is None:
+        raise SubdeckError(f"{words_of(run)} has no worktree", where=run.run_id, hint="commit with git")
+    if not run.has_ended:
+        raise SubdeckError(
+            f"{words_of(run)} is still running", where=run.run_id, hint="wait until it finishes, or stop it"
+        )
+    if record.away:
+        if not record.branch:
+            raise SubdeckError(f"{words_of(run)} changed nothing", where=run.run_id)
+        return directory, record, usable(record.root)
+    tree = tree_of(directory)
+    if not os.path.isdir(tree):
+        raise SubdeckError("its worktree no longer exists", where=tree, hint="subdeck worktrees shows its state")
+    made = usable(tree)
+    if made.common_dir != record.common_dir:
+        raise SubdeckError("its worktree belongs to another repository", where=tree)
+    check_checked_out(made, record.branch)
+    return directory, record, made
+
+
+def check_checked_out(made: Repository, branch: str) -> None:
+    """Raise SubdeckError where another branch is checked out in a worktree."""
+    if made.branch != branch:
+        now = one_line(made.branch, 80) if made.branch else "no branch"
+        what = f"its worktree has {now} checked out, not {one_line(branch, 80)}"
+        raise SubdeckError(
+            what, where=made.root, hint=one_line(shell_words(["git", "-C", made.root, "switch", branch]))
+        )
+
+
+def message_of(project: paths.Project, run: RunSnapshot) -> str:
+    """Propose a message: the first line of the answer, else of the task, and below it the rest of the paragraph."""
+    result = read_result(project.run_dir(run.run_id))
+    answer = (result.final_text if result else "") or run.meta.task
+    lines = [line.strip().lstrip("#*- ").strip() for line in answer.strip().split("\n")]
+    first, *rest = lines or [""]
+    subject = one_line(first, 72).strip() or f"Work of {words_of(run)}"
+    paragraph: list[str] = []
+    for line in rest[1:] if rest and not rest[0] else rest:
+        if not line or len(paragraph) == 12:
+            break
+        paragraph.append(one_line(line, 400))
+    return "\n".join([subject, "", *paragraph] if paragraph else [subject])
 
 
 # --- what differs between what two runs have left --------------------------------------------------------------------

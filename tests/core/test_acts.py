@@ -16,9 +16,9 @@ from subdeck.core.presets.trash import delete_preset
 from subdeck.core.project import trash
 from subdeck.core.run.model import PresetSource
 from subdeck.core.work import acts, deletion
-from subdeck.core.work.acts import ActKind
+from subdeck.core.work.acts import last_act, take_back
+from subdeck.core.work.operation import ActKind
 from subdeck.core.work.records import WorkRecord, all_work_dirs, read_record, work_dirs, write_record
-from subdeck.core.work.undo import last_act, take_back
 
 from tests.factories import make_finished, make_meta, make_run, open_engine
 
@@ -34,10 +34,10 @@ def stacked(project: Project) -> list[str]:
 
 def test_the_last_is_the_first_out(project: Project) -> None:
     """What was done last is named and leaves first; nothing of it lies in the project."""
-    assert acts.last(project) is None
+    assert last_act(project) is None
     acts.record(project, ActKind.APPLY, "scout 4ae0bd", {"files": 3})
     merge = acts.record(project, ActKind.MERGE, "scout 7f3a9c", {})
-    assert merge == acts.last(project)
+    assert merge == last_act(project)
     assert "merging scout 7f3a9c" == merge.title
     assert acts.drop(project, merge.id) and not acts.drop(project, merge.id)
     assert ["applying scout 4ae0bd"] == stacked(project)
@@ -47,7 +47,7 @@ def test_the_last_is_the_first_out(project: Project) -> None:
 def test_what_has_begun_is_told_from_what_is_done(project: Project) -> None:
     """An act that is half done stands on the stack as such, until it is written that it is done."""
     act = acts.record(project, ActKind.APPLY, "scout 4ae0bd", {"step": 1}, begun=True)
-    found = acts.last(project)
+    found = last_act(project)
     assert found is not None and found.begun
     done = acts.finish(project, act, {"step": 2})
     assert [done] == acts.read(project)
@@ -71,7 +71,7 @@ def test_a_broken_line_hides_no_other(project: Project) -> None:
     file = Path(paths.works_dir(project), "undo.jsonl")
     hostile = file.read_text().replace(good.id, "../../../../precious")
     file.write_text(f"{file.read_text()}{{\n\xff\n{hostile}")
-    assert good == acts.last(project)
+    assert good == last_act(project)
     assert [good] == acts.read(project)
 
 

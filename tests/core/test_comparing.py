@@ -15,6 +15,8 @@ from subdeck.core.run.changes import ChangedFile, Changes, CheckResult, FileStat
 from subdeck.core.run.comparison import Side, answer, facts, files, is_one_task
 from subdeck.core.run.model import Group, RunReason, Usage
 from subdeck.core.run.snapshot import Checking, RunSnapshot
+from subdeck.core.work.choose import ChoicePlan
+from subdeck.core.work.operation import APPLY, CHOOSE
 
 from tests.core.command_line import subdeck
 from tests.factories import make_finished, make_meta, make_snapshot, open_engine, run_to_end
@@ -171,11 +173,11 @@ def test_one_of_several_is_chosen(engine: Engine) -> None:
     (second / "new.txt").write_text("new\n")
     root = Path(engine.project.root)
     before = (status(root), git(root, "worktree", "list"), git(root, "branch", "--list"))
-    plan = engine.work.plan_choice(one, (other, third))
+    plan = engine.work.plan(CHOOSE, one, others=(other, third))
     for said in ("Writes the changes of scout", f"  scout {third.meta.short_id}: ", ", which exists nowhere else"):
         assert said in plan.words
     assert before[0] == status(root)
-    engine.work.choose(plan)
+    engine.work.act(plan)
     assert " M a.txt" == status(root)
     assert not second.exists()
     assert 1 == git(root, "branch", "--list", "subdeck/*").count("subdeck/")
@@ -195,10 +197,10 @@ def test_nothing_is_discarded_where_nothing_can_be_applied(engine: Engine) -> No
     (first / "a.txt").write_text("one\n2\nthree\n")
     root = Path(engine.project.root)
     (root / "a.txt").write_text("one\nmine\nthree\n")
-    plan = engine.work.plan_choice(one, (other,))
+    plan = engine.work.plan(CHOOSE, one, others=(other,))
     assert "your own changes conflict" in plan.refusal
     with pytest.raises(SubdeckError, match="your own changes conflict in 1 file"):
-        engine.work.choose(plan)
+        engine.work.act(plan)
     assert second.exists()
     assert "mine" in (root / "a.txt").read_text()
 
@@ -208,7 +210,7 @@ def test_choosing_among_runs_without_worktrees(project_dir: Path) -> None:
     engine = open_engine(make_repository(project_dir))
     first = run_to_end(engine, "save new.txt 1\\n", "answer one")
     second = run_to_end(engine, "save other.txt 2\\n", "answer two")
-    plan = engine.work.plan_choice(first, (second,))
+    plan = engine.work.plan(CHOOSE, first, others=(second,))
     assert "nothing is applied: all changes are already there" in plan.refusal
     assert "has no worktree" in plan.refusal
 
@@ -217,8 +219,8 @@ def test_choosing_what_is_applied_already(engine: Engine) -> None:
     """Then the others are discarded all the same."""
     one, other, first, second = two_worktrees(engine)
     (first / "a.txt").write_text("one\n2\nthree\n")
-    engine.work.apply(engine.work.plan_apply(one))
-    plan = engine.work.plan_choice(one, (other,))
-    assert plan.applied is None and "all changes are already there" in plan.words
-    engine.work.choose(plan)
+    engine.work.act(engine.work.plan(APPLY, one))
+    plan = engine.work.plan(CHOOSE, one, others=(other,))
+    assert isinstance(plan, ChoicePlan) and plan.applied is None and "all changes are already there" in plan.words
+    engine.work.act(plan)
     assert not second.exists()

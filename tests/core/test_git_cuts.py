@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.git.program import Git, GitError
+from subdeck.core.work.operation import APPLY, COMMIT, DISCARD, MERGE, SAVE, SQUASH
 
 from tests.killing import IS_WHOLE
 
@@ -26,27 +27,27 @@ MOST = 2000
 
 
 def apply(scene: Scene) -> object:
-    return scene.engine.work.apply(scene.engine.work.plan_apply(scene.run))
+    return scene.engine.work.act(scene.engine.work.plan(APPLY, scene.run))
 
 
 def merge(scene: Scene) -> object:
-    return scene.engine.work.merge(scene.engine.work.plan_merge(scene.run))
+    return scene.engine.work.act(scene.engine.work.plan(MERGE, scene.run))
 
 
 def pick(scene: Scene) -> object:
-    return scene.engine.work.merge(scene.engine.work.plan_merge(scene.run, pick=True))
+    return scene.engine.work.act(scene.engine.work.plan(SQUASH, scene.run))
 
 
 def commit(scene: Scene) -> object:
-    return scene.engine.work.commit(scene.engine.work.plan_commit(scene.run))
+    return scene.engine.work.act(scene.engine.work.plan(COMMIT, scene.run))
 
 
 def keep(scene: Scene) -> object:
-    return scene.engine.work.keep(scene.run, "kept/by-me")
+    return scene.engine.work.act(scene.engine.work.plan(SAVE, scene.run, name="kept/by-me"))
 
 
 def discard(scene: Scene) -> object:
-    return scene.engine.work.discard(scene.engine.work.plan_discard(scene.run))
+    return scene.engine.work.act(scene.engine.work.plan(DISCARD, scene.run))
 
 
 def clean_tree(scene: Scene) -> object:

@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.work.operation import APPLY, MERGE, SQUASH
 
 from tests.factories import open_engine
 from tests.killing import deaths
@@ -81,15 +82,15 @@ def state(root: Path) -> object:
 
 
 def apply(scene: Scene) -> object:
-    return scene.engine.work.apply(scene.engine.work.plan_apply(scene.run))
+    return scene.engine.work.act(scene.engine.work.plan(APPLY, scene.run))
 
 
 def merge(scene: Scene) -> object:
-    return scene.engine.work.merge(scene.engine.work.plan_merge(scene.run))
+    return scene.engine.work.act(scene.engine.work.plan(MERGE, scene.run))
 
 
 def pick(scene: Scene) -> object:
-    return scene.engine.work.merge(scene.engine.work.plan_merge(scene.run, pick=True))
+    return scene.engine.work.act(scene.engine.work.plan(SQUASH, scene.run))
 
 
 ACTS = {apply: "read-tree", merge: "merge", pick: "merge"}

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from subdeck.core.errors import SubdeckError
 from subdeck.core.git.program import Git, GitError
+from subdeck.core.work.operation import COMMIT, MERGE, SAVE
 
 from tests.factories import open_engine
 from tests.repositories import commit, git, make_repository, make_worktree
@@ -59,17 +60,17 @@ def test_a_merge_is_refused_before(project_dir: Path, name: str) -> None:
     commit(tree, "new.txt")
     (run,) = engine.snapshots((meta.run_id,))
     root = Path(engine.project.root)
-    plan = engine.work.plan_merge(run)
+    plan = engine.work.plan(MERGE, run)
     lock = root / ".git" / name
     lock.touch()
-    refused = engine.work.plan_merge(run)
+    refused = engine.work.plan(MERGE, run)
     assert "is locked" in refused.refusal and f"remove {lock}" in refused.advice
     with pytest.raises(SubdeckError) as refusal:
-        engine.work.merge(plan)
+        engine.work.act(plan)
     assert f"remove {lock}" in refusal.value.hint
     assert (False, None) == ((root / "new.txt").exists(), engine.last_act())
     lock.unlink()
-    engine.work.merge(engine.work.plan_merge(run))
+    engine.work.act(engine.work.plan(MERGE, run))
     assert (root / "new.txt").exists()
 
 
@@ -86,8 +87,8 @@ def test_other_acts_pass_it_on(project_dir: Path, act: str) -> None:
     branch = git(tree, "symbolic-ref", "HEAD")
     names = {"keep": "refs/heads/kept.lock", "commit": f"{branch}.lock"}
     does: dict[str, Callable[[], object]] = {
-        "keep": lambda: engine.work.keep(run, "kept"),
-        "commit": lambda: engine.work.commit(engine.work.plan_commit(run)),
+        "keep": lambda: engine.work.act(engine.work.plan(SAVE, run, name="kept")),
+        "commit": lambda: engine.work.act(engine.work.plan(COMMIT, run)),
     }
     lock = Path(engine.project.root, ".git", names[act])
     lock.touch()

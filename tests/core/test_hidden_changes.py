@@ -14,6 +14,7 @@ from subdeck.core.git.snapshot import LARGE
 from subdeck.core.run.changes import Changes
 from subdeck.core.run.model import WorktreeFrom
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.work.operation import APPLY
 
 from tests.factories import open_engine, result_of, run_to_end
 from tests.waiting import wait_until
@@ -257,5 +258,5 @@ def test_what_was_hidden_is_applied(repository: Path) -> None:
     assert [run.run_id] == [one.run_id for one in engine.unmerged([run.run_id])]
     shown = subdeck("diff", run.run_id, "--name-only", cwd=repository)
     assert ("new.py\n", False) == (shown.out, "edited since" in shown.err)
-    engine.work.apply(engine.work.plan_apply(run))
+    engine.work.act(engine.work.plan(APPLY, run))
     assert "good\n" == (repository / "new.py").read_text()

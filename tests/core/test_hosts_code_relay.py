@@ -13,6 +13,8 @@ from subdeck.core.errors import LaunchError, SubdeckError
 from subdeck.core.hosts.protocol import Verb
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.work import deletion, worktrees
+from subdeck.core.work.apply import ApplyPlan
+from subdeck.core.work.operation import APPLY, COMMIT, DISCARD, MERGE, SAVE
 from subdeck.core.work.records import read_away
 
 from . import relaying as relays
@@ -78,23 +80,24 @@ async def test_its_work_is_taken_over_like_that_of_any_run(root: Path, tmp_path:
         assert b"+x = 1" in work.patch(one)
         changes = work.changes(one)
         assert changes and [("made.py", 1)] == [(file.path, file.added) for file in changes.named]
-        plan = work.plan_apply(one)
+        plan = work.plan(APPLY, one)
+        assert isinstance(plan, ApplyPlan)
         assert not plan.refusal and ["made.py"] == [file.path for file in plan.files] and plan.is_whole
-        work.apply(plan)
+        work.act(plan)
         assert "x = 1\n" == (root / "made.py").read_text()
         undo(there.engine)
         assert not (root / "made.py").exists()
-        assert "changed nothing" in work.plan_apply(none).refusal
-        merge = work.plan_merge(other)
+        assert "changed nothing" in work.plan(APPLY, none).refusal
+        merge = work.plan(MERGE, other)
         assert not merge.refusal, merge.refusal
-        work.merge(merge)
+        work.act(merge)
         assert "b = 2\n" == (root / "src/b.py").read_text()
         assert "one\ntwo\n" == (root / "a.txt").read_text()
         assert "M a.txt" == git(root, "status", "--porcelain").strip()
-        work.keep(one, "mine")
+        work.act(work.plan(SAVE, one, name="mine"))
         assert git(root, "rev-parse", "mine") == git(root, "rev-parse", f"subdeck/adhoc-{one.run_id[-6:]}")
-        assert "on h1" in work.plan_discard(other).words
-        work.discard(work.plan_discard(other))
+        assert "on h1" in work.plan(DISCARD, other).words
+        work.act(work.plan(DISCARD, other))
         assert not git(root, "for-each-ref", f"refs/heads/subdeck/adhoc-{other.run_id[-6:]}")
         assert f"restored the branch subdeck/adhoc-{other.run_id[-6:]}" == undo(there.engine)
         assert git(root, "for-each-ref", f"refs/heads/subdeck/adhoc-{other.run_id[-6:]}")
@@ -197,9 +200,9 @@ async def test_a_run_that_changed_nothing_is_in_no_list(root: Path, tmp_path: Pa
         assert not deletion.unmerged(there.project, [run_id])
         run = there.snapshot(run_id)
         assert run
-        for plan in (there.engine.work.plan_discard, there.engine.work.plan_commit):
+        for operation in (DISCARD, COMMIT):
             with pytest.raises(SubdeckError, match="changed nothing"):
-                plan(run)
+                there.engine.work.plan(operation, run)
         deletion.delete(there.project, [run_id])
         deletion.purge(there.project, [run_id])
         assert not Path(paths.work_dir(there.project, run_id)).exists()

@@ -13,6 +13,7 @@ from subdeck.core.engine import Engine
 from subdeck.core.project import trash
 from subdeck.core.work import acts, deletion, worktrees
 from subdeck.core.work._worktree_state import Stand
+from subdeck.core.work.operation import DISCARD
 from subdeck.core.work.records import Taken, read_record, work_dirs, write_record
 
 from tests.core.command_line import subdeck
@@ -148,7 +149,7 @@ def test_what_was_discarded_is_counted_apart(engine: Engine) -> None:
     meta, tree = make_worktree(engine.project)
     (tree / "kept").write_bytes(b"x" * 3_000_000)
     (run,) = engine.snapshots([meta.run_id])
-    engine.work.discard(engine.work.plan_discard(run))
+    engine.work.act(engine.work.plan(DISCARD, run))
     stock = deletion.read_stock(engine.project)
     assert (1, 0) == (stock.discarded, stock.worktrees) and stock.discarded_size > 3_000_000
     said = "1 discarded worktree, 2.9 MB, is kept for undo for a day"

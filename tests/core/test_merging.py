@@ -13,6 +13,7 @@ from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.work import acts
+from subdeck.core.work.operation import APPLY, COMMIT, DISCARD, MERGE, SAVE, SQUASH
 from subdeck.core.work.records import Taken, read_record
 
 from tests.core.command_line import subdeck
@@ -65,9 +66,9 @@ def test_merging_and_picking(engine: Engine, root: Path, pick: bool) -> None:
     (root / "staged.txt").write_text("staged\n")
     git(root, "add", "staged.txt")
     before, mine = git(root, "rev-parse", "HEAD"), git(root, "status", "--porcelain")
-    plan = engine.work.plan_merge(run, pick=pick)
+    plan = engine.work.plan(SQUASH if pick else MERGE, run)
     assert ("Picks" if pick else "Merges") in plan.words and "into main" in plan.words
-    engine.work.merge(plan, "Say something else")
+    engine.work.act(plan, "Say something else")
     assert [before, *([] if pick else [tip])] == parents(root)
     assert ("Say something else", "Me") == (
         git(root, "log", "-1", "--format=%s"),
@@ -86,13 +87,13 @@ def test_uncommitted_work_stays_out_of_the_history(engine: Engine, root: Path) -
     base = git(root, "stash", "create")
     run, tree = in_worktree(engine, base)
     commit(tree, "new.txt")
-    engine.work.merge(engine.work.plan_merge(run))
+    engine.work.act(engine.work.plan(MERGE, run))
     assert " M a.txt" == git(root, "status", "--porcelain")
     assert base not in git(root, "log", "--format=%H").split()
     assert "one\ntwo\nthree" == git(root, "show", "HEAD^2:a.txt")
     second, other = in_worktree(engine, base)
     (other / "a.txt").write_text("mine, not committed\nand theirs\n")
-    assert "not committed" in engine.work.plan_merge(second).refusal or engine.work.plan_merge(second).conflicts
+    assert "not committed" in engine.work.plan(MERGE, second).refusal or engine.work.plan(MERGE, second).conflicts
 
 
 @pytest.mark.parametrize(
@@ -118,10 +119,10 @@ def test_where_git_would_refuse(engine: Engine, root: Path, prepare: Callable[[P
     git(tree, "commit", "-q", "-am", "ignored")
     prepare(root)
     head, status = git(root, "rev-parse", "HEAD"), git(root, "status", "--porcelain", "--ignored")
-    plan = engine.work.plan_merge(run)
+    plan = engine.work.plan(MERGE, run)
     assert refusal in plan.refusal and plan.advice[1:] in plan.words
     with pytest.raises(SubdeckError):
-        engine.work.merge(plan)
+        engine.work.act(plan)
     assert (head, status) == (git(root, "rev-parse", "HEAD"), git(root, "status", "--porcelain", "--ignored"))
     assert engine.last_act() is None
 
@@ -135,9 +136,9 @@ def test_hooks_and_signatures_are_told(engine: Engine, root: Path) -> None:
     run, tree = in_worktree(engine)
     commit_in = tree / "b.txt"
     commit_in.write_text("theirs\n")
-    plan = engine.work.plan_merge(run)
+    plan = engine.work.plan(MERGE, run)
     assert "hooks are not run (pre-commit)" in plan.words and "not signed" in plan.words
-    engine.work.merge(plan)
+    engine.work.act(plan)
     assert "theirs" == git(root, "show", "HEAD:b.txt")
 
 
@@ -145,7 +146,7 @@ def test_a_merge_that_was_built_upon(engine: Engine, root: Path) -> None:
     """Where the branch has new commits it is not taken back, and it says how git can."""
     run, tree = in_worktree(engine)
     commit(tree)
-    engine.work.merge(engine.work.plan_merge(run))
+    engine.work.act(engine.work.plan(MERGE, run))
     tip = commit(root, "later.txt")
     with pytest.raises(SubdeckError, match="has new commits") as caught:
         undo(engine)
@@ -157,7 +158,7 @@ def test_a_merge_into_a_branch_that_was_left(engine: Engine, root: Path) -> None
     before = git(root, "rev-parse", "HEAD")
     run, tree = in_worktree(engine)
     commit(tree, "new.txt")
-    engine.work.merge(engine.work.plan_merge(run))
+    engine.work.act(engine.work.plan(MERGE, run))
     git(root, "checkout", "-q", "-b", "other")
     refs, status = git(root, "for-each-ref"), git(root, "status", "--porcelain")
     with pytest.raises(SubdeckError, match="main is not checked out") as caught:
@@ -176,9 +177,9 @@ def test_committing_on_the_branch(engine: Engine) -> None:
     (tree / "b.txt").write_text("theirs\n")
     (tree / "new.txt").write_text("new\n")
     before, dirty = git(tree, "rev-parse", "HEAD"), git(tree, "status", "--porcelain")
-    plan = engine.work.plan_commit(run)
+    plan = engine.work.plan(COMMIT, run)
     assert "Commits 2 files" in plan.words and plan.message
-    engine.work.commit(plan)
+    engine.work.act(plan)
     assert ([before], "") == (parents(tree), git(tree, "status", "--porcelain"))
     assert plan.message.split("\n")[0] == git(tree, "log", "-1", "--format=%s")
     assert "uncommitted again" in undo(engine)
@@ -190,13 +191,13 @@ def test_keeping_the_branch(engine: Engine, root: Path) -> None:
     run, tree = in_worktree(engine)
     (tree / "new.txt").write_text("new\n")
     with pytest.raises(SubdeckError, match="has uncommitted changes"):
-        engine.work.keep(run, "mine")
+        engine.work.act(engine.work.plan(SAVE, run, name="mine"))
     tip = commit(tree)
-    engine.work.keep(run, "mine")
+    engine.work.act(engine.work.plan(SAVE, run, name="mine"))
     assert Taken.KEPT is taken(engine, run)
     undo(engine)
     assert "" == git(root, "branch", "--list", "mine") and taken(engine, run) is None
-    engine.work.keep(run)
+    engine.work.act(engine.work.plan(SAVE, run))
     engine.delete([run.run_id])
     engine.purge([run.run_id])
     assert tip == git(root, "rev-parse", f"scout-{run.meta.short_id}")
@@ -206,7 +207,7 @@ def test_a_kept_branch_that_somebody_uses(engine: Engine, root: Path) -> None:
     """A branch with new commits, or one that is checked out, is not removed when keeping it is taken back."""
     run, tree = in_worktree(engine)
     commit(tree)
-    engine.work.keep(run, "mine")
+    engine.work.act(engine.work.plan(SAVE, run, name="mine"))
     git(root, "checkout", "-q", "mine")
     with pytest.raises(SubdeckError, match="the branch is checked out in"):
         undo(engine)
@@ -224,7 +225,7 @@ def test_a_commit_that_was_built_upon(engine: Engine) -> None:
     """Where its branch has new commits, or another one is checked out there, a commit is not made uncommitted again."""
     run, tree = in_worktree(engine)
     (tree / "b.txt").write_text("theirs\n")
-    engine.work.commit(engine.work.plan_commit(run))
+    engine.work.act(engine.work.plan(COMMIT, run))
     own, branch = git(tree, "rev-parse", "HEAD"), git(tree, "branch", "--show-current")
     tip = commit(tree, "later.txt")
     with pytest.raises(SubdeckError, match="has new commits") as caught:
@@ -249,9 +250,9 @@ def test_discarding(engine: Engine, root: Path) -> None:
     (tree / "b.txt").write_text("not committed\n")
     (tree / "ignored").write_text("ignored\n")
     status, whole = git(tree, "status", "--porcelain", "--ignored"), pinned(root)
-    plan = engine.work.plan_discard(run)
+    plan = engine.work.plan(DISCARD, run)
     assert "nowhere else" in plan.words
-    engine.work.discard(plan)
+    engine.work.act(plan)
     assert before == pinned(root) and not tree.exists() and Taken.DISCARDED is taken(engine, run)
     git(root, "gc", "-q", "--prune=now")
     assert "restored" in undo(engine)
@@ -268,12 +269,12 @@ def test_a_discard_that_git_refuses(engine: Engine, root: Path) -> None:
     lock = root / ".git/refs/heads/subdeck" / f"scout-{run.meta.short_id}.lock"
     lock.touch()
     with pytest.raises(SubdeckError):
-        engine.work.discard(engine.work.plan_discard(run))
+        engine.work.act(engine.work.plan(DISCARD, run))
     lock.unlink()
     assert (before, status) == (pinned(root)[-2:], git(tree, "status", "--porcelain"))
     assert "not committed\n" == (tree / "b.txt").read_text()
     assert engine.last_act() is None and taken(engine, run) is None
-    engine.work.discard(engine.work.plan_discard(run))
+    engine.work.act(engine.work.plan(DISCARD, run))
     assert not tree.exists()
 
 
@@ -283,7 +284,7 @@ def test_what_was_discarded_waits_for_its_place(engine: Engine, root: Path, why:
     run, tree = in_worktree(engine)
     tip = commit(tree)
     (tree / "b.txt").write_text("not committed\n")
-    engine.work.discard(engine.work.plan_discard(run))
+    engine.work.act(engine.work.plan(DISCARD, run))
     if "place" in why:
         tree.mkdir()
         (tree / "mine").write_text("mine\n")
@@ -339,7 +340,7 @@ def test_what_was_discarded_is_kept_for_a_day(engine: Engine) -> None:
     """Then it leaves the stack, with all that was kept for it; until then it stands there, or is forgotten."""
     run, tree = in_worktree(engine)
     commit(tree)
-    act = engine.work.discard(engine.work.plan_discard(run))
+    act = engine.work.act(engine.work.plan(DISCARD, run))
     engine.purge()
     assert act == engine.last_act() and os.path.isdir(acts.place(engine.project, act.id))
     acts.expire(engine.project, paths.now_iso())
@@ -350,10 +351,10 @@ def test_what_cannot_be_taken_back_is_forgotten(engine: Engine, root: Path) -> N
     """An act in whose way something stands is left as it is, so that earlier ones are within reach."""
     run, tree = in_worktree(engine)
     (tree / "a.txt").write_text("theirs\n")
-    first = engine.work.apply(engine.work.plan_apply(run))
+    first = engine.work.act(engine.work.plan(APPLY, run))
     (tree / "a.txt").write_text("theirs again\n")
     (root / "a.txt").write_text("one\ntwo\nthree\n")
-    engine.work.apply(engine.work.plan_apply(run))
+    engine.work.act(engine.work.plan(APPLY, run))
     (root / "a.txt").write_text("mine\n")
     done = subdeck("undo", "--yes", cwd=root)
     assert 2 == done.code and "you changed the same lines since: a.txt" in done.err

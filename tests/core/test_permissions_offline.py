@@ -11,6 +11,7 @@ from subdeck.core.run.events import Decision, Event, Request, ToolResult
 from subdeck.core.run.model import RunReason, Verdict
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.spec.request import RunRequest
+from subdeck.core.work.operation import APPLY
 
 from tests.core.conversing import write_preset
 from tests.factories import end_of, events_of, result_of, wait_for_end, write_settings
@@ -91,7 +92,7 @@ def test_a_change_that_was_allowed_can_be_applied_and_taken_back(engine: Engine,
     changes = result_of(engine, ended).changes
     assert changes is not None
     assert (1, 1, 1) == (changes.files, changes.added, changes.removed)
-    engine.work.apply(engine.work.plan_apply(ended))
+    engine.work.act(engine.work.plan(APPLY, ended))
     assert "lantern and flame\n" == (project_dir / "open.txt").read_text()
     act = engine.last_act()
     assert act is not None

@@ -8,6 +8,8 @@ import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.work.apply import ApplyPlan
+from subdeck.core.work.operation import APPLY, MERGE
 
 from tests.core.command_line import subdeck
 from tests.factories import open_engine, run_to_end
@@ -54,10 +56,10 @@ def test_a_worktree_is_applied(engine: Engine, root: Path) -> None:
     (root / "staged.txt").write_text("mine\n")
     git(root, "add", "staged.txt")
     index, mine = git(root, "ls-files", "-s"), status(root)
-    plan = engine.work.plan_apply(run)
+    plan = engine.work.plan(APPLY, run)
     assert "3 files +2 −4" in plan.words and not plan.refusal
     assert mine == status(root)
-    engine.work.apply(plan)
+    engine.work.act(plan)
     assert (index, " D a.txt\n M b.txt\nA  staged.txt\n?? new.txt") == (git(root, "ls-files", "-s"), status(root))
     assert {"line two", "line thirty-nine"} <= set((root / "b.txt").read_text().splitlines())
     (root / "b.txt").write_text((root / "b.txt").read_text().replace("line 20\n", "line twenty\n"))
@@ -73,13 +75,13 @@ def test_conflicts_are_shown_and_nothing_is_done(engine: Engine, root: Path) -> 
     (tree / "a.txt").write_text("theirs\n")
     (tree / "new.txt").write_text("new\n")
     (root / "a.txt").write_text("mine\n")
-    plan = engine.work.plan_apply(run)
+    plan = engine.work.plan(APPLY, run)
     assert ["a.txt"] == [conflict.path for conflict in plan.conflicts]
     assert "a.txt (Merge conflict in a.txt)" in plan.words and "othing was written" in plan.words
     with pytest.raises(SubdeckError, match="your own changes conflict"):
-        engine.work.apply(plan)
+        engine.work.act(plan)
     assert " M a.txt" == status(root) and engine.last_act() is None
-    engine.work.apply(engine.work.plan_apply(run, ["new.txt"]))
+    engine.work.act(engine.work.plan(APPLY, run, files=["new.txt"]))
     assert " M a.txt\n?? new.txt" == status(root)
 
 
@@ -91,27 +93,27 @@ def test_hunks(engine: Engine, root: Path) -> None:
         lines = lines.replace(old, new)
     (tree / "b.txt").write_text(lines)
     (tree / "a.txt").write_text("left alone\n")
-    plan = engine.work.plan_apply(run, [], {"b.txt": [2, 3]})
-    assert "1 file +1 −2" == plan.changes.words
-    engine.work.apply(plan)
+    plan = engine.work.plan(APPLY, run, files=[], hunks={"b.txt": [2, 3]})
+    assert isinstance(plan, ApplyPlan) and "1 file +1 −2" == plan.changes.words
+    engine.work.act(plan)
     after = (root / "b.txt").read_text()
     assert "twenty\n" in after and "line 38" not in after and "line 2\n" in after and " M b.txt" == status(root)
     with pytest.raises(SubdeckError, match="no hunk 4: the file has 3 hunks"):
-        engine.work.plan_apply(run, [], {"b.txt": [4]})
-    assert "has not changed nothing.txt" in engine.work.plan_apply(run, ["nothing.txt"]).refusal
+        engine.work.plan(APPLY, run, files=[], hunks={"b.txt": [4]})
+    assert "has not changed nothing.txt" in engine.work.plan(APPLY, run, files=["nothing.txt"]).refusal
 
 
 def test_a_run_in_the_shared_directory(engine: Engine, root: Path) -> None:
     """Its changes are there; they are taken out again, put back, and applied to another working tree."""
     run = run_to_end(engine, "edit a.txt two 2", "save sub/new.txt x\\n", "answer Done.")
-    assert "all changes are already there" == engine.work.plan_apply(run).refusal
-    engine.work.apply(engine.work.plan_apply(run, reverse=True))
+    assert "all changes are already there" == engine.work.plan(APPLY, run).refusal
+    engine.work.act(engine.work.plan(APPLY, run, reverse=True))
     assert "" == status(root)
-    engine.work.apply(engine.work.plan_apply(run))
+    engine.work.act(engine.work.plan(APPLY, run))
     assert " M a.txt\n?? sub/" == status(root)
     other = root.parent / "other"
     git(root, "worktree", "add", "-q", str(other))
-    engine.work.apply(engine.work.plan_apply(run, to=str(other)))
+    engine.work.act(engine.work.plan(APPLY, run, to=str(other)))
     assert " M a.txt\n?? sub/" == status(other)
 
 
@@ -119,10 +121,10 @@ def test_it_does_what_it_said_or_nothing(engine: Engine, root: Path) -> None:
     """What changed between the plan and the act is not overwritten, and the act leaves no trace."""
     run, tree = in_worktree(engine)
     (tree / "a.txt").write_text("theirs\n")
-    plan = engine.work.plan_apply(run)
+    plan = engine.work.plan(APPLY, run)
     (root / "a.txt").write_text("mine\n")
     with pytest.raises(SubdeckError, match="nothing was applied: changed by another program: a"):
-        engine.work.apply(plan)
+        engine.work.act(plan)
     assert "mine\n" == (root / "a.txt").read_text() and engine.last_act() is None
 
 
@@ -158,8 +160,8 @@ def test_from_launch_to_the_working_tree(engine: Engine, root: Path) -> None:
     assert " M a.txt" == before and "one\ntwo" in (root / "a.txt").read_text()
     git(root, "config", "user.name", "Me")
     git(root, "config", "user.email", "me@example.org")
-    assert "uncommitted changes in the same files: a.txt" in engine.work.plan_merge(run).refusal
-    engine.work.apply(engine.work.plan_apply(run))
+    assert "uncommitted changes in the same files: a.txt" in engine.work.plan(MERGE, run).refusal
+    engine.work.act(engine.work.plan(APPLY, run))
     assert "one\n2\nthree\nmine\n" == (root / "a.txt").read_text() and " M a.txt\n?? sub/" == status(root)
     assert () == engine.unmerged([run.run_id])
     undo(engine)

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from subdeck.core.engine import Engine
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.work import acts
-from subdeck.core.work.acts import ActKind
+from subdeck.core.work.operation import APPLY, COMMIT, DISCARD, MERGE, SAVE, SQUASH, ActKind
 
 from tests.factories import open_engine
 from tests.killing import deaths
@@ -55,33 +55,33 @@ def state(scene: Scene) -> list[str]:
 
 
 def apply(scene: Scene) -> Callable[[], object]:
-    plan = scene.engine.work.plan_apply(scene.run)
-    return lambda: scene.engine.work.apply(plan)
+    plan = scene.engine.work.plan(APPLY, scene.run)
+    return lambda: scene.engine.work.act(plan)
 
 
 def merge(scene: Scene) -> Callable[[], object]:
-    plan = scene.engine.work.plan_merge(scene.run)
-    return lambda: scene.engine.work.merge(plan)
+    plan = scene.engine.work.plan(MERGE, scene.run)
+    return lambda: scene.engine.work.act(plan)
 
 
 def pick(scene: Scene) -> Callable[[], object]:
-    plan = scene.engine.work.plan_merge(scene.run, pick=True)
-    return lambda: scene.engine.work.merge(plan)
+    plan = scene.engine.work.plan(SQUASH, scene.run)
+    return lambda: scene.engine.work.act(plan)
 
 
 def keep(scene: Scene) -> Callable[[], object]:
     commit_work(scene)()
-    return lambda: scene.engine.work.keep(scene.run, "kept/by-me")
+    return lambda: scene.engine.work.act(scene.engine.work.plan(SAVE, scene.run, name="kept/by-me"))
 
 
 def commit_work(scene: Scene) -> Callable[[], object]:
-    plan = scene.engine.work.plan_commit(scene.run)
-    return lambda: scene.engine.work.commit(plan)
+    plan = scene.engine.work.plan(COMMIT, scene.run)
+    return lambda: scene.engine.work.act(plan)
 
 
 def discard(scene: Scene) -> Callable[[], object]:
-    plan = scene.engine.work.plan_discard(scene.run)
-    return lambda: scene.engine.work.discard(plan)
+    plan = scene.engine.work.plan(DISCARD, scene.run)
+    return lambda: scene.engine.work.act(plan)
 
 
 EVERY = 23

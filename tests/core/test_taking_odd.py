@@ -14,6 +14,7 @@ from subdeck.core import paths
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.work.operation import APPLY
 
 from tests.factories import open_engine
 from tests.repositories import git, make_repository, make_worktree
@@ -121,10 +122,10 @@ def test_it_comes_as_it_is_and_goes_again(engine: Engine, root: Path, change: Ca
     run, tree = in_worktree(engine)
     change(tree)
     before, index = facts(root), git(root, "ls-files", "-s")
-    plan = engine.work.plan_apply(run)
+    plan = engine.work.plan(APPLY, run)
     assert not plan.refusal, plan.words
     plan.words.encode()
-    engine.work.apply(plan)
+    engine.work.act(plan)
     assert (facts(tree), index) == (facts(root), git(root, "ls-files", "-s"))
     act = engine.last_act()
     assert act is not None
@@ -163,10 +164,10 @@ def test_a_run_of_which_only_the_patch_is_left(engine: Engine, root: Path, chang
     lose_all_but_the_patch(engine, run, tree)
     (root / "mine.txt").write_text("mine\n")
     before = facts(root)
-    plan = engine.work.plan_apply(run)
+    plan = engine.work.plan(APPLY, run)
     assert not plan.refusal, plan.refusal
     assert "using its patch" in " ".join(plan.notes)
-    engine.work.apply(plan)
+    engine.work.act(plan)
     assert {**wanted, "mine.txt": before["mine.txt"]} == facts(root)
     act = engine.last_act()
     assert act is not None
@@ -182,7 +183,7 @@ def test_a_patch_for_other_files(engine: Engine, root: Path) -> None:
     blob = git(root, "rev-parse", "HEAD:a.txt")
     patch.write_bytes(patch.read_bytes().replace(blob.encode(), b"1" * 40))
     with pytest.raises(SubdeckError, match=f"only the patch of scout {run.meta.short_id} is left") as caught:
-        engine.work.plan_apply(run)
+        engine.work.plan(APPLY, run)
     assert "git apply --reject" in caught.value.hint
 
 
@@ -199,7 +200,7 @@ def test_nothing_is_written_through_a_link(engine: Engine, root: Path, tmp_path:
     (outside / "one").write_text("outside\n")
     shutil.rmtree(root / "sub")
     (root / "sub").symlink_to(outside)
-    plan = engine.work.plan_apply(run)
+    plan = engine.work.plan(APPLY, run)
     assert plan.refusal
     assert ["one"] == os.listdir(outside) and "outside\n" == (outside / "one").read_text()
 
@@ -224,7 +225,7 @@ def test_what_is_in_the_way_stays(engine: Engine, root: Path, mine: Callable[[Pa
     git(tree, "commit", "-q", "-m", "ignored")
     mine(root)
     before = facts(root)
-    plan = engine.work.plan_apply(run)
+    plan = engine.work.plan(APPLY, run)
     assert refusal in plan.refusal
     assert before == facts(root)
 
@@ -241,7 +242,7 @@ def test_what_is_in_the_way_of_an_undo_stays(engine: Engine, root: Path, is_dire
     (tree / "ignored").unlink()
     (tree / "a.txt").write_text("theirs\n")
     before = facts(root)
-    engine.work.apply(engine.work.plan_apply(run))
+    engine.work.act(engine.work.plan(APPLY, run))
     git(root, "rm", "-q", "--cached", "ignored")
     way = root / "ignored"
     if is_directory:
@@ -274,9 +275,9 @@ def test_submodules_are_told(engine: Engine, root: Path, tmp_path: Path) -> None
     git(tree, "update-index", "--cacheinfo", f"160000,{git(other, 'rev-parse', 'HEAD')},module")
     git(tree, "commit", "-q", "-m", "module")
     (tree / "a.txt").write_text("theirs\n")
-    plan = engine.work.plan_apply(run)
+    plan = engine.work.plan(APPLY, run)
     assert "submodule module is not changed" in plan.words
-    engine.work.apply(plan)
+    engine.work.act(plan)
     assert " M a.txt" == git(root, "status", "--porcelain")
 
 
@@ -293,7 +294,7 @@ def test_ten_one_after_the_other(engine: Engine, root: Path) -> None:
     random.Random(7).shuffle(runs)
     states = [(root / "long.txt").read_text()]
     for run in runs:
-        engine.work.apply(engine.work.plan_apply(run))
+        engine.work.act(engine.work.plan(APPLY, run))
         states.append((root / "long.txt").read_text())
     assert 10 == states[-1].count("LINE")
     for state in states[-2::-1]:

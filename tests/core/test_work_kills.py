@@ -13,10 +13,8 @@ from subdeck.core.run.changes import Changes
 from subdeck.core.run.model import RunMeta
 from subdeck.core.work import deletion, snapshots, worktrees
 from subdeck.core.work._worktree_state import Stand
-from subdeck.core.work.acts import Act
-from subdeck.core.work.discarding import discard, plan_discard
+from subdeck.core.work.operation import APPLY, DISCARD, Act
 from subdeck.core.work.records import work_dirs
-from subdeck.core.work.taking import apply, plan_apply
 
 from tests.factories import make_finished, make_meta, open_engine, run_to_end
 from tests.killing import deaths
@@ -216,7 +214,7 @@ def test_applying(engine: Engine) -> None:
         assert [] == list((root / ".git").rglob("*.lock"))
 
     def apply_it() -> Act:
-        return apply(engine.project, plan_apply(engine.project, run))
+        return engine.work.act(engine.work.plan(APPLY, run))
 
     for _ in deaths(lambda: None, lambda _: apply_it(), every=23):
         assert_can_be_taken_back()
@@ -229,7 +227,7 @@ def test_discarding(engine: Engine) -> None:
 
     def discard_it(scene: Scene) -> None:
         (run,) = engine.snapshots([scene.run_id])
-        discard(engine.project, plan_discard(engine.project, run))
+        engine.work.act(engine.work.plan(DISCARD, run))
 
     for scene in deaths(lambda: make_unmerged(engine), discard_it, every=31):
         while act := engine.last_act():

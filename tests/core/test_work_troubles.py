@@ -14,7 +14,7 @@ from subdeck.core.engine import Engine
 from subdeck.core.project import trash
 from subdeck.core.work import acts, deletion, worktrees
 from subdeck.core.work._worktree_state import Stand
-from subdeck.core.work.acts import ActKind
+from subdeck.core.work.operation import ActKind
 from subdeck.core.work.records import read_record, work_dirs
 from subdeck.core.work.worktree import make, take_back
 from subdeck.core.work.worktrees import RunState, Worktree

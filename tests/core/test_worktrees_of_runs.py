@@ -18,6 +18,7 @@ from subdeck.core.run.describe import doing
 from subdeck.core.run.events import Notice
 from subdeck.core.run.model import WorktreeFrom
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.work.operation import APPLY
 from subdeck.core.work.records import read_record
 from subdeck.core.work.worktree import take_back
 
@@ -282,7 +283,7 @@ def test_what_a_setup_command_changes_is_not_the_runs(repository: Path, is_clean
     said = " ".join(event.text for event in events_of(engine, run) if isinstance(event, Notice))
     assert "the setup command changed 2 files: the run starts with them" in said
     before = (repository / "a.py").read_text()
-    engine.work.apply(engine.work.plan_apply(run))
+    engine.work.act(engine.work.plan(APPLY, run))
     assert before == (repository / "a.py").read_text()
     assert (repository / "more.py").exists() and not (repository / "made.txt").exists()
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from subdeck.core.work.operation import APPLY
 
 from tests.factories import result_of
 from tests.real.lab import NEWER_PI, Lab
@@ -43,5 +44,5 @@ def test_it_edits_a_copy_which_is_applied(pi: Lab) -> None:
     assert str(tree) == onward.meta.cwd
     assert ["Translate.", "Go on."] == texts(pi.requests[-1])
 
-    pi.engine.work.apply(pi.engine.work.plan_apply(run, ["a.txt"]))
+    pi.engine.work.act(pi.engine.work.plan(APPLY, run, files=["a.txt"]))
     assert " M a.txt\n?? mine.txt" == git(pi.project, "status", "--porcelain")

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -39,15 +39,10 @@ from subdeck.core.search.pattern import Pattern
 from subdeck.core.search.scan import Found
 from subdeck.core.spec.request import RunRequest
 from subdeck.core.system.line_file import Chunk, LineFile
-from subdeck.core.work.acts import Act, ActKind
-from subdeck.core.work.branches import CommitPlan
-from subdeck.core.work.choice import ChoicePlan
 from subdeck.core.work.deletion import Unmerged
-from subdeck.core.work.discarding import DiscardPlan
-from subdeck.core.work.merging import MergePlan
+from subdeck.core.work.operation import SAVE, Act, ActKind, Operation, Plan, TakenBack
+from subdeck.core.work.save import SavePlan
 from subdeck.core.work.source import Difference
-from subdeck.core.work.taking import ApplyPlan
-from subdeck.core.work.undo import TakenBack
 
 from ..factories import make_snapshot, make_state
 
@@ -147,14 +142,14 @@ class FakeWork:
         """By run id, of runs that go on."""
         self.patches: dict[str, bytes] = {}
         self.looks: list[str] = []
-        self.choice: ChoicePlan | None = None
-        self.chosen: list[ChoicePlan] = []
         self.answers: dict[str, str] = {}
         self.differences: dict[tuple[str, str], Difference | SubdeckError] = {}
-        self.plans: dict[str, Any] = {}
-        """By what is planned; or why it cannot be."""
-        self.asked: list[tuple[Any, ...]] = []
-        self.done: list[tuple[str, Any, str]] = []
+        self.plans: dict[Operation, Any] = {}
+        """Or why it cannot be planned."""
+        self.asked: list[tuple[Operation, str, dict[str, Any]]] = []
+        """What was planned, of which run, and what was asked for besides."""
+        self.done: list[tuple[Operation, Plan, str]] = []
+        """What was done, by which plan, with which message."""
 
     def changes(self, run: RunSnapshot) -> Changes | None:
         self.looks.append(run.run_id)
@@ -166,65 +161,25 @@ class FakeWork:
     def side(self, run: RunSnapshot) -> Side:
         return Side(run=run, changes=self.changes(run), answer=self.answers.get(run.run_id, ""))
 
-    def plan_choice(self, run: RunSnapshot, others: Iterable[RunSnapshot]) -> ChoicePlan:
-        assert self.choice is not None
-        return self.choice
-
-    def choose(self, plan: ChoicePlan) -> tuple[Act, ...]:
-        self.chosen.append(plan)
-        return (Act("a", ActKind.APPLY, plan.run, ""),)
-
     def difference(self, run: RunSnapshot, other: RunSnapshot) -> Difference:
         found = self.differences[run.run_id, other.run_id]
         if isinstance(found, SubdeckError):
             raise found
         return found
 
-    def _planned(self, name: str, *given: Any) -> Any:
-        self.asked.append((name, *given))
-        plan = self.plans[name]
+    def plan(self, operation: Operation, run: RunSnapshot, /, **options: Any) -> Plan:
+        self.asked.append((operation, run.run_id, options))
+        if operation is SAVE:
+            name = str(options["name"])
+            return SavePlan(run_id=run.run_id, run="the run", branch=name, root="/", tip="a", made="/")
+        plan = self.plans[operation]
         if isinstance(plan, Exception):
             raise plan
         return plan
 
-    def _did(self, name: str, plan: Any, message: str = "") -> Act:
-        self.done.append((name, plan, message))
-        return Act("1", ActKind.APPLY, "the run", "2026-11-23T03:00:00.000Z", {"name": message})
-
-    def plan_apply(
-        self,
-        run: RunSnapshot,
-        files: Iterable[str] | None = None,
-        hunks: Mapping[str, Collection[int]] | None = None,
-        *,
-        reverse: bool = False,
-        tree: str = "",
-    ) -> ApplyPlan:
-        return self._planned("apply", run.run_id, files, hunks, reverse, tree)
-
-    def apply(self, plan: ApplyPlan) -> Act:
-        return self._did("apply", plan)
-
-    def plan_merge(self, run: RunSnapshot, *, pick: bool = False) -> MergePlan:
-        return self._planned("merge", run.run_id, pick)
-
-    def merge(self, plan: MergePlan, message: str = "") -> Act:
-        return self._did("merge", plan, message)
-
-    def plan_commit(self, run: RunSnapshot) -> CommitPlan:
-        return self._planned("commit", run.run_id)
-
-    def commit(self, plan: CommitPlan, message: str = "") -> Act:
-        return self._did("commit", plan, message)
-
-    def keep(self, run: RunSnapshot, name: str = "") -> Act:
-        return self._did("keep", run.run_id, name)
-
-    def plan_discard(self, run: RunSnapshot) -> DiscardPlan:
-        return self._planned("discard", run.run_id)
-
-    def discard(self, plan: DiscardPlan) -> Act:
-        return self._did("discard", plan)
+    def act(self, plan: Plan, message: str = "") -> Act:
+        self.done.append((plan.operation, plan, message))
+        return Act("1", plan.operation.kind or ActKind.APPLY, plan.run, "2026-11-23T03:00:00.000Z")
 
     def root(self, run: RunSnapshot) -> str:
         return run.meta.cwd

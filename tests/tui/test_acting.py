@@ -15,7 +15,7 @@ from subdeck.core.run.model import PresetSource, Tools
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.runners.tmux import AttachInfo
 from subdeck.core.spec.request import RunRequest
-from subdeck.core.work.acts import ActKind
+from subdeck.core.work.operation import ActKind
 from subdeck.tui.commands import runs as run_commands
 from subdeck.tui.deck._toasts import SECONDS, Toasts
 from subdeck.tui.dialogs.ask import ConfirmScreen

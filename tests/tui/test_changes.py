@@ -10,6 +10,7 @@ import pytest
 from subdeck.core.errors import SubdeckError
 from subdeck.core.run.changes import ChangedFile, Changes, ChangesSource, FileStatus
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.work.operation import APPLY, COMMIT, DISCARD, MERGE, SQUASH, Operation
 from subdeck.tui.changes.screen import ChangedFiles, ChangesScreen
 from subdeck.tui.commands import changes as commands
 
@@ -193,7 +194,7 @@ async def test_marks_stay_on_their_hunks(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("subdeck.tui.changes.screen.REFRESH_SECONDS", 0.05)
     run = a_run(1)
     engine = an_engine(run)
-    engine.work.plans["apply"] = SubdeckError("not here")
+    engine.work.plans[APPLY] = SubdeckError("not here")
     first = "@@ -11,5 +11,6 @@"
     async with shown(engine) as deck:
         await deck.press("]", "space", "space")
@@ -207,7 +208,8 @@ async def test_marks_stay_on_their_hunks(monkeypatch: pytest.MonkeyPatch) -> Non
         assert "Deselected 1 changed hunk." in deck.toasts
         await deck.press("p")
         await deck.until(lambda: bool(engine.work.asked), "the plan")
-        assert engine.work.asked[0][:4] == ("apply", run.run_id, (), {"src/auth.py": [3]})
+        operation, planned, options = engine.work.asked[0]
+        assert (APPLY, run.run_id, (), {"src/auth.py": [3]}) == (operation, planned, options["files"], options["hunks"])
 
 
 async def test_hostile_text_is_drawn_safely() -> None:
@@ -260,21 +262,27 @@ RUN = a_run(1, "completed", changes=CHANGES)
 @pytest.mark.parametrize(
     ("keys", "asked"),
     [
-        (("a",), ("apply", RUN.run_id, None, None, False, "")),
-        (("A",), ("apply", RUN.run_id, ["src/auth.py"], None, False, "")),
-        (("}", "A"), ("apply", RUN.run_id, ["new.txt", "old.txt"], None, False, "")),
-        (("]", "]", "p"), ("apply", RUN.run_id, (), {"src/auth.py": [2]}, False, CHANGES.tree)),
-        (("]", "space", "space", "p"), ("apply", RUN.run_id, (), {"src/auth.py": [1, 2]}, False, CHANGES.tree)),
-        (("m",), ("merge", RUN.run_id, False)),
-        (("M",), ("merge", RUN.run_id, True)),
-        (("C",), ("commit", RUN.run_id)),
-        (("x",), ("discard", RUN.run_id)),
+        (("a",), (APPLY, RUN.run_id, {})),
+        (("A",), (APPLY, RUN.run_id, {"files": ["src/auth.py"]})),
+        (("}", "A"), (APPLY, RUN.run_id, {"files": ["new.txt", "old.txt"]})),
+        (
+            ("]", "]", "p"),
+            (APPLY, RUN.run_id, {"files": (), "hunks": {"src/auth.py": [2]}, "tree": CHANGES.tree}),
+        ),
+        (
+            ("]", "space", "space", "p"),
+            (APPLY, RUN.run_id, {"files": (), "hunks": {"src/auth.py": [1, 2]}, "tree": CHANGES.tree}),
+        ),
+        (("m",), (MERGE, RUN.run_id, {})),
+        (("M",), (SQUASH, RUN.run_id, {})),
+        (("C",), (COMMIT, RUN.run_id, {})),
+        (("x",), (DISCARD, RUN.run_id, {})),
     ],
 )
-async def test_what_the_keys_take_over(keys: tuple[str, ...], asked: tuple[object, ...]) -> None:
+async def test_what_the_keys_take_over(keys: tuple[str, ...], asked: tuple[Operation, str, dict[str, object]]) -> None:
     """All of it, the file or the hunks under the cursor: the plan is asked for just that, and shown before anything."""
     engine = an_engine(RUN)
-    engine.work.plans[str(asked[0])] = SubdeckError("this cannot be done here")
+    engine.work.plans[asked[0]] = SubdeckError("this cannot be done here")
     async with shown(engine) as deck:
         await deck.press(*keys)
         await deck.until_text("this cannot be done here")

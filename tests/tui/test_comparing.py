@@ -10,7 +10,8 @@ from subdeck.core.run.changes import ChangedFile, Changes, CheckResult, FileStat
 from subdeck.core.run.comparison import Side
 from subdeck.core.run.model import Usage
 from subdeck.core.run.snapshot import RunSnapshot
-from subdeck.core.work.choice import ChoicePlan
+from subdeck.core.work.choose import ChoicePlan
+from subdeck.core.work.operation import CHOOSE
 from subdeck.core.work.source import Difference
 from subdeck.tui.compare._columns import lines, shown_columns
 from subdeck.tui.compare.screen import CompareScreen
@@ -188,32 +189,34 @@ def test_columns_have_room(width: int, count: int) -> None:
 async def test_one_is_picked() -> None:
     """One question says all that will be done; only a yes does it."""
     engine = an_engine("completed", "completed")
-    engine.work.choice = ChoicePlan(run="fixer 2", notes=("nothing is discarded of fixer 1: it has no worktree",))
+    note = "nothing is discarded of fixer 1: it has no worktree"
+    choice = engine.work.plans[CHOOSE] = ChoicePlan(run_id=run_id(2), run="fixer 2", notes=(note,))
     async with opened(engine) as deck:
         await comparison_of(deck)
         await deck.press("l", "p")
         await deck.until_text("Nothing is discarded of fixer 1: it has no worktree.")
         assert f"Choose fixer {run_id(2)[-6:]} as the winner?" in deck.screen_text
         await deck.press("n")
-        assert [] == engine.work.chosen
+        assert [] == engine.work.done
         await deck.press("p")
         await deck.until_text("Nothing is discarded of fixer 1")
         await deck.press("y")
-        await deck.until(lambda: engine.work.chosen == [engine.work.choice], "the choice")
+        await deck.until(lambda: engine.work.done == [(CHOOSE, choice, "")], "the choice")
         await deck.until(lambda: any("Chose fixer" in toast for toast in deck.toasts), "the word")
 
 
 async def test_what_cannot_be_picked_is_said() -> None:
     """Nothing is asked then; nor is anything done where the app only looks."""
     engine = an_engine("completed", "running")
-    engine.work.choice = ChoicePlan(run="fixer 2", refusal="fixer 2 is still running", advice="wait for its end")
+    refusal, advice = "fixer 2 is still running", "wait for its end"
+    engine.work.plans[CHOOSE] = ChoicePlan(run_id=run_id(2), run="fixer 2", refusal=refusal, advice=advice)
     async with opened(engine) as deck:
         screen = await comparison_of(deck)
         await deck.press("l", "p")
         await deck.until_text("Fixer 2 is still running.")
         await deck.press("y", "escape")
         await deck.until(lambda: deck.app.screen is screen, "the comparison")
-        assert [] == engine.work.chosen
+        assert [] == engine.work.done
     async with opened(an_engine("completed", "completed"), readonly=True) as deck:
         await comparison_of(deck)
         await deck.press("p")

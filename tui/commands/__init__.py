@@ -10,13 +10,13 @@ from functools import partial
 from ..actions import KeyContext
 from ..deck.screen import Handlers, MainScreen
 from .answers import AnswerCommands
-from .apply import TakingCommands
 from .changes import ChangesCommands
 from .compare import CompareCommands
 from .deck import DeckCommands
 from .detail import DetailCommands
 from .hosts import HostCommands
 from .launch import LaunchCommands
+from .operations import OperationCommands
 from .own import OwnCommands
 from .palette import PaletteCommands
 from .presets import PresetCommands
@@ -36,7 +36,7 @@ def handlers(deck: MainScreen) -> Handlers:
     queue, palette, tiles = QueueCommands(deck), PaletteCommands(deck, launch), TileCommands(deck, runs)
     by_hand = TakeOverCommands(deck)
     talk = TalkCommands(deck, launch)
-    changes = ChangesCommands(deck, TakingCommands(deck), transcript.copy, runs.undo)
+    changes = ChangesCommands(deck, OperationCommands(deck), transcript.copy, runs.undo)
     detail = DetailCommands(deck, runs, talk, around, changes)
     finding, answers = FindCommands(deck, detail), AnswerCommands(deck, transcript.copy)
     view, panes, search = deck.transcript, deck.panes, deck.search

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ...core.git.names import name_of as file_name_of
 from ...core.system.files import open_private
 from ...core.text.plain import disarmed, one_line
+from ...core.work.operation import APPLY, COMMIT, DISCARD, MERGE, SQUASH
 from ..actions import KeyContext, said
 from ..deck.screen import MainScreen
 from ..dialogs.ask import AskScreen
@@ -22,7 +23,7 @@ from .base import Commands, name_of
 if TYPE_CHECKING:
     from ...core.run.snapshot import RunSnapshot
     from ..changes.screen import ChangesScreen
-    from .apply import TakingCommands
+    from .operations import OperationCommands
 
 _OF_ONE_RUN = frozenset({
     "apply_changes", "apply_file", "mark_hunk", "apply_hunks", "merge_changes", "pick_changes", "commit_changes",
@@ -36,7 +37,7 @@ class ChangesCommands(Commands):
     def __init__(
         self,
         deck: MainScreen,
-        taking: TakingCommands,
+        operations: OperationCommands,
         copy: Callable[[str, str], None],
         undo: Callable[[], Awaitable[None]],
     ) -> None:
@@ -44,7 +45,7 @@ class ChangesCommands(Commands):
         last.
         """
         super().__init__(deck)
-        self._taking = taking
+        self._operations = operations
         self._undo = undo
         self._copy = copy
         self._command = ""
@@ -107,7 +108,7 @@ class ChangesCommands(Commands):
 
     def _act(self, screen: ChangesScreen, action_id: str, run: RunSnapshot) -> None:
         """Do what a key in the changes asks for."""
-        deck, taking = self._deck, self._taking
+        deck, operations = self._deck, self._operations
         action = next((action for action in deck.actions if action.id == action_id), None)
         context = replace(deck.action_context, run=run, marked=0, place=KeyContext.CHANGES)
         if action and (obstacle := action.refusal(context)):
@@ -116,13 +117,13 @@ class ChangesCommands(Commands):
         file = screen.view.file
         names = [name for name in (file.path, file.old_path) if name] if file else []
         does: dict[str, Callable[[], object]] = {
-            "apply_changes": lambda: self.spawn(taking.apply_run, run),
-            "apply_file": lambda: self.spawn(taking.apply_run, run, names),
+            "apply_changes": lambda: self.spawn(operations.carry_out, APPLY, run),
+            "apply_file": lambda: self.spawn(operations.carry_out, APPLY, run, files=names),
             "apply_hunks": lambda: self._apply_hunks(screen, run),
-            "merge_changes": lambda: self.spawn(taking.merge_run, run),
-            "pick_changes": lambda: self.spawn(taking.merge_run, run, pick=True),
-            "commit_changes": lambda: self.spawn(taking.commit_run, run),
-            "keep_changes": lambda: self.spawn(taking.keep_run, run),
+            "merge_changes": lambda: self.spawn(operations.carry_out, MERGE, run),
+            "pick_changes": lambda: self.spawn(operations.carry_out, SQUASH, run),
+            "commit_changes": lambda: self.spawn(operations.carry_out, COMMIT, run),
+            "keep_changes": lambda: self.spawn(operations.save, run),
             "discard_changes": lambda: self.spawn(self._discard, screen, run),
             "undo_in_changes": lambda: self.spawn(self._undo),
             "help_on_changes": lambda: self.app.push_screen(HelpScreen(deck.actions, context)),
@@ -149,10 +150,11 @@ class ChangesCommands(Commands):
         hunks: dict[str, list[int]] = {}
         for path, number in sorted(chosen):
             hunks.setdefault(path, []).append(number)
-        self.spawn(self._taking.apply_run, run, (), hunks, tree=read.changes.tree if read.changes else "")
+        tree = read.changes.tree if read.changes else ""
+        self.spawn(self._operations.carry_out, APPLY, run, files=(), hunks=hunks, tree=tree)
 
     async def _discard(self, screen: ChangesScreen, run: RunSnapshot) -> None:
-        if await self._taking.discard_run(run) and screen.is_current:
+        if await self._operations.carry_out(DISCARD, run) and screen.is_current:
             screen.dismiss(None)
 
     # --- looking at it elsewhere -------------------------------------------------------------------------------------

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from ...core.run.comparison import LEAST, MOST
 from ...core.run.describe import runs_word
+from ...core.work.operation import CHOOSE
 from ..actions.model import READONLY
 from ..deck.screen import MainScreen
 from ..dialogs.reader import HelpScreen
-from .apply import TakingCommands
 from .base import Commands, name_of
+from .operations import OperationCommands
 
 if TYPE_CHECKING:
     from ...core.run.snapshot import RunSnapshot
@@ -24,7 +25,7 @@ class CompareCommands(Commands):
         super().__init__(deck)
         self._detail = detail
         self._changes = changes
-        self._taking = TakingCommands(deck)
+        self._operations = OperationCommands(deck)
         self._screen: CompareScreen | None = None
 
     def open(self) -> None:
@@ -67,7 +68,8 @@ class CompareCommands(Commands):
                 self._say(READONLY)
             case "choose":
                 run = screen.run
-                self.spawn(self._taking.choose_run, run, [one for one in screen.runs if one.run_id != run.run_id])
+                others = [one for one in screen.runs if one.run_id != run.run_id]
+                self.spawn(self._operations.carry_out, CHOOSE, run, others=others)
             case _:
                 pass
 

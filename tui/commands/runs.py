@@ -21,8 +21,8 @@ from .base import Commands, first_of, name_of
 if TYPE_CHECKING:
     from ...core.run.snapshot import RunSnapshot
     from ...core.runners.tmux import AttachInfo
-    from ...core.work.acts import Act
     from ...core.work.deletion import Cleaned
+    from ...core.work.operation import Act
     from ..engine_api import EngineApi
 
 DEAR_COST, DEAR_SECONDS = 0.01, 60.0

@@ -12,8 +12,7 @@ from ...core.run.describe import size_text
 from ..actions import Action, key_of
 
 if TYPE_CHECKING:
-    from ...core.work.acts import Act
-    from ...core.work.undo import TakenBack
+    from ...core.work.operation import Act, TakenBack
     from ..feed.bridge import Bridge
 
 

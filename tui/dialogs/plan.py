@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, cast
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, cast
 
 from textual import on
 from textual.app import App, ComposeResult
@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.widgets import Button, Static
 
 from ...core.text.plain import plain
+from ...core.work.operation import Operation, Plan
 from ..actions import KeyContext, bindings
 from ..terminal.handover import edit_text
 from .loading import LoadingScreen
@@ -20,15 +21,8 @@ MESSAGE_FILE = "COMMIT_EDITMSG"
 """By its name an editor knows what it is."""
 
 
-class Plan(Protocol):
-    """What would be done, as the engine plans it."""
-
-    @property
-    def words(self) -> str: ...
-
-
-class PlanScreen(LoadingScreen[Plan, tuple[Plan, str] | None]):
-    """Shows a plan once it is made; returns it with the message of the commit, or None for a no.
+class PlanScreen(LoadingScreen[Sequence[Plan], tuple[Sequence[Plan], str] | None]):
+    """Shows plans once they are made; returns them with the message of the commit, or None for a no.
 
     One that is refused can only be read.
     """
@@ -36,17 +30,16 @@ class PlanScreen(LoadingScreen[Plan, tuple[Plan, str] | None]):
     BINDINGS = bindings(KeyContext.CONFIRM)
     CSS_PATH = "dialogs.tcss"
 
-    def __init__(self, question: str, make: Callable[[], Awaitable[Plan]], yes: str, *, harmless: bool = True) -> None:
-        """`make` plans it; Enter means yes where that is harmless, else cancel."""
+    def __init__(self, operation: Operation, what: str, make: Callable[[], Awaitable[Sequence[Plan]]]) -> None:
+        """`make` plans the operation on `what`, a plan for each run."""
         super().__init__(make)
-        self._question = question
-        self._yes = yes
-        self._harmless = harmless
+        self._operation = operation
+        self._what = what
         self._message = ""
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="plan") as dialog:
-            dialog.border_title = Content(self._question)
+            dialog.border_title = Content(self._operation.title.format(self._what))
             with VerticalScroll(can_focus=False):
                 yield Static(Content("…"), id="words")
                 yield Static(id="message")
@@ -54,27 +47,27 @@ class PlanScreen(LoadingScreen[Plan, tuple[Plan, str] | None]):
             with Horizontal(classes="buttons"):
                 yield Button("Edit message", id="edit", compact=True)
                 yield Button("Cancel", id="no", compact=True)
-                yield Button(Content(self._yes), id="yes", variant="primary", compact=True)
+                yield Button(Content(self._operation.verb), id="yes", variant="primary", compact=True)
 
     def on_mount(self) -> None:
         self.query_one("#edit").display = False
         self.query_one("#no", Button).focus()
 
-    async def fill(self, data: Plan) -> None:
-        self.query_one("#words", Static).update(Content(data.words))
-        if self._refusal:
+    async def fill(self, data: Sequence[Plan]) -> None:
+        self.query_one("#words", Static).update(Content("\n\n".join(plan.words for plan in data)))
+        if self._is_refused:
             self.query_one("#yes").display = False
             self.query_one("#no", Button).label = "Close"
             return
-        self._message = str(getattr(data, "message", ""))
+        self._message = data[0].message
         self.query_one("#edit").display = bool(self._message)
         self._show_message()
-        if self._harmless:
+        if self._operation.is_harmless:
             self.query_one("#yes", Button).focus()
 
     @property
-    def _refusal(self) -> str:
-        return str(getattr(self.data, "refusal", ""))
+    def _is_refused(self) -> bool:
+        return any(plan.refusal for plan in self.data or ())
 
     def _show_message(self) -> None:
         if self._message:
@@ -96,7 +89,7 @@ class PlanScreen(LoadingScreen[Plan, tuple[Plan, str] | None]):
 
     @on(Button.Pressed, "#yes")
     def action_confirm(self) -> None:
-        if self.data is not None and not self.is_loading and not self._refusal:
+        if self.data is not None and not self.is_loading and not self._is_refused:
             self.dismiss((self.data, self._message))
 
     @on(Button.Pressed, "#no")

@@ -19,35 +19,38 @@ from ..git.merges import Conflict, advance, can_merge, commit, merged
 from ..git.program import Git, GitError
 from ..git.repository import Repository
 from ..git.snapshot import Store
-from ..run import artifacts
-from ..run.changes import ChangedFile
 from ..run.snapshot import RunSnapshot
+from ..text.decoding import fit
 from ..text.plain import one_line
 from . import acts
-from ._readiness import check_ready, remarks
-from .acts import Act, ActKind
+from ._target import MERGED, check_free, check_ready, half_done, is_untouched, remarks, reverse_files, then_undo
+from .operation import (
+    MERGE,
+    NAMED,
+    SQUASH,
+    Act,
+    ActKind,
+    Operation,
+    Plan,
+    TakenBack,
+    conflicts_of,
+    file_lines,
+    listed,
+    sentence,
+)
 from .records import Taken, TakenBefore, WorkRecord, mark_taken, read_record
 from .snapshots import summed
-from .source import Source, check_operator, host_of, root_of, source_of, tidy, usable, words_of
-from .taking import MERGED, NAMED, begun, file_line, half_done, is_untouched, sentence
+from .source import Source, check_operator, host_of, message_of, root_of, source_of, tidy, usable, words_of
+
+FEW = 5
+"""Files that an error names."""
 
 
-class MergePlan(Struct, frozen=True, kw_only=True):
+class MergePlan(Plan, frozen=True, kw_only=True):
     """What merging or picking the work of a run would do."""
 
-    run_id: str
-    run: str
+    operation: Operation = MERGE
     root: str
-    branch: str = ""
-    """The one that would get the commit."""
-    kind: ActKind = ActKind.MERGE
-    files: tuple[ChangedFile, ...] = ()
-    conflicts: tuple[Conflict, ...] = ()
-    refusal: str = ""
-    advice: str = ""
-    notes: tuple[str, ...] = ()
-    message: str = ""
-    """Proposed; it can be another one."""
     head: str = ""
     """The commit that is checked out."""
     tree: str = ""
@@ -57,23 +60,28 @@ class MergePlan(Struct, frozen=True, kw_only=True):
     second_parent: str = ""
     """Of that tree."""
     after: str = ""
-    directory: str = ""
 
-    @property
-    def words(self) -> str:
-        """Say what it will do, and what keeps it from that; some lines."""
-        if self.refusal:
-            return "\n".join(filter(None, (sentence(self.refusal), begun(self.advice))))
-        verb = "Picks" if self.kind is ActKind.PICK else "Merges"
-        how = "1 new commit" if self.kind is ActKind.PICK else "a merge commit"
+    def describe(self) -> list[str]:
+        verb = "Picks" if self.operation is SQUASH else "Merges"
+        how = "1 new commit" if self.operation is SQUASH else "a merge commit"
         changes = summed(self.files).words
-        lines = [
+        return [
             f"{verb} {self.run} into {one_line(self.branch, 80)}, as {how}: {changes}",
-            *map(file_line, self.files[:NAMED]),
+            *file_lines(self.files),
+            *map(sentence, self.notes),
         ]
-        if len(self.files) > NAMED:
-            lines.append(f"  and {len(self.files) - NAMED} more")
-        return "\n".join([*lines, *map(sentence, self.notes)])
+
+    def document(self, *, done: bool, message: str) -> dict[str, object]:
+        return {
+            "runId": self.run_id,
+            "branch": self.branch,
+            "files": self.files,
+            "conflicts": conflicts_of(self),
+            "refusal": self.refusal,
+            "notes": self.notes,
+            "message": message,
+            "done": done,
+        }
 
 
 class Merged(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -87,36 +95,31 @@ class Merged(Struct, frozen=True, rename="camel", omit_defaults=True):
     before: TakenBefore | None = None
 
 
-def plan_merge(project: paths.Project, run: RunSnapshot, *, pick: bool = False) -> MergePlan:
+def plan(project: paths.Project, run: RunSnapshot, *, pick: bool = False) -> MergePlan:
     """Say what merging the work of a run would do; nothing is changed. Raises SubdeckError and OSError."""
     check_operator(project, run.run_id)
     can_merge()
     target = usable(root_of(project, run))
     directory, record = host_of(project, run.run_id)
-    kind = ActKind.PICK if pick else ActKind.MERGE
     plan = MergePlan(
-        run_id=run.run_id, run=words_of(run), root=target.root, branch=target.branch or "", kind=kind,
+        operation=SQUASH if pick else MERGE, run_id=run.run_id, run=words_of(run), root=target.root,
+        branch=target.branch or "",
         head=target.head or "", directory=directory, message=message_of(project, run),
     )  # fmt: skip
     if record is None:
-        return structs.replace(
-            plan,
-            refusal=f"{plan.run} worked in the shared directory, so its changes are in your files",
-            advice="commit them with git",
-        )
+        why = f"{plan.run} worked in the shared directory, so its changes are in your files"
+        return plan.refused(why, "commit them with git")
     if not run.has_ended:
-        return structs.replace(
-            plan, refusal=f"{plan.run} is still running", advice="wait until it finishes, or stop it"
-        )
+        return plan.refused(f"{plan.run} is still running", "wait until it finishes, or stop it")
     try:
         check_ready(target)
     except SubdeckError as error:
-        return structs.replace(plan, refusal=error.what, advice=error.hint)
+        return plan.refused(error.what, error.hint)
     store = Store(os.path.join(directory, MERGED))
     now = store.take(target).tree
     source = source_of(project, run, store, target)
     if not source.files:
-        return structs.replace(plan, refusal=f"{plan.run} changed nothing")
+        return plan.refused(f"{plan.run} changed nothing")
     git = store.git(target)
     merge = merged(git, source.before, plan.head, source.after)
     plan = structs.replace(plan, after=source.after, notes=(*source.notes, *remarks(target)))
@@ -124,11 +127,10 @@ def plan_merge(project: paths.Project, run: RunSnapshot, *, pick: bool = False) 
         return _conflicting(plan, merge.conflicts, f"it conflicts with {one_line(plan.branch, 80)}")
     changed = changed_files(git, plan.head, merge.tree)
     if not changed:
-        return structs.replace(plan, refusal=f"{one_line(plan.branch, 80)} already contains all of it")
+        return plan.refused(f"{one_line(plan.branch, 80)} already contains all of it")
     plan = structs.replace(plan, files=changed, tree=merge.tree)
     if refusal := _in_the_way(git, target, plan, now):
-        advice = "commit or move your changes first; subdeck apply merges with uncommitted changes"
-        return structs.replace(plan, refusal=refusal, advice=advice)
+        return plan.refused(refusal, "commit or move your changes first; subdeck apply merges with uncommitted changes")
     return plan if pick else _with_second(git, plan, source, record)
 
 
@@ -138,14 +140,18 @@ def _in_the_way(git: Git, target: Repository, plan: MergePlan, now: str) -> str:
     own = set(git.lines(*names, plan.head, now, "--"))
     touched = set(git.lines(*names, plan.head, plan.tree, "--"))
     if both := sorted(own & touched):
-        listed = ", ".join(one_line(os.fsdecode(path), 200) for path in both[:NAMED])
-        more = f" and {len(both) - NAMED} more" if len(both) > NAMED else ""
-        return f"you have uncommitted changes in the same files: {listed}{more}"
+        return f"you have uncommitted changes in the same files: {_named(both, NAMED)}"
     try:
         check_room(git, target.root, now, plan.tree)
     except GitError as error:
         return one_line(error.what, 400)
     return ""
+
+
+def _named(names: list[bytes], most: int) -> str:
+    """Name the first of some files, and say how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(one_line(os.fsdecode(name), 200) for name in names[:most]) + more
 
 
 def _with_second(git: Git, plan: MergePlan, source: Source, record: WorkRecord) -> MergePlan:
@@ -167,18 +173,12 @@ def _tree(git: Git, name: str) -> str:
 
 
 def _conflicting(plan: MergePlan, conflicts: tuple[Conflict, ...], why: str) -> MergePlan:
-    listed = ", ".join(f"{one_line(one.path, 200)} ({one_line(one.why, 120)})" for one in conflicts[:NAMED])
-    more = f", and {len(conflicts) - NAMED} more" if len(conflicts) > NAMED else ""
-    return structs.replace(
-        plan,
-        conflicts=conflicts,
-        refusal=f"{why}: {listed}{more}",
-        advice="nothing was done; use git merge in a shell to resolve it by hand",
-    )
+    advice = "nothing was done; use git merge in a shell to resolve it by hand"
+    return structs.replace(plan, conflicts=conflicts).refused(f"{why}: {listed(conflicts)}", advice)
 
 
-def merge(project: paths.Project, plan: MergePlan, message: str = "") -> Act:
-    """Do what a plan says; return the act, which can be taken back. Raises SubdeckError and OSError."""
+def act(project: paths.Project, plan: MergePlan, message: str = "") -> Act:
+    """Make the commits, and have the branch follow; return the act. Raises SubdeckError and OSError."""
     check_operator(project, plan.run_id)
     if plan.refusal or not plan.tree:
         raise SubdeckError(plan.refusal or "nothing to merge", where=plan.root, hint=plan.advice)
@@ -200,8 +200,10 @@ def merge(project: paths.Project, plan: MergePlan, message: str = "") -> Act:
     record = read_record(plan.directory)
     before = TakenBefore.of(plan.directory, record) if record else None
     data = Merged(plan.root, plan.branch, plan.head, new, before)
-    now = store.take(target).tree
-    act = acts.record(project, plan.kind, plan.run, msgspec.to_builtins(data), begun=True)
+    now, is_pick = store.take(target).tree, plan.operation is SQUASH
+    act = acts.record(
+        project, ActKind.PICK if is_pick else ActKind.MERGE, plan.run, msgspec.to_builtins(data), begun=True
+    )
     try:
         advance(target, new)
     except GitError as error:
@@ -211,30 +213,75 @@ def merge(project: paths.Project, plan: MergePlan, message: str = "") -> Act:
             raise SubdeckError(what, where=plan.root, hint=error.hint or "check again") from error
         raise half_done("merged", error, plan.root) from error
     if record is not None:
-        taken = Taken.PICKED if plan.kind is ActKind.PICK else Taken.MERGED
-        mark_taken(plan.directory, record, taken, tree_id(target.git, plan.after))
+        mark_taken(plan.directory, record, Taken.PICKED if is_pick else Taken.MERGED, _tree_id(target.git, plan.after))
     done = acts.finish(project, act)
     store.remove()
     tidy(plan.directory)
     return done
 
 
-def tree_id(git: Git, name: str) -> str:
+def _tree_id(git: Git, name: str) -> str:
     """Return the tree of a commit, or the tree itself, also where the repository does not have it."""
     answer = git.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{tree}}")
     return os.fsdecode(answer.output).strip() if not answer.code else name
 
 
-def message_of(project: paths.Project, run: RunSnapshot) -> str:
-    """Propose a message: the first line of the answer, else of the task, and below it the rest of the paragraph."""
-    result = artifacts.read_result(project.run_dir(run.run_id))
-    answer = (result.final_text if result else "") or run.meta.task
-    lines = [line.strip().lstrip("#*- ").strip() for line in answer.strip().split("\n")]
-    first, *rest = lines or [""]
-    subject = one_line(first, 72).strip() or f"Work of {words_of(run)}"
-    paragraph: list[str] = []
-    for line in rest[1:] if rest and not rest[0] else rest:
-        if not line or len(paragraph) == 12:
-            break
-        paragraph.append(one_line(line, 400))
-    return "\n".join([subject, "", *paragraph] if paragraph else [subject])
+def undo(project: paths.Project, act: Act) -> TakenBack:
+    """Bring a branch back to the commit before a merge, with files and index; what is not committed stays.
+
+    Raises SubdeckError where it has moved on, or where files are in the way, and OSError.
+    """
+    done = fit(act.data, Merged)
+    target = usable(done.root)
+    branch = one_line(done.branch, 80)
+    # git moves the branch last, and so does an undo: killed before that, files and index may still have to follow.
+    is_back = target.head == done.head and (act.begun or act.undo is not None)
+    if not is_back:
+        _check_branch(target, act, done)
+    check_free(target)
+    store = Store(acts.place(project, act.id))
+    _check_uncommitted(store, target, act, done)
+    said = reverse_files(project, store, target, act, f"{done.head}^{{tree}}", f"{done.commit}^{{tree}}")
+    try:
+        target.git.run("read-tree", "-i", "-m", "--no-recurse-submodules", done.commit, done.head)
+        target.git.ask("update-index", "-q", "--refresh")
+        if not is_back:
+            target.git.run("update-ref", "-m", "subdeck: undo", f"refs/heads/{done.branch}", done.head, done.commit)
+            said = f"undid {act.title}: {branch} is at {done.head[:12]} again"
+    except GitError as error:
+        what = f"{act.title} was not fully undone: {one_line(error.what, 300)}"
+        raise SubdeckError(what, where=done.root, hint=then_undo(error)) from error
+    if done.before is not None:
+        done.before.restore()
+    return TakenBack(said)
+
+
+def _check_branch(target: Repository, act: Act, done: Merged) -> None:
+    branch = one_line(done.branch, 80)
+    if target.branch != done.branch:
+        hint = f"git switch {branch} first"
+        raise SubdeckError(f"cannot undo {act.title}: {branch} is not checked out", where=done.root, hint=hint)
+    if target.head != done.commit:
+        again = f"git revert {'-m 1 ' if act.kind is ActKind.MERGE else ''}{done.commit[:12]}"
+        raise SubdeckError(
+            f"cannot undo {act.title}: {branch} has new commits",
+            where=done.root,
+            hint=f"run {again} in a shell to undo it with a new commit",
+        )
+
+
+def _check_uncommitted(store: Store, target: Repository, act: Act, done: Merged) -> None:
+    """Raise SubdeckError where files of the merge have changes that are not committed: in the index always, in the
+    working tree unless subdeck itself was writing there.
+    """
+    names = ("--name-only", "--no-renames", "-z")
+    merged_files = set(target.git.lines("diff-tree", "-r", *names, done.commit, done.head, "--"))
+    staged = set(target.git.lines("diff-index", "--cached", *names, done.commit, "--"))
+    staged &= set(target.git.lines("diff-index", "--cached", *names, done.head, "--"))
+    changed = staged & merged_files
+    if not act.begun and act.undo is None:
+        now = store.take(target).tree
+        changed |= merged_files & set(store.git(target).lines("diff-tree", "-r", *names, done.commit, now, "--"))
+    if changed:
+        what = f"cannot undo {act.title}: you have uncommitted changes in {_named(sorted(changed), FEW)}"
+        raise SubdeckError(what, where=done.root, hint="commit or stash them first")

@@ -1,4 +1,4 @@
-"""Taking files back to what they were before something was applied, with what was changed in them since."""
+"""The working tree that an operation writes into: whether git may write there, and bringing it back to what it was."""
 
 from __future__ import annotations
 
@@ -7,36 +7,111 @@ import os
 from .. import paths
 from ..errors import SubdeckError
 from ..git.checkout import InTheWay
+from ..git.configuration import value_of
 from ..git.merges import Conflict, merged
-from ..git.program import Git, GitError
+from ..git.program import AT_WORK, Git, GitError
 from ..git.repository import Repository
 from ..git.snapshot import Store
 from ..system import files
-from ..text.decoding import fit
 from ..text.plain import one_line
-from ._readiness import check_free
-from .acts import Act, ActKind, Undo, note_undo, place
-from .merging import Merged
-from .source import usable
-from .taking import Applied
+from .acts import note_undo
+from .operation import Act, Undo
 
+MERGED = "merged"
+"""Where the trees of a plan are made, below the directory of a run's work."""
 NAMED = 5
+"""Files that a sentence about an undo names."""
 _REGULAR = b"100"
 """The mode of a file begins with it, and that of a link does not: git makes links whole."""
+_UNDER_WAY = {
+    "MERGE_HEAD": "a merge",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+    "BISECT_LOG": "a bisection",
+}
+_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "pre-merge-commit", "post-merge")
 
 
-def take_back_applied(project: paths.Project, act: Act) -> str:
-    """Take out of the files what was applied; return what became of it. Raises SubdeckError and OSError."""
-    applied = fit(act.data, Applied)
-    target = usable(applied.root)
-    store = Store(place(project, act.id))
-    said = reverse(project, store, target, act, applied.now, applied.wanted)
-    if applied.before is not None:
-        applied.before.restore()
-    return said
+def check_ready(repository: Repository) -> None:
+    """Raise SubdeckError where the branch that is checked out cannot get a commit now."""
+    where = repository.root
+    check_free(repository)
+    if repository.head is None:
+        raise SubdeckError(
+            "the repository has no commit yet", where=where, hint="make a commit; subdeck apply works without one"
+        )
+    if repository.branch is None:
+        raise SubdeckError("no branch is checked out", where=where, hint="git switch BRANCH first")
+    branch = os.path.join(repository.common_dir, "refs", "heads", repository.branch)
+    _check_unlocked(repository, "HEAD", os.path.join(repository.git_dir, "HEAD.lock"))
+    _check_unlocked(repository, f"branch {one_line(repository.branch)}", f"{branch}.lock")
+    check_identity(repository)
 
 
-def reverse(project: paths.Project, store: Store, target: Repository, act: Act, before: str, after: str) -> str:
+def _check_unlocked(repository: Repository, name: str, lock: str) -> None:
+    if os.path.lexists(lock):
+        hint = f"if no git command is running, remove {one_line(lock)}"
+        raise SubdeckError(f"its {name} is locked: {AT_WORK}", where=repository.root, hint=hint)
+
+
+def check_free(repository: Repository) -> None:
+    """Raise SubdeckError where another command of git is at work, or is to be gone on with."""
+    where = repository.root
+    for name, words in _UNDER_WAY.items():
+        if os.path.lexists(os.path.join(repository.git_dir, name)):
+            raise SubdeckError(f"{words} is in progress", where=where, hint="finish or abort it first (git status)")
+    _check_unlocked(repository, "index", os.path.join(repository.git_dir, "index.lock"))
+
+
+def check_identity(repository: Repository) -> None:
+    """Raise SubdeckError where git does not know in whose name to commit."""
+    for variable in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
+        if repository.git.ask("-c", "user.useConfigOnly=true", "var", variable).code:
+            raise SubdeckError(
+                "git has no user name and email",
+                where=repository.root,
+                hint="git config --global user.name NAME, and user.email ADDRESS",
+            )
+
+
+def remarks(repository: Repository) -> tuple[str, ...]:
+    """Say what git itself would do with a commit, and what is not done here."""
+    entries = repository.git.configured()
+    said: list[str] = []
+    hooks = value_of([one for one in entries if one.scope != "command"], "core.hookspath")
+    directory = os.path.join(repository.root, os.path.expanduser(hooks)) if hooks else ""
+    names = set(files.names(directory or os.path.join(repository.common_dir, "hooks")))
+    if found := [name for name in _HOOKS if name in names]:
+        said.append(f"its hooks are not run ({', '.join(found)})")
+    signs = value_of([one for one in entries if one.scope != "command"], "commit.gpgsign")
+    if signs.lower() in ("true", "1", "yes", "on"):
+        said.append("the commit is not signed; sign it with git commit --amend -S --no-edit")
+    return tuple(said)
+
+
+def is_untouched(store: Store, target: Repository, before: str) -> bool:
+    """Return whether the files are certainly what they were: what cannot be looked at may be half written."""
+    try:
+        return store.take(target).tree == before
+    except (GitError, OSError):
+        return False
+
+
+def half_done(verb: str, error: GitError, root: str) -> SubdeckError:
+    """Make the error of git failing after it may have written some files; the act stays on the stack."""
+    return SubdeckError(
+        f"the changes were not fully {verb}: {one_line(error.what, 400)}",
+        where=root,
+        hint="; ".join(filter(None, (error.hint, "subdeck undo restores the written files"))),
+    )
+
+
+# --- taking back -----------------------------------------------------------------------------------------------------
+
+
+def reverse_files(project: paths.Project, store: Store, target: Repository, act: Act, before: str, after: str) -> str:
     """Bring files that went from one tree to another back, as far as they were written; what was changed since stays.
 
     An undo that has failed or was killed on its way is finished. Raises SubdeckError where both changed the same lines,
@@ -70,11 +145,11 @@ def reverse(project: paths.Project, store: Store, target: Repository, act: Act, 
         raise
     except GitError as error:
         what = f"{act.title} was not fully undone: {one_line(error.what, 400)}"
-        raise SubdeckError(what, where=target.root, hint=_then_undo(error)) from error
+        raise SubdeckError(what, where=target.root, hint=then_undo(error)) from error
     return f"undid {act.title}"
 
 
-def _then_undo(error: GitError) -> str:
+def then_undo(error: GitError) -> str:
     return "; ".join(filter(None, (error.hint, "run subdeck undo to finish it")))
 
 
@@ -145,66 +220,3 @@ def _blobs(git: Git, tree: str) -> dict[bytes, bytes]:
         mode, _, object_id = head.split(b" ", 2)
         found[path] = mode + object_id
     return found
-
-
-def take_back_merged(project: paths.Project, act: Act) -> str:
-    """Bring a branch back to the commit before a merge, with files and index; what is not committed stays.
-
-    Raises SubdeckError where it has moved on, or where files are in the way, and OSError.
-    """
-    done = fit(act.data, Merged)
-    target = usable(done.root)
-    branch = one_line(done.branch, 80)
-    # git moves the branch last, and so does an undo: killed before that, files and index may still have to follow.
-    is_back = target.head == done.head and (act.begun or act.undo is not None)
-    if not is_back:
-        _check_branch(target, act, done)
-    check_free(target)
-    store = Store(place(project, act.id))
-    _check_uncommitted(store, target, act, done)
-    said = reverse(project, store, target, act, f"{done.head}^{{tree}}", f"{done.commit}^{{tree}}")
-    try:
-        target.git.run("read-tree", "-i", "-m", "--no-recurse-submodules", done.commit, done.head)
-        target.git.ask("update-index", "-q", "--refresh")
-        if not is_back:
-            target.git.run("update-ref", "-m", "subdeck: undo", f"refs/heads/{done.branch}", done.head, done.commit)
-            said = f"undid {act.title}: {branch} is at {done.head[:12]} again"
-    except GitError as error:
-        what = f"{act.title} was not fully undone: {one_line(error.what, 300)}"
-        raise SubdeckError(what, where=done.root, hint=_then_undo(error)) from error
-    if done.before is not None:
-        done.before.restore()
-    return said
-
-
-def _check_branch(target: Repository, act: Act, done: Merged) -> None:
-    branch = one_line(done.branch, 80)
-    if target.branch != done.branch:
-        hint = f"git switch {branch} first"
-        raise SubdeckError(f"cannot undo {act.title}: {branch} is not checked out", where=done.root, hint=hint)
-    if target.head != done.commit:
-        again = f"git revert {'-m 1 ' if act.kind is ActKind.MERGE else ''}{done.commit[:12]}"
-        raise SubdeckError(
-            f"cannot undo {act.title}: {branch} has new commits",
-            where=done.root,
-            hint=f"run {again} in a shell to undo it with a new commit",
-        )
-
-
-def _check_uncommitted(store: Store, target: Repository, act: Act, done: Merged) -> None:
-    """Raise SubdeckError where files of the merge have changes that are not committed: in the index always, in the
-    working tree unless subdeck itself was writing there.
-    """
-    names = ("--name-only", "--no-renames", "-z")
-    merged_files = set(target.git.lines("diff-tree", "-r", *names, done.commit, done.head, "--"))
-    staged = set(target.git.lines("diff-index", "--cached", *names, done.commit, "--"))
-    staged &= set(target.git.lines("diff-index", "--cached", *names, done.head, "--"))
-    changed = staged & merged_files
-    if not act.begun and act.undo is None:
-        now = store.take(target).tree
-        changed |= merged_files & set(store.git(target).lines("diff-tree", "-r", *names, done.commit, now, "--"))
-    if changed:
-        listed = ", ".join(one_line(os.fsdecode(path), 200) for path in sorted(changed)[:NAMED])
-        more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
-        what = f"cannot undo {act.title}: you have uncommitted changes in {listed}{more}"
-        raise SubdeckError(what, where=done.root, hint="commit or stash them first")

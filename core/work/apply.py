@@ -16,89 +16,60 @@ from .. import paths
 from ..errors import SubdeckError
 from ..git.checkout import InTheWay, check_room
 from ..git.diff import changed_files, chosen
-from ..git.merges import Conflict, can_merge, merged
+from ..git.merges import can_merge, merged
 from ..git.program import GitError
-from ..git.repository import Repository
 from ..git.snapshot import Store
 from ..run.changes import ChangedFile, Changes, FileStatus
 from ..run.snapshot import RunSnapshot
+from ..text.decoding import fit
 from ..text.plain import one_line
 from . import acts
-from .acts import Act, ActKind
+from ._target import MERGED, half_done, is_untouched, reverse_files
+from .operation import APPLY, Act, ActKind, Operation, Plan, TakenBack, conflicts_of, file_lines, listed, sentence
 from .records import Taken, TakenBefore, mark_taken, read_record
 from .snapshots import summed
 from .source import Source, bring, check_operator, host_of, root_of, source_of, tidy, usable, words_of
 
-MERGED = "merged"
-"""Where the trees of a plan are made, below the directory of a run's work."""
-NAMED = 8
-"""Files that a sentence names."""
-ALL_THERE = "all changes are already there"
 
-
-class ApplyPlan(Struct, frozen=True, kw_only=True):
+class ApplyPlan(Plan, frozen=True, kw_only=True):
     """What applying would do to a working tree."""
 
-    run_id: str
-    run: str
-    """Names it for people: `reviewer 4ae0bd`."""
+    operation: Operation = APPLY
     root: str
     """Of the working tree."""
-    files: tuple[ChangedFile, ...] = ()
-    """What would be written there."""
-    conflicts: tuple[Conflict, ...] = ()
-    refusal: str = ""
-    """Why nothing can be done, a clause; empty where it can."""
-    advice: str = ""
-    """What to do then."""
-    notes: tuple[str, ...] = ()
-    """What a person should know, clauses."""
     is_reversed: bool = False
     """Whether the changes of the run are taken out of the files."""
-    is_running: bool = False
     is_whole: bool = False
     """Whether it is all that the run changed."""
     now: str = ""
     wanted: str = ""
     after: str = ""
     """The tree that the run has left."""
-    directory: str = ""
 
     @property
     def changes(self) -> Changes:
         return summed(self.files)
 
-    @property
-    def words(self) -> str:
-        """Say what it will do, and what keeps it from that; some lines."""
+    def describe(self) -> list[str]:
         where = one_line(paths.at_home(self.root), 200)
-        if self.refusal:
-            return "\n".join(filter(None, (sentence(self.refusal), begun(self.advice))))
         verb = "Removes the changes of {} from {}: {}" if self.is_reversed else "Writes the changes of {} into {}: {}"
-        lines = [verb.format(self.run, where, self.changes.words), *map(file_line, self.files[:NAMED])]
-        if len(self.files) > NAMED:
-            lines.append(f"  and {len(self.files) - NAMED} more")
+        lines = [verb.format(self.run, where, self.changes.words), *file_lines(self.files)]
         if self.is_running:
             lines.append("It is still running: these are its changes so far.")
         lines += map(sentence, self.notes)
         lines.append("The changes stay unstaged; index and branch are untouched.")
-        return "\n".join(lines)
+        return lines
 
-
-def sentence(clause: str) -> str:
-    """Make a sentence of a clause, empty of none."""
-    return f"{begun(clause)}{'' if clause.endswith(('.', '?')) else '.'}" if clause else ""
-
-
-def begun(clause: str) -> str:
-    """Have a clause begin with a capital, unless with a command."""
-    return clause if clause.startswith(("git ", "subdeck ")) else clause[:1].upper() + clause[1:]
-
-
-def file_line(file: ChangedFile) -> str:
-    lines = "" if file.added is None or file.removed is None else f"  +{file.added} −{file.removed}"
-    name = f"{one_line(file.old_path, 200)} → {one_line(file.path, 200)}" if file.old_path else one_line(file.path, 200)
-    return f"  {file.status:<8} {name}{lines}"
+    def document(self, *, done: bool, message: str) -> dict[str, object]:
+        return {
+            "runId": self.run_id,
+            "root": self.root,
+            "files": self.files,
+            "conflicts": conflicts_of(self),
+            "refusal": self.refusal,
+            "notes": self.notes,
+            "applied": done,
+        }
 
 
 class Applied(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -113,20 +84,21 @@ class Applied(Struct, frozen=True, rename="camel", omit_defaults=True):
     """None where it was not all that the run had changed."""
 
 
-def plan_apply(
+def plan(
     project: paths.Project,
     run: RunSnapshot,
-    only: Iterable[str] | None = None,
-    hunks: Mapping[str, Collection[int]] | None = None,
     *,
+    files: Iterable[str] | None = None,
+    hunks: Mapping[str, Collection[int]] | None = None,
     reverse: bool = False,
     to: str = "",
     tree: str = "",
 ) -> ApplyPlan:
-    """Say what applying the changes of a run would do, all of them or some files or hunks; nothing is changed.
+    """Say what applying the changes of a run would do: all of them, some files, or of some files some hunks, counted
+    from 1 in the patch whose tree is `tree`. With `reverse` they are taken out of the files.
 
-    `tree` is what was shown of it, where hunks were chosen in that. Raises SubdeckError and OSError where that cannot
-    be found out.
+    `to` is another working tree than the one that the run began with. Nothing is changed. Raises SubdeckError and
+    OSError where that cannot be found out.
     """
     check_operator(project, run.run_id)
     can_merge()
@@ -141,16 +113,14 @@ def plan_apply(
         notes=source.notes, now=now.tree, directory=directory,
     )  # fmt: skip
     if not source.files:
-        return structs.replace(plan, refusal=f"{plan.run} changed nothing")
+        return plan.refused(f"{plan.run} changed nothing")
     if source.is_running and reverse:
-        return structs.replace(
-            plan, refusal=f"{plan.run} is still running", advice="wait until it finishes, or stop it"
-        )
+        return plan.refused(f"{plan.run} is still running", "wait until it finishes, or stop it")
     if tree and tree != source.after and hunks:
-        return structs.replace(plan, refusal="its files have changed since you reviewed them", advice="check again")
-    wanted, left, refusal = _chosen_files(source, only, hunks)
+        return plan.refused("its files have changed since you reviewed them", "check again")
+    wanted, left, refusal = _chosen_files(source, files, hunks)
     if refusal:
-        return structs.replace(plan, refusal=refusal, advice="subdeck diff --name-only names its files")
+        return plan.refused(refusal, "subdeck diff --name-only names its files")
     after = source.after
     is_whole = len(wanted) == len(source.files) and not hunks
     if not is_whole:
@@ -165,16 +135,15 @@ def plan_apply(
         is_whole=is_whole and not reverse and not source.notes and os.path.realpath(target.root) == source.root,
     )  # fmt: skip
     if merge.conflicts:
-        return structs.replace(plan, conflicts=merge.conflicts, **_conflict_words(merge.conflicts, reverse=reverse))
+        return _conflicting(structs.replace(plan, conflicts=merge.conflicts))
     changed = changed_files(git, now.tree, merge.tree) if merge.tree != now.tree else ()
     plan = structs.replace(plan, files=changed, wanted=merge.tree)
     if not changed:
-        refusal = "none of its changes are there" if reverse else ALL_THERE
-        return structs.replace(plan, refusal=refusal)
+        return plan.refused("none of its changes are there" if reverse else "all changes are already there")
     try:
         check_room(git, target.root, now.tree, merge.tree)
     except GitError as error:
-        return structs.replace(plan, refusal=f"{one_line(error.what, 400)}", advice="move it away first")
+        return plan.refused(one_line(error.what, 400), "move it away first")
     return plan
 
 
@@ -196,37 +165,18 @@ def _chosen_files(
     return [file for file in found.values() if file not in submodules], left, ""
 
 
-def _conflict_words(conflicts: tuple[Conflict, ...], *, reverse: bool) -> dict[str, str]:
-    count = len(conflicts)
-    more = f", and {count - NAMED} more" if count > NAMED else ""
-    listed = ", ".join(f"{one_line(one.path, 200)} ({one_line(one.why, 120)})" for one in conflicts[:NAMED])
+def _conflicting(plan: ApplyPlan) -> ApplyPlan:
+    count = len(plan.conflicts)
     what = "your own changes conflict in 1 file" if count == 1 else f"your own changes conflict in {count} files"
     advice = "nothing was written; choose other files, " + (
-        "or edit it by hand" if reverse else "or move your own changes, or merge the branch with git"
+        "or edit it by hand" if plan.is_reversed else "or move your own changes, or merge the branch with git"
     )
-    return {"refusal": f"{what}: {listed}{more}", "advice": advice}
+    return plan.refused(f"{what}: {listed(plan.conflicts)}", advice)
 
 
-def is_untouched(store: Store, target: Repository, before: str) -> bool:
-    """Return whether the files are certainly what they were: what cannot be looked at may be half written."""
-    try:
-        return store.take(target).tree == before
-    except (GitError, OSError):
-        return False
-
-
-def half_done(verb: str, error: GitError, root: str) -> SubdeckError:
-    """Make the error of git failing after it may have written some files; the act stays on the stack."""
-    return SubdeckError(
-        f"the changes were not fully {verb}: {one_line(error.what, 400)}",
-        where=root,
-        hint="; ".join(filter(None, (error.hint, "subdeck undo restores the written files"))),
-    )
-
-
-def apply(project: paths.Project, plan: ApplyPlan) -> Act:
-    """Do what a plan says; return the act, which can be taken back. Raises SubdeckError and OSError, where nothing was
-    done, or what was done stands on the stack.
+def act(project: paths.Project, plan: ApplyPlan, _message: str = "") -> Act:
+    """Write the files; return the act. Raises SubdeckError and OSError, where nothing was done, or what was done stands
+    on the stack.
     """
     check_operator(project, plan.run_id)
     if plan.refusal or not plan.wanted:
@@ -255,3 +205,14 @@ def apply(project: paths.Project, plan: ApplyPlan) -> Act:
     store.remove()
     tidy(plan.directory)
     return done
+
+
+def undo(project: paths.Project, act: Act) -> TakenBack:
+    """Take out of the files what was applied. Raises SubdeckError and OSError."""
+    applied = fit(act.data, Applied)
+    target = usable(applied.root)
+    store = Store(acts.place(project, act.id))
+    said = reverse_files(project, store, target, act, applied.now, applied.wanted)
+    if applied.before is not None:
+        applied.before.restore()
+    return TakenBack(said)

@@ -16,7 +16,7 @@ from ..text.decoding import fit
 from ..text.plain import one_line
 from . import acts
 from ._worktree_state import look
-from .acts import Act, ActKind
+from .operation import DISCARD, Act, ActKind, Operation, Plan, TakenBack
 from .records import Taken, WorkRecord, read_record, tree_of, write_record
 from .source import check_operator, host_of, tidy, words_of
 from .worktrees import Worktree, describe, mend, of_run, remove, state_of
@@ -25,18 +25,19 @@ PACK = "work.pack"
 """The commits that only the branch had, beside the worktree, in the place of the act."""
 
 
-class DiscardPlan(Struct, frozen=True, kw_only=True):
+class DiscardPlan(Plan, frozen=True, kw_only=True):
     """What discarding the work of a run would do."""
 
-    run_id: str
-    run: str
-    branch: str
-    words: str
-    """Say what it will do, and what is lost by it; some lines."""
-    directory: str
+    operation: Operation = DISCARD
+    lines: tuple[str, ...]
+    """Say what it will do, and what is lost by it."""
     tip: str = ""
-    standing: str = ""
-    """What of it is nowhere else, in short."""
+
+    def describe(self) -> tuple[str, ...]:
+        return self.lines
+
+    def document(self, *, done: bool, message: str) -> dict[str, object]:
+        return {"runId": self.run_id, "branch": self.branch, "words": self.words, "discarded": done}
 
 
 class Discarded(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -47,7 +48,7 @@ class Discarded(Struct, frozen=True, rename="camel", omit_defaults=True):
     tip: str = ""
 
 
-def plan_discard(project: paths.Project, run: RunSnapshot) -> DiscardPlan:
+def plan(project: paths.Project, run: RunSnapshot) -> DiscardPlan:
     """Say what discarding would do. Raises SubdeckError where it cannot be done, and OSError."""
     check_operator(project, run.run_id)
     directory, record = host_of(project, run.run_id)
@@ -77,14 +78,14 @@ def plan_discard(project: paths.Project, run: RunSnapshot) -> DiscardPlan:
         words.append(f"It was created for run {worktree.run_id[-6:]}, whose changes are also discarded.")
     words.append("Undo can restore all of it for a day.")
     return DiscardPlan(
-        run_id=run.run_id, run=words_of(run), branch=record.branch, words="\n".join(words), directory=directory,
+        run_id=run.run_id, run=words_of(run), branch=record.branch, lines=tuple(words), directory=directory,
         tip=standing.tip,
-        standing=standing.words if standing.is_safe else f"{standing.words}, which exists nowhere else",
+        summary=standing.words if standing.is_safe else f"{standing.words}, which exists nowhere else",
     )  # fmt: skip
 
 
-def discard(project: paths.Project, plan: DiscardPlan) -> Act:
-    """Do what a plan says; return the act, which can be taken back. Raises SubdeckError and OSError."""
+def act(project: paths.Project, plan: DiscardPlan, _message: str = "") -> Act:
+    """Put the worktree aside, and remove its branch; return the act. Raises SubdeckError and OSError."""
     check_operator(project, plan.run_id)
     record = read_record(plan.directory)
     worktree = describe(plan.directory, record) if record else None
@@ -123,12 +124,12 @@ def _packed(worktree: Worktree) -> bytes:
     return git.run("pack-objects", "--revs", "--stdout", "--quiet", input="".join(f"{w}\n" for w in wanted).encode())
 
 
-def take_back_discarded(project: paths.Project, act: Act) -> str:
+def undo(project: paths.Project, act: Act) -> TakenBack:
     """Bring the branch back as it was, with the worktree where there was one. Raises SubdeckError and OSError."""
     data = fit(act.data, Discarded)
     _bring_back(project, data, acts.place(project, act.id))
     what = "the branch" if data.record.away else "the worktree and the branch"
-    return f"restored {what} {one_line(data.record.branch, 80)}"
+    return TakenBack(f"restored {what} {one_line(data.record.branch, 80)}")
 
 
 def _bring_back(project: paths.Project, data: Discarded, place: str) -> None:

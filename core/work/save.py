@@ -1,0 +1,121 @@
+"""Saving what a run has committed as a branch of the operator's, which stays when the run is deleted."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+from msgspec import Struct
+
+from .. import paths
+from ..errors import SubdeckError
+from ..git.names import worded
+from ..git.program import GitError
+from ..git.worktrees import branches, check_branch, listed
+from ..run.snapshot import RunSnapshot
+from ..text.decoding import fit
+from ..text.plain import one_line
+from . import acts
+from .operation import SAVE, Act, ActKind, Operation, Plan, TakenBack
+from .records import Taken, TakenBefore, mark_taken, read_record
+from .source import branch_of, branch_tip, check_operator, usable, words_of
+
+OURS = "subdeck/"
+"""Begins the names of the branches that go with their worktrees."""
+
+
+class SavePlan(Plan, frozen=True, kw_only=True):
+    """What saving the commits of a run would do."""
+
+    operation: Operation = SAVE
+    root: str
+    tip: str
+    """The commit that the branch would be at."""
+    made: str
+    """The working tree whose repository has the run's branch."""
+
+    def describe(self) -> list[str]:
+        return [f"Saves the commits of {self.run} as branch {one_line(self.branch, 80)}."]
+
+    def document(self, *, done: bool, message: str) -> dict[str, object]:
+        return {"runId": self.run_id, "branch": self.branch}
+
+
+class Kept(Struct, frozen=True, rename="camel"):
+    """What taking it back needs."""
+
+    root: str
+    name: str
+    commit: str
+    before: TakenBefore
+
+
+def plan(project: paths.Project, run: RunSnapshot, *, name: str = "") -> SavePlan:
+    """Say what saving the commits of a run as a branch of this name would do, by default that of its own without the
+    directory. Raises SubdeckError where it cannot be done, as something is not committed yet.
+    """
+    directory, record, made = branch_of(project, run)
+    name = name or record.branch.removeprefix(OURS)
+    if name.startswith(OURS):
+        what = f"branches that begin with {OURS} are deleted with their worktrees"
+        raise SubdeckError(what, where=one_line(name, 80), hint="choose another name")
+    check_branch(name)
+    if not record.away and made.git.lines("status", "--porcelain", "-z"):
+        raise SubdeckError(
+            f"the worktree of {words_of(run)} has uncommitted changes",
+            where=made.root,
+            hint=f"subdeck diff {run.meta.short_id} shows them; commit them there with git, or press C in the app",
+        )
+    tip = branch_tip(made, record.branch)
+    if not tip:
+        raise SubdeckError(f"its branch {one_line(record.branch, 80)} no longer exists", where=record.root)
+    if branch_tip(made, name):
+        raise SubdeckError(f"the branch {one_line(name, 80)} already exists", where=record.root)
+    return SavePlan(
+        run_id=run.run_id,
+        run=words_of(run),
+        branch=name,
+        root=record.root,
+        tip=tip,
+        made=made.root,
+        directory=directory,
+    )
+
+
+def act(project: paths.Project, plan: SavePlan, _message: str = "") -> Act:
+    """Make the branch; return the act. Raises SubdeckError and OSError."""
+    check_operator(project, plan.run_id)
+    made = usable(plan.made)
+    record = read_record(plan.directory)
+    if record is None or branch_tip(made, record.branch) != plan.tip:
+        raise SubdeckError("its branch has moved", where=plan.root, hint="check again what would be done")
+    data = Kept(plan.root, plan.branch, plan.tip, TakenBefore.of(plan.directory, record))
+    act = acts.record(project, ActKind.KEEP, plan.run, msgspec.to_builtins(data), begun=True)
+    try:
+        made.git.run("update-ref", "-m", "subdeck", f"refs/heads/{plan.branch}", plan.tip, "")
+    except GitError as error:
+        acts.drop(project, act.id)
+        raise SubdeckError(f"git refused: {one_line(error.what, 400)}", where=plan.root, hint=error.hint) from error
+    tree = os.fsdecode(made.git.run("rev-parse", f"{plan.tip}^{{tree}}")).strip()
+    mark_taken(plan.directory, record, Taken.KEPT, tree)
+    return acts.finish(project, act)
+
+
+def undo(_project: paths.Project, act: Act) -> TakenBack:
+    """Remove a branch that was kept, where it is still what it was. Raises SubdeckError."""
+    kept = fit(act.data, Kept)
+    target = usable(kept.root)
+    found = next((one for one in branches(target, kept.name.rpartition("/")[0]) if one.name == kept.name), None)
+    tip = found.commit if found else branch_tip(target, kept.name)
+    if tip and tip != kept.commit:
+        what = f"cannot undo {act.title}: the branch {one_line(kept.name, 80)} has new commits"
+        raise SubdeckError(what, where=target.root, hint="git branch -D in a shell deletes it")
+    for one in listed(target):
+        if tip and one.branch == kept.name:
+            what = f"cannot undo {act.title}: the branch is checked out in {worded(os.fsencode(one.path))}"
+            raise SubdeckError(what, where=target.root, hint="switch to another branch there first")
+    if tip:
+        target.git.run("update-ref", "-d", f"refs/heads/{kept.name}", tip)
+    if read_record(kept.before.directory) is not None:
+        kept.before.restore()
+    return TakenBack(f"undid {act.title}: the branch {one_line(kept.name, 80)} is removed")
