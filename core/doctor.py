@@ -203,7 +203,7 @@ def _work(project: paths.Project) -> Iterator[Check]:
     found = list(listed(project))
     forgotten = len(left_in_repository(project)) if found or os.path.isdir(paths.works_dir(project)) else 0
     lost = sum(worktree.run is RunState.LOST for worktree in found)
-    odd = sum(bool(worktree.standing.trouble) for worktree in found)
+    odd = sum(bool(worktree.state.trouble) for worktree in found)
     if found or forgotten:
         counted = f"{len(found)} ({size_text(sum(worktree.size for worktree in found))})"
         named = ((lost, "of lost runs"), (odd, "with problems"), (forgotten, "known to git only"))

@@ -13,7 +13,7 @@ from ..run.describe import discarded_words, size_text
 from ..text.plain import one_line
 from ..work import worktrees as kept
 from ..work.acts import discarded_sizes
-from ..work.worktrees import RunState, Worktree, mend
+from ..work.worktrees import RunState, Worktree
 from ._options import json_option
 from ._table import Column, table
 from .output import document, is_terminal, note, say, terminal_width
@@ -46,7 +46,7 @@ def worktrees(refs: tuple[str, ...], everywhere: bool, repair: bool, remove: boo
     if repair:
         # One whose project was moved is listed by its former place.
         found = _chosen(list(kept.listed(None)), refs)
-        found = [mend(engine.project, worktree) for worktree in found]
+        found = [kept.repair(engine.project, worktree) for worktree in found]
     else:
         found = _chosen(list(kept.listed(None if everywhere or remove else engine.project)), refs)
     if remove:
@@ -110,7 +110,7 @@ def _show(found: Sequence[Worktree]) -> None:
         (
             worktree.run_id[-6:],
             worktree.record.branch,
-            f"{worktree.standing.stand}: {worktree.standing.words}",
+            f"{worktree.state.work}: {worktree.state.words}",
             size_text(worktree.size),
             RUNS.get(worktree.run, str(worktree.run)),
         )
@@ -121,10 +121,10 @@ def _show(found: Sequence[Worktree]) -> None:
         say(line)
         away = worktree.record.away
         say(f"        {f'only a branch: the run worked on {one_line(away, 64)}' if away else one_line(worktree.path)}")
-        if worktree.standing.trouble:
-            say(f"        ! {worktree.standing.trouble}")
-        if worktree.standing.advice:
-            say(f"          {worktree.standing.advice}")
+        if worktree.state.trouble:
+            say(f"        ! {worktree.state.trouble}")
+        if worktree.state.advice:
+            say(f"          {worktree.state.advice}")
     if not found:
         say("No worktrees.")
     elif len(found) > 1:
@@ -132,15 +132,15 @@ def _show(found: Sequence[Worktree]) -> None:
 
 
 def fields(worktree: Worktree) -> dict[str, object]:
-    standing = worktree.standing
+    state = worktree.state
     return {
         "runId": worktree.run_id,
         "run": worktree.run,
         "branch": worktree.record.branch,
-        "state": standing.stand,
-        "words": standing.words,
-        "trouble": standing.trouble,
-        "advice": standing.advice,
+        "state": state.work,
+        "words": state.words,
+        "trouble": state.trouble,
+        "advice": state.advice,
         "bytes": worktree.size,
         "path": None if worktree.record.away else worktree.path,
         "host": worktree.record.away or None,

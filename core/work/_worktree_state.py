@@ -1,4 +1,4 @@
-"""How the worktree of a run stands: whether all that was changed in it is somewhere else, too, and what is odd.
+"""The state of a run's worktree: whether all that was changed in it is somewhere else, too, and what is odd.
 
 Looking changes nothing but files of ours beside the worktree. What the record says is held against what git says; a
 worktree about which anything is not certain counts as one whose work is nowhere else.
@@ -29,7 +29,7 @@ _BEING_MADE = b"initializing"
 """Why git has locked a worktree that it makes: until all files are there, and for good where it is killed."""
 
 
-class Stand(OpenEnum):
+class WorkState(OpenEnum):
     UNCHANGED = "unchanged"
     """Nothing was changed, so that nothing can be lost."""
     TAKEN = "taken"
@@ -41,8 +41,8 @@ class Stand(OpenEnum):
     """There is neither worktree nor branch."""
 
 
-class Standing(Struct, frozen=True):
-    stand: Stand
+class WorktreeState(Struct, frozen=True):
+    work: WorkState
     words: str
     """What that means here: `merged into main`, `3 files changed, 41 insertions(+)`."""
     trouble: str = ""
@@ -57,10 +57,10 @@ class Standing(Struct, frozen=True):
     @property
     def is_safe(self) -> bool:
         """Return whether nothing is lost when worktree and branch go."""
-        return self.stand in (Stand.UNCHANGED, Stand.TAKEN, Stand.GONE)
+        return self.work in (WorkState.UNCHANGED, WorkState.TAKEN, WorkState.GONE)
 
 
-def look(directory: str, record: WorkRecord) -> Standing:
+def look(directory: str, record: WorkRecord) -> WorktreeState:
     """Look at the work of a run that lies in a directory. Never raises for what is there."""
     try:
         return _look(directory, record)
@@ -69,16 +69,16 @@ def look(directory: str, record: WorkRecord) -> Standing:
         return _unknown(f"git cannot read it: {one_line(why, 200)}", f"check {one_line(tree_of(directory))}")
 
 
-def _unknown(trouble: str, advice: str, **found: str) -> Standing:
-    return Standing(Stand.UNKNOWN, "unknown", trouble, advice, **found)
+def _unknown(trouble: str, advice: str, **found: str) -> WorktreeState:
+    return WorktreeState(WorkState.UNKNOWN, "unknown", trouble, advice, **found)
 
 
-def _look(directory: str, record: WorkRecord) -> Standing:
+def _look(directory: str, record: WorkRecord) -> WorktreeState:
     tree, name = tree_of(directory), one_line(record.branch, SHOWN)
     has_tree = os.path.lexists(tree) and (not os.path.isdir(tree) or bool(files.names(tree)))
     if not os.path.isdir(record.common_dir):
         if not has_tree:
-            return Standing(Stand.GONE, "its repository and its worktree no longer exist")
+            return WorktreeState(WorkState.GONE, "its repository and its worktree no longer exist")
         place = one_line(record.common_dir)
         return _unknown(
             f"its repository is no longer at {place}: it was moved or removed",
@@ -97,7 +97,7 @@ def _look(directory: str, record: WorkRecord) -> Standing:
             tip=tip,
         )
     if tip == record.base and files.content(os.path.join(admin, "locked")).strip() == _BEING_MADE:
-        return Standing(Stand.UNCHANGED, HALF_MADE, tip=tip, admin=admin)
+        return WorktreeState(WorkState.UNCHANGED, HALF_MADE, tip=tip, admin=admin)
     if not leads_to(tree, admin):
         return _unknown(
             "its .git was changed and points to another place",
@@ -107,10 +107,10 @@ def _look(directory: str, record: WorkRecord) -> Standing:
         )
     head, checked_out, is_dirty = _status(tree)
     trouble, advice = _oddity(record, tree, tip, elsewhere, checked_out, admin)
-    stand, words = _compared(git, directory, record, head, tip, is_dirty=is_dirty)
+    work, words = _compared(git, directory, record, head, tip, is_dirty=is_dirty)
     if checked_out != record.branch and tip and not _is_within(git, tip, head, record):
-        stand, words = Stand.UNMERGED, f"{name} has its own commits"
-    return Standing(stand, words, trouble, advice, tip, admin)
+        work, words = WorkState.UNMERGED, f"{name} has its own commits"
+    return WorktreeState(work, words, trouble, advice, tip, admin)
 
 
 def repository_of(record: WorkRecord) -> Repository:
@@ -135,15 +135,15 @@ def leads_to(tree: str, admin: str) -> bool:
     return said.startswith(_DOT_GIT) and os.path.realpath(said.removeprefix(_DOT_GIT)) == os.path.realpath(admin)
 
 
-def _without_tree(git: Git, record: WorkRecord, tip: str, elsewhere: str, admin: str) -> Standing:
-    """Say how it stands where there is no worktree, or none any more."""
+def _without_tree(git: Git, record: WorkRecord, tip: str, elsewhere: str, admin: str) -> WorktreeState:
+    """Return its state where there is no worktree, or none any more."""
     if not tip:
-        return Standing(Stand.GONE, "the worktree and the branch do not exist", admin=admin)
+        return WorktreeState(WorkState.GONE, "the worktree and the branch do not exist", admin=admin)
     trouble, advice = "", ""
     if elsewhere and os.path.isdir(elsewhere):
         trouble, advice = _checked_out(record, elsewhere)
-    stand, words = _committed(git, record, tip)
-    return Standing(stand, words, trouble, advice, tip, admin)
+    work, words = _committed(git, record, tip)
+    return WorktreeState(work, words, trouble, advice, tip, admin)
 
 
 def _checked_out(record: WorkRecord, place: str) -> tuple[str, str]:
@@ -190,7 +190,7 @@ def _oddity(record: WorkRecord, tree: str, tip: str, elsewhere: str, checked_out
 
 def _compared(
     git: Git, directory: str, record: WorkRecord, head: str, tip: str, *, is_dirty: bool
-) -> tuple[Stand, str]:
+) -> tuple[WorkState, str]:
     """Say whether what a worktree holds is somewhere else, too."""
     if not is_dirty and not _left_more(git, directory, head):
         return _committed(git, record, head or tip)
@@ -202,12 +202,12 @@ def _compared(
     store = store_beside(directory, LOOKED)
     taken = store.take(repository)
     if taken.skipped or taken.note:
-        return Stand.UNMERGED, "some files are too large or cannot be read"
+        return WorkState.UNMERGED, "some files are too large or cannot be read"
     git = store.git(repository)
     if tip == record.base and not os.path.exists(os.path.join(repository.git_dir, "index")):
         shown = git.run("diff-tree", "-r", "--name-status", "--no-renames", record.base, taken.tree)
         if all(line.startswith(b"D") for line in shown.splitlines()):
-            return Stand.UNCHANGED, HALF_MADE
+            return WorkState.UNCHANGED, HALF_MADE
     return _of_tree(git, record, taken.tree)
 
 
@@ -220,13 +220,13 @@ def _left_more(git: Git, directory: str, head: str) -> bool:
     return os.fsdecode(answer.output).strip() != recorded.after
 
 
-def _committed(git: Git, record: WorkRecord, commit: str) -> tuple[Stand, str]:
+def _committed(git: Git, record: WorkRecord, commit: str) -> tuple[WorkState, str]:
     """Say whether a commit is in another branch, or what it changed is."""
     if not commit or commit == record.base:
-        return Stand.UNCHANGED, "nothing was changed"
+        return WorkState.UNCHANGED, "nothing was changed"
     others = _others_with(git, record, commit)
     if others:
-        return Stand.TAKEN, f"merged into {one_line(others, SHOWN)}"
+        return WorkState.TAKEN, f"merged into {one_line(others, SHOWN)}"
     tree = os.fsdecode(git.run("rev-parse", "--verify", f"{commit}^{{tree}}").strip())
     return _of_tree(git, record, tree)
 
@@ -247,17 +247,17 @@ def _others_with(git: Git, record: WorkRecord, commit: str) -> str:
     return ""
 
 
-def _of_tree(git: Git, record: WorkRecord, tree: str) -> tuple[Stand, str]:
+def _of_tree(git: Git, record: WorkRecord, tree: str) -> tuple[WorkState, str]:
     """Say whether what a tree holds was taken over, or is in what is checked out."""
     if record.taken is not None and record.taken_tree == tree:
-        return Stand.TAKEN, str(record.taken)
+        return WorkState.TAKEN, str(record.taken)
     changed = _names(git, record.base, tree)
     if not changed:
-        return Stand.UNCHANGED, "nothing was changed"
+        return WorkState.UNCHANGED, "nothing was changed"
     head = _head(record)
     if head and not changed & _names(git, head, tree):
-        return Stand.TAKEN, "all of it is in HEAD"
-    return Stand.UNMERGED, _counted(git, record, tree)
+        return WorkState.TAKEN, "all of it is in HEAD"
+    return WorkState.UNMERGED, _counted(git, record, tree)
 
 
 def _head(record: WorkRecord) -> str:

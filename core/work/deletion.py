@@ -58,8 +58,8 @@ class Unmerged(Struct, frozen=True):
     @property
     def words(self) -> str:
         """Say on which branch, and how much: `subdeck/scout-4ae0bd: 3 files changed, 41 insertions(+)`."""
-        standing = self.worktree.standing
-        return f"{one_line(self.worktree.record.branch, BRANCH)}: {standing.trouble or standing.words}"
+        state = self.worktree.state
+        return f"{one_line(self.worktree.record.branch, BRANCH)}: {state.trouble or state.words}"
 
     @property
     def fields(self) -> dict[str, str]:
@@ -128,7 +128,7 @@ def unmerged(project: paths.Project, run_ids: Iterable[str]) -> tuple[Unmerged, 
     found: list[Unmerged] = []
     for run_id in filter(paths.is_run_id, run_ids):
         worktree = of_run(project, run_id)
-        if worktree is not None and not worktree.standing.is_safe and _is_own(project, run_id):
+        if worktree is not None and not worktree.state.is_safe and _is_own(project, run_id):
             found.append(Unmerged(run_id, worktree))
     return tuple(found)
 
@@ -237,7 +237,7 @@ def _let_go(project: paths.Project, run_id: str, *, for_good: bool) -> None:
                 if worktree.run_id != run_id and is_gone:
                     files.remove_tree(directory)
                 return
-            if not (for_good or worktree.standing.is_safe):
+            if not (for_good or worktree.state.is_safe):
                 return
             remove(worktree)
             if state_of(project, worktree.run_id) is RunState.LOST:

@@ -19,7 +19,7 @@ from ._worktree_state import look
 from .operation import DISCARD, Act, ActKind, Operation, Plan, TakenBack
 from .records import Taken, WorkRecord, read_record, tree_of, write_record
 from .source import check_operator, host_of, tidy, words_of
-from .worktrees import Worktree, describe, mend, of_run, remove, state_of
+from .worktrees import Worktree, describe, of_run, remove, repair, state_of
 
 PACK = "work.pack"
 """The commits that only the branch had, beside the worktree, in the place of the act."""
@@ -65,22 +65,22 @@ def plan(project: paths.Project, run: RunSnapshot) -> DiscardPlan:
         raise SubdeckError(f"{words_of(run)} changed nothing", where=run.run_id)
     if worktree is None:
         raise SubdeckError(f"the worktree of {words_of(run)} no longer exists", where=run.run_id)
-    standing = worktree.standing
+    state = worktree.state
     branch = one_line(record.branch, 80)
     there = f"the changes of {words_of(run)} on {one_line(record.away, 64)},"
     tree = there if record.away else f"the worktree of {words_of(run)} and"
-    words = [f"Removes {tree} its branch {branch}: {standing.words}."]
-    if not standing.is_safe:
+    words = [f"Removes {tree} its branch {branch}: {state.words}."]
+    if not state.is_safe:
         words.append("These changes exist nowhere else.")
-    if standing.trouble:
-        words.append(f"{standing.trouble[:1].upper()}{standing.trouble[1:]}.")
+    if state.trouble:
+        words.append(f"{state.trouble[:1].upper()}{state.trouble[1:]}.")
     if worktree.run_id != run.run_id:
         words.append(f"It was created for run {worktree.run_id[-6:]}, whose changes are also discarded.")
     words.append("Undo can restore all of it for a day.")
     return DiscardPlan(
         run_id=run.run_id, run=words_of(run), branch=record.branch, lines=tuple(words), directory=directory,
-        tip=standing.tip,
-        summary=standing.words if standing.is_safe else f"{standing.words}, which exists nowhere else",
+        tip=state.tip,
+        summary=state.words if state.is_safe else f"{state.words}, which exists nowhere else",
     )  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def act(project: paths.Project, plan: DiscardPlan, _message: str = "") -> Act:
     worktree = describe(plan.directory, record) if record else None
     if record is None or worktree is None:
         raise SubdeckError(f"the worktree of {plan.run} no longer exists", where=plan.directory)
-    if worktree.standing.tip != plan.tip:
+    if worktree.state.tip != plan.tip:
         raise SubdeckError("its branch has moved", where=plan.directory, hint="check again")
     data = Discarded(plan.directory, record, plan.tip)
     act = acts.record(project, ActKind.DISCARD, plan.run, msgspec.to_builtins(data), begun=True)
@@ -114,10 +114,10 @@ def act(project: paths.Project, plan: DiscardPlan, _message: str = "") -> Act:
 
 def _packed(worktree: Worktree) -> bytes:
     """Return the commits that nobody else may have, packed."""
-    record, tip = worktree.record, worktree.standing.tip
+    record, tip = worktree.record, worktree.state.tip
     wanted = [record.base, *([tip] if tip else []), *([f"^{record.head}"] if record.head else [])]
     git = Git(record.common_dir)
-    admin = worktree.standing.admin
+    admin = worktree.state.admin
     head = os.fsdecode(files.content(os.path.join(admin, "HEAD"))).strip() if admin else ""
     if len(head) == len(record.base) and not head.startswith("ref:"):
         wanted.insert(0, head)  # commits that are on no branch
@@ -155,4 +155,4 @@ def _bring_back(project: paths.Project, data: Discarded, place: str) -> None:
         files.rename(kept, tree)
     if os.path.lexists(tree):
         worktree = Worktree(data.directory, record, state_of(project, record.run_id), look(data.directory, record), 0)
-        mend(project, worktree)
+        repair(project, worktree)

@@ -18,7 +18,7 @@ from ..run.kinds import OpenEnum
 from ..system import files
 from ..text.plain import one_line
 from . import records as records
-from ._worktree_state import Standing, admin_of, leads_to, look, repository_of
+from ._worktree_state import WorktreeState, admin_of, leads_to, look, repository_of
 from .records import LOCK as LOCK, WorkRecord, read_record, tree_of, write_record
 
 GONE = "gone"
@@ -42,7 +42,7 @@ class Worktree(Struct, frozen=True):
     """Of all that is kept of the run's work."""
     record: WorkRecord
     run: RunState
-    standing: Standing
+    state: WorktreeState
     size: int
     """Bytes on the disk, with all that is kept beside it."""
 
@@ -114,7 +114,7 @@ def remove(worktree: Worktree) -> None:
 
     Raises SubdeckError where somebody works in it, or where git cannot; then what could not be removed is still there.
     """
-    directory, record, standing = worktree.directory, worktree.record, worktree.standing
+    directory, record, state = worktree.directory, worktree.record, worktree.state
     lock = _locked(directory, record)
     try:
         if os.path.lexists(worktree.path):
@@ -122,7 +122,7 @@ def remove(worktree: Worktree) -> None:
         if os.path.isdir(record.common_dir):
             forget(record, os.path.join(directory, MENDED))
             forget(record, worktree.path)
-            in_git.delete_branch(repository_of(record), record.branch, standing.tip)
+            in_git.delete_branch(repository_of(record), record.branch, state.tip)
         in_git.remove_files(os.path.join(directory, GONE))
         records.write_record(directory, structs.replace(record, removed_at=paths.now_iso()))
     except (GitError, OSError) as error:
@@ -178,7 +178,7 @@ def forget(record: WorkRecord, path: str) -> None:
 # --- repair ----------------------------------------------------------------------------------------------------------
 
 
-def mend(project: paths.Project, worktree: Worktree) -> Worktree:
+def repair(project: paths.Project, worktree: Worktree) -> Worktree:
     """Make a worktree known to git again, where it is; one of a run of this project that was elsewhere comes here.
 
     Nothing in it is changed but the file that leads to its repository. Raises SubdeckError where it cannot be done.
@@ -218,7 +218,7 @@ def _moved(project: paths.Project, worktree: Worktree) -> Worktree:
     write_record(worktree.directory, moved)
     files.rename(worktree.directory, at)
     Git(moved.common_dir).run("worktree", "repair", tree_of(at))
-    return Worktree(at, moved, worktree.run, worktree.standing, worktree.size)
+    return Worktree(at, moved, worktree.run, worktree.state, worktree.size)
 
 
 def _known(worktree: Worktree) -> None:

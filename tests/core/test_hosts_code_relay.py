@@ -183,7 +183,7 @@ async def test_deleting_a_run_asks_for_what_is_nowhere_else(root: Path, tmp_path
         (unmerged,) = deletion.unmerged(there.project, [run_id])
         assert branch in unmerged.words
         (listed,) = worktrees.listed(there.project)
-        assert branch == listed.record.branch and not listed.standing.trouble
+        assert branch == listed.record.branch and not listed.state.trouble
         deletion.delete(there.project, [run_id])
         assert branch in git(root, "branch", "--list", branch)
         deletion.purge(there.project, [run_id])

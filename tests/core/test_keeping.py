@@ -12,7 +12,7 @@ from subdeck.core.config.settings import Retention
 from subdeck.core.engine import Engine
 from subdeck.core.project import trash
 from subdeck.core.work import acts, deletion, worktrees
-from subdeck.core.work._worktree_state import Stand
+from subdeck.core.work._worktree_state import WorkState
 from subdeck.core.work.operation import DISCARD
 from subdeck.core.work.records import Taken, read_record, work_dirs, write_record
 
@@ -28,10 +28,10 @@ def engine(project_dir: Path) -> Engine:
     return open_engine(make_repository(project_dir))
 
 
-def stand_of(engine: Engine, run_id: str) -> tuple[Stand, str]:
+def stand_of(engine: Engine, run_id: str) -> tuple[WorkState, str]:
     worktree = worktrees.of_run(engine.project, run_id)
     assert worktree is not None
-    return worktree.standing.stand, worktree.standing.words
+    return worktree.state.work, worktree.state.words
 
 
 def test_what_changed_nothing_leaves_nothing(engine: Engine) -> None:
@@ -39,7 +39,7 @@ def test_what_changed_nothing_leaves_nothing(engine: Engine) -> None:
     root = Path(engine.project.root)
     before = pinned(root)
     meta, tree = make_worktree(engine.project)
-    assert (Stand.UNCHANGED, "nothing was changed") == stand_of(engine, meta.run_id)
+    assert (WorkState.UNCHANGED, "nothing was changed") == stand_of(engine, meta.run_id)
     engine.delete([meta.run_id])
     assert before == pinned(root) and not tree.exists()
     engine.purge([meta.run_id])
@@ -65,13 +65,13 @@ def test_unmerged_work_waits_in_the_trash(engine: Engine, how: str) -> None:
         case _:
             git(tree, "checkout", "-q", "--detach")
             commit(tree)
-    assert Stand.UNMERGED is stand_of(engine, meta.run_id)[0]
+    assert WorkState.UNMERGED is stand_of(engine, meta.run_id)[0]
     kept, (found,) = pinned(root), deletion.unmerged(engine.project, [meta.run_id])
     assert f"subdeck/scout-{meta.short_id}: " in found.words
     engine.delete([meta.run_id])
     assert kept == pinned(root) and tree.exists()
     engine.restore([meta.run_id])
-    assert Stand.UNMERGED is stand_of(engine, meta.run_id)[0]
+    assert WorkState.UNMERGED is stand_of(engine, meta.run_id)[0]
     engine.delete([meta.run_id])
     engine.purge([meta.run_id])
     assert before == pinned(root) and not tree.exists()
@@ -95,7 +95,7 @@ def test_merged_work_leaves_nothing(engine: Engine, how: str) -> None:
             git(root, "commit", "-q", "-m", "squashed")
         case _:
             git(root, "branch", "mine", tip)
-    assert Stand.TAKEN is stand_of(engine, meta.run_id)[0]
+    assert WorkState.TAKEN is stand_of(engine, meta.run_id)[0]
     engine.delete([meta.run_id])
     assert not tree.exists()
     assert f"scout-{meta.short_id}" not in git(root, "for-each-ref")
@@ -105,7 +105,7 @@ def test_the_branch_of_another_run_is_no_safe_place(engine: Engine) -> None:
     """What two runs' branches hold may go with both of them."""
     meta, tree = make_worktree(engine.project)
     make_worktree(engine.project, base=commit(tree))
-    assert Stand.UNMERGED is stand_of(engine, meta.run_id)[0]
+    assert WorkState.UNMERGED is stand_of(engine, meta.run_id)[0]
 
 
 def test_what_was_applied_is_taken_until_more_is_changed(engine: Engine) -> None:
@@ -118,9 +118,9 @@ def test_what_was_applied_is_taken_until_more_is_changed(engine: Engine) -> None
     write_record(
         directory, structs.replace(record, taken=Taken.APPLIED, taken_tree=git(tree, "rev-parse", f"{tip}^{{tree}}"))
     )
-    assert (Stand.TAKEN, "applied") == stand_of(engine, meta.run_id)
+    assert (WorkState.TAKEN, "applied") == stand_of(engine, meta.run_id)
     (tree / "b.txt").write_text("later\n")
-    assert Stand.UNMERGED is stand_of(engine, meta.run_id)[0]
+    assert WorkState.UNMERGED is stand_of(engine, meta.run_id)[0]
 
 
 def test_retention_takes_no_unmerged_work(engine: Engine) -> None:

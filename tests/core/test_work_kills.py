@@ -12,7 +12,7 @@ from subdeck.core.engine import Engine
 from subdeck.core.run.changes import Changes
 from subdeck.core.run.model import RunMeta
 from subdeck.core.work import deletion, snapshots, worktrees
-from subdeck.core.work._worktree_state import Stand
+from subdeck.core.work._worktree_state import WorkState
 from subdeck.core.work.operation import APPLY, DISCARD, Act
 from subdeck.core.work.records import work_dirs
 
@@ -91,7 +91,7 @@ def assert_work_is_there(scene: Scene) -> None:
     assert "uncommitted\n" == (scene.tree / "a.txt").read_text()
     assert "b" == git(scene.root, "show", f"{scene.branch}:b.txt")
     (found,) = worktrees.listed(scene.engine.project)
-    assert (Stand.UNMERGED, "") == (found.standing.stand, found.standing.trouble)
+    assert (WorkState.UNMERGED, "") == (found.state.work, found.state.trouble)
     assert [] == locks(scene)
 
 
@@ -132,10 +132,10 @@ def test_mending(engine: Engine) -> None:
         return scene
 
     def repair(scene: Scene) -> None:
-        from subdeck.core.work.worktrees import mend
+        from subdeck.core.work.worktrees import repair
 
         for found in worktrees.listed(scene.engine.project):
-            mend(scene.engine.project, found)
+            repair(scene.engine.project, found)
 
     for scene in deaths(prepare, repair, every=23):
         assert "uncommitted\n" == (scene.tree / "a.txt").read_text()

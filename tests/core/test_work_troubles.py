@@ -13,7 +13,7 @@ from subdeck.core.doctor import State, examine
 from subdeck.core.engine import Engine
 from subdeck.core.project import trash
 from subdeck.core.work import acts, deletion, worktrees
-from subdeck.core.work._worktree_state import Stand
+from subdeck.core.work._worktree_state import WorkState
 from subdeck.core.work.operation import ActKind
 from subdeck.core.work.records import read_record, work_dirs
 from subdeck.core.work.worktree import make, take_back
@@ -60,46 +60,46 @@ def delete_branch(made: Made) -> None:
     git(made[0], "branch", "-q", "-D", made[2])
 
 
-ODDITIES: dict[str, tuple[Callable[[Made], object], Stand, str, str]] = {
+ODDITIES: dict[str, tuple[Callable[[Made], object], WorkState, str, str]] = {
     "forgotten": (
         lambda made: shutil.rmtree(admin(made[0])),
-        *(Stand.UNKNOWN, "git has forgotten it (git worktree prune)", "--repair"),
+        *(WorkState.UNKNOWN, "git has forgotten it (git worktree prune)", "--repair"),
     ),
     "moved": (
         lambda made: (made[0] / ".git").rename(made[0] / "git-of-old"),
-        *(Stand.UNKNOWN, "is no longer at", "git worktree repair"),
+        *(WorkState.UNKNOWN, "is no longer at", "git worktree repair"),
     ),
     "led elsewhere": (
         lambda made: (made[1] / ".git").write_text(f"gitdir: {made[0]}/.git\n"),
-        *(Stand.UNKNOWN, "its .git was changed and points to another place", "it should contain"),
+        *(WorkState.UNKNOWN, "its .git was changed and points to another place", "it should contain"),
     ),
     "no .git": (
         lambda made: (made[1] / ".git").unlink(),
-        *(Stand.UNKNOWN, "its .git was changed and points to another place", "it should contain"),
+        *(WorkState.UNKNOWN, "its .git was changed and points to another place", "it should contain"),
     ),
-    "index locked": (lock_index, Stand.UNMERGED, "its index is locked", "if no git command is running, remove"),
+    "index locked": (lock_index, WorkState.UNMERGED, "its index is locked", "if no git command is running, remove"),
     "locked": (
         lambda made: git(made[0], "worktree", "lock", str(made[1])),
-        *(Stand.UNMERGED, "it is locked", "git worktree unlock"),
+        *(WorkState.UNMERGED, "it is locked", "git worktree unlock"),
     ),
     "renamed": (
         lambda made: git(made[0], "branch", "-m", made[2], "mine"),
-        *(Stand.TAKEN, "was renamed, or deleted; mine is checked out there", ""),
+        *(WorkState.TAKEN, "was renamed, or deleted; mine is checked out there", ""),
     ),
     "detached": (
         lambda made: git(made[1], "checkout", "-q", "--detach"),
-        *(Stand.UNMERGED, "no branch is checked out there", ""),
+        *(WorkState.UNMERGED, "no branch is checked out there", ""),
     ),
     "another branch": (
         lambda made: git(made[1], "checkout", "-q", "-b", "other", "main"),
-        *(Stand.UNMERGED, "other is checked out there", ""),
+        *(WorkState.UNMERGED, "other is checked out there", ""),
     ),
-    "elsewhere": (check_out_elsewhere, Stand.UNMERGED, "is checked out in", "it stays"),
-    "deleted": (delete_branch, Stand.UNMERGED, "was deleted", "create a new one"),
-    "removed by hand": (lambda made: shutil.rmtree(made[1]), Stand.UNMERGED, "", ""),
+    "elsewhere": (check_out_elsewhere, WorkState.UNMERGED, "is checked out in", "it stays"),
+    "deleted": (delete_branch, WorkState.UNMERGED, "was deleted", "create a new one"),
+    "removed by hand": (lambda made: shutil.rmtree(made[1]), WorkState.UNMERGED, "", ""),
     "corrupt": (
         lambda made: (admin(made[0]) / "HEAD").write_text("nothing\n"),
-        *(Stand.UNKNOWN, "git cannot read it", "check "),
+        *(WorkState.UNKNOWN, "git cannot read it", "check "),
     ),
 }
 
@@ -113,13 +113,13 @@ def test_what_is_odd_is_told_and_loses_nothing(engine: Engine, what: str) -> Non
     tip = commit(tree)
     make_odd((root, tree, f"subdeck/scout-{meta.short_id}"))
     had = (tree / "b.txt").exists()
-    standing = seen(engine, meta.run_id).standing
-    assert (stand, True, True) == (standing.stand, trouble in standing.trouble, advice in standing.advice), standing
-    assert bool(standing.trouble) == bool(trouble)
+    state = seen(engine, meta.run_id).state
+    assert (stand, True, True) == (state.work, trouble in state.trouble, advice in state.advice), state
+    assert bool(state.trouble) == bool(trouble)
     engine.delete([meta.run_id])
     assert (meta.run_id,) == engine.restore([meta.run_id])
     assert "commit" == git(root / "git-of-old" if what == "moved" else root, "cat-file", "-t", tip)
-    assert (had and stand is not Stand.TAKEN) == (tree / "b.txt").exists()
+    assert (had and stand is not WorkState.TAKEN) == (tree / "b.txt").exists()
 
 
 def test_what_was_never_made_to_its_end_is_no_work(engine: Engine) -> None:
@@ -138,10 +138,10 @@ def test_what_was_never_made_to_its_end_is_no_work(engine: Engine) -> None:
     worked, there = make_worktree(engine.project)
     (there / "a.txt").write_text("changed\n")
     (Path(git(there, "rev-parse", "--git-dir")) / "index").unlink()
-    assert Stand.UNMERGED is seen(engine, worked.run_id).standing.stand
+    assert WorkState.UNMERGED is seen(engine, worked.run_id).state.work
     worktrees.remove(seen(engine, worked.run_id))
     for run_id in (meta.run_id, other.run_id, third.run_id):
-        assert (Stand.UNCHANGED, "") == ((now := seen(engine, run_id).standing).stand, now.trouble)
+        assert (WorkState.UNCHANGED, "") == ((now := seen(engine, run_id).state).work, now.trouble)
         engine.delete([run_id])
     assert (before, False, False) == (pinned(root), tree.exists(), empty.exists())
 
@@ -156,8 +156,8 @@ def test_a_forgotten_worktree_is_mended(engine: Engine) -> None:
     done = subdeck("worktrees", "--repair", meta.short_id, cwd=Path(engine.project.root))
     assert (0, "") == (done.code, done.err)
     assert before == (git(tree, "status", "--porcelain"), git(tree, "rev-parse", "HEAD"))
-    standing = seen(engine, meta.run_id).standing
-    assert (Stand.UNMERGED, "") == (standing.stand, standing.trouble)
+    state = seen(engine, meta.run_id).state
+    assert (WorkState.UNMERGED, "") == (state.work, state.trouble)
 
 
 def test_a_changed_link_is_mended(engine: Engine) -> None:
@@ -168,7 +168,7 @@ def test_a_changed_link_is_mended(engine: Engine) -> None:
     before = pinned(root)
     (tree / ".git").write_text(f"gitdir: {root}/.git\n")
     assert 0 == subdeck("worktrees", "--repair", meta.run_id, cwd=root).code
-    assert Stand.UNMERGED is seen(engine, meta.run_id).standing.stand
+    assert WorkState.UNMERGED is seen(engine, meta.run_id).state.work
     assert before == pinned(root)
 
 
@@ -184,7 +184,7 @@ def test_a_moved_project_takes_its_worktrees_along(engine: Engine) -> None:
     done = subdeck("worktrees", "--repair", meta.short_id, cwd=new)
     assert (0, "") == (done.code, done.err)
     found = seen(other, meta.run_id)
-    assert (RunState.THERE, Stand.UNMERGED, "") == (found.run, found.standing.stand, found.standing.trouble)
+    assert (RunState.THERE, WorkState.UNMERGED, "") == (found.run, found.state.work, found.state.trouble)
     assert tip == git(found.path, "rev-parse", "HEAD") and not tree.exists()
     other.delete([meta.run_id])
     other.purge([meta.run_id])
