@@ -72,7 +72,7 @@ class ApplyPlan(Plan, frozen=True, kw_only=True):
         }
 
 
-class Applied(Struct, frozen=True, rename="camel", omit_defaults=True):
+class _Applied(Struct, frozen=True, rename="camel", omit_defaults=True):
     """What taking it back needs."""
 
     root: str
@@ -184,7 +184,7 @@ def act(project: paths.Project, plan: ApplyPlan, _message: str = "") -> Act:
     target = usable(plan.root)
     store = Store(os.path.join(plan.directory, MERGED))
     record = read_record(plan.directory)
-    data = Applied(
+    data = _Applied(
         plan.root, plan.now, plan.wanted, TakenBefore.of(plan.directory, record) if plan.is_whole and record else None
     )
     act = acts.record(project, ActKind.APPLY, plan.run, msgspec.to_builtins(data), begun=True)
@@ -209,7 +209,7 @@ def act(project: paths.Project, plan: ApplyPlan, _message: str = "") -> Act:
 
 def undo(project: paths.Project, act: Act) -> TakenBack:
     """Take out of the files what was applied. Raises SubdeckError and OSError."""
-    applied = fit(act.data, Applied)
+    applied = fit(act.data, _Applied)
     target = usable(applied.root)
     store = Store(acts.place(project, act.id))
     said = reverse_files(project, store, target, act, applied.now, applied.wanted)

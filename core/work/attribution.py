@@ -21,7 +21,7 @@ from ..text.plain import one_line
 from . import presence
 from .records import Recorded
 
-READERS = frozenset(
+_READERS = frozenset(
     {"read", "grep", "glob", "find", "ls", "notebookread", "webfetch", "websearch", "todowrite", "todoread"}
 )
 """Tools, in lower case, that write no file."""
@@ -82,7 +82,7 @@ class Written:
                     self._take(self._open.pop(call_id), None)
                 if paths_of(event):
                     self._open[call_id] = event
-                elif name.lower() not in READERS:
+                elif name.lower() not in _READERS:
                     self.has_commands = True
                     self.has_git = self.has_git or any("git" in word for word in args.values() if isinstance(word, str))
             case ToolResult(tool_call_id=call_id, is_error=is_error):

@@ -37,7 +37,7 @@ class CommitPlan(Plan, frozen=True, kw_only=True):
         return {"runId": self.run_id, "branch": self.branch, "message": message, "done": done}
 
 
-class Committed(Struct, frozen=True, rename="camel"):
+class _Committed(Struct, frozen=True, rename="camel"):
     """What taking it back needs."""
 
     directory: str
@@ -79,7 +79,7 @@ def act(project: paths.Project, plan: CommitPlan, message: str = "") -> Act:
     seen = store_beside(plan.directory, SEEN)
     snapshot = seen.take(made, into_repository=True)
     new = commit(made.git, snapshot.tree, [plan.tip], message.strip() or plan.message)
-    data = Committed(plan.directory, plan.branch, plan.tip, new)
+    data = _Committed(plan.directory, plan.branch, plan.tip, new)
     act = acts.record(project, ActKind.COMMIT, plan.run, msgspec.to_builtins(data), begun=True)
     try:
         _move(made, plan.branch, plan.tip, new)
@@ -102,7 +102,7 @@ def _move(made: Repository, branch: str, old: str, new: str) -> None:
 
 def undo(_project: paths.Project, act: Act) -> TakenBack:
     """Make a commit uncommitted work again. Raises SubdeckError."""
-    done = fit(act.data, Committed)
+    done = fit(act.data, _Committed)
     made = usable(tree_of(done.directory))
     tip = branch_tip(made, done.branch)
     if tip == done.tip:

@@ -326,14 +326,10 @@ def undo(project: paths.Project, act: Act) -> TakenBack:
 def is_void(project: paths.Project, act: Act) -> bool:
     """Return whether nothing is left that could be brought back: the trash is emptied after a day."""
     try:
-        match act.kind:
-            case ActKind.DELETE_RUNS:
-                run_ids = fit(act.data, _Runs).run_ids
-                return not any(files.exists(os.path.join(project.trash, run_id)) for run_id in run_ids)
-            case ActKind.DELETE_PRESET:
-                return not os.path.lexists(fit(act.data, _Preset).kept)
-            case _:
-                return False
+        if act.kind is ActKind.DELETE_PRESET:
+            return not os.path.lexists(fit(act.data, _Preset).kept)
+        run_ids = fit(act.data, _Runs).run_ids
+        return not any(files.exists(os.path.join(project.trash, run_id)) for run_id in run_ids)
     except UNDECODABLE:
         return True
 

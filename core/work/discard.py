@@ -21,7 +21,7 @@ from .records import Taken, WorkRecord, read_record, tree_of, write_record
 from .source import check_operator, host_of, tidy, words_of
 from .worktrees import Worktree, describe, of_run, remove, repair, state_of
 
-PACK = "work.pack"
+_PACK = "work.pack"
 """The commits that only the branch had, beside the worktree, in the place of the act."""
 
 
@@ -40,7 +40,7 @@ class DiscardPlan(Plan, frozen=True, kw_only=True):
         return {"runId": self.run_id, "branch": self.branch, "words": self.words, "discarded": done}
 
 
-class Discarded(Struct, frozen=True, rename="camel", omit_defaults=True):
+class _Discarded(Struct, frozen=True, rename="camel", omit_defaults=True):
     """What taking it back needs."""
 
     directory: str
@@ -93,12 +93,12 @@ def act(project: paths.Project, plan: DiscardPlan, _message: str = "") -> Act:
         raise SubdeckError(f"the worktree of {plan.run} no longer exists", where=plan.directory)
     if worktree.state.tip != plan.tip:
         raise SubdeckError("its branch has moved", where=plan.directory, hint="check again")
-    data = Discarded(plan.directory, record, plan.tip)
+    data = _Discarded(plan.directory, record, plan.tip)
     act = acts.record(project, ActKind.DISCARD, plan.run, msgspec.to_builtins(data), begun=True)
     place = acts.place(project, act.id)
     files.make_private_directory(place)
     try:
-        files.write_whole(os.path.join(place, PACK), _packed(worktree), durable=True)
+        files.write_whole(os.path.join(place, _PACK), _packed(worktree), durable=True)
         if os.path.lexists(worktree.path):
             files.rename(worktree.path, tree_of(place))
         remove(worktree)
@@ -126,13 +126,13 @@ def _packed(worktree: Worktree) -> bytes:
 
 def undo(project: paths.Project, act: Act) -> TakenBack:
     """Bring the branch back as it was, with the worktree where there was one. Raises SubdeckError and OSError."""
-    data = fit(act.data, Discarded)
+    data = fit(act.data, _Discarded)
     _bring_back(project, data, acts.place(project, act.id))
     what = "the branch" if data.record.away else "the worktree and the branch"
     return TakenBack(f"restored {what} {one_line(data.record.branch, 80)}")
 
 
-def _bring_back(project: paths.Project, data: Discarded, place: str) -> None:
+def _bring_back(project: paths.Project, data: _Discarded, place: str) -> None:
     record, tree = data.record, tree_of(data.directory)
     kept = tree_of(place)
     if os.path.lexists(kept) and os.path.lexists(tree):
@@ -142,7 +142,7 @@ def _bring_back(project: paths.Project, data: Discarded, place: str) -> None:
         raise SubdeckError(f"its repository is no longer at {one_line(record.common_dir)}", where=kept, hint=hint)
     git = Git(record.common_dir)
     try:
-        if packed := files.content(os.path.join(place, PACK)):
+        if packed := files.content(os.path.join(place, _PACK)):
             git.run("unpack-objects", "-q", input=packed)
         name = f"refs/heads/{record.branch}"
         if data.tip and git.ask("rev-parse", "--verify", "--quiet", name).code:

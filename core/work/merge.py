@@ -42,7 +42,7 @@ from .records import Taken, TakenBefore, WorkRecord, mark_taken, read_record
 from .snapshots import summed
 from .source import Source, check_operator, host_of, message_of, root_of, source_of, tidy, usable, words_of
 
-FEW = 5
+_FEW = 5
 """Files that an error names."""
 
 
@@ -84,7 +84,7 @@ class MergePlan(Plan, frozen=True, kw_only=True):
         }
 
 
-class Merged(Struct, frozen=True, rename="camel", omit_defaults=True):
+class _Merged(Struct, frozen=True, rename="camel", omit_defaults=True):
     """What taking it back needs."""
 
     root: str
@@ -199,7 +199,7 @@ def act(project: paths.Project, plan: MergePlan, message: str = "") -> Act:
     new = commit(target.git, plan.tree, parents, words)
     record = read_record(plan.directory)
     before = TakenBefore.of(plan.directory, record) if record else None
-    data = Merged(plan.root, plan.branch, plan.head, new, before)
+    data = _Merged(plan.root, plan.branch, plan.head, new, before)
     now, is_pick = store.take(target).tree, plan.operation is SQUASH
     act = acts.record(
         project, ActKind.PICK if is_pick else ActKind.MERGE, plan.run, msgspec.to_builtins(data), begun=True
@@ -231,7 +231,7 @@ def undo(project: paths.Project, act: Act) -> TakenBack:
 
     Raises SubdeckError where it has moved on, or where files are in the way, and OSError.
     """
-    done = fit(act.data, Merged)
+    done = fit(act.data, _Merged)
     target = usable(done.root)
     branch = one_line(done.branch, 80)
     # git moves the branch last, and so does an undo: killed before that, files and index may still have to follow.
@@ -256,7 +256,7 @@ def undo(project: paths.Project, act: Act) -> TakenBack:
     return TakenBack(said)
 
 
-def _check_branch(target: Repository, act: Act, done: Merged) -> None:
+def _check_branch(target: Repository, act: Act, done: _Merged) -> None:
     branch = one_line(done.branch, 80)
     if target.branch != done.branch:
         hint = f"git switch {branch} first"
@@ -270,7 +270,7 @@ def _check_branch(target: Repository, act: Act, done: Merged) -> None:
         )
 
 
-def _check_uncommitted(store: Store, target: Repository, act: Act, done: Merged) -> None:
+def _check_uncommitted(store: Store, target: Repository, act: Act, done: _Merged) -> None:
     """Raise SubdeckError where files of the merge have changes that are not committed: in the index always, in the
     working tree unless subdeck itself was writing there.
     """
@@ -283,5 +283,5 @@ def _check_uncommitted(store: Store, target: Repository, act: Act, done: Merged)
         now = store.take(target).tree
         changed |= merged_files & set(store.git(target).lines("diff-tree", "-r", *names, done.commit, now, "--"))
     if changed:
-        what = f"cannot undo {act.title}: you have uncommitted changes in {_named(sorted(changed), FEW)}"
+        what = f"cannot undo {act.title}: you have uncommitted changes in {_named(sorted(changed), _FEW)}"
         raise SubdeckError(what, where=done.root, hint="commit or stash them first")

@@ -19,17 +19,17 @@ from ..run.kinds import OpenEnum
 from ..system import files
 from ..text.decoding import UNDECODABLE, decode
 
-WORK_FILE = "work.json"
-RECORDED_FILE = "recorded.json"
-MAKING_FILE = "making.json"
+_WORK_FILE = "work.json"
+_RECORDED_FILE = "recorded.json"
+_MAKING_FILE = "making.json"
 AWAY_FILE = "away.json"
 LOCK = "lock"
 """Held shared by whoever works in the worktree; beside it, too."""
 TREE = paths.WORKTREE
 """The worktree itself, beside the record."""
-STORE = "store"
+_STORE = "store"
 """What git needs to know the recorded trees, beside the record: `Store` has it."""
-SETUP_S = 600.0
+_SETUP_S = 600.0
 
 R = TypeVar("R", bound=Struct)
 
@@ -87,12 +87,12 @@ def write_record(directory: str, record: WorkRecord) -> None:
     """Write the record into the directory of a run's work, made where it is missing. Raises OSError."""
     files.make_private_directory(directory)
     content = msgspec.json.format(msgspec.json.encode(record), indent=1)
-    files.write_whole(os.path.join(directory, WORK_FILE), content, durable=True)
+    files.write_whole(os.path.join(directory, _WORK_FILE), content, durable=True)
 
 
 def read_record(directory: str) -> WorkRecord | None:
     """Read the record of a run's worktree; None where there is none, or one that cannot be used."""
-    record = _read(directory, WORK_FILE, WorkRecord)
+    record = _read(directory, _WORK_FILE, WorkRecord)
     return record if record and record.run_id == os.path.basename(directory) else None
 
 
@@ -190,18 +190,18 @@ class Recorded(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
 def write_recorded(directory: str, recorded: Recorded) -> None:
     """Write it into the directory of a run's work, made where it is missing. Raises OSError."""
     files.make_private_directory(directory)
-    files.write_whole(os.path.join(directory, RECORDED_FILE), msgspec.json.encode(recorded))
+    files.write_whole(os.path.join(directory, _RECORDED_FILE), msgspec.json.encode(recorded))
 
 
 def read_recorded(directory: str) -> Recorded | None:
     """Read it; None where nothing was recorded, or nothing that can be used."""
-    recorded = _read(directory, RECORDED_FILE, Recorded)
+    recorded = _read(directory, _RECORDED_FILE, Recorded)
     return recorded if recorded and recorded.run_id == os.path.basename(directory) else None
 
 
 def store_of(directory: str) -> str:
     """Return where the trees of a run are, below the directory of its work."""
-    return os.path.join(directory, STORE)
+    return os.path.join(directory, _STORE)
 
 
 def index_of(directory: str) -> str:
@@ -221,17 +221,17 @@ class Making(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tr
     """Those that are linked: what a child writes there is written in the project."""
     setup: tuple[str, ...] = ()
     """A command that is run in it before the child is started."""
-    setup_timeout: float = SETUP_S
+    setup_timeout: float = _SETUP_S
 
 
 def write_making(directory: str, making: Making) -> None:
     """Write it into the directory of a run's work. Raises OSError."""
-    files.write_whole(os.path.join(directory, MAKING_FILE), msgspec.json.encode(making))
+    files.write_whole(os.path.join(directory, _MAKING_FILE), msgspec.json.encode(making))
 
 
 def read_making(directory: str) -> Making:
     """Read it; without one nothing is copied or run."""
-    return _read(directory, MAKING_FILE, Making) or Making()
+    return _read(directory, _MAKING_FILE, Making) or Making()
 
 
 class Away(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

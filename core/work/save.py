@@ -20,7 +20,7 @@ from .operation import SAVE, Act, ActKind, Operation, Plan, TakenBack
 from .records import Taken, TakenBefore, mark_taken, read_record
 from .source import branch_of, branch_tip, check_operator, usable, words_of
 
-OURS = "subdeck/"
+_OURS = "subdeck/"
 """Begins the names of the branches that go with their worktrees."""
 
 
@@ -41,7 +41,7 @@ class SavePlan(Plan, frozen=True, kw_only=True):
         return {"runId": self.run_id, "branch": self.branch}
 
 
-class Kept(Struct, frozen=True, rename="camel"):
+class _Kept(Struct, frozen=True, rename="camel"):
     """What taking it back needs."""
 
     root: str
@@ -55,9 +55,9 @@ def plan(project: paths.Project, run: RunSnapshot, *, name: str = "") -> SavePla
     directory. Raises SubdeckError where it cannot be done, as something is not committed yet.
     """
     directory, record, made = branch_of(project, run)
-    name = name or record.branch.removeprefix(OURS)
-    if name.startswith(OURS):
-        what = f"branches that begin with {OURS} are deleted with their worktrees"
+    name = name or record.branch.removeprefix(_OURS)
+    if name.startswith(_OURS):
+        what = f"branches that begin with {_OURS} are deleted with their worktrees"
         raise SubdeckError(what, where=one_line(name, 80), hint="choose another name")
     check_branch(name)
     if not record.away and made.git.lines("status", "--porcelain", "-z"):
@@ -89,7 +89,7 @@ def act(project: paths.Project, plan: SavePlan, _message: str = "") -> Act:
     record = read_record(plan.directory)
     if record is None or branch_tip(made, record.branch) != plan.tip:
         raise SubdeckError("its branch has moved", where=plan.root, hint="check again what would be done")
-    data = Kept(plan.root, plan.branch, plan.tip, TakenBefore.of(plan.directory, record))
+    data = _Kept(plan.root, plan.branch, plan.tip, TakenBefore.of(plan.directory, record))
     act = acts.record(project, ActKind.KEEP, plan.run, msgspec.to_builtins(data), begun=True)
     try:
         made.git.run("update-ref", "-m", "subdeck", f"refs/heads/{plan.branch}", plan.tip, "")
@@ -103,7 +103,7 @@ def act(project: paths.Project, plan: SavePlan, _message: str = "") -> Act:
 
 def undo(_project: paths.Project, act: Act) -> TakenBack:
     """Remove a branch that was kept, where it is still what it was. Raises SubdeckError."""
-    kept = fit(act.data, Kept)
+    kept = fit(act.data, _Kept)
     target = usable(kept.root)
     found = next((one for one in branches(target, kept.name.rpartition("/")[0]) if one.name == kept.name), None)
     tip = found.commit if found else branch_tip(target, kept.name)

@@ -29,7 +29,7 @@ MOST_SETTINGS = 50
 """That are named."""
 LIVE = "live"
 """Where viewers keep what they need of git while a run goes on, beside what was recorded."""
-FOREIGN = "not a git repository"
+_FOREIGN = "not a git repository"
 
 
 def project_of(run_dir: str) -> paths.Project:
@@ -95,7 +95,7 @@ def repository_of(directory: str) -> Repository:
     """Return the repository of a directory. Raises SubdeckError where it is none with a working tree."""
     repository = find(directory)
     if repository is None:
-        raise SubdeckError(FOREIGN)
+        raise SubdeckError(_FOREIGN)
     if repository.trouble:
         raise SubdeckError(repository.trouble)
     return repository

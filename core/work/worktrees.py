@@ -21,9 +21,9 @@ from . import records as records
 from ._worktree_state import WorktreeState, admin_of, leads_to, look, repository_of
 from .records import LOCK as LOCK, WorkRecord, read_record, tree_of, write_record
 
-GONE = "gone"
+_GONE = "gone"
 """What a worktree is called while it is being removed."""
-MENDED = "mended"
+_MENDED = "mended"
 """One beside it, from which a worktree that git has forgotten gets its place in the repository."""
 
 
@@ -118,12 +118,12 @@ def remove(worktree: Worktree) -> None:
     lock = _locked(directory, record)
     try:
         if os.path.lexists(worktree.path):
-            files.rename(worktree.path, os.path.join(directory, GONE))
+            files.rename(worktree.path, os.path.join(directory, _GONE))
         if os.path.isdir(record.common_dir):
-            forget(record, os.path.join(directory, MENDED))
+            forget(record, os.path.join(directory, _MENDED))
             forget(record, worktree.path)
             in_git.delete_branch(repository_of(record), record.branch, state.tip)
-        in_git.remove_files(os.path.join(directory, GONE))
+        in_git.remove_files(os.path.join(directory, _GONE))
         records.write_record(directory, structs.replace(record, removed_at=paths.now_iso()))
     except (GitError, OSError) as error:
         why = error.what if isinstance(error, GitError) else error.strerror or str(error)
@@ -151,7 +151,7 @@ def left_in_repository(project: paths.Project) -> list[str]:
 
 
 def _remains(directory: str) -> bool:
-    return any(os.path.lexists(os.path.join(directory, name)) for name in (records.TREE, GONE))
+    return any(os.path.lexists(os.path.join(directory, name)) for name in (records.TREE, _GONE))
 
 
 def _locked(directory: str, record: WorkRecord) -> int | None:
@@ -230,7 +230,7 @@ def _known(worktree: Worktree) -> None:
         return
     git = Git(record.common_dir)
     if not admin:
-        beside = os.path.join(worktree.directory, MENDED)
+        beside = os.path.join(worktree.directory, _MENDED)
         forget(record, beside)
         is_there = git.ask("rev-parse", "--verify", "--quiet", f"refs/heads/{record.branch}").code == 0
         commit = (record.branch,) if is_there else ("--detach", record.base)
