@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from datetime import UTC, datetime
 
 import click
@@ -16,10 +15,11 @@ from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 from ..work.operation import APPLY, COMMIT, DISCARD, MERGE, SAVE, SQUASH, Plan
 from ._options import json_option, run_argument
-from .output import document, is_terminal, note, say
+from .output import check_can_ask, document, note, say
 
 REFUSED = 1
 """The exit code where git, or we, would not do it; nothing was changed then."""
+UNASKED_HINT = "add --yes, or --dry-run to see what would be done"
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only show what would be done.")
@@ -102,7 +102,8 @@ def undo(forget: bool, dry_run: bool, yes: bool, as_json: bool) -> int:
     act = engine.last_act()
     if act is None:
         raise SubdeckError("nothing to undo", where=engine.project.root, code="undo.nothing")
-    check_asking(as_json=as_json, asks=not (yes or dry_run), where="undo")
+    if not (yes or dry_run):
+        check_can_ask("undo", UNASKED_HINT, as_json=as_json)
     begun = " (it was interrupted before its end)" if act.begun else ""
     if not as_json:
         say(f"{act.title}, {ago(act.at, datetime.now(UTC))}{begun}")
@@ -204,7 +205,8 @@ def _carry_out(
     """
     operation = plan.operation
     asks = bool(operation.question) and not (yes or dry_run or plan.refusal)
-    check_asking(as_json=as_json, asks=asks, where=operation.command)
+    if asks:
+        check_can_ask(operation.command, UNASKED_HINT, as_json=as_json)
     if operation.question and not as_json:
         say(plan.words)
     done = False
@@ -221,15 +223,6 @@ def _carry_out(
     elif done:
         say(operation.said.format(one_line(plan.branch)))
     return REFUSED if plan.refusal else 0
-
-
-def check_asking(*, as_json: bool, asks: bool, where: str) -> None:
-    """Raise UsageError where nobody could be asked."""
-    if not asks or (is_terminal(sys.stdin) and not as_json):
-        return
-    what = "--json cannot ask for confirmation" if as_json else "confirmation needed but stdin is not a terminal"
-    hint = "add --yes, or --dry-run to see what would be done"
-    raise UsageError(what, where=where, hint=hint, code="usage.confirmation_required")
 
 
 def known(engine: Engine, ref: str) -> RunSnapshot:

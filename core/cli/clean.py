@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 
 import click
@@ -19,7 +18,7 @@ from ..run.describe import discarded_words, runs_word, size_text
 from ..text.plain import one_line
 from ..work import deletion
 from ._options import Days, Number, Whole, json_option
-from .output import document, is_terminal, note, say
+from .output import check_can_ask, document, note, say
 
 NAMED = 20
 """Runs that were not deleted which are named one by one."""
@@ -67,9 +66,7 @@ def clean(
         hint = f"use --older-than, --keep or --max-mb, or set retention in {user_settings_file()}"
         raise UsageError("no rule selects old runs", where="clean", hint=hint)
     if as_json and not (yes or dry_run):
-        raise UsageError(
-            "--json cannot ask for confirmation", where="clean", hint=UNASKED_HINT, code="usage.confirmation_required"
-        )
+        check_can_ask("clean", UNASKED_HINT, as_json=True)
     stock = deletion.read_stock(engine.project)
     at_risk = stock.unmerged if unmerged else frozenset[str]()
     stock = structs.replace(stock, unmerged=stock.unmerged - at_risk)
@@ -147,11 +144,5 @@ def _summary(stock: trash.Stock, selection: trash.Selection, purge: bool, at_ris
 
 
 def _agreed(purge: bool) -> bool:
-    if not is_terminal(sys.stdin):
-        raise UsageError(
-            "confirmation needed but stdin is not a terminal",
-            where="clean",
-            hint=UNASKED_HINT,
-            code="usage.confirmation_required",
-        )
+    check_can_ask("clean", UNASKED_HINT)
     return click.confirm("Delete them permanently?" if purge else "Move them to the trash?", default=False)

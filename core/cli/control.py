@@ -15,7 +15,7 @@ from ..run.describe import runs_word, whereabouts
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 from ._options import json_option, run_argument, runs_argument
-from .output import document, is_terminal, note, say
+from .output import check_can_ask, document, is_terminal, note, say
 
 if TYPE_CHECKING:
     from ..work.deletion import Unmerged
@@ -135,12 +135,7 @@ def adopt(refs: tuple[str, ...], yes: bool, as_json: bool) -> None:
     run_ids = engine.find(refs)
     runs = [run for run in engine.snapshots(run_ids) if not engine.is_own(run.run_id)]
     if runs and not yes:
-        if as_json or not is_terminal(sys.stdin):
-            what = (
-                "--json cannot ask for confirmation" if as_json else "confirmation needed but stdin is not a terminal"
-            )
-            hint = "check the runs (subdeck status RUN), then add --yes"
-            raise UsageError(what, where="adopt", hint=hint, code="usage.confirmation_required")
+        check_can_ask("adopt", "check the runs (subdeck status RUN), then add --yes", as_json=as_json)
         say("\n\n".join(_described(run) for run in runs))
         say("\nsubdeck will believe what their files say about their processes, panes and sessions.")
         if not click.confirm(f"Trust {runs_word(len(runs))}?", default=False):

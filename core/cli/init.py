@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
 
 from ..engine import Engine
-from ..errors import UsageError
 from ..paths import user_settings_file
 from ..starters import Starter, StarterPlan, plan_lines, plan_starters, write_starters
 from ..text.plain import one_line
 from ._options import json_option
-from .output import document, is_terminal, note, say
+from .output import check_can_ask, document, note, say
 
 HINT = "pass --yes, or --dry-run to see what would be written"
 
@@ -33,17 +31,8 @@ def init(for_all: bool, dry_run: bool, yes: bool, as_json: bool) -> int:
     engine = Engine.open()
     plan = plan_starters(engine.workspace, for_all=for_all)
     is_asked = not (yes or dry_run or plan.is_done)
-    if is_asked and as_json:
-        raise UsageError(
-            "--json cannot ask for confirmation", where="init", hint=HINT, code="usage.confirmation_required"
-        )
-    if is_asked and not is_terminal(sys.stdin):
-        raise UsageError(
-            "confirmation needed but stdin is not a terminal",
-            where="init",
-            hint=HINT,
-            code="usage.confirmation_required",
-        )
+    if is_asked:
+        check_can_ask("init", HINT, as_json=as_json)
     if not as_json:
         say("\n".join(plan_lines(plan)))
     written: tuple[Starter, ...] = ()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ..errors import FollowingFailed, NotNoted, SubdeckError, explained
+from ..errors import FollowingFailed, NotNoted, SubdeckError, UsageError, explained
 from ..text.plain import one_line, plain
 
 if TYPE_CHECKING:
@@ -166,6 +166,13 @@ def terminal_width() -> int:
 
 def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
+
+
+def check_can_ask(where: str, hint: str, *, as_json: bool = False) -> None:
+    """Raise UsageError if nobody can be asked for confirmation."""
+    if as_json or not is_terminal(sys.stdin):
+        what = "--json cannot ask for confirmation" if as_json else "confirmation needed but stdin is not a terminal"
+        raise UsageError(what, where=where, hint=hint, code="usage.confirmation_required")
 
 
 def run_to_end(command: Callable[[], object], *, as_json: bool = False) -> int:
