@@ -88,7 +88,7 @@ def run_to_end(engine: Engine, *script: str, **others: Any) -> RunSnapshot:
 
 
 def wait_for_end(engine: Engine, run_id: str) -> RunSnapshot:
-    (run,) = engine.wait([run_id], timeout=30)
+    (run,) = engine.wait([run_id], timeout=90)
     assert run.has_ended, f"the run did not end: {run}"
     return run
 

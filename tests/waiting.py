@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def wait_until(predicate: Callable[[], T | None], what: str, timeout: float = 20.0) -> T:
+def wait_until(predicate: Callable[[], T | None], what: str, timeout: float = 60.0) -> T:
     """Return the first true value of `predicate`; fail with `what` when it does not come."""
     deadline = time.monotonic() + timeout
     while True:

@@ -50,7 +50,7 @@ async def hosting(root: Path, *, slots: int = 4, **others: Any) -> AsyncIterator
         agent.close()
 
 
-async def until(predicate: Callable[[], Any], what: str, timeout: float = 30.0) -> Any:
+async def until(predicate: Callable[[], Any], what: str, timeout: float = 60.0) -> Any:
     """Wait as `wait_until` does, and let the loop go on meanwhile."""
     deadline = time.monotonic() + timeout
     while not (value := predicate()):
@@ -113,13 +113,13 @@ class Asking:
             if run_id not in self.results
         }
 
-    async def pull_until(self, predicate: Callable[[], Any], what: str, timeout: float = 30.0, **others: Any) -> None:
+    async def pull_until(self, predicate: Callable[[], Any], what: str, timeout: float = 60.0, **others: Any) -> None:
         deadline = time.monotonic() + timeout
         while not predicate():
             assert time.monotonic() < deadline, f"pulled {timeout:g} s for {what}"
             await self.pull(wait=0.5, **others)
 
-    async def pull_end(self, *run_ids: str, timeout: float = 30.0, **others: Any) -> RunResult:
+    async def pull_end(self, *run_ids: str, timeout: float = 60.0, **others: Any) -> RunResult:
         await self.pull_until(lambda: self.results.keys() >= set(run_ids), "the ends of runs", timeout, **others)
         return self.results[run_ids[-1]]
 

@@ -97,7 +97,7 @@ class Deck:
     async def type(self, text: str) -> None:
         await self.pilot.press(*("space" if char == " " else char for char in text))
 
-    async def until(self, condition: Callable[[], Any], what: str, timeout: float = 20.0) -> None:
+    async def until(self, condition: Callable[[], Any], what: str, timeout: float = 60.0) -> None:
         """Let the app work until a condition holds; fail with its name when it does not.
 
         The screen is drawn now and then, as for an operator who waits: some of what the app reads is asked for then.
