@@ -11,11 +11,12 @@ from textual.screen import ModalScreen
 
 from ..core.errors import SettingsError
 from ..core.text.plain import plain
-from .actions import ACTIONS, Action, KeyContext, bindings, key_of
-from .actions.keys import keymap, with_own_keys
-from .actions.own import own_actions
 from .deck.screen import MainScreen
+from .keys.actions import ACTIONS
+from .keys.command import Action, KeyContext
+from .keys.keymap import bindings, key_of, keymap, with_own_keys
 from .notices import TOASTS_ON_SCREEN, Notices, Toast
+from .palette.commands import PaletteCommands
 from .terminal.driver import SleepingDriver
 from .terminal.key_queue import KeyQueueApp
 from .terminal.process import expect_unannounced_stops
@@ -23,7 +24,6 @@ from .terminal.textual_internals import give_captures_encoding, make_room_for_to
 from .theme import DARK, OURS, TERMINAL, ColorRemover, is_color_unwanted, theme_file
 
 if TYPE_CHECKING:
-    from .deck.screen import Handlers
     from .engine_api import EngineApi
 
 FAULT_TIMEOUT = 15.0
@@ -67,7 +67,6 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
             self._engine,
             self._actions,
             self.notices,
-            _handlers,
             run_id=self._run_id,
             readonly=self._readonly,
             watched=self._watched,
@@ -76,7 +75,11 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
     def _usable_actions(self) -> tuple[Action, ...]:
         """Return the actions with the keys of the settings; the usual keys where those cannot be had."""
         settings = self._engine.settings
-        own = own_actions(settings.commands)
+        own: tuple[Action, ...] = ()
+        if settings.commands:
+            from .own_commands import own_actions
+
+            own = own_actions(settings.commands)
         for keys, commands in ((settings.keys, own), ({}, own), (settings.keys, ())):
             try:
                 return with_own_keys(keys, commands)
@@ -131,7 +134,7 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
 
     def action_command_palette(self) -> None:
         if isinstance(self.screen, MainScreen):
-            self.screen.open_palette()
+            self.screen.commands[PaletteCommands].open()
 
     def action_how_to_quit(self) -> None:
         self.notify(f"{key_of('quit', self._actions)} quits. Runs continue in the background.", timeout=3, markup=False)
@@ -140,9 +143,3 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
 def _is_replaced(toast: Notification, coming: Notification) -> bool:
     kinds = [notification.kind for notification in (toast, coming) if isinstance(notification, Toast)]
     return toast.message == coming.message or (len(kinds) == 2 and kinds[0] == kinds[1] != "")
-
-
-def _handlers(deck: MainScreen) -> Handlers:
-    from .commands import handlers  # with them come the dialogs, which the first paint does not need
-
-    return handlers(deck)

@@ -13,7 +13,7 @@ from subdeck.core.engine import Engine
 from subdeck.core.errors import PresetError, SettingsError
 from subdeck.core.presets.fields import FIELDS
 from subdeck.core.run.describe import moment
-from subdeck.tui.launch.values import LaunchValues
+from subdeck.tui.launch._values import LaunchValues
 
 from tests.core.command_line import subdeck, write_preset
 from tests.factories import make_finished, open_engine, run_to_end

@@ -59,9 +59,9 @@ from subdeck.core.wrapper._intake import Intake
 from subdeck.core.wrapper.records import Records
 from subdeck.tui.detail._facts import facts_rows
 from subdeck.tui.feed.lines import View, body_of_line, entry_of_line, full_text
-from subdeck.tui.launch.memory import LaunchMemory
+from subdeck.tui.launch._memory import LaunchMemory
 from subdeck.tui.runs.filter import parse_filter
-from subdeck.tui.transcript.time import parse_time
+from subdeck.tui.transcript._time import parse_time
 
 from tests.core.session_file import HEADER
 from tests.factories import make_meta, make_result

@@ -1,8 +1,8 @@
 """Write the inventory of all texts that a user reads: `python -m tests.house.strings`.
 
 It walks the syntax tree instead of a list of call sites. A text is every string that reads like words, and every single
-word used as a label or help text. Docstrings count only if click prints them. The result, `tests/house/strings.txt`,
-shows each changed sentence in a review.
+word used as a label or help text. Docstrings count only if click or the app's help prints them. The result,
+`tests/house/strings.txt`, shows each changed sentence in a review.
 """
 
 from __future__ import annotations
@@ -55,12 +55,13 @@ _SHOWN = {
     "Label": (0,),
     "Spelling": (0,),
     "Static": (0,),
+    "command": (2, 3),
 }
 """Calls in which even a single word is shown, and in which arguments."""
 _UNSHOWN = frozenset(("CSS", "DEFAULT_CSS"))
 """Names whose text no user reads."""
 _PRINTED = frozenset(("command", "group"))
-"""Decorators whose functions have a docstring that click prints."""
+"""Decorators whose functions have a docstring that click or the app's help prints."""
 
 _TYPESCRIPT = re.compile(
     r"""\"((?:[^"\\\n]|\\.)*)\"|'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\]|\\.)*)`|//[^\n]*|/\*.*?\*/""", re.DOTALL
@@ -96,7 +97,7 @@ def _texts(node: ast.AST, *, is_shown: bool = False) -> Iterator[str]:
             pass
         case ast.Assign(targets=[ast.Name(id=name)]) if name in _UNSHOWN:
             pass
-        case ast.FunctionDef() if any(_name(decorator) in _PRINTED for decorator in node.decorator_list):
+        case ast.FunctionDef() | ast.AsyncFunctionDef() if any(_name(each) in _PRINTED for each in node.decorator_list):
             yield ast.get_docstring(node) or ""
             yield from _children(node)
         case ast.Call():

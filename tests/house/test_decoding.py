@@ -50,7 +50,7 @@ ALLOWED = {
     "core/mcp/clients.py": "the settings of clients, with words of its own",
     "core/wrapper/_foot.py": "what is typed, a byte at a time, by a decoder that replaces what is no UTF-8",
     "core/wrapper/replay.py": "gives our own text back, without halves of surrogate pairs",
-    "tui/launch/memory.py": "gives our own text back, without halves of surrogate pairs",
+    "tui/launch/_memory.py": "gives our own text back, without halves of surrogate pairs",
     "tui/launch/_tasks.py": "the file of a task, with words of its own",
     "tui/presets/draft.py": "bytes that the draft encoded itself",
 }

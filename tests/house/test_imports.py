@@ -39,7 +39,7 @@ APP = "import sys; from subdeck.tui.main import main; sys.argv[0] = 'subdeck'; s
 """What the console script does."""
 
 ROOTS = {"subdeck.core", "subdeck.tui"}
-FOR_THEMSELVES = {"subdeck.core.hosts.relay", "subdeck.tui.commands"}
+FOR_THEMSELVES = {"subdeck.core.hosts.relay"}
 """Packages of which one module is started or imported, and no other is a way in."""
 OF_KINDS = {f"{package}.{part}" for package in KINDS.values() for part in ("agent", "child", "interactive", "paths")}
 """What `agents.kinds` imports by name."""
@@ -127,6 +127,14 @@ def test_a_follower_loads_only_the_native_watcher(project_dir: Path) -> None:
         "multiprocessing",
         "watchfiles",
     }
+
+
+def test_commands_of_the_app_load_no_screen(project_dir: Path) -> None:
+    """The list of actions, which every screen asks for its keys, brings no screen and no dialog."""
+    modules = loaded_modules("import subdeck.tui.keys.actions", cwd=project_dir)
+    parts = {name.removeprefix("subdeck.tui.").split(".")[-1] for name in modules if name.startswith("subdeck.tui.")}
+    assert "commands" in parts
+    assert set() == parts & {"screen", "_screen", "ask", "reader", "plan", "pick", "keymap", "pane", "handover"}
 
 
 def test_nouns_import_only_nouns() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from subdeck.core.spec.request import RunRequest
-from subdeck.tui.launch.screen import LaunchScreen
+from subdeck.tui.launch._screen import LaunchScreen
 
 from .deck import Deck
 

@@ -16,10 +16,10 @@ from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.runners.tmux import AttachInfo
 from subdeck.core.spec.request import RunRequest
 from subdeck.core.work.operation import ActKind
-from subdeck.tui.commands import runs as run_commands
 from subdeck.tui.deck._toasts import SECONDS, Toasts
 from subdeck.tui.dialogs.ask import ConfirmScreen
 from subdeck.tui.notices import TOASTS_ON_SCREEN, Notices
+from subdeck.tui.terminal import handover
 from subdeck.tui.terminal.handover import hand_over
 from textual.geometry import Size
 
@@ -367,7 +367,7 @@ async def test_attach_hands_the_terminal_over(monkeypatch: pytest.MonkeyPatch) -
     engine = FakeEngine(a_run(1, meta_runner="tmux"))
     engine.attach = AttachInfo(("tmux", "-L", "x", "attach"), ("alt+a", "d"))
     handed: list[tuple[str, ...]] = []
-    monkeypatch.setattr(run_commands, "hand_over", lambda app, argv: handed.append(tuple(argv)) or "")
+    monkeypatch.setattr(handover, "hand_over", lambda app, argv: handed.append(tuple(argv)) or "")
     async with opened(engine, (80, 24)) as deck:
         await deck.press("a")
         await deck.until_text("alt+a, then d")

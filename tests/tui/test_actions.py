@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from subdeck.tui.actions import ACTIONS, BY_ID, PANES, ActionContext, KeyContext, bindings, footer_hints, meanings, said
 from subdeck.tui.deck._bars import fitting
 from subdeck.tui.dialogs.reader import help_text
+from subdeck.tui.keys.actions import ACTIONS, BY_ID
+from subdeck.tui.keys.command import PANES, ActionContext, KeyContext
+from subdeck.tui.keys.keymap import bindings, footer_hints, meanings, said
 from textual.binding import Binding
 from textual.keys import key_to_character
 

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from subdeck.core.run.events import AssistantText
 from subdeck.core.run.model import RunReason, RunResult, RunStatus
-from subdeck.tui.answers.locations import places_in
-from subdeck.tui.answers.pipe import PipeScreen
-from subdeck.tui.commands import answers
+from subdeck.tui.answers._locations import places_in
+from subdeck.tui.answers._pipe import PipeScreen
 from subdeck.tui.dialogs.pick import PickScreen
 from subdeck.tui.terminal import handover
 
@@ -125,7 +124,7 @@ async def test_file_that_is_named_opens_at_its_line(tmp_path: Path, monkeypatch:
         seen.append((path, line))
         return ""
 
-    monkeypatch.setattr(answers, "edit_file", edit)
+    monkeypatch.setattr(handover, "edit_file", edit)
     async with opened(
         an_engine("It is in `src/auth.py:40`.\nAnd src/auth.py, src/other.py:7:3", cwd=str(tmp_path))
     ) as deck:

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 from rich.style import Style
-from subdeck.tui.actions import ActionContext, KeyContext, footer_hints, keys_line
 from subdeck.tui.deck._bars import fitting
 from subdeck.tui.deck._toasts import ends_text
+from subdeck.tui.keys.command import ActionContext, KeyContext
+from subdeck.tui.keys.keymap import footer_hints, keys_line
 from subdeck.tui.runs._rows import RowFlags, RunRow
 from subdeck.tui.runs.columns import layout
 from subdeck.tui.runs.order import ListLayout, Sort, list_layout_file
+from subdeck.tui.transcript._matches import highlighter
 from subdeck.tui.transcript._rows import Painter
-from subdeck.tui.transcript.matches import highlighter
 from textual.events import MouseDown, MouseUp
 from textual.geometry import Offset
 from textual.widgets._toast import Toast

@@ -11,8 +11,8 @@ from subdeck.core.errors import SubdeckError
 from subdeck.core.run.changes import ChangedFile, Changes, ChangesSource, FileStatus
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.work.operation import APPLY, COMMIT, DISCARD, MERGE, SQUASH, Operation
-from subdeck.tui.changes.screen import ChangedFiles, ChangesScreen
-from subdeck.tui.commands import changes as commands
+from subdeck.tui.changes._screen import ChangedFiles, ChangesScreen
+from subdeck.tui.terminal import handover
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_run
@@ -173,7 +173,7 @@ async def test_where_there_is_no_patch(changes: Changes | None, said: str) -> No
 
 async def test_what_goes_on_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The cursor stays on its line of its file."""
-    monkeypatch.setattr("subdeck.tui.changes.screen.REFRESH_SECONDS", 0.05)
+    monkeypatch.setattr("subdeck.tui.changes._screen.REFRESH_SECONDS", 0.05)
     run = a_run(1)
     engine = an_engine(run)
     async with shown(engine) as deck:
@@ -191,7 +191,7 @@ async def test_marks_stay_on_their_hunks(monkeypatch: pytest.MonkeyPatch) -> Non
     """A hunk that came above a marked one does not take its mark: what is applied is what was marked. A marked one that
     changed loses its mark, and is told.
     """
-    monkeypatch.setattr("subdeck.tui.changes.screen.REFRESH_SECONDS", 0.05)
+    monkeypatch.setattr("subdeck.tui.changes._screen.REFRESH_SECONDS", 0.05)
     run = a_run(1)
     engine = an_engine(run)
     engine.work.plans[APPLY] = SubdeckError("not here")
@@ -298,9 +298,9 @@ async def test_looking_at_it_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path
         lent.append((command, Path(path).read_bytes()))
         return ""
 
-    monkeypatch.setattr(commands, "edit_file", lambda _, path, line: opened_at.append((path, line)))
-    monkeypatch.setattr(commands, "pipe_file", lend)
-    monkeypatch.setattr(commands, "page_with", lambda app, pager, path: lend(app, path, "pager"))
+    monkeypatch.setattr(handover, "edit_file", lambda _, path, line: opened_at.append((path, line)))
+    monkeypatch.setattr(handover, "pipe_file", lend)
+    monkeypatch.setattr(handover, "page_with", lambda app, pager, path: lend(app, path, "pager"))
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "auth.py").touch()
     run = a_run(1, "completed", changes=CHANGES, meta_cwd=str(tmp_path))

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from subdeck.core.run.changes import ChangedFile, Changes, ChangesSource, CheckResult, FileStatus
 from subdeck.core.run.model import RunStatus, Usage
 from subdeck.core.run.snapshot import RunSnapshot
-from subdeck.tui.changes.screen import ChangesScreen
+from subdeck.tui.changes._screen import ChangesScreen
 from subdeck.tui.detail._changed import changed_rows
+from subdeck.tui.detail._screen import RunDetailScreen
 from subdeck.tui.detail.page import plain_text
-from subdeck.tui.detail.screen import RunDetailScreen
 from subdeck.tui.runs.filter import Flags, parse_filter
 from subdeck.tui.runs.order import Sort, sort_key
 

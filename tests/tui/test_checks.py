@@ -11,8 +11,8 @@ from subdeck.core.run.changes import CheckResult
 from subdeck.core.run.model import PresetSource
 from subdeck.core.run.snapshot import Checking
 from subdeck.tui.detail._facts import facts_rows
-from subdeck.tui.launch.form import LaunchForm, Reuse
-from subdeck.tui.launch.values import request_again
+from subdeck.tui.launch._form import LaunchForm, Reuse
+from subdeck.tui.launch._values import request_again
 from subdeck.tui.runs.filter import Flags, parse_filter
 from subdeck.tui.runs.store import needs_operator
 

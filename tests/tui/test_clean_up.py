@@ -19,8 +19,8 @@ from subdeck.core.project.session import SessionFile
 from subdeck.core.project.trash import DAY, MB, Stock, Stored, choose
 from subdeck.core.run.model import RunMeta
 from subdeck.tui.app import SubdeckApp
-from subdeck.tui.cleanup import screen as clean_up
-from subdeck.tui.cleanup.screen import CleanUpScreen, loss_text, now_line, read_rule, room_line, spared_line, written
+from subdeck.tui.cleanup import _screen as clean_up
+from subdeck.tui.cleanup._screen import CleanUpScreen, loss_text, now_line, read_rule, room_line, spared_line, written
 from subdeck.tui.deck import screen as deck_screen
 from subdeck.tui.dialogs.ask import ConfirmScreen
 from textual.widgets import Input

@@ -8,10 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from subdeck.tui.changes import screen as changes
+from subdeck.tui.changes import _screen as changes
 from subdeck.tui.detail._reader import DetailReader
-from subdeck.tui.launch import screen as launch
-from subdeck.tui.launch.memory import read_memory
+from subdeck.tui.launch import _screen as launch
+from subdeck.tui.launch._memory import read_memory
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, FakeWork, a_preset, a_run, run_id

@@ -15,7 +15,7 @@ from subdeck.core.work.operation import CHOOSE
 from subdeck.core.work.source import Difference
 from subdeck.tui.compare._columns import lines, shown_columns
 from subdeck.tui.compare.screen import CompareScreen
-from subdeck.tui.detail.screen import RunDetailScreen
+from subdeck.tui.detail._screen import RunDetailScreen
 from subdeck.tui.dialogs.pick import PickScreen
 
 from .deck import Deck, opened

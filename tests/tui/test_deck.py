@@ -8,7 +8,7 @@ from subdeck.core.presets.catalog import PresetProblem
 from subdeck.core.run.events import Request
 from subdeck.core.run.hosts import Place, PlaceState
 from subdeck.core.run.model import LaunchedBy, PresetSource, RequestKind, RunReason, RunStatus, Usage
-from subdeck.tui.actions import KeyContext
+from subdeck.tui.keys.command import KeyContext
 from subdeck.tui.runs.store import Need
 
 from .deck import opened

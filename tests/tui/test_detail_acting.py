@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from subdeck.tui.detail._screen import RunDetailScreen
 from subdeck.tui.detail.page import Tab
-from subdeck.tui.detail.screen import RunDetailScreen
 from subdeck.tui.dialogs.reader import HelpScreen
 
 from .deck import Deck, opened

@@ -13,7 +13,7 @@ from subdeck.core.run.progress import ProgressFormatter
 from subdeck.core.system.line_file import LineFile
 from subdeck.tui.feed import lines as feed_lines
 from subdeck.tui.transcript import _document as documents
-from subdeck.tui.transcript.matches import Match, Query, edit_matcher, find, scan, searched_text
+from subdeck.tui.transcript._matches import Match, Query, edit_matcher, find, scan, searched_text
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_run
@@ -199,7 +199,7 @@ async def test_enter_typed_at_once_opens_the_edit(monkeypatch: pytest.MonkeyPatc
         typed.wait(10)
         return find(*args)
 
-    monkeypatch.setattr("subdeck.tui.commands.transcript.find", found_later)
+    monkeypatch.setattr("subdeck.tui.transcript._matches.find", found_later)
     async with opened(an_engine(other, *(text(number, f"line {number}") for number in range(3, 200)), edit)) as deck:
         await deck.until_text("line 199")
         await deck.press("3", "g", "}", "enter")

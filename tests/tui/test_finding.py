@@ -30,8 +30,8 @@ from subdeck.core.run.progress import ProgressFormatter
 from subdeck.core.system import line_file
 from subdeck.core.system.line_file import LineFile
 from subdeck.core.text.plain import UNSAFE
-from subdeck.tui.transcript import matches
-from subdeck.tui.transcript.matches import (
+from subdeck.tui.transcript import _matches
+from subdeck.tui.transcript._matches import (
     OWN_WORDS,
     Count,
     Query,
@@ -42,7 +42,7 @@ from subdeck.tui.transcript.matches import (
     scan,
     searched_text,
 )
-from subdeck.tui.transcript.time import offset_at, parse_time
+from subdeck.tui.transcript._time import offset_at, parse_time
 
 WORDS = [
     "auth",
@@ -209,7 +209,7 @@ def test_an_unfinished_line_waits(tmp_path: Path) -> None:
 def test_counting_says_when_it_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plus stands behind a number that may grow, and behind the most that is counted."""
     monkeypatch.setattr(line_file, "BLOCK", 1000)
-    monkeypatch.setattr(matches, "PIECE", 2000)
+    monkeypatch.setattr(_matches, "PIECE", 2000)
     file = written(tmp_path / "e", [AssistantText(text=f"needle {n}") for n in range(200)])
     count = Count(file, Query("needle", "readable").matcher)
     count.read_on(never)
@@ -217,7 +217,7 @@ def test_counting_says_when_it_is_not_done(tmp_path: Path, monkeypatch: pytest.M
     while not count.complete:
         count.read_on(never)
     assert "200" == count.total
-    monkeypatch.setattr(matches, "MOST", 50)
+    monkeypatch.setattr(_matches, "MOST", 50)
     few = Count(file, Query("needle", "readable").matcher)
     for _ in range(20):
         few.read_on(never)

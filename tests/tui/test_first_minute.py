@@ -16,8 +16,8 @@ from subdeck.tui.app import SubdeckApp
 from subdeck.tui.dialogs.ask import QuitScreen
 from subdeck.tui.dialogs.reader import RefusalScreen
 from subdeck.tui.feed.messages import PresetsRead
-from subdeck.tui.launch.screen import LaunchScreen
-from subdeck.tui.launch.waiting import WaitingScreen
+from subdeck.tui.launch._screen import LaunchScreen
+from subdeck.tui.launch._waiting import WaitingScreen
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run

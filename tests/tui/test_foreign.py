@@ -6,9 +6,10 @@ import pytest
 from subdeck.core.errors import SubdeckError
 from subdeck.core.run.model import RunnerKind, Usage
 from subdeck.core.run.snapshot import RunSnapshot
-from subdeck.tui.actions import BY_ID, ActionContext
-from subdeck.tui.commands.runs import what_is_lost
+from subdeck.tui.keys.actions import BY_ID
+from subdeck.tui.keys.command import ActionContext
 from subdeck.tui.runs._listing import Listing
+from subdeck.tui.runs._questions import what_is_lost
 from subdeck.tui.runs.filter import Flags, parse_filter
 from subdeck.tui.runs.store import RunStore, Totals
 

@@ -6,10 +6,10 @@ import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import UsageError
 from subdeck.core.presets.catalog import PresetCatalog
-from subdeck.core.run.model import AgentSession, PresetSource, Tools
 from subdeck.core.spec.request import RunRequest
-from subdeck.tui.launch.form import LaunchForm, Reuse
-from subdeck.tui.launch.screen import LaunchScreen
+from subdeck.core.run.model import AgentSession, PresetSource, Tools
+from subdeck.tui.launch._form import LaunchForm, Reuse
+from subdeck.tui.launch._screen import LaunchScreen
 from textual.widgets import Input, TextArea
 
 from ..factories import make_result

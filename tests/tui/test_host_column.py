@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from subdeck.core.run.hosts import Place, PlaceState
 from subdeck.core.run.snapshot import RunSnapshot
-from subdeck.tui.palette.offers import filter_offers
+from subdeck.tui.palette._offers import filter_offers
 from subdeck.tui.runs._listing import Listing
 from subdeck.tui.runs._rows import RowFlags, head_cells
 from subdeck.tui.runs.columns import DEFAULT, WITH_HOST, Column, for_listed, layout

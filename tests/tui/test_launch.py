@@ -6,10 +6,10 @@ import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import BudgetExceeded, LaunchError, ModelError
 from subdeck.core.launch.model_choices import ModelChoice
-from subdeck.core.run.model import PresetSource
 from subdeck.core.spec.request import RunRequest
-from subdeck.tui.launch.form import LaunchForm
-from subdeck.tui.launch.values import LaunchValues
+from subdeck.core.run.model import PresetSource
+from subdeck.tui.launch._form import LaunchForm
+from subdeck.tui.launch._values import LaunchValues
 from textual.widgets import Input, TextArea
 
 from .deck import opened

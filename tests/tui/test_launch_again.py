@@ -14,10 +14,10 @@ from subdeck.core.errors import LaunchError, PresetError, SubdeckError, UnknownR
 from subdeck.core.run.model import Limits, PresetSource, RunMeta, Tools
 from subdeck.core.run.outcome import INSTRUCTION
 from subdeck.core.spec.request import RunRequest
-from subdeck.tui.launch.form import LaunchForm, Reuse
-from subdeck.tui.launch.memory import LastValues, change_memory
-from subdeck.tui.launch.screen import LaunchScreen
-from subdeck.tui.launch.values import LaunchValues, asked_tools, request_again
+from subdeck.tui.launch._form import LaunchForm, Reuse
+from subdeck.tui.launch._memory import LastValues, change_memory
+from subdeck.tui.launch._screen import LaunchScreen
+from subdeck.tui.launch._values import LaunchValues, asked_tools, request_again
 from subdeck.tui.presets.draft import PROJECT, USER
 from subdeck.tui.widgets.form import Choice
 from textual.widgets import Input, TextArea

@@ -14,9 +14,9 @@ from subdeck.core.config.settings import AgentSettings, Settings
 from subdeck.core.engine import Engine
 from subdeck.core.models.catalog import Model
 from subdeck.tui.dialogs.pick import PickScreen
-from subdeck.tui.launch.form import LaunchForm
-from subdeck.tui.launch.memory import LastValues, change_memory, read_memory
-from subdeck.tui.launch.values import LaunchValues
+from subdeck.tui.launch._form import LaunchForm
+from subdeck.tui.launch._memory import LastValues, change_memory, read_memory
+from subdeck.tui.launch._values import LaunchValues
 from subdeck.tui.widgets.form import Choice, ModelInput
 from textual.app import App, ComposeResult
 from textual.widgets import Input
@@ -206,7 +206,7 @@ async def test_launching_at_once_waits_for_the_remembered_agent(programs: Path) 
 
 def test_a_rerun_keeps_its_agent_unless_it_is_changed() -> None:
     """Rerun with edits begins with the agent of the run; a follow-up cannot have another one."""
-    from subdeck.tui.launch.form import Reuse
+    from subdeck.tui.launch._form import Reuse
 
     run = a_run(1, "completed", meta_agent="claude", meta_child_session_id="s")
     form = LaunchForm(a_preset(), Settings(), "/src/shop", run=run, reuse=Reuse.EVERYTHING)

@@ -14,15 +14,15 @@ from subdeck.core.launch.model_choices import ModelChoice
 from subdeck.core.run.model import Limits, WorktreeFrom
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.spec.request import RunRequest
-from subdeck.tui.actions import ACTIONS, ActionContext, KeyContext
-from subdeck.tui.actions.model import READONLY
+from subdeck.tui.keys.actions import ACTIONS
+from subdeck.tui.keys.command import READONLY, ActionContext, KeyContext
 from subdeck.tui.launch._fields import REST
+from subdeck.tui.launch._form import LaunchForm
 from subdeck.tui.launch._inputs import PathInput, matching_paths
+from subdeck.tui.launch._memory import LastValues, change_memory, read_memory
 from subdeck.tui.launch._models import ModelsScreen
-from subdeck.tui.launch.form import LaunchForm
-from subdeck.tui.launch.memory import LastValues, change_memory, read_memory
-from subdeck.tui.launch.screen import LaunchScreen
-from subdeck.tui.launch.values import LaunchValues
+from subdeck.tui.launch._screen import LaunchScreen
+from subdeck.tui.launch._values import LaunchValues
 from subdeck.tui.widgets.form import Choice, ModelInput, Problem
 from textual.widgets import Button, Input, Static
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.paths import Project
-from subdeck.tui.launch import memory as launch_memory
-from subdeck.tui.launch.memory import LastValues, LaunchMemory, change_memory, memory_file, read_memory
+from subdeck.tui.launch import _memory as launch_memory
+from subdeck.tui.launch._memory import LastValues, LaunchMemory, change_memory, memory_file, read_memory
 
 CHOSEN = LastValues(model="b/c", cwd="/tmp", runner="tmux", copies=3)
 

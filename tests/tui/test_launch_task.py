@@ -8,11 +8,11 @@ import pytest
 from subdeck.core.errors import LaunchError
 from subdeck.core.spec.request import RunRequest
 from subdeck.tui.dialogs.ask import AskScreen
-from subdeck.tui.launch import screen as launch_module
+from subdeck.tui.launch import _screen as launch_module
 from subdeck.tui.launch._inputs import PathInput
+from subdeck.tui.launch._memory import memory_file, read_memory
+from subdeck.tui.launch._screen import LaunchScreen
 from subdeck.tui.launch._tasks import LIMIT, EarlierTask, EarlierTasksScreen, earlier_tasks, matching
-from subdeck.tui.launch.memory import memory_file, read_memory
-from subdeck.tui.launch.screen import LaunchScreen
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run, stamp

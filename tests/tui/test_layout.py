@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from msgspec import to_builtins
 from subdeck.core.paths import state_file
-from subdeck.tui.actions import PANES, KeyContext
 from subdeck.tui.deck._shape import (
     BESIDE,
     LEAST_ABOVE,
@@ -27,6 +26,7 @@ from subdeck.tui.deck._shape import (
     with_above,
     with_presets,
 )
+from subdeck.tui.keys.command import PANES, KeyContext
 from subdeck.tui.layout_file import LayoutFile
 
 from .deck import Deck, opened

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.run.snapshot import Counts
-from subdeck.tui.actions import ACTIONS, BY_ID, ActionContext, KeyContext
-from subdeck.tui.actions.model import READONLY
+from subdeck.tui.keys.actions import ACTIONS, BY_ID
+from subdeck.tui.keys.command import READONLY, ActionContext, KeyContext
 from subdeck.tui.terminal.escapes import has_title, title
 
 from .deck import Deck, opened

@@ -13,9 +13,8 @@ from subdeck.core.config.settings import OwnCommand, Settings
 from subdeck.core.config.workspace import load_settings
 from subdeck.core.errors import SettingsError
 from subdeck.core.run.model import RunReason, RunResult, RunStatus
-from subdeck.tui.actions.keys import with_own_keys
-from subdeck.tui.actions.own import own_actions
-from subdeck.tui.commands.own import code_fault, filled
+from subdeck.tui.keys.keymap import with_own_keys
+from subdeck.tui.own_commands import code_fault, filled, own_actions
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id

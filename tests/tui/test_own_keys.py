@@ -9,10 +9,10 @@ from subdeck.core.config._app_names import keys
 from subdeck.core.config.settings import OwnCommand, SettingFault, Settings
 from subdeck.core.errors import ContentError, SettingsError
 from subdeck.core.paths import user_settings_file
-from subdeck.tui.actions import ACTIONS, KeyContext
-from subdeck.tui.actions._table import BY_ID
-from subdeck.tui.actions.keys import keymap, with_own_keys
 from subdeck.tui.dialogs.reader import help_text
+from subdeck.tui.keys.actions import ACTIONS, BY_ID
+from subdeck.tui.keys.command import KeyContext
+from subdeck.tui.keys.keymap import keymap, with_own_keys
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id

@@ -10,10 +10,10 @@ import pytest
 from subdeck.core.config.files import KEYS, example_settings
 from subdeck.core.config.settings import Settings
 from subdeck.core.paths import user_settings_file
-from subdeck.tui.actions import KeyContext
-from subdeck.tui.commands import palette as commands
-from subdeck.tui.palette.offers import Kind, Offer, line_of, matching, ready_file, run_offers, setting_offers
-from subdeck.tui.palette.screen import OfferList, PaletteScreen
+from subdeck.tui.keys.command import KeyContext
+from subdeck.tui.palette._offers import Kind, Offer, line_of, matching, ready_file, run_offers, setting_offers
+from subdeck.tui.palette._screen import OfferList, PaletteScreen
+from subdeck.tui.terminal import handover
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id
@@ -92,7 +92,7 @@ async def test_a_filter_with_a_mistake() -> None:
 async def test_a_setting_is_edited(monkeypatch: pytest.MonkeyPatch) -> None:
     """A setting says what it means and is, and opens in the editor at its line; without a file one is made first."""
     edited: list[tuple[str, int | None]] = []
-    monkeypatch.setattr(commands, "edit_file", lambda _, path, line: edited.append((path, line)) or "")
+    monkeypatch.setattr(handover, "edit_file", lambda _, path, line: edited.append((path, line)) or "")
     async with opened(an_engine()) as deck:
         await ask(deck, "max_running")
         await deck.press("enter")

@@ -12,9 +12,9 @@ from subdeck.core.config.settings import AgentSettings, Settings
 from subdeck.core.launch.model_choices import model_choices
 from subdeck.core.launch.preview import Obstacle
 from subdeck.core.starters import NAMES, plan_starters, write_starters
-from subdeck.tui.launch.screen import LaunchScreen
-from subdeck.tui.launch.start import written_facts
-from subdeck.tui.presets.copy import CopyPresetScreen
+from subdeck.tui.launch._screen import LaunchScreen
+from subdeck.tui.launch._start import written_facts
+from subdeck.tui.presets._copy import CopyPresetScreen
 from subdeck.tui.widgets.form import ModelInput
 from textual.widgets import Input
 

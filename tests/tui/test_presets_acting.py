@@ -8,12 +8,12 @@ import pytest
 from subdeck.core.doctor import Check, State
 from subdeck.core.presets.catalog import PresetProblem
 from subdeck.core.run.model import PresetSource
-from subdeck.tui.commands.deck import check_lines, verdict
 from subdeck.tui.deck.screen import MainScreen
 from subdeck.tui.dialogs.ask import ConfirmScreen
 from subdeck.tui.dialogs.reader import ReadingScreen
-from subdeck.tui.presets.copy import CopyPresetScreen
-from subdeck.tui.presets.editor import PresetEditorScreen
+from subdeck.tui.presets._copy import CopyPresetScreen
+from subdeck.tui.presets._editor import PresetEditorScreen
+from subdeck.tui.text.reports import check_lines, verdict
 from textual.content import Content
 from textual.widgets import Input
 

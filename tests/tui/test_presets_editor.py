@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from subdeck.tui.deck.screen import MainScreen
 from subdeck.tui.dialogs.ask import ConfirmScreen
-from subdeck.tui.presets.editor import ChangedFileScreen, PresetArea, PresetEditorScreen
+from subdeck.tui.presets._editor import ChangedFileScreen, PresetArea, PresetEditorScreen
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run
@@ -225,7 +225,9 @@ async def test_a_place_that_cannot_be_written(project_dir: Path) -> None:
 
 async def test_the_editor_goes_on_outside(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ctrl+e hands the text to $EDITOR and takes it back, unsaved, judged, and undone by ctrl+z."""
-    monkeypatch.setattr("subdeck.tui.presets.editor.edit_text", lambda _app, text, *, name: (f"{name}\n{text}\x1b", ""))
+    monkeypatch.setattr(
+        "subdeck.tui.presets._editor.edit_text", lambda _app, text, *, name: (f"{name}\n{text}\x1b", "")
+    )
     async with presets_opened(project_dir, SCOUT) as deck:
         await deck.press("e")
         await until_screen(deck, PresetEditorScreen)
@@ -236,7 +238,7 @@ async def test_the_editor_goes_on_outside(project_dir: Path, tmp_path: Path, mon
         await deck.press("ctrl+z")
         assert SCOUT == area(deck).written
         monkeypatch.setattr(
-            "subdeck.tui.presets.editor.edit_text", lambda _app, text, *, name: (text, "vi ended with 1")
+            "subdeck.tui.presets._editor.edit_text", lambda _app, text, *, name: (text, "vi ended with 1")
         )
         await deck.press("ctrl+e")
         await deck.until_text("✗ vi ended with 1")
@@ -296,7 +298,8 @@ async def test_nothing_is_selected() -> None:
 
 async def test_readonly_leaves_presets_alone() -> None:
     """What would write a file is refused in a read-only app."""
-    from subdeck.tui.actions import BY_ID, ActionContext, KeyContext
+    from subdeck.tui.keys.actions import BY_ID
+    from subdeck.tui.keys.command import ActionContext, KeyContext
 
     action_context = ActionContext(place=KeyContext.PRESETS, preset=a_preset(), readonly=True)
     for action in ("create_preset", "edit_preset", "edit_preset_outside", "copy_preset", "delete_preset"):

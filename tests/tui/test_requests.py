@@ -16,7 +16,7 @@ from subdeck.core.run.requests import request_hash
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.deck._toasts import requests_text
 from subdeck.tui.feed.lines import body_of, body_text, entry_of
-from subdeck.tui.talk.request_rows import Tone, request_rows
+from subdeck.tui.talk._request_rows import Tone, request_rows
 
 from ..core.test_hostile_requests import HIDDEN, PAYLOAD
 from ..hostile import EVIL, controls

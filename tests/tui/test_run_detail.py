@@ -15,9 +15,9 @@ from subdeck.core.run import artifacts
 from subdeck.core.run.events import AssistantText, Event, RunStarted, ToolCall, UsageReported, encode_event
 from subdeck.core.run.model import RunReason, Tools, Usage
 from subdeck.core.run.snapshot import RunSnapshot
-from subdeck.tui.detail import screen as run_detail
+from subdeck.tui.detail import _screen as run_detail
+from subdeck.tui.detail._screen import RunDetailScreen
 from subdeck.tui.detail.page import Page, PageView, Tab
-from subdeck.tui.detail.screen import RunDetailScreen
 
 from tests.factories import make_finished, make_meta, make_result
 

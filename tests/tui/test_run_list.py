@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from subdeck.core.run.model import Usage
-from subdeck.tui.actions import KeyContext
+from subdeck.tui.keys.command import KeyContext
 from subdeck.tui.runs.filter import KEYS
 from subdeck.tui.runs.order import ListLayout, Sort, list_layout_file
 

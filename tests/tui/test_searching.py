@@ -9,9 +9,9 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.run.events import AssistantText, ErrorReported, Event, ToolCall, ToolResult
 from subdeck.core.run.model import RunReason, RunResult, RunStatus
-from subdeck.tui.actions import KeyContext
-from subdeck.tui.commands import transcript as transcript_commands
 from subdeck.tui.feed.lines import UNREADABLE
+from subdeck.tui.keys.command import KeyContext
+from subdeck.tui.terminal import handover
 from textual.events import Paste
 from textual.widgets import Input
 
@@ -251,7 +251,7 @@ async def test_the_transcript_is_paged(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append((Path(path), Path(path).read_text(), Path(path).stat().st_mode & 0o077))
         return ""
 
-    monkeypatch.setattr(transcript_commands, "page_file", read)
+    monkeypatch.setattr(handover, "page_file", read)
     call = ToolCall(seq=1, ts=stamp(1), tool_call_id="1", tool_name="bash", args={"command": "cat \x1b[2Jx"})
     result = ToolResult(seq=2, ts=stamp(2), tool_call_id="1", tool_name="bash", is_error=True, content="in\x1b[31mside")
     engine = an_engine(call, result, text(3, "a\nb"))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from subdeck.core import paths
 from subdeck.core.run.events import AssistantText
-from subdeck.tui.actions import KeyContext
-from subdeck.tui.search import screen as search_screen
-from subdeck.tui.search.hits import HitList, parse_query
-from subdeck.tui.search.screen import SearchScreen
+from subdeck.tui.keys.command import KeyContext
+from subdeck.tui.search import _screen as search_screen
+from subdeck.tui.search._hits import HitList, parse_query
+from subdeck.tui.search._screen import SearchScreen
 
 from ..factories import make_meta
 from .deck import Deck, opened, text_at_cursor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from subdeck.core.run.snapshot import RunSnapshot
-from subdeck.tui.commands import take_over
+from subdeck.tui.terminal import handover, tmux
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_run, run_id
@@ -16,7 +16,7 @@ async def test_in_this_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it means is told before the first time; then the engine's command gets the terminal."""
     engine = FakeEngine(a_run(1, **KEPT))
     handed: list[tuple[str, ...]] = []
-    monkeypatch.setattr(take_over, "hand_over", lambda app, argv: handed.append(tuple(argv)) or "")
+    monkeypatch.setattr(handover, "hand_over", lambda app, argv: handed.append(tuple(argv)) or "")
     async with opened(engine) as deck:
         await deck.press("A")
         await deck.until_text("Exit the agent to return the run")
@@ -31,7 +31,7 @@ async def test_in_this_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_in_a_window() -> None:
     """In tmux it gets a window; what names this user's files goes with it, and no key does."""
     environment = {"TMUX": "/tmp/t/default,12,0", "HOME": "/h", "XDG_STATE_HOME": "/s", "ANTHROPIC_API_KEY": "secret"}
-    argv = take_over.window_command("by-hand-000001", ("python", "x"), environment)
+    argv = tmux.window_command("by-hand-000001", ("python", "x"), environment)
     assert ("-S", "/tmp/t/default", "new-window", "-n", "by-hand-000001", "--", "env") == argv[1:8]
     assert ("HOME=/h", "XDG_STATE_HOME=/s", "python", "x") == argv[8:]
 

@@ -13,7 +13,7 @@ from subdeck.core.work.apply import ApplyPlan
 from subdeck.core.work.discard import DiscardPlan
 from subdeck.core.work.merge import MergePlan
 from subdeck.core.work.operation import APPLY, COMMIT, DISCARD, MERGE, SAVE, SQUASH
-from subdeck.tui.commands.operations import OperationCommands
+from subdeck.tui.changes.operations import OperationCommands
 from subdeck.tui.dialogs import plan as plans
 
 from .deck import opened

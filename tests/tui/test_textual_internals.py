@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from subdeck.tui.launch.screen import LaunchScreen
+from subdeck.tui.launch._screen import LaunchScreen
 from subdeck.tui.terminal.textual_internals import (
     LeanScreen,
     bind,

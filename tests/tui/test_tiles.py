@@ -7,9 +7,9 @@ from time import monotonic
 
 import pytest
 from subdeck.core.run.events import AssistantText
-from subdeck.tui.actions import KeyContext
 from subdeck.tui.app import SubdeckApp
 from subdeck.tui.deck.screen import MainScreen
+from subdeck.tui.keys.command import KeyContext
 from subdeck.tui.tiles.screen import Tile, TilesScreen, columns_of, foot
 
 from .deck import Deck, opened

@@ -6,7 +6,7 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.run.events import ErrorReported, encode_event
 from subdeck.tui.feed.lines import View
-from subdeck.tui.transcript.matches import Query, highlighter
+from subdeck.tui.transcript._matches import Query, highlighter
 from textual.geometry import Offset
 
 from .deck import text_at_cursor

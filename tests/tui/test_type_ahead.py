@@ -7,8 +7,8 @@ import threading
 import pytest
 from subdeck.core.errors import UnknownRun
 from subdeck.tui.dialogs.ask import ConfirmScreen
-from subdeck.tui.launch.screen import LaunchScreen
-from subdeck.tui.palette.screen import PaletteScreen
+from subdeck.tui.launch._screen import LaunchScreen
+from subdeck.tui.palette._screen import PaletteScreen
 from textual.events import Key, Paste
 from textual.widgets import TextArea
 

@@ -20,7 +20,7 @@ from ...core.git.patch import NO_PAIR, FilePatch
 from ...core.text.plain import disarmed, one_line
 from ..text.cells import cells, fit, shortened
 from ..widgets.line_view import CURSOR, LineView
-from .document import NONE, Document, Kind, Row
+from ._document import NONE, Document, Kind, Row
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer

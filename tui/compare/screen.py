@@ -15,7 +15,8 @@ from textual.widgets import Static
 from ...core.errors import SubdeckError
 from ...core.run.comparison import Side
 from ...core.system.log import log_fault
-from ..actions import Action, KeyContext, bindings, keys_line
+from ..keys.command import Action, KeyContext
+from ..keys.keymap import bindings, keys_line
 from ..terminal.after_close import is_open
 from ..terminal.textual_internals import LeanScreen
 from ._columns import lines, shown_columns, title_of

@@ -12,7 +12,7 @@ from textual.widget import Widget
 from ...core.run.describe import NOTHING, background_counts, known_cost, runs_word, tokens
 from ...core.run.snapshot import Counts
 from ...core.text.plain import one_line
-from ..actions import Hint
+from ..keys.keymap import Hint
 from ..runs.store import Need, RunStore, Totals
 from ..text.cells import cells, two_sided
 from ..text.format import dollars, short_path

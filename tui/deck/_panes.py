@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.worker import Worker
 
-from ..actions import PANES, KeyContext
+from ..keys.command import PANES, KeyContext
 from ..terminal.after_close import notify_failure
 from ._shape import (
     ONE_STEP_COLUMNS,

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..actions import PANES, KeyContext
+from ..keys.command import PANES, KeyContext
 from ..layout_file import LayoutFile
 
 WIDE = 100

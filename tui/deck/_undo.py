@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from ...core.errors import SubdeckError, reason
 from ...core.run.describe import size_text
-from ..actions import Action, key_of
+from ..keys.command import Action
+from ..keys.keymap import key_of
 
 if TYPE_CHECKING:
     from ...core.work.operation import Act, TakenBack

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from time import monotonic
 from typing import TYPE_CHECKING, cast
@@ -17,8 +17,7 @@ from textual.widget import Widget
 from ...core.paths import STDERR
 from ...core.run.snapshot import Counts, RunSnapshot
 from ...core.text.plain import plain
-from ..actions import Action, ActionContext, KeyContext, bindings, footer_hints, key_of, keys_line, said
-from ..actions.own import PREFIX as OWN_PREFIX
+from ..commands import CommandSet
 from ..feed.bridge import Bridge
 from ..feed.messages import (
     AgentChosen,
@@ -32,6 +31,8 @@ from ..feed.messages import (
     WorkersStopped,
 )
 from ..feed.reader import last_lines
+from ..keys.command import OWN_PREFIX, Action, ActionContext, KeyContext
+from ..keys.keymap import bindings, footer_hints, key_of, keys_line, said
 from ..notices import Notices, answer_key
 from ..presets.list import PresetList
 from ..runs.columns import chosen_columns
@@ -45,6 +46,7 @@ from ..talk.line import Saying, TalkLine
 from ..terminal.escapes import WindowTitle
 from ..terminal.key_queue import KeyQueueApp
 from ..terminal.textual_internals import LeanScreen, bind
+from ..tiles.commands import TileCommands
 from ..transcript.earlier import MOST as MOST_EARLIER, answers_of
 from ..transcript.pane import Transcript
 from ..transcript.search import SearchLine
@@ -71,10 +73,6 @@ STARTUP_CLEANUP_DELAY_S = 3.0
 """The screen and the runs come first."""
 
 
-Handlers = dict[str, Callable[[], object]]
-"""What to call for each action, by its id."""
-
-
 class MainScreen(LeanScreen):
     """Routes: what the bridge tells goes to the panes, what keys ask for goes to the commands."""
 
@@ -86,20 +84,19 @@ class MainScreen(LeanScreen):
         engine: EngineApi,
         actions: Sequence[Action],
         notices: Notices,
-        handlers: Callable[[MainScreen], Handlers],
         *,
         run_id: str | None,
         readonly: bool,
         watched: Sequence[str] = (),
     ) -> None:
-        """`actions` is the registry with the operator's own keys, `handlers` returns what they do on a deck.
+        """`actions` is the registry with the operator's own keys.
 
         `run_id` is of the run that is shown by itself until the operator goes to the deck; `watched` are those that the
         app is for: it ends when their tiles are closed.
         """
         super().__init__()
         self.actions = actions
-        self._handlers_on = handlers
+        self.commands = CommandSet(self)
         self.run_store = RunStore()
         self.counts = Counts()
         self.notices = notices
@@ -167,7 +164,7 @@ class MainScreen(LeanScreen):
             self.watch(cast(KeyQueueApp, self.app), "app_focus", self._come_back, init=False)
         self.set_interval(1.0, self._tick)
         if self._watched:
-            self._handlers["watch"]()
+            self.commands[TileCommands].watch()
 
     def _tick(self) -> None:
         self.request.tick()
@@ -230,11 +227,6 @@ class MainScreen(LeanScreen):
         from ..runs.live_changes import ChangesWatch
 
         return ChangesWatch(self.bridge, self.run_store, self.runs)
-
-    @cached_property
-    def _handlers(self) -> Handlers:
-        """What each action does; the dialogs behind them are loaded with it, after the first paint."""
-        return self._handlers_on(self)
 
     # --- what is the case ----------------------------------------------------------------------------------------
 
@@ -311,7 +303,7 @@ class MainScreen(LeanScreen):
                     self.bridge.read_on()
         if not self._begun:
             self._begun = True
-            self.call_after_refresh(lambda: self._handlers)  # the first key does not wait for what it loads
+            self.call_after_refresh(self.commands.load)  # the first key does not wait for them
             if not update.runs and self.runs.has_focus:
                 self.panes.go_to(KeyContext.PRESETS)
         self._show_action_context()
@@ -473,7 +465,12 @@ class MainScreen(LeanScreen):
         if obstacle := action.refusal(self.action_context):
             self.refuse(action, said(obstacle, self.actions))
             return
-        self._handlers[action_id]()
+        if action_id.startswith(OWN_PREFIX):
+            from ..own_commands import OwnCommands
+
+            self.commands[OwnCommands].do_own(action_id)
+        else:
+            self.commands.do(action_id)
         if self._single_run.end_when_left():
             self._header.note = ""
         self.show_highlighted()
@@ -538,9 +535,6 @@ class MainScreen(LeanScreen):
             (self.request if is_back else self.transcript).focus()
         else:
             self.panes.go_to(self._talk_from)
-
-    def open_palette(self) -> None:
-        self._handlers["palette"]()
 
     def refuse(self, action: Action, obstacle: str) -> None:
         """Say why an action is not possible; where one would write in a dialog, in its place."""

@@ -13,8 +13,9 @@ from textual.events import Key
 from textual.widgets import Button, Input, Static
 
 from ...core.errors import SubdeckError
-from ..actions import KeyContext, bindings
 from ..feed.bridge import Bridge
+from ..keys.command import KeyContext
+from ..keys.keymap import bindings
 from ..terminal.after_close import is_open
 from ..terminal.textual_internals import DialogScreen
 from ..text.format import brief_error, format_error

@@ -11,7 +11,8 @@ from textual.content import Content
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from ..actions import KeyContext, bindings
+from ..keys.command import KeyContext
+from ..keys.keymap import bindings
 from ..terminal.textual_internals import DialogScreen
 
 

@@ -13,7 +13,8 @@ from textual.widgets import Button, Static
 
 from ...core.text.plain import plain
 from ...core.work.operation import Operation, Plan
-from ..actions import KeyContext, bindings
+from ..keys.command import KeyContext
+from ..keys.keymap import bindings
 from ..terminal.handover import edit_text
 from .loading import LoadingScreen
 

@@ -10,8 +10,10 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from ..actions import ACTIONS, Action, ActionContext, KeyContext, bindings, keys_line, said
-from ..actions.help import Explained, Group, key_groups
+from ..keys.actions import ACTIONS
+from ..keys.command import Action, ActionContext, KeyContext
+from ..keys.help import Explained, Group, key_groups
+from ..keys.keymap import bindings, keys_line, said
 from ..terminal.textual_internals import DialogScreen
 from ..text.cells import wrap
 

@@ -15,7 +15,7 @@ from ...core.run.describe import NOTHING, moment, span
 from ...core.text.plain import one_line
 from ..text.cells import cells as cell_width, fit
 from ..widgets.line_view import RowList
-from .figures import NAME, name_of
+from ._figures import NAME, name_of
 
 if TYPE_CHECKING:
     from ...core.run.hosts import HostState

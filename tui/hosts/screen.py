@@ -14,11 +14,12 @@ from textual.widgets import Static
 
 from ...core.run.describe import moment, runs_word
 from ...core.text.plain import one_line
-from ..actions import Action, KeyContext, bindings, keys_line
+from ..keys.command import Action, KeyContext
+from ..keys.keymap import bindings, keys_line
 from ..terminal.textual_internals import LeanScreen
 from ..widgets.line_view import RowList
+from ._figures import figures, is_current
 from ._rows import HostTable, Shown, facts
-from .figures import figures, is_current
 
 if TYPE_CHECKING:
     from ...core.config.host_settings import HostsSettings

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.run.hosts import read_host_states
 from ..feed.repeater import Repeater
-from .figures import Figures, Reach, back_texts, figures, lost_texts
+from ._figures import Figures, Reach, back_texts, figures, lost_texts
 
 if TYPE_CHECKING:
     from ...core.run.hosts import HostStates

@@ -21,11 +21,11 @@ from ..presets.draft import PROJECT, USER
 from ..terminal.after_close import is_open
 from ..text.format import format_error
 from ..widgets.form import Choice, Fact, Field, ModelInput, Note, PlainTextArea, Problem
+from ._form import LaunchForm
 from ._inputs import CountInput, HostInput, PathInput
-from .form import LaunchForm
-from .memory import LastValues
-from .start import LaunchFacts
-from .values import COPIES, PREVIOUS, LaunchValues, SaveAs
+from ._memory import LastValues
+from ._start import LaunchFacts
+from ._values import COPIES, PREVIOUS, LaunchValues, SaveAs
 
 if TYPE_CHECKING:
     from ...core.agents.offered import KnownAgent

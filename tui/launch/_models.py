@@ -14,7 +14,8 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from ...core.text.plain import one_line
-from ..actions import KeyContext, bindings
+from ..keys.command import KeyContext
+from ..keys.keymap import bindings
 from ..terminal.textual_internals import DialogScreen
 from ..text.cells import fit
 from ._tasks import SearchWords

@@ -18,14 +18,15 @@ from textual.widgets.option_list import Option
 
 from ...core.errors import UsageError
 from ...core.text.plain import one_line, plain
-from ..actions import KeyContext, bindings
 from ..dialogs.loading import LoadingScreen
+from ..keys.command import KeyContext
+from ..keys.keymap import bindings
 from ..text.cells import fit
 from ..text.format import short_path
 
 if TYPE_CHECKING:
     from ...core.run.snapshot import RunSnapshot
-    from .memory import UnsentTask
+    from ._memory import UnsentTask
 
 
 class EarlierTask(Struct, frozen=True):

@@ -13,7 +13,7 @@ from ..text.format import short_path
 if TYPE_CHECKING:
     from ...core.doctor import Check
     from ...core.presets.catalog import PresetCatalog
-    from ..actions import Action
+    from ..keys.command import Action
 
 BADGE_WIDTH = 8
 WIDE = 56
@@ -99,8 +99,8 @@ def first_steps(
 
     Where there is little room it has no blank lines, and the names alone of what is missing.
     """
-    from ..actions import key_of
-    from ..actions.help import hint_lines
+    from ..keys.help import hint_lines
+    from ..keys.keymap import key_of
 
     width = max(10, width)
     blocks = [["No presets yet."], hint_lines(actions, HINTS, width), _place_lines(catalog, width)]

@@ -16,7 +16,8 @@ from textual.timer import Timer
 from textual.worker import Worker
 
 from ...core.text.plain import one_line
-from ..actions import Action, KeyContext, bindings
+from ..keys.command import Action, KeyContext
+from ..keys.keymap import bindings
 from ..terminal.after_close import notify_failure
 from ..widgets.line_view import RowList
 

@@ -24,7 +24,9 @@ from ...core.run.model import RunnerKind, RunStatus
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
 from ...core.text.visible import recounted
-from ..actions import ACTIONS, Action, key_of
+from ..keys.actions import ACTIONS
+from ..keys.command import Action
+from ..keys.keymap import key_of
 from ..text.cells import cells as cells_of
 from ..text.format import dollars, tries
 from .columns import AGENT_NAME, GUTTER, WORD, Column, Layout, Place, cell

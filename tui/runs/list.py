@@ -13,7 +13,8 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.worker import Worker
 
-from ..actions import Action, KeyContext, bindings, key_of
+from ..keys.command import Action, KeyContext
+from ..keys.keymap import bindings, key_of
 from ..layout_file import LayoutFile
 from ..terminal.after_close import notify_failure
 from ..widgets.line_view import CURSOR, RowList
@@ -140,7 +141,7 @@ class RunList(RowList):
             return []
         if self.listing.filter:
             return ["No runs match the filter.", "", f"  {key_of('back', self._actions)}  clears the filter"]
-        from ..actions.help import hint_lines
+        from ..keys.help import hint_lines
 
         width = max(10, self.scrollable_content_region.width - 1)
         return ["No runs yet.", "", *hint_lines(self._actions, HINTS, width)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ...core.errors import UsageError
 from ..feed.bridge import Bridge
 from ..feed.repeater import Repeater
-from .hits import pattern_of
+from ._hits import pattern_of
 
 if TYPE_CHECKING:
     from ...core.project.follower import Update

@@ -15,11 +15,12 @@ from textual.strip import Strip
 
 from ...core.run.describe import WAITS_GLYPH, clock, moment
 from ...core.text.visible import visible_line
-from ..actions import ACTIONS, Action, ActionContext, KeyContext, bindings, key_of, keys_line
-from ..actions.keys import TEXT_PLACES
+from ..keys.actions import ACTIONS
+from ..keys.command import Action, ActionContext, KeyContext
+from ..keys.keymap import TEXT_PLACES, bindings, key_of, keys_line
 from ..terminal.key_queue import KeyQueueApp
 from ..widgets.line_view import LineView
-from .request_rows import TITLE, BlockRow, Tone, request_rows
+from ._request_rows import TITLE, BlockRow, Tone, request_rows
 
 if TYPE_CHECKING:
     from textual.timer import Timer

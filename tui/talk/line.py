@@ -16,7 +16,8 @@ from textual.widgets import Static
 from ...core.errors import SubdeckError
 from ...core.text.plain import plain
 from ...core.text.visible import recounted
-from ..actions import KeyContext, bindings
+from ..keys.command import KeyContext
+from ..keys.keymap import bindings
 from ..text.cells import cells
 from ..text.format import brief_error
 

@@ -17,7 +17,8 @@ from ...core.run.describe import doing, doing_silently, elapsed, state
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
 from ...core.text.visible import recounted
-from ..actions import Action, KeyContext, bindings, keys_line
+from ..keys.command import Action, KeyContext
+from ..keys.keymap import bindings, keys_line
 from ..terminal.textual_internals import LeanScreen
 from ..text.cells import cells, fit
 from ..text.format import dollars

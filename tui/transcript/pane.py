@@ -19,8 +19,10 @@ from ...core.run.outcome import REASONS
 from ...core.run.snapshot import Running
 from ...core.text import markdown
 from ...core.text.plain import one_line, plain
-from ..actions import ACTIONS, Action, KeyContext, bindings, key_of
 from ..feed.lines import Entry, View
+from ..keys.actions import ACTIONS
+from ..keys.command import Action, KeyContext
+from ..keys.keymap import bindings, key_of
 from ..terminal.process import freeze_once
 from ..text.cells import cells, wrap
 from ..text.format import tries

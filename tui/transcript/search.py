@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from ...core.system.line_file import LineFile
 from ...core.text.plain import one_line
-from ..actions import ACTIONS, KeyContext
+from ..keys.actions import ACTIONS
+from ..keys.command import KeyContext
 from ..widgets.prompt_line import PromptLine
 
 if TYPE_CHECKING:
     from ..feed.bridge import Bridge
-    from .matches import Match
+    from ._matches import Match
     from .pane import Transcript
 
 RECOUNT_SECONDS = 0.4
@@ -33,7 +34,7 @@ class Search:
     """One search: its words in one view of one run."""
 
     def __init__(self, words: str, shown: Shown, path: str) -> None:
-        from .matches import Count, Query
+        from ._matches import Count, Query
 
         self.words = words
         self.shown = shown
@@ -103,7 +104,7 @@ class SearchLine(PromptLine):
 
     def typed(self, text: str) -> None:
         """Search for other words, from where the search began."""
-        from .matches import highlighter
+        from ._matches import highlighter
 
         self._give_up()
         shown = self._transcript.shown
@@ -185,7 +186,7 @@ class SearchLine(PromptLine):
 
     async def _run(self, search: Search, origin: int) -> None:
         """Go to the first match, then count the matches until the search is over."""
-        from .matches import find
+        from ._matches import find
 
         over = search.over.is_set
         try:
@@ -202,7 +203,7 @@ class SearchLine(PromptLine):
             search.over.set()
 
     async def _step(self, search: Search, by: int) -> None:
-        from .matches import find
+        from ._matches import find
 
         async with search.stepping:
             cursor = self._transcript.cursor_offset

@@ -8,7 +8,8 @@ from textual.containers import Horizontal
 from textual.events import DescendantBlur
 from textual.widgets import Static
 
-from ..actions import KeyContext, bindings
+from ..keys.command import KeyContext
+from ..keys.keymap import bindings
 
 if TYPE_CHECKING:
     from textual.widgets import Input

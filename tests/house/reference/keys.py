@@ -11,8 +11,10 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from subdeck.tui.actions import ACTIONS, BY_ID, PANES, Action, KeyContext, key_label, said
-from subdeck.tui.actions.help import key_groups
+from subdeck.tui.keys.actions import ACTIONS, BY_ID
+from subdeck.tui.keys.command import PANES, Action, KeyContext
+from subdeck.tui.keys.help import key_groups
+from subdeck.tui.keys.keymap import key_label, said
 
 from . import markdown
 

@@ -1,0 +1,60 @@
+"""The git operations on the work of runs: each says before what it will do, and can be taken back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...core.text.plain import one_line
+from ...core.work.operation import SAVE, Operation, Plan
+from ..commands import Commands, name_of
+from ..dialogs.ask import AskScreen
+from ..dialogs.plan import PlanScreen
+
+if TYPE_CHECKING:
+    from ...core.run.snapshot import RunSnapshot
+
+
+class OperationCommands(Commands):
+    """What other screens call; the run is given, and so is what they know of what is wanted."""
+
+    async def carry_out(self, operation: Operation, run: RunSnapshot, /, *more: RunSnapshot, **options: Any) -> bool:
+        """Show the plan of an operation on a run, or on several by one question, and act on it where the operator
+        agrees; return whether that was done.
+        """
+        work = self._bridge.engine.work
+        runs = (run, *more)
+        what = name_of(run) if not more else f"the work of {len(runs)} runs"
+
+        async def load() -> list[Plan]:
+            return await self._bridge.call(lambda: [work.plan(operation, one, **options) for one in runs])
+
+        agreed = await self.app.push_screen_wait(PlanScreen(operation, what, load))
+        if agreed is None:
+            return False
+        plans, message = agreed
+
+        def act() -> None:
+            for plan in plans:
+                work.act(plan, message)
+
+        try:
+            await self._bridge.call(act)
+        finally:
+            await self._deck.undo.look()
+        self._say(f"{operation.done.format(what)}. {self._key('undo')} undoes it.")
+        return True
+
+    async def save(self, run: RunSnapshot) -> None:
+        """Save what a run has committed as a branch whose name is asked for."""
+        work = self._bridge.engine.work
+
+        async def take(name: str) -> bool:
+            plan = await self._bridge.call(lambda: work.plan(SAVE, run, name=name.strip()))
+            await self._bridge.call(work.act, plan)
+            await self._deck.undo.look()
+            branch = one_line(plan.branch, 80)
+            self._say(f"Saved {name_of(run)} as branch {branch}. {self._key('undo')} undoes it.")
+            return True
+
+        hint = "This branch keeps the run's commits after the run is deleted. Empty: the run's own branch name."
+        await self.app.push_screen(AskScreen(self._bridge, f"Save {name_of(run)} as branch", take, hint=hint))

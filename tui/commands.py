@@ -1,0 +1,197 @@
+"""What the commands of all features share: the deck, questions, and work that reports what went wrong.
+
+A module of commands is loaded at the start, for its keys and texts. It imports dialogs, and what only they need, in the
+functions that open them, and names them in `opens`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from importlib import import_module
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, cast
+
+from ..core.errors import SubdeckError
+from ..core.run.describe import size_text
+from ..core.system.log import log_fault
+from ..core.text.plain import one_line
+from .notices import answer_key
+from .text.format import format_error
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+    from ..core.run.snapshot import RunSnapshot
+    from .deck.screen import MainScreen
+    from .keys.command import ActionContext, KeyContext
+
+CLIPBOARD = 74_994
+"""Bytes that every terminal which takes a clipboard at all takes: 100,000 characters of base64."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Kind = TypeVar("Kind", bound="Commands")
+
+Runs = Sequence["RunSnapshot"]
+
+
+class Commands:
+    """Some of the commands; their work is done beside the event loop."""
+
+    opens: ClassVar[tuple[str, ...]] = (".dialogs.ask", ".dialogs.pick", ".dialogs.plan", ".dialogs.reader")
+    """Modules that the first key would wait for, if they were not loaded after the first paint; those of this class."""
+
+    def __init__(self, deck: MainScreen) -> None:
+        self._deck = deck
+        self._bridge = deck.bridge
+
+    @property
+    def app(self) -> App[Any]:
+        return cast("App[Any]", self._deck.app)
+
+    def _of(self, kind: type[Kind]) -> Kind:
+        """Return the commands of another feature on this deck."""
+        return self._deck.commands[kind]
+
+    def do(self, method: Callable[..., object], about: str, args: tuple[object, ...]) -> None:
+        """Call a method with what its first parameter is about; nothing is done without that."""
+        if about:
+            subject = self._subject(about)
+            if not subject:
+                return
+            args = (subject, *args)
+        if iscoroutinefunction(method):
+            self.spawn(method, *args)
+        else:
+            method(*args)
+
+    def _subject(self, about: str) -> object:
+        if about == "preset":
+            return self._deck.presets.highlighted
+        if about == "runs":
+            return self._deck.runs.targets
+        if run := self._deck.run:
+            self._mark_seen((run,))
+        return run
+
+    def spawn(self, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Work beside the event loop; a dialog has to be pushed before anything is waited for, so that it gets the keys
+        that are typed from now on.
+        """
+
+        self._bridge.spawn(self._reporting_errors, work, *args, **kwargs)
+
+    async def _reporting_errors(self, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            await work(*args, **kwargs)
+        except (SubdeckError, OSError) as error:
+            log_fault(f"while doing {getattr(work, '__name__', 'an action')}", error)
+            self._say(format_error(error), error=True)
+
+    def _key(self, action_id: str) -> str:
+        """Return how the key of an action is written, the operator's own included."""
+        from .keys.keymap import key_of  # which needs all commands
+
+        return key_of(action_id, self._deck.actions)
+
+    def _keys_line(self, place: KeyContext, only: Collection[str] = ()) -> str:
+        """Return the keys that a dialog shows at its foot, or those of `only` these actions."""
+        from .keys.keymap import keys_line
+
+        return keys_line(place, [action for action in self._deck.actions if not only or action.id in only])
+
+    def _obstacle(self, action_id: str, context: ActionContext) -> bool:
+        """Say why an action is not possible in a dialog; return whether there is such an obstacle."""
+        from .keys.keymap import said
+
+        deck = self._deck
+        action = next((action for action in deck.actions if action.id == action_id), None)
+        obstacle = action.refusal(context) if action else ""
+        if action and obstacle:
+            deck.refuse(action, said(obstacle, deck.actions))
+        return bool(obstacle)
+
+    def _copy(self, text: str, what: str = "") -> None:
+        """Copy a text, and say how much it was; `what` names it, and ends with a comma."""
+        self.app.copy_to_clipboard(text)
+        lines = text.count("\n") + 1
+        said = f"Copied {what}{lines} line{'' if lines == 1 else 's'}, {size_text(len(text.encode()))}."
+        if len(text.encode()) > CLIPBOARD:
+            said += f" Many terminals accept less. {self._key('page_transcript')} opens the transcript in a pager."
+        self._say(said)
+
+    def _show_help(self, context: ActionContext | None = None) -> None:
+        from .dialogs.reader import HelpScreen
+
+        self.app.push_screen(HelpScreen(self._deck.actions, context or self._deck.action_context))
+
+    def _mark_seen(self, runs: Iterable[RunSnapshot]) -> None:
+        for run in runs:
+            self._deck.runs.mark_seen(run.run_id)
+
+    def _refuse(self, what: str, why: str) -> None:
+        """Say why a dialog does not come in which one would have written."""
+        self._deck.refuse_dialog(what, why)
+
+    def _say(self, text: str, *, error: bool = False) -> None:
+        answer_key(self._deck, text, severity="error" if error else "information")
+
+    async def _confirmed(
+        self, question: str, detail: str | Callable[[], Awaitable[str]], yes: str, *, harmless: bool = False
+    ) -> bool:
+        from .dialogs.ask import ConfirmScreen
+
+        screen = ConfirmScreen(question, detail, yes, harmless=harmless)
+        return bool(await self.app.push_screen_wait(screen))
+
+    async def _confirmed_data(
+        self, question: str, load: Callable[[], Awaitable[T]], detail: Callable[[T], str], yes: str
+    ) -> T | None:
+        """Ask about what is read once the question is on the screen; return it, or None when the answer is no."""
+        loaded: list[T] = []
+
+        async def loaded_detail() -> str:
+            loaded.append(await load())
+            return detail(loaded[0])
+
+        return loaded[0] if await self._confirmed(question, loaded_detail, yes, harmless=True) else None
+
+
+class CommandSet:
+    """The commands of all features on one deck: each class is made when it is first needed."""
+
+    def __init__(self, deck: MainScreen) -> None:
+        self._deck = deck
+        self._made: dict[type[Commands], Commands] = {}
+
+    def __getitem__(self, kind: type[Kind]) -> Kind:
+        """Return the commands of a feature; they keep what they know until the app ends."""
+        if kind not in self._made:
+            self._made[kind] = kind(self._deck)
+        return cast(Kind, self._made[kind])
+
+    def load(self) -> None:
+        """Load what the commands open."""
+        from .keys.actions import METHODS
+
+        for kind in (Commands, *dict.fromkeys(kind for kind, _ in METHODS.values())):
+            for name in vars(kind).get("opens", ()):
+                import_module(name, kind.__module__.rpartition(".")[0])
+
+    def do(self, action_id: str) -> None:
+        """Do an action of the deck; the caller has asked whether it is possible."""
+        from .keys.actions import METHODS
+
+        kind, declared = METHODS[action_id]
+        commands = self[kind]
+        commands.do(getattr(commands, declared.method), declared.about, declared.args)
+
+
+def first_of(lines: Sequence[str], most: int) -> list[str]:
+    """Return the first lines, and how many more there are."""
+    return [*lines[:most], *([f"and {len(lines) - most} more"] if len(lines) > most else [])]
+
+
+def name_of(run: RunSnapshot) -> str:
+    """Say which run is meant: preset and short id."""
+    return f"{one_line(run.meta.title, 40)} {run.meta.short_id}"

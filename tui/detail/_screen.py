@@ -1,0 +1,313 @@
+"""The screen of one run: why it is not done, and tabs for what is known of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, cast
+
+from textual import on
+from textual.app import App, ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.events import Click, Resize
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ...core.errors import SubdeckError
+from ...core.project.diagnosis import ago
+from ...core.run.describe import size_text, state
+from ...core.run.snapshot import RunSnapshot
+from ...core.text.plain import one_line
+from ..feed.bridge import Bridge
+from ..feed.repeater import Repeater
+from ..feed.supervision import SLOW_S
+from ..keys.command import Action, ActionContext, KeyContext
+from ..keys.keymap import bindings, key_of, keys_line
+from ..notices import answer_key
+from ..terminal.after_close import is_open
+from ..terminal.handover import page_file
+from ..terminal.textual_internals import DialogScreen
+from ..text.cells import cells, fit
+from ..text.format import format_error
+from ..widgets.line_view import RowList
+from ._reader import DetailReader
+from .page import FileRow, Page, PageView, Tab, note
+
+REFRESH_SECONDS = 1.0
+"""Between two readings of a run that has not ended."""
+MARGIN = 3
+"""Cells beside a page: the edges and the scrollbar."""
+COPY_LIMIT = 2_000_000
+"""Characters that are copied at most: terminals drop more."""
+UNREAD = Page([note("reading…")], more=True)
+"""Stands for the page of a tab until it is read."""
+SIZE_CELLS, AGE_CELLS = 10, 12
+"""Columns of the list of files."""
+
+
+class TabBar(Widget):
+    """The tabs with their keys on one line; brackets mark the open one, not colour alone."""
+
+    DEFAULT_CSS = "TabBar { height: 1; width: 1fr; }"
+    ALLOW_SELECT = False
+
+    def __init__(self, keys: dict[Tab, str], tab: Tab) -> None:
+        super().__init__()
+        self._keys = keys
+        self._tab = tab
+
+    def show_tab(self, tab: Tab) -> None:
+        self._tab = tab
+        self.refresh()
+
+    def render(self) -> Content:
+        styles = ["bold" if tab is self._tab else "$text-muted" for tab in Tab]
+        return Content.assemble(*zip(self._labels(), styles, strict=True))
+
+    async def on_click(self, event: Click) -> None:
+        end = 0
+        for tab, label in zip(Tab, self._labels(), strict=True):
+            end += cells(label)
+            if event.x < end:
+                await self.run_action(f"screen.show_tab('{tab}')")
+                return
+
+    def _labels(self) -> list[str]:
+        """Return what is drawn of each tab; where there is little room, a blank between two of them in place of two."""
+        named = {tab: f"{self._keys.get(tab, '')} {tab.label.capitalize()}" for tab in Tab}
+        edge = "" if sum(cells(name) + 2 for name in named.values()) > self.size.width else " "
+        return [f"[{name}]" if tab is self._tab else f" {name}{edge}" for tab, name in named.items()]
+
+
+class FileList(RowList, can_focus=False):
+    """Name, size and age of each file; the cursor stays on its file when others come."""
+
+    def __init__(self) -> None:
+        super().__init__(id="files")
+        self._files: tuple[FileRow, ...] = ()
+        self._now = 0.0
+
+    @property
+    def file(self) -> FileRow | None:
+        return self._files[self.cursor] if self.cursor < len(self._files) else None
+
+    def show_files(self, files: tuple[FileRow, ...]) -> None:
+        here = self.file
+        self._files, self._now = files, time.time()
+        self.cursor = next((row for row, file in enumerate(files) if here and file.name == here.name), 0)
+        self.set_height()
+        self.refresh()
+
+    @property
+    def row_count(self) -> int:
+        return len(self._files)
+
+    def empty_lines(self) -> list[str]:
+        return ["No files."]
+
+    def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
+        file = self._files[row]
+        name = fit(one_line(file.name, 500), max(8, width - SIZE_CELLS - AGE_CELLS - 1))
+        size, age = size_text(file.size), f"{ago(self._now - file.modified)} ago"
+        return [
+            (name, ""),
+            (fit(size, SIZE_CELLS, right=True), ""),
+            (fit(age, AGE_CELLS, right=True), "row-list--muted"),
+        ]
+
+
+class RunDetailScreen(DialogScreen[bool]):
+    """Returns True when the run's transcript is to be shown on the deck."""
+
+    CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "detail.tcss"]
+    BINDINGS = bindings(KeyContext.DETAIL)
+    AUTO_FOCUS = ""
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        run: RunSnapshot,
+        current: Callable[[str], RunSnapshot | None],
+        act: Callable[[RunDetailScreen, str], None],
+        actions: Sequence[Action],
+        tab: Tab | None = None,
+    ) -> None:
+        """Show a run, in a tab that fits it or the one named; `current` returns a run as the deck knows it, None once
+        it was deleted, and `act` does what the keys ask for that are not about a tab.
+        """
+        super().__init__()
+        self._bridge = bridge
+        self.run = run
+        """The run that is shown; changed by this screen only."""
+        self._current = current
+        self._act = act
+        self._actions = actions
+        self._tab = tab or (Tab.ANSWER if run.has_ended else Tab.TRANSCRIPT)
+        self._reader = self._reader_of(run)
+        self._page = UNREAD
+        self._shown: tuple[Tab, RunSnapshot] | None = None
+        """What was read last."""
+        self._reading = Repeater(bridge, self._read, "This run's details stopped", patience=SLOW_S)
+        self._gone = False
+
+    def _reader_of(self, run: RunSnapshot) -> DetailReader:
+        engine = self._bridge.engine
+        return DetailReader(engine.project, run.run_id, engine.work.changes, engine.settings.hosts.lease.operator)
+
+    def compose(self) -> ComposeResult:
+        keys = {tab: key_of(f"tab_{tab}", self._actions) for tab in Tab}
+        with Vertical(id="run-detail"):
+            with Horizontal(id="run-head"):
+                yield Static("", id="run-title")
+                yield Static(self.run.run_id, id="run-id", classes="muted")
+            yield Static("", id="why")
+            yield TabBar(keys, self._tab)
+            yield PageView()
+            yield FileList()
+            yield Static("", id="detail-keys", classes="muted")
+
+    def show_run(self, run: RunSnapshot) -> None:
+        """Show another run in the same tab."""
+        self.run, self._page, self._shown, self._gone = run, UNREAD, None, False
+        self._reader = self._reader_of(run)
+        self.query_one("#run-id", Static).update(run.run_id)
+        self.query_one("#why", Static).update("")
+        self.query_one(FileList).show_files(())
+        self.query_one(PageView).show_page(UNREAD, is_new_tab=True)
+        self._show_title()
+        self._reading.ask()
+
+    def on_mount(self) -> None:
+        self.query_one(PageView).show_page(UNREAD, is_new_tab=True)
+        self._show_title()
+        self._show_views()
+        self.call_after_refresh(self._reading.ask)
+        self.set_interval(REFRESH_SECONDS, self._tick)
+
+    # --- reading -------------------------------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        """Read again what may have changed: a run that has not ended, and the ages of files."""
+        run = self._current(self.run.run_id)
+        if run is None:
+            self._gone = True
+            self.query_one("#why", Static).update(Content("This run was deleted. Showing its last known state."))
+            return
+        if self._gone:
+            self._gone, self._shown = False, None
+        over = run.has_ended and self._shown == (self._tab, run)
+        if not over or self._tab is Tab.FILES:
+            self._reading.ask()
+
+    async def _read(self) -> None:
+        self.run = run = self._current(self.run.run_id) or self.run
+        tab = self._tab
+        # The page itself is not laid out while the files are shown in its place.
+        width = max(1, self.size.width - MARGIN)
+        try:
+            why, page = await self._bridge.read(self._reader.read, run, tab, width)
+        except (SubdeckError, OSError) as error:
+            if is_open(self):
+                self.query_one("#why", Static).update(Content(f"! Cannot read this: {format_error(error)}"))
+            return
+        if not is_open(self) or run.run_id != self.run.run_id:
+            return
+        if tab is self._tab and not self._gone:
+            self._show(tab, why, page, run)
+        if page.more:
+            self._reading.ask()
+
+    def _show(self, tab: Tab, why: str, page: Page, run: RunSnapshot) -> None:
+        is_new_tab = self._shown is None or self._shown[0] is not tab
+        self._shown = None if page.more else (tab, run)
+        self._page = page
+        self._show_title()
+        self.query_one("#why", Static).update(Content(why))
+        if tab is Tab.FILES:
+            self.query_one(FileList).show_files(page.files)
+        else:
+            self.query_one(PageView).show_page(page, is_new_tab=is_new_tab)
+
+    def _show_title(self) -> None:
+        run = self.run
+        task = one_line(run.meta.description or run.meta.task, 400)
+        title = Content.assemble(
+            (state(run), "bold"), "  ", (one_line(run.meta.title, 40), "bold $text-primary"), "  ", task
+        )
+        self.query_one("#run-title", Static).update(title)
+        self._show_keys()
+
+    def _show_keys(self) -> None:
+        """Say what can be done to the run too, where there is room for it."""
+        context = ActionContext(place=KeyContext.DETAIL, run=self.run)
+        whole = keys_line(KeyContext.DETAIL, self._actions, context)
+        fits = cells(whole) < self.size.width - MARGIN
+        text = whole if fits else keys_line(KeyContext.DETAIL, self._actions)
+        self.query_one("#detail-keys", Static).update(Content(text))
+
+    def _show_views(self) -> None:
+        files = self._tab is Tab.FILES
+        self.query_one(FileList).display = files
+        self.query_one(PageView).display = not files
+
+    @on(Resize)
+    def fit_width(self) -> None:
+        self.call_after_refresh(self._reading.ask)
+
+    # --- what keys ask for ---------------------------------------------------------------------------------------
+
+    def action_show_tab(self, name: str) -> None:
+        tab = Tab(name)
+        if tab is self._tab:
+            return
+        self._tab, self._page = tab, UNREAD
+        self.query_one(TabBar).show_tab(tab)
+        self._show_views()
+        self._reading.ask()
+
+    def action_turn(self, step: int) -> None:
+        tabs = list(Tab)
+        self.action_show_tab(tabs[(tabs.index(self._tab) + step) % len(tabs)])
+
+    def action_move(self, where: str) -> None:
+        if self._tab is Tab.FILES:
+            self.query_one(FileList).action_move(where)
+        else:
+            self.query_one(PageView).move(where)
+
+    def action_open_shown(self) -> None:
+        if self._tab is Tab.TRANSCRIPT:
+            self.dismiss(True)
+            return
+        if self._tab is Tab.CHANGES:
+            self._act(self, "changes")
+            return
+        file = self.query_one(FileList).file if self._tab is Tab.FILES else None
+        path = file.path if file else self._page.path
+        if not path:
+            self._say("No file to open.")
+        elif problem := page_file(cast("App[Any]", self.app), path):
+            self._say(problem, error=True)
+
+    def action_copy_shown(self) -> None:
+        file = self.query_one(FileList).file
+        if self._tab is Tab.FILES:
+            text, what = (file.path, "the path") if file else ("", "")
+        else:
+            text, what = self._page.copy[:COPY_LIMIT], f"the {self._tab.label}"
+        if not text:
+            is_unread = self._page.more and self._tab is not Tab.FILES
+            self._say(f"Still reading the {self._tab.label}." if is_unread else "Nothing to copy.")
+            return
+        self.app.copy_to_clipboard(text)
+        self._say(f"Copied {what}: {one_line(text, 60)}")
+
+    def action_act(self, action_id: str) -> None:
+        self._act(self, action_id)
+
+    def action_cancel(self) -> None:
+        self.dismiss(False)
+
+    def _say(self, text: str, *, error: bool = False) -> None:
+        answer_key(self, text, severity="error" if error else "information", timeout=4)

@@ -1,0 +1,154 @@
+"""The command that shows the hosts, and the keys of that view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...core.errors import SubdeckError
+from ..commands import Commands
+from ..keys.command import DECK, READONLY, RUNS, Action, KeyContext, at, command, moves
+
+if TYPE_CHECKING:
+    from ...core.run.hosts import HostState
+    from ..dialogs.reader import ReadingScreen
+    from .screen import HostsScreen
+
+HOSTS = KeyContext.HOSTS
+SSH_FAILED = 255
+"""The exit code of ssh itself; any other is that of what ran there."""
+
+
+class HostCommands(Commands):
+    opens = ("._figures",)
+
+    _screen: HostsScreen | None = None
+
+    @command("hosts", at(DECK, "h"), "hosts")
+    def open(self) -> None:
+        """Show the machines that can run agents, and their load."""
+        from .screen import HostsScreen
+
+        deck = self._deck
+        screen = self._screen = HostsScreen(self._bridge.engine.settings.hosts, deck.actions, self._act)
+        deck.show_hosts(screen)
+        self.spawn(self._fill_in, screen)
+
+    async def _fill_in(self, screen: HostsScreen) -> None:
+        from ...core.config.hosts_in_force import hosts_in_force, ssh_addresses
+        from ...core.run.hosts import read_host_states
+
+        engine = self._bridge.engine
+        screen.show_settings(await self._bridge.call(hosts_in_force, engine.settings.hosts))
+        addresses = ssh_addresses(engine.settings.hosts)
+        screen.show_states(await self._bridge.call(read_host_states, engine.project, addresses))
+        if screen.wants_to_ask and not self._bridge.readonly:
+            await self._ask(screen)
+
+    async def _ask(self, screen: HostsScreen) -> None:
+        """Ask the hosts once, whoever else does."""
+        from ._asking import ask_hosts
+
+        screen.show_asking(True)
+        try:
+            screen.show_states(await self._bridge.call(ask_hosts, self._bridge.engine.cwd))
+        finally:
+            screen.show_asking(False)
+
+    def _act(self, what: str) -> None:
+        """Do what a key of the view asks for."""
+        screen, deck = self._screen, self._deck
+        if screen is None:
+            return
+        match what:
+            case "close":
+                deck.show_hosts(None)
+            case "help":
+                self._show_help()
+            case "ask" | "doctor" | "attach" if self._bridge.readonly:
+                self._say(READONLY)  # also who asks is a command of subdeck, which finishes what it finds lost
+            case "ask" if screen.is_asking:
+                pass
+            case "ask":
+                self.spawn(self._ask, screen)
+            case _ if (host := screen.host) is None:
+                self._say("No host is highlighted.")
+            case "runs":
+                self._show_runs(host)
+            case "doctor":
+                self._show_doctor(host)
+            case "attach":
+                self._attach(host)
+            case _:
+                pass
+
+    def _show_doctor(self, host: HostState) -> None:
+        """Show the problems of a host, and how to fix each."""
+        from ..dialogs.reader import ReadingScreen
+        from ._figures import name_of
+
+        screen = ReadingScreen(f"Doctor: {name_of(host)}", empty="Checking…")
+        self.app.push_screen(screen)
+        self.spawn(self._examine, screen, host)
+
+    async def _examine(self, screen: ReadingScreen, host: HostState) -> None:
+        from textual.content import Content
+
+        from ..text.reports import check_lines, verdict
+        from ._asking import examine_host
+        from ._figures import name_of
+
+        try:
+            found = await self._bridge.call(examine_host, self._bridge.engine.cwd, host.name)
+        except SubdeckError:
+            if screen.is_current:
+                screen.dismiss()
+            raise
+        if screen.is_current:
+            entries = [Content.styled(name_of(host), "bold") if one.host else Content("all hosts") for one in found]
+            lines = [
+                line
+                for entry, one in zip(entries, found, strict=True)
+                for line in (entry, *map(check_lines, one.checks), Content(""))
+            ]
+            screen.show(lines[:-1], verdict([check for one in found for check in one.checks]))
+
+    def _show_runs(self, host: HostState) -> None:
+        """Filter the list by this host."""
+        from ._figures import name_of
+
+        deck = self._deck
+        deck.show_hosts(None)
+        deck.runs.filter_by(f"host:{name_of(host)}")
+        deck.runs.keep_layout()
+        deck.panes.go_to(RUNS)
+
+    def _attach(self, host: HostState) -> None:
+        """Lend the terminal to ssh, never to a shell of this machine; say why where that cannot be."""
+        from ..terminal.handover import NO_TERMINAL, hand_over
+        from ._figures import name_of
+
+        if not host.address or host.address.startswith("-"):
+            why = "is reachable only through its dask worker" if host.carrier == "dask" else "has no ssh address"
+            self._say(f"{name_of(host)} {why}. To open an ssh session, add it to hosts.ssh in your settings.")
+            return
+        if not self._deck.action_context.can_suspend:
+            self._say(f"{NO_TERMINAL} In a shell: ssh {host.address}", error=True)
+            return
+        problem = hand_over(self.app, ("ssh", "-t", "--", host.address))
+        if problem == NO_TERMINAL:
+            problem = f"{NO_TERMINAL} In a shell: ssh {host.address}"
+        if problem and ("exit code" not in problem or problem.endswith(f" {SSH_FAILED}")):
+            self._say(problem, error=True)
+
+    in_view = (
+        Action("host_runs", at(HOSTS, "enter"), "runs", "Show only this host's runs.",
+               do="screen.ask_deck('runs')", footer=1),
+        Action("host_attach", at(HOSTS, "a"), "ssh", do="screen.ask_deck('attach')", footer=3, changes=True,
+               help="Open an ssh session to the host in this terminal. Exit the shell to return."),
+        Action("ask_hosts", at(HOSTS, "r"), "refresh", "Refresh the state of all hosts.",
+               do="screen.ask_deck('ask')", footer=4, changes=True),
+        Action("host_doctor", at(HOSTS, "!"), "doctor", do="screen.ask_deck('doctor')", footer=5, changes=True,
+               help="Check everything that runs need on the host. Shows how to fix each problem."),
+        Action("help_on_hosts", at(HOSTS, "?"), "help", "Show all keys.", do="screen.ask_deck('help')", footer=6),
+        *moves((HOSTS,), "screen.move", "host_"),
+    )  # fmt: skip

@@ -1,0 +1,197 @@
+"""The keys of the actions: bound, written on the screen, and replaced by the operator's own from the settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+from textual.binding import Binding, BindingType
+from textual.keys import Keys, key_to_character
+
+from ...core.errors import SettingsError, nearest
+from ...core.text.plain import one_line
+from .actions import ACTIONS, BY_ID
+from .command import ON_DECK, OWN_PREFIX, Action, ActionContext, KeyContext, Keys as ModelKeys
+
+_KEY_IN_A_SENTENCE = re.compile(r"\{(\w+)\}")
+
+_KEY_NAMES = {
+    "enter": "⏎",
+    "escape": "esc",
+    "tab": "tab",
+    "shift+tab": "shift+tab",
+    "up": "↑",
+    "down": "↓",
+    "left": "←",
+    "right": "→",
+    "pagedown": "pgdn",
+    "pageup": "pgup",
+}
+
+
+def key_label(key: str) -> str:
+    """How a key is written on the screen: `^s`, `⏎`, `pgdn`."""
+    return _KEY_NAMES.get(key, key.replace("ctrl+", "^"))
+
+
+def key_of(action_id: str, actions: Sequence[Action] = ACTIONS) -> str:
+    """Return how the first key of an action is written, for a sentence that names it."""
+    return next((key_label(action.keys[0][1]) for action in actions if action.id == action_id and action.keys), "")
+
+
+def said(text: str, actions: Sequence[Action] = ACTIONS) -> str:
+    """Put keys into a sentence of the table: `{undo}` becomes the key of that action."""
+    return _KEY_IN_A_SENTENCE.sub(lambda match: key_of(match[1], actions) or match[0], text)
+
+
+def binding_id(action: Action, place: KeyContext) -> str:
+    """By which Textual's keymap finds the bindings of an action in a place."""
+    return f"{action.id}@{place.name}"
+
+
+def bindings(place: KeyContext) -> list[BindingType]:
+    """Return the bindings of a place, not those of the places around it."""
+    return [
+        Binding(key, action.command, action.name, show=False, id=binding_id(action, place))
+        for action in ACTIONS
+        for key in action.keys_in(place)
+    ]
+
+
+class Hint(NamedTuple):
+    """A key of the footer."""
+
+    rank: int
+    """The smaller, the longer it stays when there is little room."""
+    key: str
+    name: str
+    command: str = ""
+    """Textual's action behind it, for a click."""
+    press: str = ""
+    """The key itself, in Textual's spelling."""
+
+
+def meanings(place: KeyContext, actions: Sequence[Action] = ACTIONS) -> list[tuple[str, Action]]:
+    """Return the keys of a place with what they mean there; those of a mode hide those of the places around it."""
+    is_mode = place in (KeyContext.SEARCH, KeyContext.REQUEST)
+    hidden = {key for action in actions for key in action.keys_in(place)} if is_mode else set[str]()
+    return [
+        (key, action)
+        for action in actions
+        for where, key in action.keys
+        if where is place or (where in place.around and key not in hidden)
+    ]
+
+
+def footer_hints(context: ActionContext, actions: Sequence[Action] = ACTIONS) -> list[Hint]:
+    """Return what is possible here, in the order of the table."""
+    keys: dict[str, str] = {}
+    for key, action in meanings(context.place, actions):
+        keys.setdefault(action.id, key)
+    return [
+        Hint(action.footer, key_label(keys[action.id]), name, action.command, keys[action.id])
+        for action in actions
+        if action.footer and action.id != context.place and action.id in keys and action.allowed(context)
+        if (name := action.name_here(context) if action.name_here else action.name)
+    ]
+
+
+def keys_line(place: KeyContext, actions: Sequence[Action] = ACTIONS, context: ActionContext | None = None) -> str:
+    """Say which keys end a dialog, and with a context what else they do there."""
+    hints = footer_hints(context or ActionContext(place=place), actions)
+    return "   ".join(f"{hint.key} {hint.name}" for hint in hints)
+
+
+# --- the operator's own keys ----------------------------------------------------------------------------------------
+
+
+_ARROWS = ("up", "down", "left", "right", "pageup", "pagedown", "home", "end")
+KEPT = frozenset((*_ARROWS, "enter", "escape", "tab", "shift+tab", "ctrl+c"))
+"""Keys that keep their meaning beside an operator's own, because everybody expects it of them."""
+
+TEXT_PLACES = frozenset(KeyContext).difference(ON_DECK, (KeyContext.DETAIL, KeyContext.CONFIRM))
+"""Where a character is written, so that it cannot act."""
+
+_MODIFIERS = frozenset(("ctrl", "shift", "alt"))
+_NAMED = frozenset(key.value.rpartition("+")[2] for key in Keys if not key.value.startswith("<"))
+
+
+def with_own_keys(keys: Mapping[str, str], own: Sequence[Action] = ()) -> tuple[Action, ...]:
+    """Return the table with these keys, by action, and the operator's own commands; several keys have commas between
+    them.
+
+    Raises SettingsError for an action or a key that is not known, and for a key that would have two meanings.
+    """
+    if not keys and not own:
+        return ACTIONS
+    for name in keys:
+        if name not in BY_ID:
+            raise _fault(name, "unknown action", nearest(name, BY_ID) or f"known: {', '.join(BY_ID)}")
+    actions = tuple(_remapped(action, keys[action.id]) if action.id in keys else action for action in ACTIONS)
+    actions += tuple(replace(action, keys=_checked_keys(action)) for action in own)
+    _refuse_collisions(actions, {*keys, *(action.id for action in own)})
+    return actions
+
+
+def _checked_keys(action: Action) -> ModelKeys:
+    return tuple((place, _checked(action, key)) for place, key in action.keys)
+
+
+def keymap(actions: Sequence[Action]) -> dict[str, str]:
+    """Return what Textual has to bind otherwise than by default."""
+    return {
+        binding_id(action, place): ",".join(action.keys_in(place))
+        for action in actions
+        if action.id in BY_ID and action.keys != BY_ID[action.id].keys
+        for place in action.places
+    }
+
+
+def _remapped(action: Action, written: str) -> Action:
+    own = tuple(dict.fromkeys(_checked(action, word.strip()) for word in written.split(",")))
+    changed: list[tuple[KeyContext, str]] = []
+    for place in action.places:
+        former = action.keys_in(place)
+        fitting = tuple(key for key in own if place not in TEXT_PLACES or len(key) > 1)
+        kept = tuple(key for key in former if key in KEPT and key not in fitting)
+        changed += [(place, key) for key in ((*fitting, *kept) if fitting else former)]
+    if TEXT_PLACES.issuperset(action.places) and any(len(key) == 1 for key in own):
+        raise _fault(action.id, f'"{written}" would be typed into a text field', "use a key like ctrl+l or f5")
+    return replace(action, keys=tuple(changed))
+
+
+def _checked(action: Action, written: str) -> str:
+    """Return a key in the table's spelling."""
+    *modifiers, name = written.split("+") if len(written) > 1 else [written]
+    character = name if len(name) == 1 else key_to_character(name) or ""
+    shown = character if len(character) == 1 and character.isprintable() and character != " " else name
+    if not shown or not _MODIFIERS.issuperset(modifiers) or (len(shown) > 1 and shown not in _NAMED):
+        hint = 'use the form "k", "X", "ctrl+x", "f5" or "pagedown", separated by commas'
+        raise _fault(action.id, f'"{one_line(written, 40)}" is not a key', hint)
+    if modifiers == ["shift"] and len(shown) == 1:
+        return shown.upper()
+    return "+".join((*modifiers, shown))
+
+
+def _refuse_collisions(actions: Sequence[Action], changed: Container[str]) -> None:
+    for place in KeyContext:
+        meant: dict[str, Action] = {}
+        for key, action in meanings(place, actions):
+            other = meant.setdefault(key, action)
+            if other is not action:
+                own, rival = (action, other) if action.id in changed else (other, action)
+                raise _fault(
+                    own.id,
+                    f'"{key_label(key)}" is already used for "{rival.name or rival.id}" ({rival.id}, {place})',
+                    f"choose another key, or assign a different key to {rival.id}",
+                )
+
+
+def _fault(name: str, what: str, hint: str) -> SettingsError:
+    from ...core.config.files import place_in_file  # the YAML reader, which only a wrong file needs
+
+    is_own = name not in BY_ID and name.startswith(OWN_PREFIX)
+    key = f"commands.{name.removeprefix(OWN_PREFIX)}.key" if is_own else f"keys.{name}"
+    return SettingsError(f"{one_line(key, 60)}: {what}", where=place_in_file(key), hint=hint)

@@ -1,0 +1,198 @@
+"""What the palette offers, and which of it is meant by what was typed; pure."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...core.config import renamed
+from ...core.config.files import KEYS, example_of, example_settings, value_of
+from ...core.config.settings import Settings
+from ...core.run.describe import state
+from ...core.run.model import RunStatus
+from ...core.system.files import write_new
+from ...core.text.decoding import encode_shown
+from ...core.text.plain import one_line
+from ..keys.command import PANES, Action
+from ..keys.keymap import key_label, said
+
+if TYPE_CHECKING:
+    from ...core.presets.catalog import Preset
+    from ...core.run.snapshot import RunSnapshot
+
+SEARCHED = 2_000
+"""Characters of a task in which words are looked for."""
+SHOWN = 300
+"""Characters of a task that may be shown."""
+
+
+class Kind(StrEnum):
+    """What is offered; the value is its word on the screen."""
+
+    ACTION = "action"
+    PRESET = "preset"
+    FILTER = "filter"
+    SETTING = "setting"
+    RUN = "run"
+
+
+class Offer(NamedTuple):
+    kind: Kind
+    key: str
+    """By which it is known: id of an action or a run, name of a preset or a setting, text of a filter."""
+    title: str
+    detail: str = ""
+    words: str = ""
+    """In lower case, all that it is found by."""
+
+
+_FILTERS = (
+    *((f"status:{status}", f"Show only runs that are {status}.") for status in RunStatus),
+    ("is:unread", "Show only unread results."),
+    ("is:needs-input", "Show only runs that need input."),
+    ("is:interrupted", "Show only interrupted runs that wait for your message."),
+    ("is:idle", "Show only running runs without recent output."),
+    ("is:untrusted", "Show only runs that your subdeck did not make."),
+    ("is:unknown", "Show only runs on unreachable hosts or of another machine."),
+    ("is:selected", "Show only selected runs."),
+    ("check:failed", "Show only runs with a failed check."),
+    ("age:<1h", "Show only runs from the last hour."),
+    ("age:<1d", "Show only runs from the last day."),
+    ("cost:>1", "Show only runs that cost more than a dollar."),
+)
+
+
+def action_offers(actions: Iterable[Action], sentences: Sequence[Action]) -> Iterator[Offer]:
+    """Offer actions; `sentences` are all there are, whose keys the sentences may name."""
+    for action in actions:
+        yield _offer(Kind.ACTION, action.id, _title(action), said(action.help, sentences))
+
+
+def preset_offers(presets: Iterable[Preset]) -> Iterator[Offer]:
+    for preset in presets:
+        detail = one_line(f"Launch: {preset.description}" if preset.description else "Launch this preset.", SHOWN)
+        yield _offer(Kind.PRESET, preset.name, one_line(preset.name, 60), detail)
+
+
+def filter_offers(present: str, names: Iterable[str], hosts: Iterable[str] = ()) -> Iterator[Offer]:
+    """Offer filters: the end of the present one, those that need no more words, one for each preset and host."""
+    if present:
+        yield _offer(Kind.FILTER, "", "show all runs", f"Clear the filter {one_line(present, 60)}.")
+    for text, sentence in _FILTERS:
+        yield _offer(Kind.FILTER, text, text, sentence)
+    for name in sorted(set(names), key=str.casefold):
+        shown = one_line(name, 60)
+        text = f'preset:"{shown}"' if " " in shown else f"preset:{shown}"
+        yield _offer(Kind.FILTER, text, text, f"Show only runs with the preset {shown}.")
+    for host in sorted({one_line(host, 64) for host in hosts}):
+        yield _offer(Kind.FILTER, f"host:{host}", f"host:{host}", f"Show only runs on {host}.")
+
+
+def typed_filter(typed: str) -> Offer:
+    return _offer(Kind.FILTER, typed, one_line(typed, 60), "Filter the runs.")
+
+
+def setting_offers(settings: Settings) -> Iterator[Offer]:
+    for key, entry in KEYS.items():
+        value = value_of(settings, key)
+        shown = "not set" if value in (None, (), {}) else one_line(encode_shown(value), 40)
+        yield _offer(Kind.SETTING, key, key, one_line(f"{shown} · {entry.setting.meaning}", SHOWN))
+
+
+def run_offers(runs: Iterable[RunSnapshot]) -> Iterator[Offer]:
+    """Offer runs, the latest first."""
+    for run in sorted(runs, key=lambda run: run.run_id, reverse=True):
+        meta = run.meta
+        name = one_line(meta.title, 40)
+        words = f"{name} {meta.run_id} {run.status} {meta.task[:SEARCHED]} {Kind.RUN}".casefold()
+        yield Offer(Kind.RUN, run.run_id, f"{state(run)[0]} {name} {meta.short_id}", one_line(meta.task, SHOWN), words)
+
+
+def _offer(kind: Kind, key: str, title: str, detail: str) -> Offer:
+    return Offer(kind, key, title, detail, f"{title} {detail} {kind}".casefold())
+
+
+def _title(action: Action) -> str:
+    """Name and keys; with the pane they are about where they mean nothing elsewhere: a preset and a run are deleted."""
+    places = dict.fromkeys(place for place, _ in action.keys)
+    where = f" · {next(iter(places))}" if all(place in PANES for place in places) else ""
+    return f"{action.name}{where}  ({' '.join(dict.fromkeys(key_label(key) for _, key in action.keys))})"
+
+
+def matching(offers: Sequence[Offer], typed: str) -> list[Offer]:
+    """Return what has all typed words, best first: where the title begins so, then has it, then the rest.
+
+    Where nothing has them, what has their letters in its title, in this order.
+    """
+    words = typed.casefold().split()
+    if not words:
+        return list(offers)
+    whole = " ".join(words)
+    found = [offer for offer in offers if all(word in offer.words for word in words)]
+    if not found:
+        letters = "".join(words)
+        return [offer for offer in offers if _has_letters(letters, offer.title.casefold())]
+    return sorted(found, key=lambda offer: _distance(whole, words, offer.title.casefold().lstrip("●◌✓✗⊘?◔ ")))
+
+
+def _distance(whole: str, words: Sequence[str], title: str) -> int:
+    if title.startswith(whole):
+        return 0
+    if all(f" {word}" in f" {title}" for word in words):
+        return 1
+    return 2 if all(word in title for word in words) else 3
+
+
+def _has_letters(letters: str, title: str) -> bool:
+    rest = iter(title)
+    return all(letter in rest for letter in letters)
+
+
+# --- a setting -------------------------------------------------------------------------------------------------------
+
+
+def setting_facts(settings: Settings, key: str, path: str) -> str:
+    """Describe a setting: its meaning, current value, syntax and file."""
+    value = value_of(settings, key)
+    return "\n".join(
+        (
+            KEYS[key].setting.meaning,
+            "",
+            f"current   {'not set' if value is None else one_line(encode_shown(value), 60)}",
+            f"example   {one_line(f'{key}: {example_of(key)}', 60)}",
+            f"file      {path}",
+            "",
+            "Changes take effect when subdeck starts again.",
+        )
+    )
+
+
+def ready_file(path: str, key: str) -> int:
+    """Make the file with every setting commented out where there is none; return the line that is about a setting."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read()
+    except FileNotFoundError:
+        text = example_settings()
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        write_new(path, [text.encode()])
+    return line_of(text, key)
+
+
+def line_of(text: str, key: str) -> int:
+    """Return the number of the line in which a setting is given, else where it is commented out, else the last one."""
+    section, _, name = key.rpartition(".")
+    old = next((old for old, new in renamed.SETTINGS.items() if new == key), key).rpartition(".")[2]
+    lines = text.split("\n")
+    for mark in ("", r"#\s*"):
+        begin = 0
+        if section:
+            begin = next((n + 1 for n, line in enumerate(lines) if re.match(rf"{mark}{section}\s*:", line)), len(lines))
+        indent = r"\s+" if section else ""
+        for number, line in enumerate(lines[begin:], begin + 1):
+            if re.match(rf"{mark}{indent}(?:{re.escape(name)}|{re.escape(old)})\s*:", line):
+                return number
+    return len(text.rstrip("\n").split("\n"))

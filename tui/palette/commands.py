@@ -1,0 +1,87 @@
+"""The command that opens the palette and does what was chosen there, with its keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...core.paths import user_settings_file
+from ..commands import Commands
+from ..keys.command import DECK, RUNS, Action, KeyContext, at
+from ..launch.commands import LaunchCommands
+from ..text.format import short_path
+
+if TYPE_CHECKING:
+    from ._offers import Offer
+
+
+class PaletteCommands(Commands):
+    from_app = (
+        Action("palette", (*at(DECK, ":"), *at(KeyContext.APP, "ctrl+p")), "palette", do="app.command_palette",
+               help="Find anything by name: actions, runs, presets, filters and settings.", after="quit"),
+        Action("choose", at(KeyContext.PALETTE, "enter"), "choose", do="screen.choose", footer=1, after="palette",
+               help="Run the action, go to the run, launch the preset, apply the filter or edit the setting."),
+    )  # fmt: skip
+
+    def open(self) -> None:
+        from ._screen import PaletteScreen
+
+        self.app.push_screen(PaletteScreen(self._offers(), self._deck.actions), self._do)
+
+    def _offers(self) -> list[Offer]:
+        """Return all that is possible now, in the order of the list while nothing is typed."""
+        from . import _offers
+
+        deck, runs = self._deck, tuple(self._deck.run_store.runs)
+        context = deck.action_context
+        possible = [action for action in deck.actions if action.in_palette and action.allowed(context)]
+        presets = () if context.readonly else deck.presets.usable
+        return [
+            *_offers.action_offers(possible, deck.actions),
+            *_offers.preset_offers(presets),
+            *_offers.filter_offers(
+                deck.runs.listing.filter.text,
+                (run.meta.preset for run in runs if run.meta.preset),
+                (host for run in runs if (host := run.host)),
+            ),
+            *_offers.setting_offers(self._bridge.engine.settings),
+            *_offers.run_offers(runs),
+        ]
+
+    def _do(self, offer: Offer | None) -> None:
+        from ._offers import Kind
+
+        if offer is None:
+            return
+        deck = self._deck
+        match offer.kind:
+            case Kind.ACTION:
+                deck.action_act(offer.key)
+            case Kind.PRESET:
+                self._of(LaunchCommands).ask(deck.presets.named(offer.key))
+            case Kind.FILTER:
+                deck.runs.filter_by(offer.key)
+                deck.runs.keep_layout()
+                deck.panes.go_to(RUNS)
+            case Kind.RUN if offer.key in deck.run_store:
+                deck.show_launched(offer.key)
+            case Kind.RUN:
+                self._say("This run no longer exists.")
+            case Kind.SETTING:
+                self.spawn(self._edit_setting, offer.key)
+
+    async def _edit_setting(self, key: str) -> None:
+        """Say what a setting means, and open the user's file at its line."""
+        from textual.content import Content
+
+        from ..dialogs.reader import ReadingScreen
+        from ..terminal.handover import edit_file
+        from ._offers import ready_file, setting_facts
+
+        path = user_settings_file()
+        facts = setting_facts(self._bridge.engine.settings, key, short_path(path, 60))
+        if self._bridge.readonly or self.app.is_web:
+            self.app.push_screen(ReadingScreen(f"Setting {key}", [Content(row) for row in facts.split("\n")]))
+        elif await self._confirmed(f"Setting {key}", facts, "Open in editor", harmless=True):
+            line = await self._bridge.call(ready_file, path, key)
+            if problem := edit_file(self.app, path, line=line):
+                self._say(problem, error=True)

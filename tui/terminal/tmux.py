@@ -1,0 +1,45 @@
+"""The tmux around the app: another pane is shown, or a window opened beside the app's."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+
+from ...core.errors import reason
+
+SECONDS = 5.0
+"""How long tmux may take."""
+_OURS = ("HOME", "PATH")
+_OURS_BEGIN = ("XDG_", "SUBDECK_", "LC_", "LANG")
+"""Variables by which what runs in the window knows this user's files; a window gets those of its server. No key is
+among them."""
+
+
+def window_command(name: str, argv: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what opens a window beside that of the app; as argv, for tmux runs `#(…)` in a line for the shell."""
+    socket = environment["TMUX"].partition(",")[0]
+    ours = {key: value for key, value in environment.items() if key in _OURS or key.startswith(_OURS_BEGIN)}
+    given = [f"{key}={value}" for key, value in ours.items()]
+    tmux = (shutil.which("tmux") or "tmux", "-S", socket, "new-window", "-n", name)
+    return (*tmux, "--", "env", *given, *argv)
+
+
+def open_window(argv: Sequence[str]) -> str:
+    """Open a window; return what went wrong, or an empty string."""
+    return _fault(argv, "tmux could not open a window")
+
+
+def switch(argv: Sequence[str]) -> str:
+    """Show the pane in the tmux that this app runs in; return what went wrong, or an empty string."""
+    return _fault(argv, "tmux could not switch")
+
+
+def _fault(argv: Sequence[str], failure: str) -> str:
+    try:
+        done = subprocess.run(
+            argv, check=False, capture_output=True, text=True, timeout=SECONDS, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"tmux failed: {reason(error)}"
+    return f"{failure}: {done.stderr.strip()}" if done.returncode else ""
