@@ -15,6 +15,7 @@ from ..core.errors import SubdeckError
 from ..core.run.describe import size_text
 from ..core.system.log import log_fault
 from ..core.text.plain import one_line
+from .keys.command import READONLY, Declared, declarations
 from .notices import answer_key
 from .text.format import format_error
 
@@ -64,6 +65,18 @@ class Commands:
             self.spawn(method, *args)
         else:
             method(*args)
+
+    def _ask(self, what: str, *args: object) -> None:
+        """Do an action that a view has left to these commands; `what` is the argument of its `do`."""
+        declared = next(
+            each
+            for each in declarations(type(self))
+            if isinstance(each, Declared) and each.action.do.endswith(f"('{what}')")
+        )
+        if declared.action.changes and self._bridge.readonly:
+            self._say(READONLY)
+        else:
+            self.do(getattr(self, declared.method), "", (*args, *declared.args))
 
     def _subject(self, about: str) -> object:
         if about == "preset":

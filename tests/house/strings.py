@@ -60,7 +60,7 @@ _SHOWN = {
 """Calls in which even a single word is shown, and in which arguments."""
 _UNSHOWN = frozenset(("CSS", "DEFAULT_CSS"))
 """Names whose text no user reads."""
-_PRINTED = frozenset(("command", "group"))
+_PRINTED = frozenset(("_in_detail", "command", "group"))
 """Decorators whose functions have a docstring that click or the app's help prints."""
 
 _TYPESCRIPT = re.compile(

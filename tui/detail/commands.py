@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ...core.run.model import RunnerKind
 from ..changes.commands import ChangesCommands
 from ..commands import Commands
-from ..keys.command import DECK, TRANSCRIPT, Action, KeyContext, action_of, at, command, moves, needs_run
+from ..keys.command import DECK, TRANSCRIPT, Action, KeyContext, Method, action_of, at, command, moves, needs_run
 from ..runs.commands import RunCommands, RunListCommands
 from ..talk.commands import TalkCommands
 
@@ -35,16 +35,20 @@ _TAB_LABELS = {"facts": "overview"}
 """The tabs with a label that is not their id."""
 
 
-def _here(method: Callable[..., object], key: str, rank: int, help_text: str, *, after: str = "") -> Action:
-    """Return an action of the deck as it is done here: with its own id, rank and help, on the run that is shown."""
+def _in_detail(method: Callable[..., object], key: str, rank: int, *, after: str = "") -> Callable[[Method], Method]:
+    """Declare an action of the deck as it is done here: with its own id, rank and help, on the run that is shown."""
     action = action_of(method)
-    return replace(
-        action,
-        id=f"detail_{action.id}",
-        keys=at(DETAIL, key),
-        help=help_text,
-        footer=rank,
+    return command(
+        f"detail_{action.id}",
+        at(DETAIL, key),
+        action.name,
+        "",
+        action.needs,
         do=f"screen.act('{action.id}')",
+        footer=rank,
+        name_here=action.name_here,
+        changes=action.changes,
+        writes=action.writes,
         after=after,
     )
 
@@ -69,57 +73,92 @@ class DetailCommands(Commands):
         deck.runs.select(run.run_id)
         if self._obstacle(action_id, replace(deck.action_context, run=run, marked=0, place=DETAIL)):
             return
-        runs, talk = self._of(RunCommands), self._of(TalkCommands)
-        match action_id:
-            case "next_run" | "previous_run":
-                deck.runs.go_beside(1 if action_id == "next_run" else -1)
-            case "next_unseen" | "previous_unseen":
-                step = 1 if action_id == "next_unseen" else -1
-                self._of(RunListCommands).go_to_needing(step, replies=False)
-            case "stop":
-                self.spawn(runs.stop, (run,))
-            case "follow_up":
-                self._mark_seen((run,))
-                if run.can_talk:
-                    screen.dismiss(False)
-                    deck.call_after_refresh(talk.say_to, run)
-                else:
-                    talk.say_to(run)
-            case "changes":
-                self._mark_seen((run,))
-                self.spawn(self._of(ChangesCommands).show, run)
-            case "attach" if run.meta.runner == RunnerKind.TMUX:
-                runs.attach_or_zoom()
-            case "attach":
-                screen.dismiss(True)
-            case _:
-                pass
+        self._ask(action_id, screen)
         if (other := deck.run) and other.run_id != run.run_id:
             self._mark_seen((other,))
             screen.show_run(other)
 
-    on_page = (
+    to_tabs = (
         *(Action(f"tab_{name}", at(DETAIL, str(number)), _TAB_LABELS.get(name, name), sentence,
                  do=f"screen.show_tab('{name}')")
           for number, (name, sentence) in enumerate(_TABS.items(), start=1)),
         Action("next_tab", at(DETAIL, "right", "tab"), "next tab", "Go to the next tab.", do="screen.turn(1)"),
         Action("previous_tab", at(DETAIL, "left", "shift+tab"), "previous tab", "Go to the previous tab.",
                do="screen.turn(-1)"),
-        Action("next_run", at(DETAIL, "J"), "next run", "Go to the run below in the list.",
-               do="screen.act('next_run')"),
-        Action("previous_run", at(DETAIL, "K"), "previous run", "Go to the run above in the list.",
-               do="screen.act('previous_run')"),
-        Action("detail_next_unseen", at(DETAIL, "]"), "next for you", "Go to the next run that needs you.",
-               do="screen.act('next_unseen')"),
-        Action("detail_previous_unseen", at(DETAIL, "["), "previous for you", "Go to the previous run that needs you.",
-               do="screen.act('previous_unseen')"),
-        _here(RunCommands.stop, "x", 6, "Stop this run gracefully. Its work is kept."),
-        _here(TalkCommands.say, "s", 7, "Send a message to this run, or continue its conversation."),
-        _here(RunCommands.attach_or_zoom, "a", 5, "Attach to the run's tmux pane, or show its transcript full screen."),
+    )  # fmt: skip
+
+    @command(
+        "next_run",
+        at(DETAIL, "J"),
+        "next run",
+        "Go to the run below in the list.",
+        do="screen.act('next_run')",
+        args=(1,),
+    )
+    @command(
+        "previous_run",
+        at(DETAIL, "K"),
+        "previous run",
+        "Go to the run above in the list.",
+        do="screen.act('previous_run')",
+        args=(-1,),
+    )
+    def go_beside(self, _: RunDetailScreen, step: int) -> None:
+        self._deck.runs.go_beside(step)
+
+    @command(
+        "detail_next_unseen",
+        at(DETAIL, "]"),
+        "next for you",
+        "Go to the next run that needs you.",
+        do="screen.act('next_unseen')",
+        args=(1,),
+    )
+    @command(
+        "detail_previous_unseen",
+        at(DETAIL, "["),
+        "previous for you",
+        "Go to the previous run that needs you.",
+        do="screen.act('previous_unseen')",
+        args=(-1,),
+    )
+    def go_to_needing(self, _: RunDetailScreen, step: int) -> None:
+        self._of(RunListCommands).go_to_needing(step, replies=False)
+
+    @_in_detail(RunCommands.stop, "x", 6)
+    def stop(self, screen: RunDetailScreen) -> None:
+        """Stop this run gracefully. Its work is kept."""
+        self.spawn(self._of(RunCommands).stop, (screen.run,))
+
+    @_in_detail(TalkCommands.say, "s", 7)
+    def say(self, screen: RunDetailScreen) -> None:
+        """Send a message to this run, or continue its conversation."""
+        run, talk = screen.run, self._of(TalkCommands)
+        self._mark_seen((run,))
+        if run.can_talk:
+            screen.dismiss(False)
+            self._deck.call_after_refresh(talk.say_to, run)
+        else:
+            talk.say_to(run)
+
+    @_in_detail(RunCommands.attach_or_zoom, "a", 5)
+    def attach(self, screen: RunDetailScreen) -> None:
+        """Attach to the run's tmux pane, or show its transcript full screen."""
+        if screen.run.meta.runner == RunnerKind.TMUX:
+            self._of(RunCommands).attach_or_zoom()
+        else:
+            screen.dismiss(True)
+
+    @_in_detail(ChangesCommands.show, "c", 8, after="changes")
+    def show_changes(self, screen: RunDetailScreen) -> None:
+        """Review this run's changes."""
+        self._mark_seen((screen.run,))
+        self.spawn(self._of(ChangesCommands).show, screen.run)
+
+    on_page = (
         Action("open_shown", at(DETAIL, "enter"), "open", do="screen.open_shown", footer=3,
                help="Open the tab's content: the transcript on the deck, a file in your pager, the changes."),
         Action("copy_shown", at(DETAIL, "y"), "copy", do="screen.copy_shown", footer=4,
                help="Copy the tab's content, or the highlighted file's path."),
         *moves((DETAIL,), "screen.move", "detail_"),
-        _here(ChangesCommands.show, "c", 8, "Review this run's changes.", after="changes"),
     )  # fmt: skip

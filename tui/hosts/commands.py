@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...core.errors import SubdeckError
 from ..commands import Commands
-from ..keys.command import DECK, READONLY, RUNS, Action, KeyContext, at, command, moves
+from ..keys.command import DECK, RUNS, KeyContext, at, command, moves
 
 if TYPE_CHECKING:
     from ...core.run.hosts import HostState
@@ -42,9 +42,9 @@ class HostCommands(Commands):
         addresses = ssh_addresses(engine.settings.hosts)
         screen.show_states(await self._bridge.call(read_host_states, engine.project, addresses))
         if screen.wants_to_ask and not self._bridge.readonly:
-            await self._ask(screen)
+            await self._read_hosts(screen)
 
-    async def _ask(self, screen: HostsScreen) -> None:
+    async def _read_hosts(self, screen: HostsScreen) -> None:
         """Ask the hosts once, whoever else does."""
         from ._asking import ask_hosts
 
@@ -54,38 +54,74 @@ class HostCommands(Commands):
         finally:
             screen.show_asking(False)
 
+    # --- in the view -------------------------------------------------------------------------------------------------
+
     def _act(self, what: str) -> None:
         """Do what a key of the view asks for."""
-        screen, deck = self._screen, self._deck
-        if screen is None:
-            return
-        match what:
-            case "close":
-                deck.show_hosts(None)
-            case "help":
-                self._show_help()
-            case "ask" | "doctor" | "attach" if self._bridge.readonly:
-                self._say(READONLY)  # also who asks is a command of subdeck, which finishes what it finds lost
-            case "ask" if screen.is_asking:
-                pass
-            case "ask":
-                self.spawn(self._ask, screen)
-            case _ if (host := screen.host) is None:
-                self._say("No host is highlighted.")
-            case "runs":
-                self._show_runs(host)
-            case "doctor":
-                self._show_doctor(host)
-            case "attach":
-                self._attach(host)
-            case _:
-                pass
+        if what == "close":
+            self._deck.show_hosts(None)
+        else:
+            self._ask(what)
 
-    def _show_doctor(self, host: HostState) -> None:
-        """Show the problems of a host, and how to fix each."""
+    @property
+    def _host(self) -> HostState | None:
+        """The highlighted host; says so if there is none."""
+        host = self._screen.host if self._screen else None
+        if host is None:
+            self._say("No host is highlighted.")
+        return host
+
+    @command("host_runs", at(HOSTS, "enter"), "runs", do="screen.ask_deck('runs')", footer=1)
+    def show_runs(self) -> None:
+        """Show only this host's runs."""
+        from ._figures import name_of
+
+        deck, host = self._deck, self._host
+        if host is None:
+            return
+        deck.show_hosts(None)
+        deck.runs.filter_by(f"host:{name_of(host)}")
+        deck.runs.keep_layout()
+        deck.panes.go_to(RUNS)
+
+    @command("host_attach", at(HOSTS, "a"), "ssh", do="screen.ask_deck('attach')", footer=3, changes=True)
+    def attach(self) -> None:
+        """Open an ssh session to the host in this terminal. Exit the shell to return."""
+        from ..terminal.handover import NO_TERMINAL, hand_over
+        from ._figures import name_of
+
+        host = self._host
+        if host is None:
+            return
+        if not host.address or host.address.startswith("-"):
+            why = "is reachable only through its dask worker" if host.carrier == "dask" else "has no ssh address"
+            self._say(f"{name_of(host)} {why}. To open an ssh session, add it to hosts.ssh in your settings.")
+            return
+        if not self._deck.action_context.can_suspend:
+            self._say(f"{NO_TERMINAL} In a shell: ssh {host.address}", error=True)
+            return
+        problem = hand_over(self.app, ("ssh", "-t", "--", host.address))
+        if problem == NO_TERMINAL:
+            problem = f"{NO_TERMINAL} In a shell: ssh {host.address}"
+        if problem and ("exit code" not in problem or problem.endswith(f" {SSH_FAILED}")):
+            self._say(problem, error=True)
+
+    @command("ask_hosts", at(HOSTS, "r"), "refresh", do="screen.ask_deck('ask')", footer=4, changes=True)
+    def refresh(self) -> None:
+        """Refresh the state of all hosts."""
+        # A change, because asking is a command of subdeck, which finishes runs that it finds lost.
+        if self._screen and not self._screen.is_asking:
+            self.spawn(self._read_hosts, self._screen)
+
+    @command("host_doctor", at(HOSTS, "!"), "doctor", do="screen.ask_deck('doctor')", footer=5, changes=True)
+    def show_doctor(self) -> None:
+        """Check everything that runs need on the host. Shows how to fix each problem."""
         from ..dialogs.reader import ReadingScreen
         from ._figures import name_of
 
+        host = self._host
+        if host is None:
+            return
         screen = ReadingScreen(f"Doctor: {name_of(host)}", empty="Checking…")
         self.app.push_screen(screen)
         self.spawn(self._examine, screen, host)
@@ -112,43 +148,9 @@ class HostCommands(Commands):
             ]
             screen.show(lines[:-1], verdict([check for one in found for check in one.checks]))
 
-    def _show_runs(self, host: HostState) -> None:
-        """Filter the list by this host."""
-        from ._figures import name_of
+    @command("help_on_hosts", at(HOSTS, "?"), "help", do="screen.ask_deck('help')", footer=6)
+    def show_help(self) -> None:
+        """Show all keys."""
+        self._show_help()
 
-        deck = self._deck
-        deck.show_hosts(None)
-        deck.runs.filter_by(f"host:{name_of(host)}")
-        deck.runs.keep_layout()
-        deck.panes.go_to(RUNS)
-
-    def _attach(self, host: HostState) -> None:
-        """Lend the terminal to ssh, never to a shell of this machine; say why where that cannot be."""
-        from ..terminal.handover import NO_TERMINAL, hand_over
-        from ._figures import name_of
-
-        if not host.address or host.address.startswith("-"):
-            why = "is reachable only through its dask worker" if host.carrier == "dask" else "has no ssh address"
-            self._say(f"{name_of(host)} {why}. To open an ssh session, add it to hosts.ssh in your settings.")
-            return
-        if not self._deck.action_context.can_suspend:
-            self._say(f"{NO_TERMINAL} In a shell: ssh {host.address}", error=True)
-            return
-        problem = hand_over(self.app, ("ssh", "-t", "--", host.address))
-        if problem == NO_TERMINAL:
-            problem = f"{NO_TERMINAL} In a shell: ssh {host.address}"
-        if problem and ("exit code" not in problem or problem.endswith(f" {SSH_FAILED}")):
-            self._say(problem, error=True)
-
-    in_view = (
-        Action("host_runs", at(HOSTS, "enter"), "runs", "Show only this host's runs.",
-               do="screen.ask_deck('runs')", footer=1),
-        Action("host_attach", at(HOSTS, "a"), "ssh", do="screen.ask_deck('attach')", footer=3, changes=True,
-               help="Open an ssh session to the host in this terminal. Exit the shell to return."),
-        Action("ask_hosts", at(HOSTS, "r"), "refresh", "Refresh the state of all hosts.",
-               do="screen.ask_deck('ask')", footer=4, changes=True),
-        Action("host_doctor", at(HOSTS, "!"), "doctor", do="screen.ask_deck('doctor')", footer=5, changes=True,
-               help="Check everything that runs need on the host. Shows how to fix each problem."),
-        Action("help_on_hosts", at(HOSTS, "?"), "help", "Show all keys.", do="screen.ask_deck('help')", footer=6),
-        *moves((HOSTS,), "screen.move", "host_"),
-    )  # fmt: skip
+    in_view = moves((HOSTS,), "screen.move", "host_")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
         footer: int
         do: str
-        name_here: Callable[[ActionContext], str]
+        name_here: Callable[[ActionContext], str] | None
         changes: bool
         writes: bool
         after: str

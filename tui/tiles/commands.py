@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ...core.run.model import RunStatus
 from ..commands import Commands
-from ..keys.command import DECK, READONLY, TRANSCRIPT, Action, KeyContext, at, command, moves, needs_run
+from ..keys.command import DECK, TRANSCRIPT, Action, KeyContext, at, command, moves, needs_run
 from ..runs.commands import RunCommands
 from ..text.format import farewell
+
+if TYPE_CHECKING:
+    from ...core.run.snapshot import RunSnapshot
 
 TILES = KeyContext.TILES
 
@@ -59,21 +63,13 @@ class TileCommands(Commands):
                 if deck.watched:
                     self.app.exit(farewell(deck.counts))
             case "help":
-                self._show_help()
+                self._ask(what)
             case _ if run is None:
                 self._say("This run no longer exists.")
-            case "stop" if self._bridge.readonly:
-                self._say(READONLY)
-            case "stop":
-                self.spawn(self._of(RunCommands).stop, (run,))
             case _:
-                deck.show_tiles(None)
-                self._mark_seen((run,))
-                deck.runs.select(run_id)
-                deck.show_highlighted()
-                deck.panes.go_to(TRANSCRIPT)
+                self._ask(what, run)
 
-    in_grid = (
+    to_tiles = (
         Action("next_tile", at(TILES, "tab", "right", "l"), "next", "Go to the next run.", do="screen.go(1)", footer=1),
         Action("previous_tile", at(TILES, "shift+tab", "left", "h"), "previous", "Go to the previous run.",
                do="screen.go(-1)"),
@@ -81,14 +77,33 @@ class TileCommands(Commands):
                  do=f"screen.choose({number})") for number in range(1, 7)),
         Action("zoom_tile", at(TILES, "z"), "zoom", "Show the run full screen, or the grid again.", do="screen.zoom",
                footer=2),
-        Action("open_tile", at(TILES, "enter"), "open", "Open the run's transcript on the deck.",
-               do="screen.ask_deck('open')", footer=3),
-        Action("stop_tile", at(TILES, "x"), "stop", "Stop this run gracefully. Its work is kept.",
-               do="screen.ask_deck('stop')", footer=4, changes=True),
+    )  # fmt: skip
+
+    @command("open_tile", at(TILES, "enter"), "open", do="screen.ask_deck('open')", footer=3)
+    def open_on_deck(self, run: RunSnapshot) -> None:
+        """Open the run's transcript on the deck."""
+        deck = self._deck
+        deck.show_tiles(None)
+        self._mark_seen((run,))
+        deck.runs.select(run.run_id)
+        deck.show_highlighted()
+        deck.panes.go_to(TRANSCRIPT)
+
+    @command("stop_tile", at(TILES, "x"), "stop", do="screen.ask_deck('stop')", footer=4, changes=True)
+    def stop(self, run: RunSnapshot) -> None:
+        """Stop this run gracefully. Its work is kept."""
+        self.spawn(self._of(RunCommands).stop, (run,))
+
+    in_tile = (
         Action("unfold_in_tile", at(TILES, "space"), "unfold", do="screen.open_entry",
                help="Unfold or fold the tool call or thinking under the cursor."),
         Action("follow_tile", at(TILES, "f"), "follow", "Follow the end of this transcript, or stop following.",
                do="screen.follow"),
-        Action("help_on_tiles", at(TILES, "?"), "help", "Show all keys.", do="screen.ask_deck('help')", footer=6),
-        *moves((TILES,), "screen.move", "tile_"),
     )  # fmt: skip
+
+    @command("help_on_tiles", at(TILES, "?"), "help", do="screen.ask_deck('help')", footer=6)
+    def show_help(self) -> None:
+        """Show all keys."""
+        self._show_help()
+
+    in_grid = moves((TILES,), "screen.move", "tile_")
