@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from subdeck.core.demo import deck as made_deck
-from subdeck.core.demo.deck import MadeDeck
+from subdeck.core.demo import _deck as made_deck
+from subdeck.core.demo._deck import MadeDeck
 from subdeck.core.engine import Engine
 from subdeck.core.paths import Project
 from subdeck.tui.app import SubdeckApp

@@ -6,8 +6,8 @@ import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import UsageError
 from subdeck.core.presets.catalog import PresetCatalog
-from subdeck.core.spec.request import RunRequest
 from subdeck.core.run.model import AgentSession, PresetSource, Tools
+from subdeck.core.spec.request import RunRequest
 from subdeck.tui.launch._form import LaunchForm, Reuse
 from subdeck.tui.launch._screen import LaunchScreen
 from textual.widgets import Input, TextArea

@@ -6,8 +6,8 @@ import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import BudgetExceeded, LaunchError, ModelError
 from subdeck.core.launch.model_choices import ModelChoice
-from subdeck.core.spec.request import RunRequest
 from subdeck.core.run.model import PresetSource
+from subdeck.core.spec.request import RunRequest
 from subdeck.tui.launch._form import LaunchForm
 from subdeck.tui.launch._values import LaunchValues
 from textual.widgets import Input, TextArea
