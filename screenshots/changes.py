@@ -10,7 +10,7 @@ from subdeck.core.engine import Engine
 from subdeck.core.run.kinds import WorktreeFrom
 from subdeck.core.run.model import RunRequest
 from subdeck.tui.app import SubdeckApp
-from subdeck.tui.changes.screen import ChangesScreen
+from subdeck.tui.changes._screen import ChangesScreen
 
 from tests.tui.deck import Deck
 

@@ -17,7 +17,7 @@ from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.app import SubdeckApp
 from subdeck.tui.compare.screen import CompareScreen
 from subdeck.tui.dialogs.loading import LoadingScreen
-from subdeck.tui.launch.screen import LaunchScreen
+from subdeck.tui.launch._screen import LaunchScreen
 from textual.widgets import Input
 
 from tests.real.model_server import Script

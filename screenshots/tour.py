@@ -11,10 +11,10 @@ from subdeck.core.run.events import ToolResult
 from subdeck.core.run.model import RunRequest
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.app import SubdeckApp
-from subdeck.tui.cleanup.screen import CleanUpScreen
+from subdeck.tui.cleanup._screen import CleanUpScreen
+from subdeck.tui.detail._screen import RunDetailScreen
 from subdeck.tui.detail.page import Tab
-from subdeck.tui.detail.screen import RunDetailScreen
-from subdeck.tui.presets.editor import PresetEditorScreen
+from subdeck.tui.presets._editor import PresetEditorScreen
 from subdeck.tui.theme import DARK, LIGHT, TERMINAL
 from subdeck.tui.widgets.prompt_input import PromptInput
 from textual.screen import Screen
