@@ -11,7 +11,7 @@ BIN := $(CURDIR)/.venv/bin
 TEST_ENV := PATH="$(BIN):$$PATH" SUBDECK_TEST_PI="$(CURDIR)/.cache/pi-0.73.1/node_modules/.bin/pi"
 NEWEST := $(CURDIR)/.cache/newest-venv
 SYSTEM := $(CURDIR)/.cache/system-venv
-STREAMS := $(patsubst %,tests/core/test_%.py,*stream* *recordings updates lines replay codex_fuzz hostile_ssh)
+STREAMS := $(foreach name,*stream* *recordings updates lines replay codex_fuzz hostile_ssh,$(wildcard tests/core/*/test_$(name).py tests/core/*/*/test_$(name).py))
 QUICK := -m pytest -n 2 -m "quick or not (tmux or pi or agents or npm or cluster or processes or app or fuzz or slow)" $(ARGS)
 PYRIGHT_ENV := PATH="$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1
 # What make tells its children is not for the app, whose runs may call make themselves.
@@ -85,7 +85,7 @@ bench-smoke:
 
 soak:
 	@$(SET_UP) soak
-	@$(TEST_ENV) SUBDECK_EVERY_STEP=1 "$(BIN)/python" -m pytest -n 2 --timeout 1800 tests/core/test_work_kills.py tests/core/test_taking_kills.py tests/core/test_git_faults.py tests/core/test_git_cuts.py tests/core/test_planted.py tests/core/test_shell_rules.py
+	@$(TEST_ENV) SUBDECK_EVERY_STEP=1 "$(BIN)/python" -m pytest -n 2 --timeout 1800 tests/core/work/test_work_kills.py tests/core/work/test_taking_kills.py tests/core/git/test_git_faults.py tests/core/git/test_git_cuts.py tests/core/project/test_planted.py tests/core/permissions/test_shell_rules.py
 	@$(TEST_ENV) SUBDECK_EVERY_STEP=1 "$(BIN)/python" -m pytest -n 2 tests/tui
 	@SUBDECK_EVERY_STEP=1 $(MAKE) --no-print-directory agents ARGS="--timeout 1800"
 	@$(TEST_ENV) SUBDECK_EVERY_STEP=1 "$(BIN)/python" -m pytest --timeout 1800 tests/cluster
@@ -98,7 +98,7 @@ soak-short:
 
 fuzz:
 	@$(SET_UP) test
-	@$(TEST_ENV) SUBDECK_FUZZ_EXAMPLES=5000 SUBDECK_EVERY_STEP=1 "$(BIN)/python" -m pytest --timeout 1800 tests/core/test_decoding_fuzz.py tests/core/test_mutated_recordings.py $(ARGS)
+	@$(TEST_ENV) SUBDECK_FUZZ_EXAMPLES=5000 SUBDECK_EVERY_STEP=1 "$(BIN)/python" -m pytest --timeout 1800 tests/core/run/test_decoding_fuzz.py tests/core/agents/test_mutated_recordings.py $(ARGS)
 
 screenshots:
 	@$(SET_UP) screenshots

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ..core.session_file import SessionFile
+from ..core.agents.pi.session_file import SessionFile
 from .figures import Figure, usually
 
 SIZE_MB = usually(200, smoke=4)

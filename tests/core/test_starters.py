@@ -18,7 +18,7 @@ from subdeck.core.starters import NAMES, detect_tests, plan_lines, plan_starters
 
 from tests.core.command_line import SUBDECK, subdeck
 
-from .repositories import commit, make
+from .git.repositories import commit, make
 
 pytestmark = pytest.mark.usefixtures("forked_commands")
 

@@ -12,7 +12,7 @@ import pytest
 from subdeck.core.engine import Engine
 
 from tests.core.command_line import SUBDECK
-from tests.core.mcp_client import TOOLS, make_project
+from tests.core.mcp.mcp_client import TOOLS, make_project
 from tests.factories import CHILDREN
 from tests.house.set_up import MCP_CLIENTS_HOME
 

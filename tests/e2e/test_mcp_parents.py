@@ -12,7 +12,7 @@ import pytest
 from subdeck.core.engine import Engine
 
 from tests.core.command_line import SUBDECK
-from tests.core.mcp_client import make_project
+from tests.core.mcp.mcp_client import make_project
 from tests.real.model_server import ModelServer, said
 from tests.real.programs import CLAUDE, CODEX
 

@@ -55,7 +55,7 @@ def test_each_result_is_of_a_test_that_exists() -> None:
 
 def test_results_of_asynchronous_tests_are_kept(tmp_path: Path) -> None:
     """A test that is a coroutine is a test that exists."""
-    results: Results = {"agent 1.0": {"tests/core/test_host_agent_real_pi.py::test_pi_runs_on_a_host[x]": PASSED}}
+    results: Results = {"agent 1.0": {"tests/core/hosts/test_host_agent_real_pi.py::test_pi_runs_on_a_host[x]": PASSED}}
     file = tmp_path / "results.json"
     write_results(file, results)
     assert results == read_results(file)

@@ -26,7 +26,7 @@ from subdeck.tui.launch._values import LaunchValues
 from subdeck.tui.widgets.form import Choice, ModelInput, Problem
 from textual.widgets import Button, Input, Static
 
-from tests.core.repositories import make
+from tests.core.git.repositories import make
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run

@@ -18,7 +18,7 @@ from subdeck.tui.deck._toasts import requests_text
 from subdeck.tui.feed.lines import body_of, body_text, entry_of
 from subdeck.tui.talk._request_rows import Tone, request_rows
 
-from ..core.test_hostile_requests import HIDDEN, PAYLOAD
+from ..core.run.test_hostile_requests import HIDDEN, PAYLOAD
 from ..hostile import EVIL, controls
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_run, run_id, some_events, stamp

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import isolation
-from tests.core.offline_reader import SHOP, write_tree
+from tests.core.offline_agent.offline_reader import SHOP, write_tree
 from tests.repositories import IDENTITY
 from tests.waiting import wait_until
 
