@@ -56,8 +56,9 @@ def _request(
     if written and model and announced is not None:
         announced = (*announced, split_thinking(model)[0])  # what the parent itself resolved it has
     asked: dict[str, Any] = {name: getattr(task.spec, name) for name in task.spec.__struct_fields__}
+    asked |= {"model": model, "runner": models.runner(task, background=background)}
     return RunRequest(
-        **(asked | {"model": model, "runner": models.runner(task, background=background)}),
+        **asked,
         task=task.task,
         preset=task.preset,
         written_model=written,

@@ -137,7 +137,10 @@ class AcpConversation(Conversation, AcpStream):
         schema = mapping(params.get("requestedSchema"))
         if params.get("mode") != "form" or not (asked := form(_known_as(key), params, schema)):
             return self.respond(key, None)
-        filled = lambda text: content_of(text, schema) or None  # noqa: E731
+
+        def filled(text: str) -> object:
+            return content_of(text, schema) or None
+
         self.questions[asked.id] = Question(asked, None, filled=filled, own_id=key)
         return [asked]
 

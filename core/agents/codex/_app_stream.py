@@ -194,9 +194,9 @@ class AppStream(CodexStream):
         said = "declined, because this run is non-interactive" if self._talk else "it asked for permission"
         return warning(f"{said}: {_what_is_asked(method, params)}")
 
-    def respond(self, id_: object, result: dict[str, Any]) -> list[Event]:
+    def respond(self, own_id: object, answer: dict[str, Any]) -> list[Event]:
         if not self.is_stdin_done:
-            self.say(encoded({"id": id_, "result": result}))
+            self.say(encoded({"id": own_id, "result": answer}))
         return []
 
     # --- the turn ---

@@ -58,8 +58,7 @@ def asked(fields: dict[str, Any]) -> Question | None:
             return _choice(own_id, "has a question", title, choices, lambda chosen: {"value": chosen})
         case "confirm":
             text = "\n\n".join(filter(None, (title, string(fields.get("message")))))
-            sure = lambda chosen: {"confirmed": chosen == _YES}  # noqa: E731
-            return _choice(own_id, "has a yes/no question", text, (_YES, _NO), sure)
+            return _choice(own_id, "has a yes/no question", text, (_YES, _NO), lambda said: {"confirmed": said == _YES})
         case "input":
             return _question(own_id, title, string(fields.get("placeholder")))
         case "editor":
