@@ -19,7 +19,6 @@ from .project.registry import Registry, found
 from .run import artifacts
 from .run.model import OPERATOR, LaunchedBy, LauncherKind, RunMeta, RunResult, StopReason, Verdict, newer_schema
 from .run.snapshot import RunSnapshot
-from .spec.request import RunRequest
 from .text.plain import one_line
 
 if TYPE_CHECKING:
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from .runners.tmux import AttachInfo
     from .search.pattern import Pattern
     from .search.scan import Found
+    from .spec.request import RunRequest
     from .system.line_file import LineFile
     from .work.changes import Work
     from .work.deletion import Unmerged

@@ -9,12 +9,13 @@ import signal
 from pathlib import Path
 
 from subdeck.core.engine import Engine
-from subdeck.core.run.model import RunnerKind, RunRequest
+from subdeck.core.run.model import RunnerKind
+from subdeck.core.spec.request import RunRequest
 from subdeck.core.system import processes
 from subdeck.tui.app import SubdeckApp
 from subdeck.tui.hosts.screen import HostsScreen
 
-from tests.core.clusters import trial
+from tests.core.hosts.clusters import trial
 from tests.tui.deck import Deck
 from tests.waiting import wait_until
 

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from subdeck.core.engine import Engine
 from subdeck.core.run.events import ToolResult
-from subdeck.core.run.model import RunRequest
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.spec.request import RunRequest
 from subdeck.tui.app import SubdeckApp
 from subdeck.tui.cleanup._screen import CleanUpScreen
 from subdeck.tui.detail._screen import RunDetailScreen

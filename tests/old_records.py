@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-RECORDS = Path(__file__).parent / "recordings" / "subdeck-0.1.0"
+RECORDS = Path(__file__).parent / "records" / "0.1.0"
 EXPECTED = RECORDS / "expected.json"
 RUNS = sorted(path.name for path in (RECORDS / "subagents" / "runs").iterdir())
 COMMANDS = (

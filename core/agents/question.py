@@ -25,8 +25,8 @@ class Question(Struct, frozen=True):
     """Makes an answer of a reply; None of one that does not fit."""
     explained: Callable[[str], Any] | None = None
     """Makes a denial with its reason; None where an agent takes none."""
-    own_id: object = None
-    """By which the agent knows it, where that is not the id of the request."""
+    own_id: Any = None
+    """By which the agent knows it; None where that is the id of the request."""
     turn: str = ""
     """In which it was asked, where the agent says so."""
 

@@ -12,9 +12,9 @@ from ...run.events import Event, Interrupted, Notice
 from ...run.model import NoticeLevel
 from ...run.outcome import FINALIZE_TOOL
 from ...text.plain import one_line
+from .._conversation import Conversation, State
 from .._json_lines import is_deep, items, mapping, string
 from ..child import Start, prompt_of
-from ..conversation import Conversation, State
 from ..question import Question, content_of
 from ._programs import denied_tools
 from ._requests import form, permission
@@ -28,7 +28,7 @@ _TASK = ""
 _Reader = Callable[[dict[str, Any]], list[Event]]
 
 
-class AcpConversation(Conversation, AcpStream):
+class AcpConversation(AcpStream, Conversation):
     """One session, and as many prompts as it takes to say everything.
 
     The protocol has no message to a turn that runs: one that comes cancels it, and is the next prompt. It is delivered

@@ -13,9 +13,9 @@ import msgspec
 from ...run.events import Decision, ErrorReported, Event, Interrupted
 from ...run.model import RunReason, Verdict
 from ...text.plain import one_line
+from .._conversation import Conversation, State
 from .._json_lines import mapping, string
 from ..child import Start, prompt_of
-from ..conversation import Conversation, State
 from ._requests import asked
 from ._stream import ClaudeStream, warning
 
@@ -29,7 +29,7 @@ _OWN_WORDS = "[Request interrupted"
 """How the program says in the place of the user that a turn was interrupted."""
 
 
-class ClaudeConversation(Conversation, ClaudeStream):
+class ClaudeConversation(ClaudeStream, Conversation):
     """One process, and as many turns as it takes to say everything.
 
     A message is put behind the result of the tool that runs, or has a turn of its own; it is delivered when the program

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from ...run.events import Event
 from ...run.model import RunReason, Verdict
 from ...text.plain import one_line
+from .._conversation import Conversation, State
 from .._json_lines import mapping, string
-from ..conversation import Conversation, State
 from ..question import Question
 from ._app_stream import AppStream
 from ._items import fault_words
@@ -26,7 +26,7 @@ _MOST_CHANGES = 1000
 """Edits that were begun and are remembered, so that a question about one can show it."""
 
 
-class CodexConversation(Conversation, AppStream):
+class CodexConversation(AppStream, Conversation):
     """One thread, and as many turns as it takes to say everything.
 
     A message is told to the turn that runs. Where Codex does not take it, because that turn has just ended or is of a

@@ -16,9 +16,9 @@ import msgspec
 from ...run.events import Event, Interrupted, Notice
 from ...run.model import NoticeLevel, RunReason, Verdict
 from ...text.plain import one_line
+from .._conversation import Conversation, State
 from .._json_lines import count, decode, error_words, items, mapping, string
 from ..child import Start, prompt_of
-from ..conversation import Conversation, State
 from ._dialogs import UNREADABLE, asked, denial, is_unreadable
 from .stream import QUIET_AFTER_END, PiStream, kind
 
@@ -35,7 +35,7 @@ _STATE, _UNSAID, _ENDING = "state-", "unsaid-", "ending-"
 it tells; or to know if a turn begins, or is over, where pi does not say so by itself."""
 
 
-class PiConversation(Conversation, PiStream):
+class PiConversation(PiStream, Conversation):
     """The stream of one pi process in rpc mode; without a start the recorded one of either mode."""
 
     def __init__(self, start: Start | None = None, clock: Callable[[], float] = time.monotonic) -> None:

@@ -263,7 +263,7 @@ def test_tools_name_hosts_only_where_there_are_some(project_dir: Path) -> None:
 def test_arguments_of_hosts() -> None:
     """`any` leaves the host open; without hosts the fields are not known."""
     _, (one,) = subagent_arguments({**TASK, "host": "any", "needs": {"gpu": 1}}, isolated=False, hosts=True)
-    assert ("", {"gpu": 1}, True) == (one.host, one.needs, one.names_host)
+    assert ("", {"gpu": 1}, True) == (one.spec.host, one.spec.needs, one.names_host)
     assert not background_arguments(TASK, isolated=False, hosts=True).names_host
     for wrong in ({"host": 1}, {"needs": ["gpu"]}, {"needs": {"gpu": "1"}}, {"needs": {"gpu": 0}}):
         with pytest.raises(CallRejected):

@@ -103,7 +103,7 @@ print(run.run_id)
 """
 
 
-@pytest.mark.parametrize(("size", "kept"), [(48_000, 24_000), (6_000, 1_000), (1_650, 0)])
+@pytest.mark.parametrize(("size", "kept"), [(48_000, 24_000), (6_000, 1_000), (1_730, 0)])
 def test_a_limit_on_file_sizes(project_dir: Path, size: int, kept: int) -> None:
     """Where files may not grow, the result is written with as much of the answer as fits, and says what is missing."""
     write_settings()

@@ -6,7 +6,8 @@ of its events show that a message was read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any
 
@@ -71,13 +72,12 @@ class Outbox:
 
 
 class Conversation(AgentStream):
-    """Mixed into the stream of a kind: as many turns as it takes to say everything."""
+    """Mixed into the stream of a kind, behind it: as many turns as it takes to say everything."""
 
     talks = True
 
-    def __init__(self, *arguments: Any) -> None:
-        """`arguments` are those of the stream."""
-        super().__init__(*arguments)
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(clock)
         self.state = State.STARTING
         self.outbox = Outbox()
         self.stays: bool | None = None
@@ -139,7 +139,8 @@ class Conversation(AgentStream):
         raise NotImplementedError
 
     def answer(self, question: Question, verdict: Verdict, text: str) -> None:
-        self.respond(question.own_id or question.request.id, question.answer(verdict, text))
+        own_id = question.request.id if question.own_id is None else question.own_id
+        self.respond(own_id, question.answer(verdict, text))
 
     def respond(self, own_id: Any, answer: Any) -> list[Event]:
         """Write the answer to a request; return what is to be told of that, mostly nothing."""
