@@ -58,7 +58,7 @@ WAITING = {
 }
 """What a queued run does, by what it waits for."""
 
-BROKEN_OFF = "[incomplete: the run ended here]"
+BROKEN_OFF = "[incomplete: the text was cut off here]"
 """Stands below what was being written when its run was ended."""
 
 HOST_NAME, HOST_WHY = 64, 200

@@ -37,9 +37,9 @@ class Merge(Enum):
     NEAREST = "nearest"
     """The call's value counts, else the preset's, else that of the settings."""
     LOWEST = "lowest"
-    """So it does, but never above that of the settings."""
+    """As with NEAREST, but never above the value in the settings."""
     ALL = "all"
-    """All of them together."""
+    """The values of all layers together."""
 
 
 class Option(Struct, frozen=True):
@@ -58,9 +58,9 @@ class Argument(Struct, frozen=True):
     name: str
     meaning: str
     type: str = "string"
-    """Of its values in JSON: `string`, `number`, `integer` or `boolean`; `amounts` for an object of numbers."""
+    """JSON type of its values: `string`, `number`, `integer` or `boolean`; `amounts` for an object of numbers."""
     parse: Callable[[Any], Any] = lambda value: value
-    """Makes the field's value of one that is there."""
+    """Turns a JSON value into the value of the field."""
     is_of_hosts: bool = False
     """Whether it is there only where the operator has hosts."""
 
@@ -71,14 +71,14 @@ class Field(Struct, frozen=True):
     kind: Any = None
     """The type of its values in a preset, as `read_value` takes it; None for that of the attribute."""
     key: str = ""
-    """Of a preset; empty for the name of the attribute."""
+    """Key in a preset file; empty if it is the name of the attribute."""
     aliases: tuple[str, ...] = ()
-    """More keys for the same."""
+    """Other keys for the same field."""
     setting: str = ""
-    """Where the settings have it, as `limits.timeout`; empty where they do not."""
+    """Its setting, such as `limits.timeout`; empty if there is none."""
     merge: Merge = Merge.NEAREST
     is_of_preset: bool = False
-    """Whether a preset decides it alone: a call has it only without one."""
+    """Whether a call may set it only if it names no preset."""
     takes_empty: bool = False
     """Whether an empty text is a value, and not a field that is left out."""
     option: Option | None = None

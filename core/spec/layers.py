@@ -108,12 +108,12 @@ def _lowest(layers: Mapping[Layer, Any], *, only_lowers: bool) -> tuple[Layer, A
 
 
 def _above(name: str, layers: Mapping[Layer, Any]) -> str:
-    """Say that a limit of the call or the preset has no effect; empty where it has."""
-    asked = next((value for layer, value in layers.items() if layer in (Layer.CALL, Layer.PRESET)), None)
+    """Say that a limit of the call or the preset is above the setting; empty if it is not."""
+    by, asked = next((each for each in layers.items() if each[0] in (Layer.CALL, Layer.PRESET)), (None, 0.0))
     cap = layers.get(Layer.SETTINGS, layers.get(Layer.DEFAULT))
-    if asked is None or cap is None or asked <= cap:
+    if by is None or cap is None or asked <= cap:
         return ""
-    return f"{name} {asked:g} of the preset is above the {cap:g} of the settings, so the setting applies"
+    return f"{name} {asked:g} of the {by} is above the {cap:g} of the settings, so the setting applies"
 
 
 def _all(layers: Mapping[Layer, Permissions]) -> tuple[Layer, Permissions] | None:

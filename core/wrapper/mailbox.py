@@ -57,9 +57,9 @@ class Mailbox:
         """Those that the child of this attempt was told."""
         self._in_prompt: list[Entry] = []
         self._open: dict[str, tuple[Request, str, float]] = {}
+        """Requests by their ids here, each with the agent's own id and when it was made, in monotonic seconds."""
         self._ways: dict[str, object] = {}
         """Where the paths of what is open led when it was asked."""
-        """Requests by their ids here, each with the agent's own id and when it was made, in monotonic seconds."""
         self._policy: Policy | None = None
         """Made for the first request: few runs have any."""
         self._requests = 0

@@ -111,7 +111,7 @@ def test_a_call_may_raise_a_limit_but_not_above_the_settings() -> None:
     assert (1.0, Layer.PRESET) == (spec.budget, spec.origin("budget"))
     spec = resolve(call, preset, Settings(limits=LimitSettings(budget=0.5)))
     assert (0.5, Layer.SETTINGS) == (spec.budget, spec.origin("budget"))
-    assert ("budget 2 of the preset is above the 0.5 of the settings, so the setting applies",) == spec.warnings
+    assert ("budget 2 of the call is above the 0.5 of the settings, so the setting applies",) == spec.warnings
 
 
 def test_rules_of_all_layers() -> None:

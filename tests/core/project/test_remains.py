@@ -107,7 +107,7 @@ def test_what_a_killed_wrapper_was_told_is_kept(engine: Engine) -> None:
     result = result_of(engine, wait_for_its_end(engine, run.run_id))
     assert ("lost", 'So far "so" go', True) == (result.reason, result.final_text, result.partial)
     assert [("Interim.", False), ('So far "so" go', True)] == texts(path.parent)
-    assert "[incomplete: the run ended here]\nfailed: lost" in (path.parent / paths.TRANSCRIPT).read_text()
+    assert "[incomplete: the text was cut off here]\nfailed: lost" in (path.parent / paths.TRANSCRIPT).read_text()
     assert list(range(1, len(events := events_of(engine, run)) + 1)) == [event.seq for event in events]
     assert [] == [name for name in os.listdir(path.parent) if name.startswith(".")]
 

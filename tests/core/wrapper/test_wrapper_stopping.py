@@ -85,7 +85,7 @@ def test_what_was_being_written_is_kept(project_dir: Path, how: str) -> None:
     assert ("So far so go", True) == (result.final_text, result.partial), ending(run)
     assert [("Interim.", False), ("So far so go", True)] == partial_texts(engine, run)
     transcript = (run_dir(engine, run) / paths.TRANSCRIPT).read_text()
-    assert "So far so go\n[incomplete: the run ended here]\n" in transcript
+    assert "So far so go\n[incomplete: the text was cut off here]\n" in transcript
     assert doing(run).endswith(" (partial answer)")
 
 
