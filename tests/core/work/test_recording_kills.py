@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 from subdeck.core import paths
+from subdeck.core.engine import Engine
+from subdeck.core.run import artifacts
 from subdeck.core.run.model import RunReason, WorktreeFrom
+from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.spec.request import RunRequest
 from subdeck.core.system import processes
 
@@ -16,6 +19,7 @@ from tests.factories import (
     events_of,
     open_engine,
     result_of,
+    run_dir,
     run_to_end,
     run_wrappers_with,
     start,
@@ -51,6 +55,13 @@ QUICK_LAUNCH = "subdeck.core.launch.start.EVENT_TIMEOUT_S"
 NOTE = "not recorded: its wrapper died before"
 
 
+def kill_wrapper(engine: Engine, run: RunSnapshot) -> None:
+    """Kill the wrapper, not what it has forked: which of them has the lower pid is not known."""
+    facts = artifacts.read_runner(str(run_dir(engine, run)))
+    assert facts is not None
+    os.kill(facts.pid, signal.SIGKILL)
+
+
 @pytest.mark.parametrize(
     ("change", "name", "after", "note"),
     [
@@ -73,7 +84,7 @@ def test_killed(
         engine = open_engine(repository)
         run = start(engine, "edit a.py two 2", "answer Done.")
         wait_until(reached.exists, "the place where it is killed")
-    os.kill(min(processes.marked(run.run_id)), signal.SIGKILL)
+    kill_wrapper(engine, run)
     lost = wait_for_end(engine, run.run_id)
     assert RunReason.LOST is lost.reason
     wait_until(lambda: not processes.marked(run.run_id), "the recorder to be gone")
@@ -159,7 +170,7 @@ def test_lost_in_a_worktree(tmp_path: Path) -> None:
     reached = tmp_path / "reached"
     run = start(engine, "put a.py changed\\n", f"touch {reached}", "hang", worktree=WorktreeFrom.HEAD)
     wait_until(reached.exists, "the child to have written")
-    os.kill(min(processes.marked(run.run_id)), signal.SIGKILL)
+    kill_wrapper(engine, run)
     lost = wait_for_end(engine, run.run_id)
     assert RunReason.LOST is lost.reason
     told = engine.work.changes(lost)
