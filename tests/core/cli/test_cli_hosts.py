@@ -25,12 +25,12 @@ from subdeck.core.hosts.protocol import Said
 from subdeck.core.system import processes
 
 from tests.core.command_line import SUBDECK, subdeck, write_preset, write_settings as write_agents
-from tests.core.hosts.clusters import UP_S, asking, carrying, trial
+from tests.core.hosts.clusters import UP_S, asking, carrying, may_drop_a_connection, trial
 from tests.core.hosts.hosting import host_meta
 from tests.factories import write_settings
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands"), may_drop_a_connection]
 
 
 @contextmanager

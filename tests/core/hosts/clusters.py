@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
+import pytest
 from subdeck.core.config.host_settings import HostsSettings
 from subdeck.core.config.hosts_in_force import TryCluster, hosts_in_force, kept_cluster, publish
 from subdeck.core.hosts.dask.carrier import DaskCarrier
@@ -24,6 +25,9 @@ from tests.waiting import wait_until
 
 UP_S = 60.0
 """On a busy machine."""
+may_drop_a_connection = pytest.mark.filterwarnings(r"ignore:unclosed <(ssl\.SSLS|socket\.s)ocket:ResourceWarning")
+"""distributed drops a connection without closing it if its attempt times out (1 s) or is cancelled in the pass of the
+loop in which it is made, as on a busy machine. The next loop reports it."""
 
 
 @contextmanager

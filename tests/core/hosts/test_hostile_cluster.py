@@ -20,12 +20,12 @@ from subdeck.core.hosts.protocol import Verb
 from subdeck.core.hosts.relay.relay import relay_id
 from subdeck.core.paths import Project
 
-from tests.core.hosts.clusters import UP_S, carrying
+from tests.core.hosts.clusters import UP_S, carrying, may_drop_a_connection
 from tests.core.hosts.hostile_cluster import HONEST, SPOOL
 from tests.core.hosts.hosting import until
 from tests.core.hosts.teller import Told, relay
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, may_drop_a_connection]
 
 
 @pytest.fixture(autouse=True)

@@ -28,11 +28,11 @@ from subdeck.core.hosts.dask.certificates import make_keys
 from subdeck.core.hosts.protocol import Answer, Said, Verb
 from subdeck.core.system import processes
 
-from tests.core.hosts.clusters import UP_S, asking, carrying, shared_trial, told_of, trial
+from tests.core.hosts.clusters import UP_S, asking, carrying, may_drop_a_connection, shared_trial, told_of, trial
 from tests.core.hosts.hosting import RELAY, Asking, host_meta, until
 from tests.isolation import new_root
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, may_drop_a_connection]
 
 NOBODY = "tls://127.0.0.1:9"
 PERIODS = {"LOOK_S": 0.05, "FIRST_WAIT_S": 0.05, "LONGEST_WAIT_S": 0.2}

@@ -19,11 +19,11 @@ from subdeck.core.hosts.dask.certificates import make_keys
 from subdeck.core.hosts.dask.trial import _free_port
 
 from tests.core.command_line import SUBDECK
-from tests.core.hosts.clusters import asking, carrying
+from tests.core.hosts.clusters import asking, carrying, may_drop_a_connection
 from tests.core.hosts.hosting import host_meta
 from tests.factories import write_settings
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, may_drop_a_connection]
 
 # As dask-jobqueue writes it, for a cluster with worker_extra_args=["--resources", "subdeck=4", "--preload", …].
 OF_JOBQUEUE = (
