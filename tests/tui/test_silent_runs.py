@@ -37,14 +37,16 @@ async def test_a_silent_run_says_so_and_needs_a_person() -> None:
 
 
 async def test_a_run_becomes_silent_by_itself() -> None:
-    """No update comes: the clock alone finds the moment, and goes on to count the seconds."""
-    async with opened(FakeEngine(heard(1, 0, 1.5), heard(2, 3))) as deck:
+    """No update comes any more: the clock alone finds the moment, and goes on to count the seconds."""
+    engine = FakeEngine(heard(1, 0), heard(2, 3))
+    async with opened(engine) as deck:
 
         def seconds() -> int:
             found = re.search(r"idle 0:([0-9]{2})", deck.screen_text)
             return int(found[1]) if found else 0
 
         assert "idle" not in deck.screen_text
+        engine.tell(heard(1, 0, 1.5))
         await deck.until(lambda: seconds() >= 2, "the silence")
         first = seconds()
         await deck.until(lambda: seconds() > first, "the next second of it")
