@@ -13,6 +13,8 @@ PERSISTENCE_S = 10.0
 """How long KILL is repeated; what lives then cannot be ended."""
 EMPTY_LOOKS = 4
 """Looks in a row that find nothing, where no kernel says that nothing is left: one misses what forks just then."""
+MOST_LOOKS = 50
+"""Looks for what a tree forks while it is being stopped."""
 _PAUSE_S = 0.005
 _UNSEEN = "a process that /proc does not show"
 
@@ -60,6 +62,26 @@ def kill_below() -> None:
         except OSError:
             continue  # another user's, or gone with its group
     for pid in _below():
+        processes.send(pid, signal.SIGKILL)
+
+
+def kill_tree(child: int) -> None:
+    """Send KILL to a child of this process and to all below it.
+
+    They are stopped first, until a look finds no others: what forks between a look and its end would be left.
+    """
+    stopped: set[int] = set()
+    for _ in range(MOST_LOOKS):
+        try:
+            found = {child, *processes.descendants(child)} - stopped
+        except OSError:
+            found = {child} - stopped
+        if not found:
+            break
+        for pid in found:
+            processes.send(pid, signal.SIGSTOP)
+        stopped |= found
+    for pid in stopped:
         processes.send(pid, signal.SIGKILL)
 
 

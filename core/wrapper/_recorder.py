@@ -219,12 +219,9 @@ class Job:
         """End it, with what it has started, unless it has ended; return its report."""
         os.close(self.descriptor)
         if not self._is_gone():
-            try:
-                below = processes.descendants(self._pid)
-            except OSError:
-                below = []
-            for pid in (self._pid, *below):
-                processes.send(pid, signal.SIGKILL)
+            from ..system.termination import kill_tree
+
+            kill_tree(self._pid)
             self._is_gone(wait=True)
         return self._said
 

@@ -167,3 +167,27 @@ def test_no_pidfd_is_no_proof(monkeypatch: pytest.MonkeyPatch, error: int) -> No
     assert not processes.send(child.pid, 9, started - 1)
     assert processes.send(child.pid, 9, started)
     assert -9 == child.wait()
+
+
+def test_what_is_forked_after_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tree is killed with what one of it forks between the look and its end."""
+    tree = subprocess.Popen(["/bin/sh", "-c", "(read _; sleep 1000; :); :"], stdin=subprocess.PIPE)
+    assert tree.stdin
+    descendants = processes.descendants
+    forked: list[int] = []
+
+    def look(root: int) -> list[int]:
+        seen = descendants(root)
+        if not forked:
+            tree.stdin.write(b"\n")
+            tree.stdin.close()
+            forked.extend(wait_until(lambda: set(descendants(root)) - set(seen), "the fork"))
+        return seen
+
+    wait_until(lambda: descendants(tree.pid), "the inner shell")
+    with monkeypatch.context() as changed:
+        changed.setattr(processes, "descendants", look)
+        termination.kill_tree(tree.pid)
+    tree.wait()
+    wait_until(lambda: not any(map(lives, forked)), "all of it to be gone")
+    assert forked
