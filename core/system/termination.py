@@ -14,7 +14,7 @@ PERSISTENCE_S = 10.0
 EMPTY_LOOKS = 4
 """Looks in a row that find nothing, where no kernel says that nothing is left: one misses what forks just then."""
 MOST_LOOKS = 50
-"""Looks for what a tree forks while it is being stopped."""
+"""Searches for new descendants while a process tree is being stopped."""
 _PAUSE_S = 0.005
 _UNSEEN = "a process that /proc does not show"
 
@@ -66,9 +66,9 @@ def kill_below() -> None:
 
 
 def kill_tree(child: int) -> None:
-    """Send KILL to a child of this process and to all below it.
+    """Send KILL to a child of this process and to all its descendants.
 
-    They are stopped first, until a look finds no others: what forks between a look and its end would be left.
+    They are stopped first, until a search finds no new ones: a process forked between search and kill would survive.
     """
     stopped: set[int] = set()
     for _ in range(MOST_LOOKS):

@@ -37,7 +37,7 @@ async def test_a_silent_run_says_so_and_needs_a_person() -> None:
 
 
 async def test_a_run_becomes_silent_by_itself() -> None:
-    """No update comes any more: the clock alone finds the moment, and goes on to count the seconds."""
+    """The clock alone makes a run idle, without an update, and counts the seconds."""
     engine = FakeEngine(heard(1, 0), heard(2, 3))
     async with opened(engine) as deck:
 

@@ -26,8 +26,8 @@ from tests.waiting import wait_until
 UP_S = 60.0
 """On a busy machine."""
 may_drop_a_connection = pytest.mark.filterwarnings(r"ignore:unclosed <(ssl\.SSLS|socket\.s)ocket:ResourceWarning")
-"""distributed drops a connection without closing it if its attempt times out (1 s) or is cancelled in the pass of the
-loop in which it is made, as on a busy machine. The next loop reports it."""
+"""distributed leaves a connection open if the attempt to connect times out (after 1 s) or is cancelled in the same pass
+of the event loop that makes the connection. That happens on a busy machine, and the next event loop reports it."""
 
 
 @contextmanager

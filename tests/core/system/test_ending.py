@@ -169,8 +169,8 @@ def test_no_pidfd_is_no_proof(monkeypatch: pytest.MonkeyPatch, error: int) -> No
     assert -9 == child.wait()
 
 
-def test_what_is_forked_after_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tree is killed with what one of it forks between the look and its end."""
+def test_a_fork_after_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is forked between the search for descendants and the kill does not survive."""
     tree = subprocess.Popen(["/bin/sh", "-c", "(read _; sleep 1000; :); :"], stdin=subprocess.PIPE)
     assert tree.stdin
     descendants = processes.descendants

@@ -56,7 +56,7 @@ NOTE = "not recorded: its wrapper died before"
 
 
 def kill_wrapper(engine: Engine, run: RunSnapshot) -> None:
-    """Kill the wrapper, not what it has forked: which of them has the lower pid is not known."""
+    """Kill the wrapper itself: the lowest pid of a run may belong to a process that the wrapper has forked."""
     facts = artifacts.read_runner(str(run_dir(engine, run)))
     assert facts is not None
     os.kill(facts.pid, signal.SIGKILL)
