@@ -129,8 +129,9 @@ class _Session:
         self.keep("attach", "attach", pane)
         self.keep("requests", "requests")
         self.keep("status", "status", pane)
-        self.keep("send", "send", pane, "And where is `total`?")
+        (sent,) = self.keep("send", "send", pane, "And where is `total`?")["sent"]
         self.keep("interrupt", "interrupt", pane)
+        self.wait_for_delivery(pane, sent["id"])
         self.keep("stop", "stop", pane)
         self.keep("wait", "wait", pane)
         waiting = self.keep("bg", "bg", "scout", ASKS)["runId"]
@@ -194,6 +195,18 @@ class _Session:
             "its request",
             timeout=PATIENCE_S,
         )
+
+    def wait_for_delivery(self, run_id: str, message_id: str) -> None:
+        """Wait until the agent has a message: the result of a run that is stopped earlier lists it as undelivered."""
+        events = self.project / ".pi" / "subagents" / "runs" / run_id / "events.jsonl"
+
+        def is_delivered() -> bool:
+            messages = [
+                event for event in map(json.loads, events.read_text().split("\n")[:-1]) if event["type"] == "message"
+            ]
+            return any(event["id"] == message_id and event["state"] == "delivered" for event in messages)
+
+        wait_until(is_delivered, "the delivery of its message", timeout=PATIENCE_S)
 
     def cleaned(self, call: dict[str, Any]) -> dict[str, Any]:
         """Return a call with the places of this machine replaced."""
