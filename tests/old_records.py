@@ -33,8 +33,13 @@ COMMANDS = (
 
 
 def lay_out(home: Path, project: Path) -> None:
-    """Put the records where a user has them; the one run that never ended becomes one of this machine."""
-    machine = Path("/etc/machine-id").read_text().strip() if os.path.exists("/etc/machine-id") else ""
+    """Put the records where a user has them; the one run that never ended becomes one of this boot of this machine."""
+    here = {
+        "host": os.uname().nodename,
+        "machineId": Path("/etc/machine-id").read_text().strip() if os.path.exists("/etc/machine-id") else "",
+        "bootId": Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+        "pidNamespace": os.readlink("/proc/self/ns/pid"),
+    }
     shutil.copytree(RECORDS / "subagents", project / ".pi" / "subagents")
     shutil.copytree(RECORDS / "files", project / "src")
     shutil.copytree(RECORDS / "global-presets", home / ".pi" / "agent" / "subagents")
@@ -49,7 +54,7 @@ def lay_out(home: Path, project: Path) -> None:
             os.chmod(os.path.join(directory, name), 0o600)
             if name == "runner.json":
                 path = Path(directory, name)
-                path.write_text(path.read_text().replace("MACHINE", machine).replace("HOST", os.uname().nodename))
+                path.write_text(json.dumps(json.loads(path.read_text()) | here))
 
 
 def documents(call: Callable[[tuple[str, ...]], str], home: Path, project: Path) -> dict[str, Any]:
@@ -58,6 +63,7 @@ def documents(call: Callable[[tuple[str, ...]], str], home: Path, project: Path)
     for words in COMMANDS:
         said = call(words).replace(str(project), "/shop").replace(str(home), "/home/me")
         found[" ".join(words)] = json.loads(said) if said.strip() else None
+    del found["status --all --json"]["spending"]["day"]  # today
     for run in found["status --all --json"]["runs"]:
         if run["reason"] == "lost":  # it ended as this was looked at
             del run["endedAt"], run["lastEventAt"]
