@@ -120,6 +120,19 @@ class Terminal:
     def until_hidden(self, text: str) -> None:
         self.until(lambda: text not in self.screen, f"{text!r} to leave the screen")
 
+    def press_until_hidden(self, key: str, text: str) -> None:
+        """Press a key, and once more after 2 s: the app drops the keys that are typed right behind a refused one."""
+        pressed = float("-inf")
+
+        def hidden() -> bool:
+            nonlocal pressed
+            if time.monotonic() - pressed > 2:
+                pressed = time.monotonic()
+                self.press(key)
+            return text not in self.screen
+
+        self.until(hidden, f"{text!r} to leave the screen by {key}")
+
     def _tmux(self, *words: str) -> str:
         # The environment is named: below Python's, pytest's readline has put a COLUMNS and a LINES of its own.
         done = subprocess.run(

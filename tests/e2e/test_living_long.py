@@ -140,7 +140,6 @@ def test_one_run_that_another_app_deletes(open_app: OpenApp, shop: Path) -> None
         assert 0 == subdeck("rm", run, cwd=shop).code
         alone.until_shown("this run no longer exists")
         alone.press("t", "i", "x", "d")
-        alone.press("Escape")
-        alone.until_hidden("no longer exists")
+        alone.press_until_hidden("Escape", "no longer exists")
         assert 0 == quit_app(alone)
         assert "Traceback" not in alone.screen
