@@ -174,7 +174,7 @@ def test_stopping(engine: Engine, tmp_path: Path, name: str, way: str) -> None:
         word = whole if name == "." else name
         assert word in tampered and tampered in " ".join(ended.warnings)
     assert fresh.meta(run.run_id).task == run.meta.task
-    assert not own_copy.exists(str(run_dir(engine, run)))
+    wait_until(lambda: not own_copy.exists(str(run_dir(engine, run))), "the second copy to be removed")
     there.check()
 
 
