@@ -12,7 +12,7 @@ from subdeck.core.spec.request import RunRequest
 from subdeck.tui.app import SubdeckApp
 from subdeck.tui.changes._screen import ChangesScreen
 
-from tests.tui.deck import Deck
+from tests.tui.open_deck import Deck
 
 from . import shop
 from .tour import SIZE, Picture

@@ -13,7 +13,7 @@ from subdeck.core.paths import Project
 from subdeck.tui.app import SubdeckApp
 from subdeck.tui.tiles.screen import TilesScreen
 
-from tests.tui.deck import Deck
+from tests.tui.open_deck import Deck
 
 SIZE = (160, 44)
 Picture = Callable[[SubdeckApp, str], None]

@@ -21,7 +21,7 @@ from subdeck.tui.launch._screen import LaunchScreen
 from textual.widgets import Input
 
 from tests.real.model_server import Script
-from tests.tui.deck import Deck
+from tests.tui.open_deck import Deck
 
 from .animation import Animation
 from .tour import Picture

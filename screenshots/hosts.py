@@ -16,7 +16,7 @@ from subdeck.tui.app import SubdeckApp
 from subdeck.tui.hosts.screen import HostsScreen
 
 from tests.core.hosts.clusters import trial
-from tests.tui.deck import Deck
+from tests.tui.open_deck import Deck
 from tests.waiting import wait_until
 
 from . import shop

@@ -12,8 +12,8 @@ from subdeck.core.run.model import MessageState, RequestKind
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.app import SubdeckApp
 
-from tests.tui.deck import opened
 from tests.tui.fake_engine import FakeEngine, a_run, run_id
+from tests.tui.open_deck import opened
 
 Picture = Callable[[SubdeckApp, str], None]
 

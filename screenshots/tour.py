@@ -20,7 +20,7 @@ from subdeck.tui.widgets.prompt_input import PromptInput
 from textual.screen import Screen
 from textual.widgets import Input
 
-from tests.tui.deck import Deck
+from tests.tui.open_deck import Deck
 from tests.waiting import wait_until
 
 from . import shop

@@ -21,14 +21,14 @@ from subdeck.tui.hosts import screen as screen_of_hosts, watch
 from subdeck.tui.runs import _rows, store
 
 from . import fake_engine
-from .deck import Deck, opened
+from .detail.test_detail import Scene, detail_of, tab
 from .fake_engine import FakeEngine, a_preset, a_run, ended, run_id, some_events, stamp
-from .launching import dialog_of
-from .presets import until_screen
-from .some_runs import a_mate
-from .test_host_column import a_remote_run
-from .test_hosts_view import Hosts, a_host, iso, view_of
-from .test_run_detail import Scene, detail_of, tab
+from .hosts.test_view import Hosts, a_host, iso, view_of
+from .launch_dialog import dialog_of
+from .open_deck import Deck, opened
+from .real_engine import until_screen
+from .runs.test_host_column import a_remote_run
+from .sample_runs import a_mate
 
 KEPT = Path(__file__).parent / "snapshots"
 

@@ -12,8 +12,8 @@ from subdeck.tui.theme import OURS, next_theme, theme_file
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 
-from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id, some_events
+from .open_deck import Deck, opened
 
 NAMES = [theme.name for theme in OURS]
 LEAST_CONTRAST = 4.5

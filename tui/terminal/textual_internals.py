@@ -1,6 +1,6 @@
 """Everything of Textual that is private, or overridden because of how it works inside; one place to look at an update.
 
-Written for the version that pyproject.toml pins; tests/tui/test_textual_internals.py says what each part has to do.
+Written for the version that pyproject.toml pins; tests/tui/terminal/test_textual_internals.py says what each part has to do.
 """
 
 from __future__ import annotations

@@ -1,0 +1,54 @@
+"""What the deck says of the budgets of a day."""
+
+from __future__ import annotations
+
+from threading import current_thread
+
+import pytest
+from subdeck.core.budget.allowance import Spent, Standing
+from subdeck.core.paths import now_iso
+from subdeck.core.run.model import Usage
+from subdeck.tui.deck._bars import UsedUp
+from subdeck.tui.feed import bridge
+
+from ..fake_engine import FakeEngine, a_run
+from ..open_deck import opened
+
+
+@pytest.mark.parametrize(("spent", "words"), [(6.12, "today $6.12 of $20.00"), (21.0, "$21.00 of $20.00, used up")])
+async def test_the_header_says_what_was_spent_of_the_budget(spent: float, words: str) -> None:
+    """With a budget of the day it takes the place of the sums, with a word where little is left."""
+    engine = FakeEngine(a_run(1, "completed", meta_created_at=now_iso(), usage=Usage(input=3000, cost=0.31)))
+    engine.spent_today = Standing("", Spent(spent, 0.0, 20.0, 0), Spent(1.0, 0.0, None, 0))
+    async with opened(engine) as deck:
+        await deck.until_text(words)
+
+
+def stands(spent: float, day: str = "2026-11-23", project: float = 0.0) -> Standing:
+    return Standing(day, Spent(spent, 0.0, 20.0, 0), Spent(project, 0.0, 5.0, 0))
+
+
+async def test_a_budget_that_is_used_up_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever spent it, without news of this project's runs; in the thread that follows the engine."""
+    monkeypatch.setattr(bridge, "SPENDING_S", 0.0)
+    engine, threads = FakeEngine(a_run(1)), set[str]()
+    engine.spent_today = stands(19.0)
+    monkeypatch.setattr(engine, "standing", lambda: threads.add(current_thread().name) or engine.spent_today)
+    async with opened(engine) as deck:
+        await deck.until_text("today $19.00 of $20.00, nearly used up")
+        for spent in (20.5, 21.0):
+            engine.spent_today = stands(spent)
+            engine.tell()
+            await deck.until_text(f"today ${spent:.2f} of $20.00, used up")
+        assert [
+            "The day's budget is used up: $20.50 of $20.00 spent.\nNew runs are refused. Still running: 1 run."
+        ] == [notice.text for notice in deck.main.notices._kept]
+    assert "MainThread" not in threads
+
+
+def test_each_budget_of_each_day_is_told_once() -> None:
+    """What was used up when the app was opened is no news, nor is what is told already."""
+    used_up = UsedUp()
+    looks = [stands(20.0), stands(20.0, project=5.0), stands(30.0, project=6.0), stands(0.0, "24"), stands(20.0, "24")]
+    assert ["", "The project's", "", "", "The day's"] == [used_up.look(one, 0).partition(" budget")[0] for one in looks]
+    assert "" == UsedUp().look(None, 0)

@@ -1,0 +1,149 @@
+"""The registry of actions is the one source of keys."""
+
+from __future__ import annotations
+
+import pytest
+from subdeck.tui.deck._bars import fitting
+from subdeck.tui.dialogs.reader import help_text
+from subdeck.tui.keys.actions import ACTIONS, BY_ID
+from subdeck.tui.keys.command import PANES, ActionContext, KeyContext
+from subdeck.tui.keys.keymap import bindings, footer_hints, meanings, said
+from textual.binding import Binding
+from textual.keys import key_to_character
+
+from ..fake_engine import FakeEngine, a_preset, a_run
+from ..open_deck import opened
+
+
+@pytest.mark.parametrize("place", list(KeyContext))
+def test_no_key_has_two_meanings(place: KeyContext) -> None:
+    """In one place, with the places around it, a key means one thing."""
+    meant: dict[str, set[str]] = {}
+    for key, action in meanings(place):
+        meant.setdefault(key, set()).add(action.id)
+    assert {key: ids for key, ids in meant.items() if len(ids) > 1} == {}
+
+
+def test_a_mode_hides_the_keys_around_it() -> None:
+    """While a transcript is searched, n and Escape belong to the search; all other keys mean what they did."""
+    searching = {key: action.id for key, action in meanings(KeyContext.SEARCH)}
+    reading = {key: action.id for key, action in meanings(KeyContext.TRANSCRIPT)}
+    assert {key: searching[key] for key in ("n", "N", "escape")} == {
+        "n": "next_match",
+        "N": "previous_match",
+        "escape": "end_search",
+    }
+    assert {key: name for key, name in searching.items() if key not in ("n", "N", "escape")} == {
+        key: name for key, name in reading.items() if key not in ("n", "N", "escape")
+    }
+
+
+def test_ids_are_unique() -> None:
+    """An action is known by its id alone."""
+    assert len(BY_ID) == len(ACTIONS)
+
+
+def test_forbidden_keys() -> None:
+    """Keys that terminals and tmux swallow are not used."""
+    keys = {key for action in ACTIONS for _, key in action.keys}
+    assert not {"ctrl+q", "ctrl+b"} & keys
+    assert not [key for key in keys if key.startswith("alt+")]
+
+
+def test_escape_never_quits() -> None:
+    """Escape is bound to going back or cancelling wherever it is bound."""
+    assert {action.id for action in ACTIONS for _, key in action.keys if key == "escape"} == {
+        "back",
+        "cancel",
+        "drop",
+        "end_search",
+        "later",
+        "leave_unsaid",
+    }
+
+
+def test_help_names_every_action() -> None:
+    """The help lists every action's sentence."""
+    shown = " ".join(help_text().plain.split())
+    assert [action.id for action in ACTIONS if " ".join(said(action.help).split()) not in shown] == []
+
+
+def test_help_can_be_filtered() -> None:
+    """Only actions that hold all typed words stay."""
+    assert "Kill the run" in help_text(["kill", "run"]).plain
+    assert "Copy the run id" not in help_text(["kill", "run"]).plain
+
+
+def test_footer_offers_only_what_is_possible() -> None:
+    """A finished run cannot be stopped, so the footer does not say it."""
+    running = footer_hints(ActionContext(run=a_run(1)))
+    over = footer_hints(ActionContext(run=a_run(1, "completed")))
+    assert "stop" in [hint.name for hint in running]
+    assert "stop" not in [hint.name for hint in over]
+
+
+def test_narrow_footer_keeps_the_way_to_help() -> None:
+    """With room for a few hints, help is among them."""
+    hints = footer_hints(ActionContext(preset=a_preset(), run=a_run(1), unseen=1))
+    assert "help" in [hint.name for hint in fitting(hints, 34)]
+    assert len(fitting(hints, 34)) < len(hints)
+
+
+def bound(place: KeyContext) -> list[Binding]:
+    return [binding for binding in bindings(place) if isinstance(binding, Binding)]
+
+
+def test_each_pane_moves_alike() -> None:
+    """The keys that move are the same in all panes."""
+    moving = [
+        {binding.key for binding in bound(place) if binding.action.startswith("move") and "ft" not in binding.action}
+        for place in PANES
+    ]
+    assert moving[0] == moving[1]
+    assert {"j", "k", "g", "G", "down", "up", "pagedown", "pageup"} <= moving[0] & moving[2]
+
+
+async def test_bindings_of_the_app_come_from_the_registry() -> None:
+    """Every key of the deck and its panes is one of the registry, besides those Textual needs."""
+    async with opened(FakeEngine(a_run(1), presets=[a_preset()])) as deck:
+        known = {b.key for place in (KeyContext.APP, KeyContext.DECK, *PANES) for b in bound(place)}
+        active = {printed(key) for key in deck.main.active_bindings}
+        assert active - known <= {"super+c"}
+
+
+async def test_an_impossible_action_says_why() -> None:
+    """A key that cannot act tells the reason instead of doing nothing."""
+    async with opened(FakeEngine(a_run(1, "completed"))) as deck:
+        await deck.press("x")
+        assert deck.toasts == ["This run is already finished (completed)."]
+
+
+async def test_palette_offers_actions_and_runs_them() -> None:
+    """The palette lists what is possible by name and does it."""
+    engine = FakeEngine(a_run(1))
+    async with opened(engine) as deck:
+        await deck.press(":")
+        await deck.type("stop")
+        await deck.until_text("Stop the run, or all selected runs")
+        assert "Delete the run" not in deck.screen_text
+        await deck.type(" the run")
+        await deck.until(lambda: "rerun  (r)" not in deck.screen_text, "the list to be narrowed")
+        await deck.press("enter")
+        await deck.until_text("Stop this run?")
+        await deck.press("y")
+        await deck.until(lambda: engine.stopped, "the engine to be asked")
+
+
+def printed(key: str) -> str:
+    """The registry's spelling of a key that Textual has a name for."""
+    character = {"minus": "-", "plus": "+", "slash": "/"}.get(key) or key_to_character(key) or ""
+    return character if character.isprintable() and character not in ("", " ") else key
+
+
+async def test_the_palette_tells_like_names_apart() -> None:
+    """Actions of one name are told apart by the pane that they are about."""
+    async with opened(FakeEngine(a_run(1, "completed"), presets=[a_preset()])) as deck:
+        await deck.press(":")
+        await deck.type("delete")
+        await deck.until_text("delete · presets  (d)")
+        await deck.until_text("delete · runs  (d)")

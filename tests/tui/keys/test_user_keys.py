@@ -1,0 +1,143 @@
+"""Keys of the settings: they act, the screen says them, and what cannot be is a warning when the app opens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from subdeck.core.config._app_names import keys
+from subdeck.core.config.settings import OwnCommand, SettingFault, Settings
+from subdeck.core.errors import ContentError, SettingsError
+from subdeck.core.paths import user_settings_file
+from subdeck.tui.dialogs.reader import help_text
+from subdeck.tui.keys.actions import ACTIONS, BY_ID
+from subdeck.tui.keys.command import KeyContext
+from subdeck.tui.keys.keymap import keymap, with_own_keys
+
+from ..fake_engine import FakeEngine, a_preset, a_run, run_id
+from ..open_deck import opened
+
+
+def keys_of(keys: dict[str, str], name: str) -> dict[KeyContext, list[str]]:
+    (action,) = (action for action in with_own_keys(keys) if action.id == name)
+    found: dict[KeyContext, list[str]] = {}
+    for place, key in action.keys:
+        found.setdefault(place, []).append(key)
+    return found
+
+
+def test_without_keys_nothing_changes() -> None:
+    """The registry is as it is, and Textual is told nothing."""
+    assert with_own_keys({}) == ACTIONS
+    assert keymap(ACTIONS) == {}
+
+
+def test_an_own_key_replaces_the_letter() -> None:
+    """Several may be named; the former letter is free again."""
+    assert keys_of({"stop": "ctrl+x, K"}, "stop") == {KeyContext.DECK: ["ctrl+x", "K"]}
+    assert keys_of({"stop": "r", "rerun": "x"}, "stop") == {KeyContext.DECK: ["r"]}
+
+
+def test_keys_that_everybody_expects_stay() -> None:
+    """Enter, Escape and arrows keep their meaning beside an own key, in every place of the action."""
+    assert keys_of({"launch": "l"}, "launch") == {KeyContext.DECK: ["l"], KeyContext.PRESETS: ["l", "enter"]}
+    assert keys_of({"down": "ctrl+n"}, "down")[KeyContext.TRANSCRIPT] == ["ctrl+n", "down"]
+
+
+def test_spellings() -> None:
+    """Names that Textual has for characters, and shift with a letter, are what they write."""
+    assert keys_of({"stop": "percent_sign"}, "stop") == {KeyContext.DECK: ["%"]}
+    assert keys_of({"stop": "shift+z"}, "stop") == {KeyContext.DECK: ["Z"]}
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"stpo": "k"}, "did you mean stop"),
+        ({"stop": "ctlr+x"}, '"ctlr+x" is not a key'),
+        ({"stop": ""}, "is not a key"),
+        ({"stop": "d"}, "delete"),
+        ({"stop": "j"}, "down"),
+        ({"stop": "escape"}, "back"),
+        ({"stop": "o", "kill": "o"}, '"o" is already used for'),
+        ({"start": "l"}, "would be typed into a text field"),
+    ],
+)
+def test_what_cannot_be_is_refused(keys: dict[str, str], words: str) -> None:
+    """An unknown action or key, and a key that would have two meanings, is an error that names file and action."""
+    with pytest.raises(SettingsError) as caught:
+        with_own_keys(keys)
+    assert words in str(caught.value)
+    assert caught.value.what.startswith("keys.")
+    assert caught.value.where.endswith("config.yaml")
+
+
+def test_a_wrong_key_is_named_with_its_line(home: Path) -> None:
+    """A key with two meanings is named with file and line."""
+    path = Path(user_settings_file())
+    path.parent.mkdir(parents=True)
+    path.write_text("theme: nord\nkeys:\n  kill: K\n  stop: d\n")
+    with pytest.raises(SettingsError) as caught:
+        with_own_keys({"kill": "K", "stop": "d"})
+    assert (f"{path}:4", True) == (caught.value.where, caught.value.what.startswith("keys.stop: "))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(keys={"stop": "d"}),
+        Settings(keys={"stop": "k"}, commands={"mine": OwnCommand(key="x", argv=("a",))}),
+    ],
+)
+async def test_the_app_opens_with_wrong_keys(settings: Settings) -> None:
+    """The app opens with the usual keys and warns about those that cannot be had."""
+    engine = FakeEngine(a_run(1))
+    engine.settings = settings
+    async with opened(engine) as deck:
+        assert any('is already used for "' in toast and "Using the default." in toast for toast in deck.toasts)
+        await deck.until_text("? help")
+        assert all(action.id in BY_ID for action in deck.app._actions)
+
+
+async def test_the_app_opens_with_wrong_settings() -> None:
+    """A wrong name in what only the app reads becomes a warning with file, line and the nearest name."""
+    engine = FakeEngine(a_run(1))
+    fault = SettingFault('columns: unknown column "stat"', "/home/x/config.yaml:3", "did you mean state?")
+    engine.settings = Settings(faults=(fault,))
+    async with opened(engine) as deck:
+        (told,) = [toast for toast in deck.toasts if "stat" in toast]
+        assert all(part in told for part in ("config.yaml:3", 'unknown column "stat"', "did you mean state?"))
+
+
+@pytest.mark.parametrize(
+    "key", ["k", "X", "ctrl+x", "f5", "percent_sign", "shift+z", "space", "ctlr+x", "nonsense", ""]
+)
+def test_the_engine_knows_the_keys(key: str) -> None:
+    """What the engine takes for a key is one for the app, and nothing else is."""
+    try:
+        assert key == keys(key)
+    except ContentError:
+        with pytest.raises(SettingsError, match="is not a key"):
+            with_own_keys({"hold_queue": key})
+
+
+async def test_own_keys_act_and_are_shown() -> None:
+    """The own key stops, the former does nothing; footer, help and palette say the own one."""
+    engine = FakeEngine(a_run(1), a_run(2), presets=[a_preset()])
+    engine.settings = Settings(keys={"stop": "k", "up": "ctrl+t"})
+    async with opened(engine) as deck:
+        await deck.until_text("k stop")
+        await deck.press("x", "j", "k", "y")
+        await deck.until(lambda: engine.stopped, "a stop")
+        assert engine.stopped == [((run_id(1),), False)]
+        await deck.press("?")
+        await deck.type("stop")
+        await deck.until_text("k           Stop the run, or all selected runs")
+        await deck.press("escape", ":")
+        await deck.type("stop the run")
+        await deck.until_text("stop  (k)")
+
+
+def test_help_without_own_keys() -> None:
+    """The help of the registry is that of the default keys."""
+    assert "x           Stop the run, or all selected runs" in help_text(["stop"]).plain

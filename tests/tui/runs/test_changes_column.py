@@ -1,0 +1,131 @@
+"""What the list of runs and the detail of one say of what runs changed."""
+
+from __future__ import annotations
+
+import re
+from time import monotonic
+
+import pytest
+from msgspec.structs import replace
+from subdeck.core.run.changes import ChangedFile, Changes, ChangesSource, CheckResult, FileStatus
+from subdeck.core.run.model import RunStatus, Usage
+from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.tui.changes._screen import ChangesScreen
+from subdeck.tui.detail._changed import changed_rows
+from subdeck.tui.detail._screen import RunDetailScreen
+from subdeck.tui.detail.page import plain_text
+from subdeck.tui.runs.filter import Flags, parse_filter
+from subdeck.tui.runs.order import Sort, sort_key
+
+from ..fake_engine import FakeEngine, a_run
+from ..open_deck import opened
+
+FILES = (
+    ChangedFile("src/auth.py", FileStatus.MODIFIED, 12, 3),
+    ChangedFile("new.bin", FileStatus.ADDED, note="binary"),
+)
+SOME = Changes(files=2, added=12, removed=3, named=FILES)
+
+
+@pytest.mark.parametrize(
+    ("changes", "figure"),
+    [
+        (SOME, "+12 −3"),
+        (Changes(), "–"),
+        (Changes(files=2, source=ChangesSource.TOOLS), "2 files"),
+        (Changes(files=1, added=123_456, removed=2_000_000, shared="also there: x"), "shared"),
+        (Changes(files=1, added=123_456, removed=2_000_000), "+123k −2M"),
+        (Changes(note="not recorded: git is not on PATH"), "?"),
+    ],
+)
+def test_figures(changes: Changes, figure: str) -> None:
+    """A figure is short, claims nothing in a shared directory, and a dash is said of what is known alone."""
+    assert figure == changes.figure
+
+
+def test_filters() -> None:
+    """Runs are found by whether they changed something, and by the files."""
+    run, none, unknown = (a_run(1, "completed", changes=changes) for changes in (SOME, Changes(), None))
+    flags = Flags(unseen=False, marked=False)
+
+    def found(text: str) -> list[int]:
+        wanted = parse_filter(text)
+        assert wanted.error is None
+        return [number for number, one in enumerate((run, none, unknown), 1) if wanted.passes(one, flags)]
+
+    assert [1] == found("changed:yes")
+    assert [2] == found("changed:no")
+    assert [] == found("changed:shared")
+    assert [1] == found("file:SRC/auth.py")
+    assert [2, 3] == found("-file:auth")
+
+
+def test_sort() -> None:
+    """The run that changed most lines comes first."""
+    much, little = a_run(1, "completed", changes=SOME), a_run(2, "completed", changes=Changes(files=1, added=1))
+    assert sort_key([much], RunStatus.COMPLETED, Sort.CHANGES) < sort_key([little], RunStatus.COMPLETED, Sort.CHANGES)
+
+
+def test_detail() -> None:
+    """Each file stands there with its lines, or why they are not counted; so does who else was there, and the check."""
+    run = a_run(1, "completed", changes=SOME)
+    check = CheckResult("tests", 2, 14.0, "2 failed")
+    changes = replace(SOME, shared="also at work there: x", files=5)
+    text = plain_text(changed_rows(run, changes, check, 60))
+    assert text.startswith("Changes  5 files +12 −3\nshared directory: also at work there: x")
+    assert re.search(r"^  src/auth.py +\+12 +−3$", text, re.MULTILINE)
+    assert re.search(r"^  new.bin +added, binary$", text, re.MULTILINE)
+    assert "and 3 more" in text
+    assert "tests ✗ exit code 2 after 0:14\n2 failed" in text
+    assert max(map(len, text.splitlines())) <= 60
+
+
+@pytest.mark.parametrize(
+    ("run", "changes", "said"),
+    [
+        (a_run(1, "completed"), None, "This run's changes are unknown."),
+        (a_run(1), None, "No information yet."),
+        (a_run(1), Changes(files=1, added=7), "Changes so far  1 file +7 −0"),
+        (a_run(1, "completed"), Changes(), "Changes  none"),
+        (a_run(1, "completed"), Changes(note="git took too long"), "Changes\ngit took too long"),
+    ],
+)
+def test_detail_says_what_is_not_known(run: RunSnapshot, changes: Changes | None, said: str) -> None:
+    """Nothing is claimed of a run that nobody could look at."""
+    assert plain_text(changed_rows(run, changes, None, 60)).startswith(said)
+
+
+async def test_detail_opens_the_differences() -> None:
+    """The tab leads to the view of the changes, and back."""
+    async with opened(FakeEngine(a_run(1, "completed", changes=SOME)), (80, 24)) as deck:
+        await deck.press("i")
+        await deck.until(lambda: isinstance(deck.app.screen, RunDetailScreen), "the detail screen")
+        await deck.press("8")
+        await deck.until_text("Changes  2 files +12 −3")
+        assert " 1 Transcript 2 Answer 3 Prompt 4 Overview 5 Usage 6 Files 7 Events[8 Changes]" in deck.screen_text
+        await deck.press("enter")
+        await deck.until(lambda: isinstance(deck.app.screen, ChangesScreen), "the changes")
+        await deck.press("escape")
+        await deck.until(lambda: isinstance(deck.app.screen, RunDetailScreen), "the detail screen again")
+
+
+async def test_the_column_is_live() -> None:
+    """What a visible run has changed so far is looked at in a thread, only once as long as it does nothing."""
+    running = a_run(1, usage=Usage(tool_uses=2), patience=60.0, heard_at=monotonic())
+    engine = FakeEngine(running, a_run(2, "completed", changes=SOME))
+    engine.work.known[running.run_id] = Changes(files=1, added=7)
+    async with opened(engine, size=(160, 30)) as deck:
+        await deck.until(lambda: any("+7 −0" in row for row in deck.rows(deck.main.runs)), "the live figure")
+        assert any("+12 −3" in row for row in deck.rows(deck.main.runs))
+        assert [running.run_id] == engine.work.looks
+        deck.main._changing._due_at = 0.0
+        deck.main._changing.tick()
+        assert not deck.main._changing._looking.is_busy
+
+
+async def test_nothing_is_looked_at_where_the_column_is_not_shown() -> None:
+    """A narrow list has no room for it, and then nobody looks."""
+    engine = FakeEngine(a_run(1, usage=Usage(tool_uses=2), patience=60.0, heard_at=monotonic()))
+    async with opened(engine, size=(80, 24)) as deck:
+        deck.main._changing.tick()
+        assert [] == engine.work.looks

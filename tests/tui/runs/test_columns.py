@@ -1,0 +1,281 @@
+"""The rows of the run list as text, at every width and with every choice of columns."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, strategies as st
+from msgspec.structs import replace
+from rich.cells import cell_len
+from subdeck.core.config._app_names import COLUMNS
+from subdeck.core.config.settings import Settings
+from subdeck.core.run.changes import WorktreePlan
+from subdeck.core.run.model import Usage
+from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.tui.runs._rows import RowFlags, RunRow, head_cells
+from subdeck.tui.runs.columns import DEFAULT, LEAD, Column, chosen_columns, headings, layout
+from subdeck.tui.runs.order import Sort, common_beginning, summarize
+
+from ..deck.test_hostile_text import HOSTILE
+from ..fake_engine import FakeEngine, a_run, run_id
+from ..open_deck import opened
+from ..sample_runs import a_group, a_mate
+
+NOW = datetime.now(UTC)
+WIDTHS = (18, 30, 59, 60, 74, 80, 90, 115, 164, 250)
+
+
+def text_of(cells: list[tuple[str, str]]) -> str:
+    return "".join(text for text, _ in cells)
+
+
+def row_of(run: RunSnapshot, width: int, flags: RowFlags | None = None, wanted: tuple[Column, ...] = DEFAULT) -> str:
+    return text_of(RunRow(run, flags or RowFlags(), layout(width, wanted)).cells(NOW))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("text", HOSTILE)
+def test_rows_are_as_wide_as_the_list(width: int, text: str) -> None:
+    """Whatever a run holds, its columns stay where they are and nothing of it commands the terminal."""
+    run = a_run(1, "failed", message=text, meta_task=text, meta_preset=text, meta_agent=text, usage=Usage(cost=1.5))
+    group = summarize(a_group("running", "failed", meta_task=text, meta_preset=text), known=2)
+    for words in (False, True):
+        shown = layout(width, words=words)
+        for row in (
+            text_of(RunRow(run, RowFlags(), shown).cells(NOW)),
+            text_of(head_cells(group, RowFlags(), shown, NOW)),
+        ):
+            assert cell_len(row) == width
+            assert not [char for char in row if ord(char) < 32 or 0x7F <= ord(char) < 0xA0]
+
+
+@given(
+    width=st.integers(12, 260), wanted=st.lists(st.sampled_from(Column), min_size=1, unique=True), words=st.booleans()
+)
+def test_gutters_never_shrink(width: int, wanted: list[Column], words: bool) -> None:
+    """Before each column but a state that comes first there is a blank, however much is in a row."""
+    much = "x" * 300
+    fields = {"meta_preset": much, "meta_task": much, "meta_agent": much, "meta_resolved_model": much}
+    usage = Usage(input=10**15, cost=1e9)
+    runs = [a_mate(n, "failed", size=2, message=much, usage=usage, duration_ms=10**12, **fields) for n in (1, 2)]
+    shown = layout(width, tuple(wanted), words=words)
+    lines = [
+        text_of(RunRow(runs[0], RowFlags(), shown).cells(NOW)),
+        text_of(head_cells(summarize(runs, known=200), RowFlags(), shown, NOW)),
+        headings(shown, Sort.COST, backwards=False),
+    ]
+    assert sum(place.width for place in shown.places) <= width - LEAD
+    for line in lines:
+        assert cell_len(line) == LEAD + sum(place.width for place in shown.places)
+        assert all(
+            line[place.start] == " " for place in shown.places if place.start > LEAD or place.column is not Column.STATE
+        )
+
+
+def test_columns_come_with_the_room() -> None:
+    """Narrow lists keep state, preset, task, elapsed and tokens; then come age, cost, changes, agent with runner."""
+    run = a_run(1, usage=Usage(input=3200, cost=0.31), meta_agent="pi", meta_runner="tmux")
+    tiny, narrow, middle, wide = (row_of(run, width) for width in (50, 75, 80, 140))
+    assert tiny.endswith("  3.2k")
+    assert "m " not in tiny
+    assert re.search(r"29m   29:5\d|3\dm   3\d:", narrow)
+    assert narrow.endswith("  3.2k")
+    assert middle.endswith("  3.2k   $0.31")
+    assert wide.rstrip().endswith("  3.2k   $0.31            pi tmux")
+
+
+def test_a_run_in_a_worktree_is_marked() -> None:
+    """Its agent is followed by a sign with a word."""
+    run = a_run(1, meta_agent="pi", meta_worktree=WorktreePlan("subdeck/fixer-000001", "/src/shop"))
+    assert row_of(run, 140).rstrip().endswith(" pi ⎇ worktree")
+
+
+def test_a_state_is_a_glyph_unless_there_is_room_for_its_word() -> None:
+    """Only where the terminal is wide may a state have its word, and it takes none from the texts."""
+    run = a_run(1)
+    assert "●" in row_of(run, 200)
+    assert "running" not in row_of(run, 200)
+    assert "● running " in text_of(RunRow(run, RowFlags(), layout(120, words=True)).cells(NOW))
+    assert "running" not in text_of(RunRow(run, RowFlags(), layout(75, words=True)).cells(NOW))
+
+
+def test_no_cost_is_a_dash() -> None:
+    """What was not charged is not told as an amount."""
+    assert row_of(a_run(1), 80).endswith("–       –")
+
+
+def test_a_cost_that_nobody_knows_is_no_dash() -> None:
+    """It is a question mark, in a sum a plus behind what is known."""
+    untold = Usage(input=3200, unpriced=3200)
+    assert row_of(a_run(1, usage=untold), 80).endswith("  3.2k       ?")
+    runs = [a_run(1, usage=untold), a_run(2, usage=Usage(input=800, cost=0.31))]
+    assert text_of(head_cells(summarize(runs, known=2), RowFlags(), layout(80), NOW)).endswith("  4.0k  $0.31+")
+
+
+def test_figures_line_up_at_the_right() -> None:
+    """Figures of one column end in one cell."""
+    few = row_of(a_run(1, "completed", usage=Usage(input=5, cost=0.02)), 120)
+    many = row_of(a_run(1, "completed", usage=Usage(input=1_200_000, cost=123.4)), 120)
+    assert few.index("$0.02") + 5 == many.index("$123.40") + 7
+    assert few.index(" 5 ") + 2 == many.index("1.2M") + 4
+
+
+def test_signs_are_glyphs() -> None:
+    """Who needs a look, what is marked and what belongs to a group is told without colour."""
+    flags = (RowFlags(), RowFlags(needs_you=True), RowFlags(unread=True, marked=True), RowFlags(tree="│"))
+    assert [row_of(a_run(1, "failed"), 80, signs)[:2] for signs in flags] == ["  ", "! ", "•◆", " │"]
+
+
+@pytest.mark.parametrize(("width", "tally"), [(62, "2● 1✗ 1✓"), (110, "2 running  1 ✗  1 ✓"), (40, "2● 1✗ 1✓")])
+def test_a_head_says_how_its_runs_stand(width: int, tally: str) -> None:
+    """State of the whole, preset and how many, the tally whole, sums; it stays in the columns of the rows."""
+    group = summarize(a_group("running", "running", "failed", "completed", usage=Usage(input=1000)), known=4)
+    row = text_of(head_cells(group, RowFlags(tree="▾"), layout(width), NOW))
+    assert row.startswith(" ▾● re")
+    assert "×4 " in row
+    assert tally in row
+    assert "  4.0k" in row
+
+
+def test_tasks_of_a_group_say_their_common_beginning_once() -> None:
+    """The head has the words that all begin with, each run what differs; copies say which one they are."""
+    tasks = [f"review module src/payments/{name}.py" for name in ("gateway", "grants", "ledger")]
+    runs = [a_mate(number, size=3, meta_task=task) for number, task in enumerate(tasks, 1)]
+    group = summarize(runs, known=3)
+    assert group.about == "review module src/payments/…"
+    assert "…grants.py " in row_of(runs[1], 115, RowFlags(common=group.common))
+    copies = [a_mate(number, size=3, meta_task="fix the flaky test") for number in (1, 2, 3)]
+    group = summarize(copies, known=3)
+    assert group.about == "fix the flaky test"
+    assert " 2 of 3 " in row_of(copies[1], 115, RowFlags(common=group.common))
+
+
+@pytest.mark.parametrize(
+    ("texts", "common"),
+    [
+        (("review the parser", "review the tokens"), "review the "),
+        (("review the parser", "review the parser again"), "review the "),
+        (("fix a", "fix b"), ""),
+        (("parser", "tokens"), ""),
+        (("aaaaaaaaaaaaaaaaaab", "aaaaaaaaaaaaaaaaaac"), ""),
+        (("the same task", "the same task"), "the same task"),
+    ],
+)
+def test_a_common_beginning(texts: tuple[str, ...], common: str) -> None:
+    """It ends at a word, and is long enough to be worth a look at two rows."""
+    assert common_beginning(texts) == common
+
+
+def test_a_second_attempt_is_told() -> None:
+    """Where there is no column for what a run does, its attempt stands before the task."""
+    again = a_run(1, attempt=2, meta_max_attempts=3)
+    assert "try 2/3 · task 1" in row_of(again, 50)
+    assert "try 2/3 · starting" in row_of(again, 100)
+
+
+def test_a_group_does_not_count_unknown_ends_as_failed() -> None:
+    """Of a run that a newer subdeck recorded it is not known how it ended."""
+    completed, failed = a_group("completed", "failed")
+    unknown = replace(failed, newer_schema=2)
+    assert summarize([completed, unknown], known=2).tally == "1 ✓  1 newer"
+    assert summarize([completed, unknown], known=2).short_tally == "1✓ 1◇"
+    assert summarize([completed, unknown], known=2).state == "✓ completed"
+    assert summarize([unknown, unknown], known=2).state == "◇ newer"
+
+
+@pytest.mark.parametrize(
+    ("ago", "age"),
+    [
+        (timedelta(seconds=-5), "<1m"),
+        (timedelta(seconds=59), "<1m"),
+        (timedelta(minutes=119), "119m"),
+        (timedelta(hours=2), "2h"),
+        (timedelta(hours=48), "2d"),
+        (timedelta(days=99), "99d"),
+        (timedelta(days=100), "14w"),
+        (timedelta(days=20000), "999w"),
+    ],
+)
+def test_ages(ago: timedelta, age: str) -> None:
+    """An age has one unit and never more than four cells."""
+    created = (NOW - ago).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    assert f" {age.rjust(4)} " in row_of(a_run(1, meta_created_at=created), 115)
+
+
+# --- chosen in the settings ------------------------------------------------------------------------------------------
+
+
+def test_chosen_columns_stand_in_their_order() -> None:
+    """What the settings name is shown, and in that order, where there is any room for it."""
+    wanted = chosen_columns(["id", "cost", "state", "model", "task"])
+    run = a_run(0xABC, usage=Usage(cost=0.31), meta_resolved_model="fake/test", meta_task="look around")
+    assert row_of(run, 90, wanted=wanted).split() == ["000abc", "$0.31", "●", "fake/test", "look", "around"]
+    line = headings(layout(90, wanted), Sort.COST, backwards=False)
+    assert line.split() == ["id", "cost↓", "model", "task"]
+
+
+def test_the_engine_knows_the_columns() -> None:
+    """The settings take the columns that the list has, and no other."""
+    assert tuple(Column) == COLUMNS
+
+
+def test_no_choice_is_the_usual_one() -> None:
+    """Without the setting the columns are ours, and its text names every one there is."""
+    assert chosen_columns(Settings().columns) == DEFAULT
+    note = str(Settings.__annotations__["columns"].__metadata__[-1].meaning)
+    assert all(column in note for column in Column)
+
+
+# --- headings --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_click_on_a_heading_sorts() -> None:
+    """A click sorts by the column, another one reverses; a mark beside the heading says so, `O` does the same."""
+    runs = [a_run(number, "completed", usage=Usage(cost=number / 4 % 1)) for number in range(1, 5)]
+    async with opened(FakeEngine(*runs)) as deck:
+        list_, listing = deck.main.runs, deck.main.runs.listing
+
+        def shown() -> list[str]:
+            return [listing.row(index).run_id for index in range(len(listing))]
+
+        line = deck.rows(list_)[0]
+        assert line.split() == ["preset", "task", "now", "age↑", "time", "tok", "cost", "changes"]
+        await deck.pilot.click(list_, offset=(line.index("cost") + 2, 1))
+        await deck.until(lambda: listing.sort is Sort.COST, "the sort by cost")
+        assert shown() == [run_id(number) for number in (3, 2, 1, 4)]
+        assert "cost↓" in deck.rows(list_)[0]
+        await deck.pilot.click(list_, offset=(line.index("cost") + 2, 1))
+        await deck.until(lambda: listing.backwards, "the order to be reversed")
+        assert shown() == [run_id(number) for number in (4, 1, 2, 3)]
+        assert "cost↑" in deck.rows(list_)[0]
+        assert "by cost, reversed" in deck.screen_text
+        await deck.press("O")
+        assert shown() == [run_id(number) for number in (3, 2, 1, 4)]
+        list_.order_by(Sort.PRESET, backwards=True)
+        await deck.pilot.click(list_, offset=(line.index("age") + 1, 1))
+        assert shown() == [run_id(number) for number in (4, 3, 2, 1)]
+
+
+async def test_the_order_is_remembered_as_it_was_reversed() -> None:
+    """The next start sorts as the last one, in the same direction."""
+    runs = [a_run(number, "completed") for number in range(1, 4)]
+    async with opened(FakeEngine(*runs)) as deck:
+        await deck.press("O")
+        await deck.until(lambda: deck.main.runs._file.read().backwards, "the file")
+    async with opened(FakeEngine(*runs)) as deck:
+        await deck.until(lambda: deck.main.runs.listing.backwards, "the order of before")
+        assert deck.main.runs.listing.row(0).run_id == run_id(1)
+
+
+async def test_headings_take_no_row_from_a_low_list() -> None:
+    """Where the list is hardly there, each line of it is a run; the cursor stays in view with headings and without."""
+    runs = [a_run(number, "completed") for number in range(1, 31)]
+    async with opened(FakeEngine(*runs), (80, 24)) as deck:
+        assert "preset" in deck.rows(deck.main.runs)[0]
+        await deck.press("G")
+        assert deck.rows(deck.main.runs)[deck.main.runs.rows_height].startswith("▌")
+        await deck.pilot.resize_terminal(80, 14)
+        await deck.until(lambda: deck.main.runs.head_height == 0, "the headings to go")
+        assert [line[0] for line in deck.rows(deck.main.runs)].count("▌") == 1

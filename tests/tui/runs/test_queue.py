@@ -1,0 +1,69 @@
+"""The queue at the keyboard."""
+
+from __future__ import annotations
+
+import pytest
+from subdeck.core.run.describe import doing
+from subdeck.core.run.snapshot import Queued
+
+from ..fake_engine import FakeEngine, a_run, run_id
+from ..open_deck import opened
+
+
+async def test_queued_run_is_moved() -> None:
+    """The arrows with shift ask the engine, and where the run is then is said."""
+    engine = FakeEngine(a_run(1, "queued"))
+    async with opened(engine) as deck:
+        await deck.press("2", "shift+up", "shift+down")
+        await deck.until(lambda: len(engine.moved) == 2, "both moves")
+        assert [(run_id(1), -1), (run_id(1), 1)] == engine.moved
+        await deck.until(lambda: ["repo-scout 000001: 2 ahead"] == deck.toasts, "the words about the second one alone")
+
+
+async def test_run_that_does_not_wait_is_not_moved() -> None:
+    """The reason is said instead."""
+    engine = FakeEngine(a_run(1))
+    async with opened(engine) as deck:
+        await deck.press("2", "shift+up")
+        assert (["This run is not queued."], []) == (deck.toasts, engine.moved)
+
+
+async def test_queue_is_held_and_released() -> None:
+    """One key does both, and says what holds now."""
+    engine = FakeEngine(a_run(1, "queued"))
+    async with opened(engine) as deck:
+        await deck.press("H")
+        await deck.until(lambda: deck.toasts, "the word")
+        assert engine.held and "H resumes it" in deck.toasts[0]
+        await deck.press("H")
+        await deck.until(lambda: not engine.held, "the release")
+
+
+@pytest.mark.parametrize("key", ["shift+up", "shift+down", "H"])
+async def test_queue_is_left_alone_when_readonly(key: str) -> None:
+    """Who only looks moves nothing."""
+    engine = FakeEngine(a_run(1, "queued"))
+    async with opened(engine, readonly=True) as deck:
+        await deck.press("2", key)
+        await deck.until(lambda: deck.toasts, "the refusal")
+        assert "--readonly" in deck.toasts[0] and not engine.held and not engine.moved
+
+
+def test_held_queue_is_said_in_the_row() -> None:
+    """A run that waits says that nothing moves."""
+    run = a_run(1, "queued")
+    from msgspec.structs import replace
+
+    assert "queue paused, 2 ahead" == doing(replace(run, state=Queued(ahead=2, held=True)))
+
+
+@pytest.mark.parametrize(
+    ("size", "words"), [((120, 30), "1 queued (paused, H resumes)"), ((40, 24), "1 queued (paused)")]
+)
+async def test_header_names_the_key_that_resumes_a_held_queue(size: tuple[int, int], words: str) -> None:
+    """While the queue is held the header says so beside the runs that wait, and stops at the release."""
+    engine = FakeEngine(a_run(1), a_run(2, "queued", held=True))
+    async with opened(engine, size) as deck:
+        await deck.until_text(f"1 running, {words}")
+        engine.tell(a_run(2, "queued"))
+        await deck.until(lambda: "held" not in deck.screen_text.splitlines()[0], "the header to forget the hold")
