@@ -24,12 +24,12 @@ def test_every_package_is_named() -> None:
 
 
 def test_journeys_are_short() -> None:
-    """The ways that CONTRIBUTING promises are there, and each has at most twelve stations that name modules."""
+    """The journeys that CONTRIBUTING promises are there, and each has at most ten stations that name modules."""
     journeys = {
         part.partition("\n")[0]: re.findall(r"^\d+\. .*", part, re.M)
         for part in TEXT.split("\n## ")
         if re.search(r"^\d+\. ", part, re.M)
     }
     assert {"A launch", "A line of output", "An end", "A delegated call"} <= journeys.keys()
-    assert max(map(len, journeys.values())) <= 12
+    assert max(map(len, journeys.values())) <= 10
     assert [] == [station for stations in journeys.values() for station in stations if "`" not in station]
