@@ -1,5 +1,5 @@
-"""A client of the Agent Client Protocol for one task: it starts an agent, asks it, and passes on what the agent says.
+"""An ACP client for one task: it starts an agent, sends the task, and passes on the agent's messages.
 
-The engine knows it by its command line only; of ours it imports nothing. The official SDK speaks the protocol here, in
-a process of its own, so that the wrapper stays small.
+The engine only uses its command line; it imports nothing of subdeck. The official SDK runs in this separate process, so
+that the wrapper stays small.
 """

@@ -1,11 +1,12 @@
-"""Put a task to an agent; every message of the agent goes to stdout, as it came, a line each.
+"""Send a task to an agent; every message of the agent goes to stdout unchanged, one per line.
 
-`python -P -E -m subdeck.core.acp_bridge [NAME=VALUE…] -- PROGRAM [ARG…]`; what can be named is in `wishes.py`.
-The task is what stdin has. With `task=lines` stdin has lines of JSON instead: `{"prompt": [TEXT, …]}`,
-`{"cancel": true}`, and `{"reply": {"id": ID, "answer": ANSWER}}` to what the agent asks: an option, the content of a
-form, or null.
-`{"bridge":"ready"}` on stdout says that the first line is waited for, `{"bridge":"reopened"}` that a new session
-stands for the one that goes on; the end of stdin ends the session.
+`python -P -E -m subdeck.core.acp_bridge [NAME=VALUE…] -- PROGRAM [ARG…]`; the names are in `_wishes.py`.
+
+stdin is the task. With `task=lines` it has lines of JSON instead: `{"prompt": [TEXT, …]}`, `{"cancel": true}`, and
+`{"reply": {"id": ID, "answer": ANSWER}}` to the agent's request: an option, the content of a form, or null.
+
+`{"bridge":"ready"}` on stdout means that it waits for the first line, `{"bridge":"reopened"}` that a new session
+replaces the continued one; the end of stdin ends the session.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _READY = b'{"bridge":"ready"}\n'
 
 
 def main() -> int:
-    """Return the exit code: 0 when the agent has answered, be it with an error that stands in its messages."""
+    """Return the exit code: 0 if the agent answered, even with an error in its messages."""
     end_of_wishes = sys.argv.index("--")
     wishes, command = Wishes(sys.argv[1:end_of_wishes]), sys.argv[end_of_wishes + 1 :]
     try:
@@ -34,7 +35,7 @@ def main() -> int:
         try:
             return _put(wishes, agent)
         finally:
-            end(agent)  # what it says at its end stands before the error
+            end(agent)  # writes the agent's last output before the error
     except (Refused, OptionError) as error:
         return _failed(str(error))
     except ConnectionError:
@@ -47,8 +48,8 @@ def _failed(why: str) -> int:
 
 
 def _put(wishes: Wishes, agent: Popen[bytes]) -> int:
-    """Open a session and begin its first turn by hand, then load the SDK: that takes as long as an agent to start, and
-    the agent is at work meanwhile. Raises Refused, OptionError, and ConnectionError when the agent has gone.
+    """Open a session and begin its first turn without the SDK, then load the SDK while the agent works: loading takes
+    as long as an agent's start. Raises Refused, OptionError, and ConnectionError if the agent has exited.
     """
     opening = Opening(agent)
     opening.begin(wishes.servers, wishes.resume, fills_forms=wishes.talks, reopens=bool(wishes.earlier))
@@ -79,7 +80,7 @@ def _put(wishes: Wishes, agent: Popen[bytes]) -> int:
 
 
 def _first_line() -> bytes:
-    """Return what stdin has up to the end of its first line, and perhaps more; where it is closed before, all of it."""
+    """Return stdin up to the end of its first line or its close, and possibly more."""
     said = b""
     while b"\n" not in said and (data := os.read(0, CHUNK)):
         said += data
@@ -87,7 +88,7 @@ def _first_line() -> bytes:
 
 
 def _prompt_in(said: bytes) -> list[str]:
-    """Return the texts of the prompt in the first line; none where it says something else."""
+    """Return the prompt's texts from the first line; empty if it is another kind of line."""
     match json.loads(said.partition(b"\n")[0] or b"null"):
         case {"prompt": [*texts]}:
             return texts

@@ -1,4 +1,4 @@
-"""What is said to an agent while it works: lines on stdin, each with a prompt, a cancellation, or a reply."""
+"""Input for a working agent: lines on stdin, each with a prompt, a cancellation, or a reply."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ ASKS = frozenset({"session/request_permission", "elicitation/create"})
 
 
 class Asking:
-    """A client that has every question of the agent answered by whoever writes the lines."""
+    """A client that answers the agent's requests with lines from stdin."""
 
     def __init__(self) -> None:
         self._came: list[tuple[str, str]] = []
-        """Questions that came and are not being answered yet: their ids, and what tells one from another."""
+        """Requests received but not yet handled: their ids, and a key that identifies each."""
         self._open: dict[str, Future[Any]] = {}
         self._is_alone = False
-        """Whether nobody is there any more who could answer."""
+        """Whether stdin has closed, so that no answers are possible."""
 
     def note(self, event: StreamEvent) -> None:
-        """Take a message as it came: who answers is not told by which id he was asked."""
+        """Record a raw message with its id, which the SDK does not pass to the handlers."""
         message = event.message
         if event.direction is StreamDirection.INCOMING and message.get("method") in ASKS:
             params: Any = message.get("params") or {}
@@ -36,19 +36,19 @@ class Asking:
             self._came.append((json.dumps(message.get("id")), about))
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
-        """Nothing: the line went to stdout as it came."""
+        """Do nothing: the line already went to stdout."""
 
     async def request_permission(
         self, session_id: str, tool_call: Any, options: list[PermissionOption], **_: Any
     ) -> RequestPermissionResponse:
-        """Wait for the option that is chosen; None stands for none of them."""
+        """Wait for the chosen option; None cancels the request."""
         option = await self._answered(tool_call.tool_call_id)
         if option is None:
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
         return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=option))
 
     async def create_elicitation(self, message: str, mode: Any, **_: Any) -> dict[str, Any]:
-        """Wait for what is filled into a form."""
+        """Wait for a form's content."""
         content = await self._answered(message)
         return {"action": "decline"} if content is None else {"action": "accept", "content": content}
 
@@ -61,18 +61,18 @@ class Asking:
         return await chosen
 
     def answer(self, number: object, answer: Any) -> None:
-        """Answer a question by its id: with an option, or what is filled in; None refuses."""
+        """Answer a request by its id: with an option or a form's content; None refuses."""
         chosen = self._open.pop(json.dumps(number), None)
         if chosen and not chosen.done():
             chosen.set_result(answer)
 
     def leave(self) -> None:
-        """Answer nothing any more: whoever did so is gone."""
+        """Refuse open and future requests: stdin has closed."""
         self._is_alone = True
         self.withdraw()
 
     def withdraw(self) -> None:
-        """Answer all that is open as the protocol wants it when a turn is cancelled."""
+        """Refuse all open requests, as the protocol requires when a turn is cancelled."""
         for chosen in self._open.values():
             if not chosen.done():
                 chosen.set_result(None)
@@ -80,26 +80,26 @@ class Asking:
 
 
 class Dialogue:
-    """One session, prompt after prompt, until stdin is closed."""
+    """One session, prompt after prompt, until stdin closes."""
 
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
         self._prompting: asyncio.Task[None] | None = None
         self._sent = asyncio.Event()
-        """Whether the agent has the prompt, so that it can be told to cancel it."""
+        """Set once the agent has the prompt, so that it can be cancelled."""
         self._fault: Exception | None = None
         self._leaving = asyncio.Event()
         self._cancelling: asyncio.Task[None] | None = None
-        """Held, or it would be collected before it has run."""
+        """A reference, so that the task is not collected early."""
 
     def note(self, event: StreamEvent) -> None:
         if event.direction is StreamDirection.OUTGOING and event.message.get("method") == "session/prompt":
             self._sent.set()
 
     async def hold(self, connection: ClientSideConnection, session_id: str, gone: Future[None], begins: bytes) -> None:
-        """Say what stdin says until that is closed, and wait for the last answer. It `begins` so.
+        """Process stdin until it closes, and wait for the last answer; `begins` is input already read.
 
-        Raises what the last prompt raised, and ConnectionError when the agent is `gone`.
+        Raises the last prompt's error, and ConnectionError if the agent is `gone`.
         """
         said = StreamReader(limit=LARGEST_LINE)
         said.feed_data(begins)
@@ -126,7 +126,7 @@ class Dialogue:
             raise ConnectionError
 
     def leave(self, connection: ClientSideConnection, session_id: str) -> None:
-        """End the turn, and then the session, because somebody wants this program to end."""
+        """End the turn and then the session, because of a signal to this program."""
         self._leaving.set()
         self._cancelling = asyncio.create_task(self._cancel(connection, session_id))
 

@@ -1,6 +1,6 @@
-"""The first words to an agent, by hand: what it is told before the SDK is loaded.
+"""The first requests to an agent, without the SDK, before that is loaded.
 
-Its answers go to stdout as all that it says; what answers nothing that was asked here is then given to the SDK.
+All output goes to stdout; lines that don't answer a request made here are passed to the SDK later.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 import os
 from subprocess import TimeoutExpired
 
-TYPE_CHECKING = False  # as typing's
+TYPE_CHECKING = False  # like typing's
 if TYPE_CHECKING:
     from subprocess import Popen
     from typing import Any
@@ -17,59 +17,59 @@ if TYPE_CHECKING:
 PROTOCOL = 1
 CLIENT = {"name": "subdeck", "version": "1"}
 LOADS = "loadSession"
-"""The capability of an agent to go on with an earlier session."""
+"""The agent's capability to continue an earlier session."""
 REOPENED = b'{"bridge":"reopened"}\n'
 CHUNK = 64 * 1024
 PROMPT = "session/prompt"
 PROMPT_ID = 0
-"""What the SDK, which takes the answer, gives its first request."""
+"""The SDK's id for its first request; the SDK handles the answer."""
 _FIRST_ID = 1_000_000
-"""Of the requests that are answered here."""
+"""For requests that are answered here."""
 PATIENCE_S = 3.0
-"""How long an agent gets to end by itself when its stdin is closed, and then when it is told to."""
+"""Seconds an agent may take to exit after its stdin closes, and again after SIGTERM."""
 
 
 class Refused(Exception):
-    """The agent answered with an error; the message is the agent's."""
+    """The agent answered with an error, whose text is the message."""
 
 
 def write_out(data: bytes) -> None:
-    """Write to stdout, all of it."""
+    """Write all data to stdout."""
     view = memoryview(data)
     while view:
         view = view[os.write(1, view) :]
 
 
 class Opening:
-    """Begins a session, or goes on with one, and its first turn."""
+    """Opens or continues a session, and begins its first turn."""
 
     def __init__(self, agent: Popen[bytes]) -> None:
-        """Talk to an agent that was just started."""
+        """Connect to an agent that was just started."""
         stdin: Any = agent.stdin
         stdout: Any = agent.stdout
         self._stdin, self._stdout = stdin.fileno(), stdout.fileno()
         self._asked = 0
         self._said = b""
-        """What is read and not looked at yet."""
+        """Output read but not processed."""
         self._others = b""
         self.session: dict[str, Any] = {}
-        """What the agent answered, with the id of the session."""
+        """The agent's answer, with the id of the session."""
         self.is_prompted = False
-        """Whether its first turn has begun."""
+        """Whether the first turn has begun."""
         self.is_reopened = False
-        """Whether a new session stands for the one that goes on."""
+        """Whether a new session replaces the continued one."""
 
     @property
     def others(self) -> bytes:
-        """Lines that answered nothing that was asked here, and what followed the last answer."""
+        """Lines that answered no request made here, and the output after the last answer."""
         return self._others + self._said
 
     def begin(self, servers: list[Any], resume: str, *, fills_forms: bool, reopens: bool = False) -> None:
-        """Open a session. `servers` are MCP servers, as in the protocol; `resume` is the id of the session that goes
-        on, empty for a new one; `fills_forms` says whether there is somebody to do so; `reopens` whether a new session
-        is to stand for the one that goes on.
+        """Open a session. `servers` are MCP servers, as in the protocol; `resume` is the id of the session to continue,
+        empty for a new one; `fills_forms`: a user can fill in forms; `reopens`: replace the continued session by a new
+        one.
 
-        Raises Refused, ConnectionError where the agent has gone.
+        Raises Refused, and ConnectionError if the agent has exited.
         """
         capabilities: dict[str, Any] = {"elicitation": {"form": {}}} if fills_forms else {}
         about = self.ask("initialize", protocolVersion=PROTOCOL, clientCapabilities=capabilities, clientInfo=CLIENT)
@@ -88,7 +88,7 @@ class Opening:
             )
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """Return the answer of the agent. Raises Refused, ConnectionError where it has gone."""
+        """Return the agent's answer. Raises Refused, and ConnectionError if the agent has exited."""
         self._asked += 1
         number = _FIRST_ID + self._asked
         self._tell(number, method, params, params)
@@ -103,10 +103,10 @@ class Opening:
                 return members(answer.get("result"))
 
     def prompt(self, texts: list[str]) -> None:
-        """Begin a turn, and leave it to the SDK to wait for its end."""
+        """Begin a turn; the SDK waits for its end."""
         session = {"sessionId": self.session["sessionId"]}
         content = [{"type": "text", "text": text} for text in texts]
-        # Without the text of the task, which has a file of its own.
+        # Shown without the task's text, which is in a separate file.
         self._tell(PROMPT_ID, PROMPT, {**session, "prompt": content}, session)
         self.is_prompted = True
 
@@ -129,7 +129,7 @@ class Opening:
 
 
 def words_of(error: dict[str, Any]) -> str:
-    """Return the message of an error with the details that some agents put beside it."""
+    """Return an error's message with the details that some agents add."""
     message, data = error.get("message"), error.get("data")
     details = members(data).get("details") or members(data).get("message") or data
     words = [text for text in (message, details) if isinstance(text, str) and text.strip()]
@@ -137,7 +137,7 @@ def words_of(error: dict[str, Any]) -> str:
 
 
 def _mapping(line: bytes) -> dict[str, Any]:
-    """Read a message; an empty one where the line is none."""
+    """Parse a message; empty if the line is not one."""
     try:
         return members(json.loads(line))
     except (ValueError, RecursionError):
@@ -145,12 +145,12 @@ def _mapping(line: bytes) -> dict[str, Any]:
 
 
 def members(value: Any) -> dict[str, Any]:
-    """Return an object; an empty one where the value is none."""
+    """Return an object; empty for any other value."""
     return {**value} if isinstance(value, dict) else {}
 
 
 def items(value: Any) -> list[Any]:
-    """Return a list; an empty one where the value is none."""
+    """Return a list; empty for any other value."""
     return [*value] if isinstance(value, list) else []
 
 
@@ -159,12 +159,12 @@ def _encoded(message: dict[str, Any]) -> bytes:
 
 
 def end(agent: Popen[bytes]) -> None:
-    """Close the agent's stdin, and end it where that is not enough."""
+    """Close the agent's stdin; end the agent if it does not exit."""
     if agent.stdin:
         try:
             agent.stdin.close()
         except OSError:
-            pass  # the event loop has closed it
+            pass  # already closed by the event loop
     for force in (agent.terminate, agent.kill):
         try:
             agent.wait(PATIENCE_S)

@@ -1,4 +1,4 @@
-"""Model, thinking level and mode, by the options that an agent offers for its sessions."""
+"""Set model, thinking level and mode through the agent's session options."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Iterable, Iterator
 
 from ._opening import Opening, items, members
 
-TYPE_CHECKING = False  # as typing's
+TYPE_CHECKING = False  # like typing's
 if TYPE_CHECKING:
     from typing import Any
 
 _NOUNS = {"model": "model", "thought_level": "thinking level", "mode": "mode"}
-"""Category of an option -> what it is called here."""
+"""Option categories, mapped to their names in messages."""
 SHOWN = 12
-"""Values that an error names."""
+"""Maximum values that an error names."""
 
 
 class OptionError(Exception):
-    """The agent does not offer what is asked for; the text says what it does."""
+    """The agent does not offer the requested value; the text lists its values."""
 
 
 def choose(opening: Opening, category: str, wanted: str) -> None:
-    """Set an option of the session; for a mode the first of several names with commas between them that there is.
+    """Set a session option; for a mode, the first available of several comma-separated names.
 
-    Raises OptionError where there is no such option, or no such value.
+    Raises OptionError if the agent lacks the option or the value.
     """
     noun = _NOUNS[category]
     option, values = _offered(opening.session, category)
@@ -42,14 +42,12 @@ def choose(opening: Opening, category: str, wanted: str) -> None:
         opening.ask("session/set_mode", **session, modeId=value)
     else:
         answer = opening.ask("session/set_config_option", **session, configId=option, value=value)
-        # One option may bring or take away others: levels depend on the model.
+        # One option may change others: levels depend on the model.
         opening.session["configOptions"] = answer.get("configOptions")
 
 
 def _offered(session: dict[str, Any], category: str) -> tuple[str | None, tuple[str, ...]]:
-    """Return the id of the option of a category, None for the older form of modes and models, which is none; and its
-    values.
-    """
+    """Return a category's option id and its values; no id (None) for modes and models in the older form."""
     found: tuple[str | None, tuple[str, ...]] = (None, ())
     if category == "mode":
         modes = items(members(session.get("modes")).get("availableModes"))
@@ -63,25 +61,25 @@ def _offered(session: dict[str, Any], category: str) -> tuple[str | None, tuple[
 
 
 def models_of(session: dict[str, Any]) -> Iterator[str]:
-    """Yield the ids of the models of the older form."""
+    """Yield the ids of models in the older form."""
     for model in items(members(session.get("models")).get("availableModels")):
         if isinstance(name := members(model).get("modelId"), str):
             yield name
 
 
 def _match(wanted: str, values: Iterable[str]) -> str | None:
-    """Find a value by its name, with or without the provider before it."""
+    """Return the value with this name, with or without the provider's prefix."""
     known = set(values)
     return next((name for name in (wanted, wanted.partition("/")[2]) if name and name in known), None)
 
 
 def _match_mode(wanted: str, values: Iterable[str]) -> str | None:
-    """Find a mode by its name, which some agents write as the end of an address: `…#plan`."""
+    """Return the mode with this name, which some agents write at the end of an address: `…#plan`."""
     return next((value for value in values if value.rpartition("#")[2] == wanted), None)
 
 
 def _values(options: object) -> Iterator[str]:
-    """Yield the values of options, which an agent may put into groups."""
+    """Yield the values of options, which may be in groups."""
     for option in map(members, items(options)):
         if "options" in option:
             yield from _values(option["options"])

@@ -1,4 +1,4 @@
-"""The SDK of the Agent Client Protocol, loaded in half of its time: without what only readers of its classes need."""
+"""Load the ACP SDK in half the time, without parts that only its developers need."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Any
 
 
 def prepare() -> None:
-    """Have whatever is imported of it from now on loaded so. Nothing of it may have been imported before."""
+    """Make later imports of the SDK faster; call it before the first one."""
     from pydantic import BaseModel, ConfigDict
 
-    # Of the 200 kinds of messages one task meets a dozen: to prepare all of them takes the SDK half a second.
+    # One task uses about a dozen of the 200 message types; building all of them takes half a second.
     BaseModel.model_config = ConfigDict(defer_build=True)
     _leave_descriptions_out()
 
 
 def _leave_descriptions_out() -> None:
-    """Keep pydantic from reading the SDK's source for the descriptions of fields, where it does so as we know it."""
+    """Keep pydantic from reading the SDK's source for field descriptions, if its internals are as expected."""
     from pydantic import _internal
 
     fields: Any = getattr(_internal, "_fields", None)

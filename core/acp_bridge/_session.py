@@ -1,4 +1,4 @@
-"""A session that was begun by hand, gone on with by the SDK: its turns, what the agent asks, its end."""
+"""Continue a session in the SDK after `Opening` has begun it: its turns, the agent's requests, its end."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ LARGEST_LINE = 64 * 1024 * 1024
 
 
 async def go_on(wishes: Wishes, agent: Popen[bytes], opening: Opening, said: bytes) -> None:
-    """Wait for the end of the turn that has begun; where it talks hold a dialogue, of which stdin has `said` so much.
+    """Wait for the end of the running turn, or hold a dialogue if the run is interactive; `said` is stdin's input so
+    far.
 
-    Raises Refused with the words of an agent that refuses, ConnectionError when it has gone.
+    Raises Refused with the agent's message, and ConnectionError if the agent has exited.
     """
     reader = StreamReader(limit=LARGEST_LINE)
     reader.feed_data(opening.others)
     writer = await _writer_to(agent, is_prompted=opening.is_prompted)
-    # It lacks what no agent may ask of it: files and terminals.
+    # It offers no access to files or terminals.
     client: Any = Client(wishes.allowed, wishes.allowed_tools)
     observers: list[Callable[[StreamEvent], None]] = [partial(_note_sent, is_prompted=opening.is_prompted)]
     dialogue: Dialogue | None = None
@@ -60,19 +61,19 @@ async def go_on(wishes: Wishes, agent: Popen[bytes], opening: Opening, said: byt
 
 
 class Client:
-    """What an agent may ask of its client: leave, and nothing else. It works on the disk itself."""
+    """Only answers permission requests; the agent accesses the disk itself."""
 
     def __init__(self, allowed: frozenset[str], allowed_tools: frozenset[str] = frozenset()) -> None:
         self._allowed = allowed
         self._allowed_tools = allowed_tools
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
-        """Nothing: the line went to stdout as it came."""
+        """Do nothing: the line already went to stdout."""
 
     async def request_permission(
         self, session_id: str, tool_call: Any, options: list[PermissionOption], **_: Any
     ) -> RequestPermissionResponse:
-        """Allow a call of an allowed kind or tool once, refuse any other once; nothing is decided for longer."""
+        """Allow a call of an allowed kind or tool once; refuse any other once."""
         is_allowed = tool_call.kind in self._allowed or called_tool(tool_call) in self._allowed_tools
         wanted = "allow_once" if is_allowed else "reject_once"
         for option in options:
@@ -82,10 +83,10 @@ class Client:
 
 
 def called_tool(call: Any) -> str:
-    """Return the name of a called tool of an MCP server, as the agent tells it; empty for any other call.
+    """Return the name of a call's MCP tool, as the agent reports it; empty for other calls.
 
-    Commands have titles, too, which the model writes: a call with a kind of its own, or with other arguments than a
-    server's, is not taken for one by its title.
+    The model writes the title of a command. So a title counts only if the call has no specific kind and no command
+    among its arguments.
     """
     arguments: dict[str, Any] = {**call.raw_input} if isinstance(call.raw_input, dict) else {}
     if arguments.keys() == {"server", "tool", "arguments"}:
@@ -94,10 +95,10 @@ def called_tool(call: Any) -> str:
 
 
 class _Writer(StreamWriter):
-    """To an agent that may have its first prompt already: the SDK's own is left out, and its id is the same."""
+    """Writes to an agent that may already have its first prompt: drops the SDK's own prompt, which has the same id."""
 
     has_prompted: asyncio.Event
-    """Whether the answer to that prompt may be given to the SDK, as that waits for it."""
+    """Set once the SDK waits for the prompt's answer, so that it may get it."""
 
     def begin(self, *, is_prompted: bool) -> None:
         self.has_prompted = asyncio.Event()
@@ -123,7 +124,7 @@ async def _writer_to(agent: Popen[bytes], *, is_prompted: bool) -> _Writer:
 
 
 async def _pass_on(agent: Popen[bytes], reader: StreamReader, may_begin: asyncio.Event) -> None:
-    """Write what the agent says to stdout, and give it to the connection."""
+    """Copy the agent's output to stdout and to the connection."""
     await may_begin.wait()
     said = StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: StreamReaderProtocol(said), agent.stdout)
@@ -134,8 +135,8 @@ async def _pass_on(agent: Popen[bytes], reader: StreamReader, may_begin: asyncio
 
 
 def _note_sent(event: StreamEvent, *, is_prompted: bool) -> None:
-    """Write down what the agent is asked and answered, without the texts of people, which have files of their own; not
-    what it was told before.
+    """Log requests and answers to the agent, without the user's texts, which have separate files, and without the first
+    prompt, which is already logged.
     """
     if event.direction is StreamDirection.OUTGOING:
         message = event.message
@@ -154,9 +155,9 @@ def _on_signals(
 
 
 def _cancel(connection: ClientSideConnection, session_id: str) -> None:
-    """Ask the agent to end its turn; it says so in the answer to the prompt."""
+    """Request the end of the turn; the agent confirms it in the answer to the prompt."""
     _cancelling.add(asyncio.ensure_future(connection.cancel(session_id)))
 
 
 _cancelling: set[asyncio.Future[None]] = set()
-"""Held, or they would be collected before they have run."""
+"""References, so that the tasks are not collected early."""

@@ -1,10 +1,10 @@
-"""What the bridge is told of a session. Empty texts stand for what the agent does by itself."""
+"""The bridge's options for a session. An empty text leaves the choice to the agent."""
 
 from __future__ import annotations
 
 import json
 
-TYPE_CHECKING = False  # as typing's
+TYPE_CHECKING = False  # like typing's
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
@@ -12,33 +12,31 @@ if TYPE_CHECKING:
 
 class Wishes:
     def __init__(self, arguments: Iterable[str]) -> None:
-        """Read them from arguments like `model=ID`."""
+        """Parse arguments like `model=ID`."""
         told = dict(argument.split("=", 1) for argument in arguments)
         self.talks = told.get("task") == "lines"
-        """Whether what is to be done, and what is allowed, comes in lines on stdin."""
+        """Whether stdin has lines with prompts and answers."""
         self.has_task = told.get("task") != "none"
-        """Whether there is anything to be done; else the session is only begun, in which the agent says what can be
-        chosen.
-        """
+        """Whether there is a task; otherwise only open the session, in which the agent lists its options."""
         self.model = told.get("model", "")
         self.thinking = told.get("thinking", "")
         self.mode = told.get("mode", "")
-        """Each is chosen by the agent's own option; of several modes, the first that it has."""
+        """Each is set through the agent's option; of several modes, the first that it has."""
         self.resume = told.get("resume", "")
-        """The id of the session that goes on."""
+        """The id of the session to continue."""
         self.earlier = told.get("earlier", "")
-        """A file with what was said in that session, for a new one that stands for it."""
+        """A file with that session's conversation, for a new session that replaces it."""
         self.servers: list[Any] = json.loads(told.get("servers", "[]"))
         """MCP servers, each as in `session/new`."""
         self.allowed = _names(told.get("allow", ""))
-        """The kinds of tool calls that are allowed when the agent asks, and nobody talks to it."""
+        """Kinds of tool calls to allow in a non-interactive run."""
         self.allowed_tools = _names(told.get("allow-tools", ""))
-        """The names of tools of MCP servers that are allowed likewise, each as an agent may call it."""
+        """Names of MCP tools to allow in a non-interactive run, in every agent's spelling."""
         self._before = told.get("before", "")
-        """A file whose text goes before the task: the protocol knows no other place for it."""
+        """A file with text to put before the task, because the protocol has no system prompt."""
 
     def whole(self, task: str, *, is_reopened: bool = False) -> str:
-        """Return the task with what goes before it; `is_reopened` says that the agent knows no earlier turns."""
+        """Return the task with the texts before it; `is_reopened`: the agent does not know the earlier turns."""
         parts = [_text_of(self._before)]
         if is_reopened and (said := _text_of(self.earlier)):
             parts.append(f"<earlier-conversation>\n{said}\n</earlier-conversation>")
@@ -53,5 +51,5 @@ def _text_of(path: str) -> str:
 
 
 def _names(text: str) -> frozenset[str]:
-    """Read names with commas between them."""
+    """Parse comma-separated names."""
     return frozenset(filter(None, text.split(",")))

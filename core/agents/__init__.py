@@ -1,4 +1,4 @@
-"""Child agents: how each is found and started, and how its stream is read.
+"""Agents: finding and starting each kind, and reading its stream.
 
-Knows the nouns of a run; knows nothing of projects, of launching or of who watches.
+Depends on the types of runs only, not on projects, launching or user interfaces.
 """

@@ -1,7 +1,7 @@
-"""A conversation with an agent while its run goes on: its turns, what it is told, and what it asks.
+"""A conversation with an agent during its run: turns, messages, and the agent's requests.
 
-There is one state machine for all kinds. A kind says how a message is written, how a turn is begun and ended, and which
-of its events show that a message was read.
+All kinds share one state machine. A kind defines how to write a message, how to begin and end a turn, and which of its
+events show that a message was read.
 """
 
 from __future__ import annotations
@@ -19,48 +19,48 @@ from .question import Question
 
 class State(Enum):
     STARTING = "starting"
-    """A turn was asked for and has not begun; at first that of the task."""
+    """A turn was requested and has not begun; initially the task's turn."""
     RUNNING = "running"
     IDLE = "idle"
-    """The turn is over; nothing that was said is left, or a kind waits for its agent to say what comes next."""
+    """The turn is over; no message is left to send, or the kind waits for the agent to start the next turn."""
     INTERRUPTED = "interrupted"
-    """A person ended the turn: nothing comes before the next message."""
+    """A user interrupted the turn; the next turn needs a message."""
     CLOSED = "closed"
-    """The agent was told to go: nothing more is said."""
+    """The agent was asked to exit; nothing more is sent."""
 
 
 class Outbox:
-    """Messages to the agent by their ids, in their order: unsent, then sent, then gone as they are seen or refused.
+    """Messages to the agent by id, in order: unsent, then sent, then removed once they are seen or refused.
 
-    The task may be one of them, by the empty id; no event tells of it.
+    The task may be among them, with an empty id; it causes no event.
     """
 
     def __init__(self, **unsent: str) -> None:
         self.unsent: dict[str, str] = unsent
         self.sent: dict[str, str] = {}
-        """Those that the agent has not shown yet."""
+        """Messages that the agent has not shown yet."""
 
     def put(self, message_id: str, text: str) -> None:
         self.unsent[message_id] = text
 
     def send(self) -> dict[str, str]:
-        """Take all as sent that is not yet; return it."""
+        """Mark all unsent messages as sent and return them."""
         sending, self.unsent = self.unsent, {}
         self.sent |= sending
         return sending
 
     def send_next(self) -> tuple[str, str]:
-        """Take the first as sent; return its id and text."""
+        """Mark the first message as sent; return its id and text."""
         message_id = next(iter(self.unsent))
         text = self.sent[message_id] = self.unsent.pop(message_id)
         return message_id, text
 
     def take_back(self, message_ids: Iterable[str]) -> None:
-        """Put what was sent before what is not: the agent has forgotten it, or did not take it."""
+        """Move sent messages before the unsent ones, because the agent forgot or rejected them."""
         self.unsent = {known: self.sent.pop(known) for known in tuple(message_ids) if known in self.sent} | self.unsent
 
     def seen(self, message_ids: Iterable[str]) -> list[Event]:
-        """Take what was sent as read by the model."""
+        """Mark sent messages as read by the model."""
         return self._settled(message_ids, MessageState.DELIVERED)
 
     def refused(self, message_ids: Iterable[str], why: str) -> list[Event]:
@@ -72,7 +72,7 @@ class Outbox:
 
 
 class Conversation(AgentStream):
-    """Mixed into the stream of a kind, behind it: as many turns as it takes to say everything."""
+    """Mixin behind a kind's stream: as many turns as all messages need."""
 
     talks = True
 
@@ -81,11 +81,11 @@ class Conversation(AgentStream):
         self.state = State.STARTING
         self.outbox = Outbox()
         self.stays: bool | None = None
-        """Whether the agent stays once its turn has been interrupted; None while nobody wants that."""
+        """Whether the agent keeps running after its interrupted turn; None: no interrupt is pending."""
         self.questions: dict[str, Question] = {}
-        """What it asks and is not answered yet, by the ids that requests have here."""
+        """Unanswered questions of the agent, by the ids that their requests have in subdeck."""
 
-    # --- what people say: see `Listener` ---
+    # --- user input: see `Listener` ---
 
     @property
     def is_waiting(self) -> bool:
@@ -114,28 +114,28 @@ class Conversation(AgentStream):
         if self.state is State.INTERRUPTED:
             self.leave()
 
-    # --- what a kind does its own way ---
+    # --- for a kind to implement ---
 
     @property
     def may_leave(self) -> bool:
-        """Whether it can be told to go without ending a turn before."""
+        """Whether the agent can exit without first ending a turn."""
         return self.state in (State.IDLE, State.INTERRUPTED)
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is still to come although the turn is over."""
+        """Whether more output is expected although the turn is over."""
         return False
 
     def tell_turn(self) -> None:
-        """Have the turn that runs, or is about to, read what is unsent; or leave that for the next one."""
+        """Send unsent messages to the current or starting turn, or keep them for the next one."""
         raise NotImplementedError
 
     def begin_turn(self) -> None:
-        """Begin a turn with something that is unsent, or leave that for later; set the state to what it is in then."""
+        """Begin a turn with an unsent message, or postpone it; update the state."""
         raise NotImplementedError
 
     def end_turn(self) -> None:
-        """Have the agent end its turn, if it has one; perhaps once more, because it is to go now and not to stay."""
+        """Make the agent end its turn, if any; can be called again if the agent must now exit."""
         raise NotImplementedError
 
     def answer(self, question: Question, verdict: Verdict, text: str) -> None:
@@ -143,13 +143,13 @@ class Conversation(AgentStream):
         self.respond(own_id, question.answer(verdict, text))
 
     def respond(self, own_id: Any, answer: Any) -> list[Event]:
-        """Write the answer to a request; return what is to be told of that, mostly nothing."""
+        """Write the answer to a request; return its events, usually none."""
         raise NotImplementedError
 
-    # --- what a kind calls ---
+    # --- for a kind to call ---
 
     def go_on(self) -> None:
-        """Say what can be said now. Where a turn is over and nothing is left to say or to come, the run is, too."""
+        """Send messages if the state allows it. After a turn, end the run if no message is left or expected."""
         if self.state in (State.STARTING, State.RUNNING):
             if self.outbox.unsent:
                 self.tell_turn()
@@ -160,7 +160,7 @@ class Conversation(AgentStream):
                 self.leave()
 
     def turn_over(self, *, is_interrupted: bool) -> list[Event]:
-        """Take the end of a turn: it is the run's, unless something is left to say, or waited for."""
+        """Handle the end of a turn: it ends the run, unless messages are left or the agent is waiting."""
         stays, self.stays = self.stays, None
         self.state = State.IDLE
         if stays is False:
@@ -175,18 +175,18 @@ class Conversation(AgentStream):
         return events
 
     def leave(self) -> None:
-        """Have the agent go; a turn that is not finished was interrupted."""
+        """Make the agent exit; an unfinished turn counts as interrupted."""
         self.finish()
         if not self.facts.finished and self.facts.ended is None:
             self.note(ended=RunReason.INTERRUPTED)
 
     def finish(self) -> None:
-        """Have the agent go: nothing more is said."""
+        """Make the agent exit; nothing more is sent."""
         self.state = State.CLOSED
         self.finished_after = 0
         self.is_stdin_done = self.has_left = True
 
     def withdrawn(self, request_ids: Iterable[str]) -> list[Event]:
-        """Take back what the agent asked."""
+        """Withdraw requests of the agent."""
         gone = [known for known in tuple(request_ids) if self.questions.pop(known, None) is not None]
         return [Decision(request=request_id, verdict=Verdict.WITHDRAWN) for request_id in gone]

@@ -1,4 +1,4 @@
-"""The diffs that agents give of their edits, as text; nothing in a line can make these functions raise."""
+"""Diffs of agents' edits, as text; no input can make these functions raise."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from ..text.visible import visible_name
 from ._json_lines import count, items, mapping, string
 
 _EFFORT = 40_000
-"""Pairs of lines that a wrapper compares for one edit: a few hundredths of a second at the worst."""
+"""Maximum pairs of lines that a wrapper compares for one edit: at worst a few hundredths of a second."""
 
 
 def kept_diff(diff: str) -> str:
-    """Return at most about `CONTENT_LIMIT` characters of a diff, and say so where it had more."""
+    """Cut a diff to about `CONTENT_LIMIT` characters, and mark the cut."""
     return diff if len(diff) <= CONTENT_LIMIT else f"{diff[:CONTENT_LIMIT]}\n{CUT}"
 
 
 def diff_of_pi(details: dict[str, Any]) -> str:
-    """Return what an edit of pi has changed: a patch, or before 1.0 what pi shows to people."""
+    """Return the diff of a pi edit: a patch, or before pi 1.0 the diff that pi displays."""
     return kept_diff(string(details.get("patch")) or string(details.get("diff")))
 
 
 def diff_of_claude(response: dict[str, Any]) -> str:
-    """Return what an edit of Claude Code has changed, from what its tool says to programs."""
+    """Return the diff of a Claude Code edit, from the structured response of its tool."""
     hunks: list[str] = []
     for hunk in map(mapping, items(response.get("structuredPatch"))):
         old, new = (f"{count(hunk.get(f'{side}Start'))},{count(hunk.get(f'{side}Lines'))}" for side in ("old", "new"))
@@ -32,8 +32,8 @@ def diff_of_claude(response: dict[str, Any]) -> str:
 
 
 def diff_of_texts(edits: list[dict[str, str]]) -> str:
-    """Return the whole diff of old and new texts, each with its path; where in their files they are nobody says."""
-    from ..run.edits import exact_diff  # a wrapper needs it for agents that do not say what they call their tools with
+    """Return the diff of old and new texts, each with its path; the line numbers in the files are unknown."""
+    from ..run.edits import exact_diff  # needed by wrappers only for agents that omit tool arguments
 
     written: list[str] = []
     for edit in edits:

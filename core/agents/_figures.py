@@ -1,4 +1,4 @@
-"""Figures and names as agents report them: a figure that cannot be true counts as unknown, and a name has an end."""
+"""Numbers and names from agents: an impossible number counts as unknown, and names have a maximum length."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from ..run.model import NoticeLevel
 from ..text.plain import one_line, shortened
 
 MOST_TOKENS = 10**10
-"""Of one report: more than the largest sums of a day."""
+"""In one report: more than the largest sums of a day."""
 MOST_DOLLARS = 100_000.0
-"""Of one report."""
+"""In one report."""
 MOST_MS = 10**10
-"""Of one call or wait: four months."""
+"""For one call or wait: four months."""
 MOST_TRIES = 10**6
 NAME = 200
-"""Characters of the name of a model or a tool, and of the word for how a message ended."""
+"""Maximum characters of a model's or tool's name, and of a stop reason."""
 ID = 1000
-"""Characters of the id of a call."""
+"""Maximum characters of a call's id."""
 REASON = 4000
-"""Characters of the reason of a retry."""
+"""Maximum characters of the reason for a retry."""
 
 
 def is_figure(value: object, most: float) -> bool:
-    """Whether something is a number from 0 to `most`."""
+    """Whether a value is a number from 0 to `most`."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
 
 
 def whole(value: object, most: int) -> int | None:
-    """Return a number from 0 to `most` as a whole one; None for everything else."""
+    """Return a number from 0 to `most` as an integer; None for any other value."""
     return int(value) if isinstance(value, int | float) and is_figure(value, most) else None
 
 
 class Figures:
-    """Reads what one report says was used; `checked` has the report say what of that is not known."""
+    """Reads the numbers of one usage report; `checked` marks the impossible ones as unknown."""
 
     def __init__(self) -> None:
         self._wrong: dict[str, str] = {}
-        """What cannot be true in the report that is being read, by what it is of."""
+        """Impossible numbers of the current report, by their kind."""
         self._told: set[str] = set()
 
     def tokens(self, value: object) -> int:
-        """Return a number of tokens: 0 where none is told, and where it cannot be true."""
+        """Return a number of tokens; 0 if it is missing or impossible."""
         return int(self._figure(value, MOST_TOKENS, "tokens"))
 
     def dollars(self, value: object) -> float:
@@ -58,11 +58,11 @@ class Figures:
 
     @property
     def are_wrong(self) -> bool:
-        """Whether something that was read cannot be true."""
+        """Whether an impossible number was read."""
         return bool(self._wrong)
 
     def checked(self, event: UsageReported) -> tuple[UsageReported, list[Event]]:
-        """Return the report for which the figures were read, and a warning of each kind once."""
+        """Return the corrected report, and a warning the first time each kind of number is wrong."""
         wrong, self._wrong = self._wrong, {}
         if not wrong:
             return event, []
@@ -87,12 +87,12 @@ class Figures:
 
 
 def named(name: str, most: int = NAME) -> str:
-    """Return a name with an end; one of the usual length is as it is."""
+    """Return a name cut to the maximum length."""
     return shortened(name, most)
 
 
 def bounded(event: Event) -> Event:
-    """Return an event whose names have an end."""
+    """Return an event with its names shortened."""
     match event:
         case ToolCall() | ToolResult() if (
             len(event.tool_name) > NAME or max(map(len, (event.tool_call_id, event.within))) > ID

@@ -1,4 +1,4 @@
-"""The tool by which a child hands over its result, as it is declared to an agent, and the server that has it."""
+"""The structured result tool: its declaration for agents, and the server that provides it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from ..run.outcome import FINALIZE_TOOL
 
 SERVER = "subdeck"
-"""The name of the server among those of an agent."""
+"""The server's name in an agent's configuration."""
 
 DESCRIPTION = "Return the result of your task. Call it as your final action, alone in its message."
 
@@ -24,7 +24,7 @@ SCHEMA: dict[str, Any] = {
 }
 
 CLAUDE_NAME = f"mcp__{SERVER}__{FINALIZE_TOOL}"
-"""As Claude Code calls it."""
+"""The tool's name in Claude Code."""
 
 NAMES = frozenset(
     {
@@ -35,9 +35,9 @@ NAMES = frozenset(
         f"{FINALIZE_TOOL} ({SERVER} MCP Server)",
     }
 )
-"""As agents call it that take it from the server, each its own way: Claude Code, Codex, opencode, Gemini."""
+"""The tool's names in agents that get it from the server: Claude Code, Codex, opencode, Gemini."""
 
 
 def server_command() -> tuple[str, ...]:
-    """Return the program of the server (`finalize_server.py`) and its arguments."""
+    """Return the server's command (`finalize_server.py`) and its arguments."""
     return (sys.executable, "-P", "-E", "-m", "subdeck.core.agents.finalize_server")

@@ -1,4 +1,4 @@
-"""How single lines of a child's JSON are read; nothing in a line can make these functions raise."""
+"""Read single lines of an agent's JSON; no input can make these functions raise."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..text.decoding import UNDECODABLE, decoder, encode_shown
 _ERROR_BODY = r"[{\[]"
 _DEEPEST = 100
 _NESTED_ERRORS = 3
-"""Some providers put the JSON of another one's error into the message of their own."""
+"""Some providers nest another provider's JSON error in their own message."""
 
-# Compiled at its first use, when the child has been started already.
+# Compiled on first use, after the agent has started.
 _ESCAPES = rb"(?s)\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\(u[dD][89a-fA-F]..)|\\."
 
 _decode_text = decoder(str)
@@ -21,9 +21,9 @@ _decode_any = decoder(object)
 
 
 def decode(line: bytes) -> dict[str, Any] | None:
-    """Decode a whole line; None when it is no JSON object even after repair.
+    """Decode a whole line; None if it is not a JSON object even after repair.
 
-    JavaScript may cut a string inside a surrogate pair; the half that is left makes strict decoders refuse the line.
+    JavaScript may cut a string inside a surrogate pair; strict decoders refuse a line with the remaining half.
     """
     for attempt in (line, _repaired):
         try:
@@ -35,7 +35,7 @@ def decode(line: bytes) -> dict[str, Any] | None:
 
 
 def unescaped(text: bytes) -> str:
-    """Decode the inside of a JSON string; what cannot be decoded is replaced."""
+    """Decode the inside of a JSON string; replace undecodable bytes."""
     if b"\\" not in text:
         return text.decode("utf-8", "replace")
     for attempt in (text, _repaired(text)):
@@ -47,7 +47,7 @@ def unescaped(text: bytes) -> str:
 
 
 def _repaired(line: bytes) -> bytes:
-    """Put U+FFFD for halves of surrogate pairs and for bytes that are not UTF-8."""
+    """Replace halves of surrogate pairs and invalid UTF-8 by U+FFFD."""
     whole = line.decode("utf-8", "replace").encode()
     return re.sub(_ESCAPES, lambda escape: b"\\ufffd" if escape[1] else escape[0], whole)
 
@@ -61,7 +61,7 @@ def items(value: object) -> list[Any]:
 
 
 def shown_json(value: object) -> str:
-    """Write arguments as JSON for somebody who decides on them: control characters as they are, not as escapes."""
+    """Write arguments as JSON for a user's decision: control characters as they are, not as escapes."""
     return re.sub(r"\\(?:u(00[01][0-9a-f])|([bfr])|.)", _unescaped_control, encode_shown(value))
 
 
@@ -76,7 +76,7 @@ def string(value: object) -> str:
 
 
 def is_deep(value: object) -> bool:
-    """Tell whether something is nested so absurdly that it could be read, and cannot be written."""
+    """Whether a value is nested so deeply that it could be decoded but not encoded."""
     level = [value]
     for _ in range(_DEEPEST):
         level = [inner for outer in level for inner in (*mapping(outer).values(), *items(outer))]
@@ -86,22 +86,22 @@ def is_deep(value: object) -> bool:
 
 
 def count(value: object) -> int:
-    """Return a number as a whole one that fits into JSON of ours, not below 0; 0 for everything that is none."""
+    """Return a number as an integer from 0 to `LARGEST`; 0 for any other value."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
     return int(min(max(value, 0), LARGEST))
 
 
 def amount(value: object) -> float:
-    """Return a number of dollars, not below 0, as one that fits; 0 for everything that is none."""
+    """Return a number of dollars from 0 to `LARGEST`; 0 for any other value."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0.0
     return float(min(max(value, 0), LARGEST))
 
 
 def error_words(text: str) -> str:
-    """Return what a provider's error says: of `401: {"message":"Invalid API key",…}`, as pi 1.x hands it on, the words
-    `401 Invalid API key`. A text that does not end in such JSON is returned as it is.
+    """Return the message of a provider's error: `401 Invalid API key` for `401: {"message":"Invalid API key",…}`, the
+    form of pi 1.x. Return a text without such JSON at its end unchanged.
     """
     for _ in range(_NESTED_ERRORS):
         begins = re.search(_ERROR_BODY, text)
@@ -118,14 +118,14 @@ def error_words(text: str) -> str:
 
 
 def _error_message(body: object) -> str:
-    """Find the message in the forms that providers give their errors; empty where there is none."""
+    """Return the message from a provider's error body, in any known form; empty if there is none."""
     first = next(iter(items(body)), body)
     values = [value for name in ("message", "error", "detail") if (value := mapping(first).get(name))]
     return next(filter(None, (string(value).strip() or _error_message(value) for value in values)), "")
 
 
 def joined_text(content: object, limit: int) -> tuple[str, bool]:
-    """Join the text blocks of a content list, at most `limit` characters of them; tell whether more was there."""
+    """Join the text blocks of a content list, up to `limit` characters; also return whether text was cut."""
     if isinstance(content, str):
         return content[:limit], len(content) > limit
     parts: list[str] = []

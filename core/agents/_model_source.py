@@ -1,4 +1,4 @@
-"""What kinds have in common whose programs tell their models when they are asked."""
+"""Shared by kinds whose programs list their models on request."""
 
 from __future__ import annotations
 
@@ -16,20 +16,18 @@ REFRESH = "subdeck models --refresh updates the list from {}"
 
 
 class AsksForModels:
-    """Base of the launching sides whose agents tell their models: what one told is its listing until it is asked
-    again.
-    """
+    """Base of launching sides whose agents list their own models; a list stays valid until the next refresh."""
 
     def ask(self, choice: AgentChoice, timeout: float) -> Sequence[Model]:
         """Start the agent and return its models. Raises AgentUnavailable, TimeoutError and OSError."""
         raise NotImplementedError
 
     def ask_all(self, choice: AgentChoice, timeout: float) -> tuple[Sequence[Model], Sequence[str] | None]:
-        """Start the agent and return its models and modes, None where it has none. Raises as `ask` does."""
+        """Start the agent and return its models and modes (None: it has no modes). Raises the same errors as `ask`."""
         return self.ask(choice, timeout), None
 
     def find_out(self, choice: AgentChoice, wanted: Wanted) -> None:
-        """Do nothing: all that `settle` needs to know is known."""
+        """Do nothing: `settle` needs no further information."""
 
     def model_list(self, choice: AgentChoice) -> ModelList:
         return ModelList(list_file(choice.kind, choice.name, *choice.command), program_key(choice))
@@ -38,12 +36,12 @@ class AsksForModels:
         yield self.told(choice)
 
     def told(self, choice: AgentChoice) -> Listing:
-        """Return what the agent told last, whenever that was."""
+        """Return the agent's last list of models, of any age."""
         kept = self.model_list(choice).kept()
         return Listing(kept.models, own=bool(kept.key), source=f"the list of models of {choice.name}")
 
     def refresh(self, choice: AgentChoice, timeout: float = TIMEOUT_S) -> Sequence[Model]:
-        """Start the agent for its list of models, and keep that. Raises AgentUnavailable with what it said instead."""
+        """Start the agent for its list of models, and save the list. Raises AgentUnavailable with the agent's error."""
         known = self.model_list(choice)
         known.begin(timeout)
         try:
@@ -55,15 +53,15 @@ class AsksForModels:
         except OSError as fault:
             error = refused(choice, str(fault.strerror))
         else:
-            # An agent may write files of its own while it tells: what the list depends on is looked at after that.
+            # The agent may write its own files while it lists models, so compute the key afterwards.
             known.keep(models, self.model_list(choice).key, modes)
             return tuple(models)
-        known.keep_problem(error.what, self.model_list(choice).key)  # or it would be asked for each task of a call
+        known.keep_problem(error.what, self.model_list(choice).key)  # or every task of a call would ask the agent again
         raise error
 
 
 def program_key(choice: AgentChoice) -> dict[str, str]:
-    """Return what tells one version of an agent's program from another."""
+    """Return a key that changes with the version of an agent's program."""
     return {
         "command": "\0".join(choice.command),
         "version": choice.version or "",
@@ -72,7 +70,7 @@ def program_key(choice: AgentChoice) -> dict[str, str]:
 
 
 def refused(choice: AgentChoice, what: str, *words: str) -> AgentUnavailable:
-    """Make the error of an agent that was asked by these words of its command line."""
+    """Return the error of an agent that could not list its models when started with `words`."""
     return AgentUnavailable(
         f"{choice.name} could not list its models: {one_line(what, 400)}",
         where=" ".join((*choice.command, *words)),
@@ -81,6 +79,6 @@ def refused(choice: AgentChoice, what: str, *words: str) -> AgentUnavailable:
 
 
 def price_in(text: str) -> Price | None:
-    """Return the price that a description of a model ends with, as `… · $4/$20 per Mtok`; None where it has none."""
+    """Return the price at the end of a model's description, as `… · $4/$20 per Mtok`; None if there is none."""
     found = re.search(r"\$([0-9]+(?:\.[0-9]+)?)/\$([0-9]+(?:\.[0-9]+)?) per Mtok", text)
     return Price(float(found[1]), float(found[2])) if found else None

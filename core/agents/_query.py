@@ -1,4 +1,4 @@
-"""A program that is asked something and tells it at once: with a time limit, and ended with all that it started."""
+"""Run a program for one answer, with a time limit, and kill it with all processes that it started."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from threading import Lock
 from msgspec import Struct
 
 LARGEST = 16 * 1024 * 1024
-"""Bytes of an answer."""
+"""Maximum bytes of output."""
 GOING_S = 3.0
-"""How long a program that has answered gets to go by itself."""
+"""Seconds that a program may take to exit after its answer."""
 _PIECE = 64 * 1024
 
 _asked: set[subprocess.Popen[bytes]] = set()
-"""What runs now."""
+"""Programs running now."""
 _starting = Lock()
 
 
 class Said(Struct, frozen=True):
-    """What a program wrote until it was done."""
+    """A program's output up to its answer or exit."""
 
     stdout: bytes
     stderr: bytes
     code: int | None
-    """None where it had answered and was ended."""
+    """None if the program was killed after its answer."""
 
 
 def ask(
@@ -40,11 +40,10 @@ def ask(
     words: bytes = b"",
     is_answer: Callable[[bytes], bool] | None = None,
 ) -> Said:
-    """Start a program in the user's home, hand it words on stdin, and return what it says until it ends, or until a
-    line of its stdout is the answer; stdin is closed then.
+    """Run a program in the user's home with `words` on stdin. Return its output once it exits, or once `is_answer`
+    accepts a line of stdout; only with `is_answer`, stdin stays open until then.
 
-    Raises OSError for a program that cannot be started or says too much, TimeoutError where `timeout` seconds are not
-    enough.
+    Raises OSError if the program cannot start or writes too much, TimeoutError after `timeout` seconds.
     """
     process = _start(command, env)
     try:
@@ -58,7 +57,7 @@ def ask(
 
 def _start(command: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
     home = os.path.expanduser("~")
-    with _starting:  # what is started while all are ended would be missed
+    with _starting:  # a program started during `end_all` would be missed
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -80,14 +79,14 @@ def _heard(
         raise OSError("it has no pipes")
     said = {stdout: bytearray(), stderr: bytearray()}
     looked = 0
-    """Bytes of stdout that are lines which are no answer."""
+    """Bytes of stdout already checked for the answer."""
     try:
         stdin.write(words)
         stdin.flush()
         if is_answer is None:
             stdin.close()
     except BrokenPipeError:
-        pass  # it ends without listening; what it says tells why
+        pass  # it exits without reading stdin; its output gives the reason
     with selectors.DefaultSelector() as selector:
         for pipe in said:
             selector.register(pipe, selectors.EVENT_READ)
@@ -115,12 +114,12 @@ def _heard(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Close its stdin, give it a moment, and kill what is left of it and of its process group."""
+    """Close its pipes, give it a moment to exit, then kill the rest of its process group."""
     for pipe in filter(None, (process.stdin, process.stdout, process.stderr)):
         try:
             pipe.close()
         except OSError:
-            continue  # words that it did not take
+            continue  # unread words
     if process.returncode is None:
         _wait_unreaped(process.pid)
         _kill(process)
@@ -129,7 +128,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _wait_unreaped(pid: int) -> None:
-    """Wait for the end of a child without collecting it: its group is nobody else's as long as it is not."""
+    """Wait for a process to exit without reaping it, so that its process group id is not reused."""
     try:
         descriptor = os.pidfd_open(pid)
     except OSError:
@@ -148,11 +147,11 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except OSError:
-        pass  # all of it has gone
+        pass  # the group is already gone
 
 
 def end_all() -> None:
-    """End all programs that are being asked, and let none be started, before this process ends."""
+    """Kill all running queries and block new ones, before this process exits."""
     _starting.acquire()
     for process in tuple(_asked):
         _kill(process)

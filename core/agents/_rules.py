@@ -1,4 +1,4 @@
-"""Which rules of a run its agent can be held to; one that it cannot is refused before anything is started."""
+"""Check which rules of a run its agent can enforce; a launch is refused if it cannot enforce one."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _TALK = 'remove "interactive: false", deny whole tools by name, or choose an age
 
 
 def check_rules(choice: AgentChoice, wanted: Wanted, fault_of_rule: Callable[[Rule], str]) -> tuple[str, ...]:
-    """Return what has no effect, a sentence each. Raises UsageError for a rule that asks or denies and cannot be kept.
+    """Return a sentence for each rule without effect. Raises UsageError for an ask or deny rule that cannot be
+    enforced.
 
-    `fault_of_rule` says why the agent cannot be made to ask about what a rule names.
+    `fault_of_rule` returns the reason why the agent cannot ask about a rule's subject.
     """
     permissions = wanted.permissions
     if permissions is None:
@@ -35,7 +36,7 @@ def check_rules(choice: AgentChoice, wanted: Wanted, fault_of_rule: Callable[[Ru
 
 
 def _is_seen_to(rule: Rule, field: str, choice: AgentChoice, wanted: Wanted) -> bool:
-    """Tell whether the child does not have the tool at all; whether its agent can do that is checked with the tools."""
+    """Whether the rule removes the tool from the agent; whether the agent supports that is checked with the tools."""
     if field != "permissions.deny" or rule.pattern is not None or rule.tool.endswith("*") or not choice.takes_tools:
         return False
     return choice.excludes or wanted.tools.resolved is not None
@@ -47,7 +48,7 @@ def _without_effect(choice: AgentChoice, permissions: Permissions, *, talk: bool
     known = (*choice.tools, *EDITING, *READING, "bash")
     rules = map(parse_rule, (*permissions.allow, *permissions.ask, *permissions.deny))
     for tool in dict.fromkeys(rule.tool for rule in rules if rule.tool not in known and not rule.tool.endswith("*")):
-        lower = {name.lower(): name for name in known}  # of two names for one tool that which is ours
+        lower = {name.lower(): name for name in known}  # if two names differ in case only, prefer subdeck's
         meant = [lower[name] for name in nearest_of(tool.lower(), lower, cutoff=SIMILAR)]
         if meant:
             yield f"permissions: {choice.name} has no known tool {tool}; did you mean {meant[0]}?"

@@ -1,4 +1,4 @@
-"""What the streams of most kinds share: the message being written, the calls that run, and lines that are no events."""
+"""Shared by the streams of most kinds: the message being written, running calls, and lines that are not events."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .sentence import Sentence
 from .updates import Updates
 
 _MAX_TOOLS = 1000
-"""Tool calls whose start is remembered."""
+"""Maximum tool calls whose start time is kept."""
 
 
 class OneWay:
-    """Of a stream that does not talk: nobody asks for anything here but `talks`."""
+    """Base for non-interactive streams: only `talks` is ever read."""
 
     talks = False
 
@@ -43,7 +43,7 @@ class OneWay:
 
 
 class AgentStream(OneWay):
-    """The stream of one child, one prompt long; what a kind does not say by itself is as here."""
+    """The stream of one agent and one prompt, with the defaults of all kinds."""
 
     updates = Updates()
 
@@ -54,12 +54,12 @@ class AgentStream(OneWay):
         self.finished_after: float | None = None
         self.is_stdin_done = True
         self.turn_ended = False
-        """Whether the turn ended and no other began: what the agent writes now is no part of an answer."""
+        """Whether the last turn has ended; later output is not part of an answer."""
         self.has_left = False
-        """Whether the agent said its last word, and was told to go: nothing that it writes now counts."""
+        """Whether the agent has finished and was asked to exit; its further output is ignored."""
         self.figures = Figures()
         self._tools: dict[str, float] = {}
-        """When each call began."""
+        """Start time of each call."""
         self._replies = bytearray()
         self._denials = Denials()
 
@@ -69,7 +69,7 @@ class AgentStream(OneWay):
 
     @property
     def sentence(self) -> str:
-        """The end of what the model is writing, at most 2 KB."""
+        """The end of the text the model is writing, at most 2 KB."""
         return self.writing.tail
 
     @property
@@ -77,7 +77,7 @@ class AgentStream(OneWay):
         return len(self._tools)
 
     def feed(self, line: bytes) -> list[Event]:
-        """Return the events of a line. Of updates, which a later line repeats, a head is enough."""
+        """Return the events of a line. The head of an update is enough, because a later line repeats it."""
         if self.has_left:
             return []
         if line.startswith(self.updates.prefixes):
@@ -87,12 +87,12 @@ class AgentStream(OneWay):
         return self.seen(self.take(line))
 
     def denied(self, what: str, *, is_told: bool = False) -> None:
-        """Take it that a request was denied; with `is_told` the agent has said already that its call failed."""
+        """Record a denied request; `is_told`: the agent has already reported the failed call."""
         self._denials.denied(what, is_told=is_told)
         self.note(denied=self._denials.words)
 
     def seen(self, events: list[Event]) -> list[Event]:
-        """Take what a line told: a model that is at work after a denial was not ended by it."""
+        """Track denials in new events: if the model works after a denial, the denial did not end it."""
         for event in events:
             self._denials.saw(event)
         if self._facts.denied != self._denials.words:
@@ -100,21 +100,21 @@ class AgentStream(OneWay):
         return list(map(bounded, events))
 
     def used(self, event: UsageReported) -> list[Event]:
-        """Report what was used, as `figures` read it."""
+        """Report usage, with the numbers as `figures` read them."""
         event, warnings = self.figures.checked(event)
         self.note(usage=add_usage(self._facts.usage, event))
         return [event, *warnings]
 
     def take(self, line: bytes) -> list[Event]:
-        """Return the events of a line that is no update."""
+        """Return the events of a line that is not an update."""
         raise NotImplementedError
 
     def end(self) -> list[Event]:
-        """Take the end of the output; return the event of what was being written then."""
+        """Handle the end of the output; return the event of the unfinished message."""
         return self.broken_off()
 
     def say(self, message: bytes) -> None:
-        """Have something written to the child's stdin."""
+        """Queue a message for the agent's stdin."""
         self._replies += message
 
     def replies(self) -> bytes:
@@ -125,7 +125,7 @@ class AgentStream(OneWay):
         return said
 
     def note(self, **changes: Any) -> None:
-        """Take facts; a session id in a form that no agent's ids have is not believed, and names have an end."""
+        """Update the facts; ignore an invalid session id, and shorten names."""
         if (session_id := changes.get("session_id")) and not is_session_id(session_id):
             changes["session_id"] = self._facts.session_id
         for name in changes.keys() & {"model", "stop_reason"}:
@@ -133,7 +133,7 @@ class AgentStream(OneWay):
         self._facts = replace(self._facts, **changes)
 
     def broken_off(self) -> list[Event]:
-        """Keep the text of a message that was begun and never ended."""
+        """Keep the text of a message that never ended."""
         text = self.writing.whole()
         self.writing.clear()
         if not text.strip():
@@ -142,7 +142,7 @@ class AgentStream(OneWay):
         return [AssistantText(text=text, partial=True)]
 
     def not_understood(self, line: bytes) -> list[Event]:
-        """Count a line that is no event, and tell of the first."""
+        """Count a line that is not an event, and warn about the first."""
         if not line.strip():
             return []
         self.note(unreadable=self.facts.unreadable + 1)
@@ -158,6 +158,6 @@ class AgentStream(OneWay):
         self.note(usage=replace(self._facts.usage, tool_uses=self._facts.usage.tool_uses + 1))
 
     def tool_ended(self, call_id: str) -> int | None:
-        """Return how many milliseconds the call took; None where its start was not seen."""
+        """Return the duration of a call in milliseconds; None if its start was not seen."""
         started = self._tools.pop(call_id, None)
         return None if started is None else round((self._clock() - started) * 1000)

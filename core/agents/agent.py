@@ -1,6 +1,6 @@
-"""What launchers ask of a kind of agent: where its program is, what it has to offer, and what it makes of a preset.
+"""The launching side of a kind of agent: its program, its capabilities, and how it applies a preset.
 
-A kind's `agent` module has an `AGENT` that does this. Nothing here starts a program, but `refresh` and `find_out`.
+A kind's `agent` module defines `AGENT` with this interface. Only `refresh` and `find_out` start a program.
 """
 
 from __future__ import annotations
@@ -17,59 +17,59 @@ from ..run.model import Permissions, PromptMode, Tools
 from ..run.tool_policy import Offer
 from .model_list import TIMEOUT_S, ModelList
 
-TYPE_CHECKING = False  # as typing's
+TYPE_CHECKING = False  # like typing's
 if TYPE_CHECKING:
     from ..permissions.rules import Rule
     from .login import Login
 
 
 class Naming(StrEnum):
-    """How the conversation of a child is found again."""
+    """How to find an agent's conversation again."""
 
     FILE = "file"
-    """It is a file of ours, which the child is told."""
+    """In a subdeck file, whose path the agent gets."""
     GIVEN = "given"
-    """The agent keeps it, by an id that we make up."""
+    """The agent keeps it, under an id that subdeck chooses."""
     TAKEN = "taken"
-    """The agent keeps it, by an id that its stream tells."""
+    """The agent keeps it, under an id from its stream."""
 
 
 class AgentChoice(Struct, frozen=True):
-    """An agent of this machine, as far as it is known without starting it."""
+    """An agent of this machine, described without starting it."""
 
     name: str
     command: tuple[str, ...]
-    """The program, absolute, and its leading arguments."""
+    """The program's absolute path, and its leading arguments."""
     tools: tuple[str, ...]
-    """Names it is known to offer."""
+    """Names of its known tools."""
     offers_more: bool
-    """True where extensions may bring further tools."""
+    """Whether extensions may add tools."""
     default_tools: tuple[str, ...] = ()
-    """Those it offers when it is told nothing."""
+    """Tools enabled by default."""
     levels: tuple[str, ...] = LEVELS
-    """The thinking levels it takes."""
+    """Supported thinking levels."""
     version: str | None = None
-    """None where it is not known."""
+    """None if unknown."""
     note: str = ""
-    """Why it is not the first choice; empty where it is."""
+    """Why it is not the first choice; empty if it is."""
     excludes: bool = False
-    """Whether it can be told to offer all but some."""
+    """Whether it can exclude single tools."""
     leaves_servers: bool = False
-    """Whether it can be told to start no MCP servers."""
+    """Whether it can start without MCP servers."""
     kind: str = "pi"
     env: Mapping[str, str] = {}
-    """What the settings add to the environment of its children."""
+    """Variables that the settings add to the agent's environment."""
     naming: Naming = Naming.FILE
     own_model: str = ""
-    """What it answers as, whatever model it is asked for; empty where a model has to be chosen."""
+    """The name it answers as, regardless of the requested model; empty if a model has to be chosen."""
     talks: bool = False
-    """Whether its children take messages and ask while they run."""
+    """Whether its runs accept messages and ask questions."""
     takes_tools: bool = True
-    """Whether it can be told which tools its child has."""
+    """Whether its list of tools can be set."""
     tells_price: bool = True
-    """Whether it tells what its model costs, before the run is over or by ending it itself."""
+    """Whether it reports costs before the run is over, or enforces the limit itself."""
     has_default_model: bool = False
-    """Whether it takes a model by its own settings where none is named."""
+    """Whether its own settings choose a model if none is named."""
 
     @property
     def offer(self) -> Offer:
@@ -84,20 +84,20 @@ class AgentChoice(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """What the screen says: `pi 0.73.1`, `offline (pi is not on PATH)`."""
+        """Label on the screen: `pi 0.73.1`, `offline (pi is not on PATH)`."""
         note = f" ({self.note})" if self.note else ""
         return f"{self.name} {self.version or ''}".rstrip() + note
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """What a run asks of its agent, each in the words of presets."""
+    """A run's requirements for its agent, in the terms of presets."""
 
     where: str = ""
-    """The file of the preset; empty for an ad hoc run."""
+    """The preset's file; empty for a one-off run."""
     cwd: str = ""
-    """Its directory, where that is one of this machine."""
+    """The run's directory, if it is on this machine."""
     model: str = ""
-    """`provider/id`; empty where the agent takes its own default."""
+    """`provider/id`; empty for the agent's default."""
     thinking: str | None = None
     tools: Tools = Tools()
     has_prompt: bool = False
@@ -108,15 +108,15 @@ class Wanted(Struct, frozen=True, kw_only=True):
     finalize: bool = False
     max_turns: int | None = None
     talk: bool = False
-    """Whether its child takes messages and asks while it runs."""
+    """Whether the run takes messages and asks questions."""
     permissions: Permissions | None = None
     spends: tuple[str, ...] = ()
-    """Those of `budget` and `max_tokens` that call or preset set."""
+    """Names among `budget` and `max_tokens` that the call or preset sets."""
     caps: tuple[str, ...] = ()
-    """Those that only the settings set."""
+    """Names among them that only the settings set."""
 
     def refused(self, field: str, what: str, hint: str) -> UsageError:
-        """Return the error of a field, at the file of the preset or, without one, at the field itself."""
+        """Return an error for a field, located at the preset's file or, without a file, at the field."""
         if self.where:
             return UsageError(f"{field}: {what}", where=self.where, hint=hint)
         return UsageError(what, where=field, hint=hint)
@@ -126,69 +126,67 @@ class Agent(Protocol):
     """The launching side of a kind of agent."""
 
     program: str
-    """Its command where the settings name none; empty for one that is no program of the user's."""
+    """The default command; empty if there is none."""
 
     def find(self, name: str, command: Sequence[str]) -> tuple[str, ...]:
-        """Return the command of the agent of that name with its program as an absolute path. Raises AgentUnavailable
-        where it is missing or cannot be executed.
+        """Return the named agent's command with its program as an absolute path. Raises AgentUnavailable if the program
+        is missing or not executable.
         """
         ...
 
     def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
-        """Describe the agent of that name by its command, which was found here or is one of other machines."""
+        """Describe the named agent by its command, as found here or on another machine."""
         ...
 
     def credentials(self, choice: AgentChoice) -> tuple[str, ...] | None:
-        """Return where keys or a login of it are seen, without a look at what they are; None for an agent of which that
-        is not known.
-        """
+        """Return where its keys or login are, without reading them; None if that is unknown for this agent."""
         ...
 
     def login(self, choice: AgentChoice) -> Login:
-        """Return whether it is logged in, from its files, its caches and the environment alone."""
+        """Return whether it is logged in, using only its files, its caches and the environment."""
         ...
 
     def serves(self, choice: AgentChoice, provider: str) -> bool:
-        """Tell whether a model of the provider can be had through it here, as far as its credentials are seen.
+        """Whether it can use the provider's models here, judging by its credentials.
 
-        The provider is empty for a model without one, and where no model is named.
+        An empty provider means a model without one, or no model.
         """
         ...
 
     def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
-        """Return what of the wish is only advice to the agent, or has no effect: a sentence each.
+        """Return a sentence for each requirement that is only advice to the agent or has no effect.
 
-        Raises UsageError for what cannot be had from it and must not be dropped: a tool that is denied, a model of
-        another provider. The error says which field, which agent, and what to do.
+        Raises UsageError for a requirement that it cannot meet and that must not be dropped: a denied tool, another
+        provider's model. The error names the field, the agent, and a way out.
         """
         ...
 
     def find_out(self, choice: AgentChoice, wanted: Wanted) -> None:
-        """Learn what `settle` needs to know of it and does not; a launch calls this first, and it may start the agent
-        once. Raises AgentUnavailable where the agent does not tell.
+        """Get the information that `settle` lacks, before a launch; this may start the agent once. Raises
+        AgentUnavailable if the agent does not answer.
         """
         ...
 
     def fault_of_rule(self, rule: Rule) -> str:
-        """Say why it cannot be made to ask about all that a rule of permissions names; empty where it can."""
+        """Return why it cannot ask about everything a permission rule names; empty if it can."""
         ...
 
     def offers(self, choice: AgentChoice, model: str) -> bool:
-        """Tell whether a model, as somebody wrote it, may be one of its, whatever its credentials; empty for none."""
+        """Whether a model, as a user wrote it, may be one of its models, regardless of credentials; empty: no model."""
         ...
 
     def listings(self, choice: AgentChoice) -> Iterator[Listing]:
-        """Yield what models are known of it beside those of the settings, the most certain first."""
+        """Yield its known models apart from the settings', the most certain first."""
         ...
 
     def catalog(self, choice: AgentChoice, first: Listing) -> Catalog | None:
-        """Return the models known of it, after those of the settings; None for an agent that takes any."""
+        """Return its known models, after the settings'; None if it accepts any."""
         ...
 
     def model_list(self, choice: AgentChoice) -> ModelList | None:
-        """Return the list that it tells itself, as it is kept; None where it has none."""
+        """Return its saved list of models; None if it does not list models."""
         ...
 
     def refresh(self, choice: AgentChoice, timeout: float = TIMEOUT_S) -> Sequence[Model]:
-        """Start it for its list of models, and keep that. Raises AgentUnavailable."""
+        """Start it for its list of models, and save the list. Raises AgentUnavailable."""
         ...

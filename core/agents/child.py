@@ -1,7 +1,7 @@
-"""What the wrapper asks of a kind of agent: how its child is started, and how what it writes is read.
+"""The running side of a kind of agent: how the wrapper starts the agent and reads its output.
 
-A kind's `child` module has a `CHILD` that does this. A wrapper loads it for the kind of its run alone, before the
-child is started: what is imported there is paid for by each run, in time and in memory.
+A kind's `child` module defines `CHILD` with this interface. A wrapper loads only its run's kind, before the agent
+starts, so its imports cost every run time and memory.
 """
 
 from __future__ import annotations
@@ -24,36 +24,37 @@ from .updates import Updates
 
 
 class Command(Struct, frozen=True):
-    """How a child is started."""
+    """How to start an agent."""
 
     argv: tuple[str, ...]
     env: dict[str, str]
-    """Added to what the wrapper itself got."""
+    """Added to the wrapper's own environment."""
     unset: tuple[str, ...] = ()
-    """Variables the child must not see even if the wrapper has them; removed before `env` is added."""
+    """Variables removed from the wrapper's environment, before `env` is added."""
     pipe: bool = False
-    """Whether the child's stdin is a pipe, on which the stream says what is written; else it is the prompt file."""
+    """Whether stdin is a pipe for the stream's replies; otherwise it is the prompt file."""
 
 
 class Start(Struct, frozen=True):
-    """What a child is started for."""
+    """Parameters of one start of an agent."""
 
     meta: RunMeta
     run_dir: str
     number: int = 1
-    """Of the attempt; each has a prompt of its own."""
+    """Start number, from 1; each has its own prompt."""
     session_id: str | None = None
-    """Of the conversation that goes on: that of the attempt before, or of the run that this one continues. None begins
-    one, by the id of the meta where the agent takes one."""
+    """The conversation to continue: the previous attempt's or the continued run's. None starts a new one, with the id
+    in the meta if the agent accepts one.
+    """
     handed_back: int = 0
-    """How many of the prompts before this one's are what the run went on with once a person had handed it back."""
+    """Number of earlier prompts that only continued the run after a user returned it."""
 
     spent: float = 0.0
-    """Dollars that the run had spent before."""
+    """Dollars spent by the run before this start."""
 
     @property
     def attempt(self) -> int:
-        """Which of the tries to get a result it is; to go on is no other try."""
+        """Attempt to get a result; continuing a returned run is not another attempt."""
         return self.number - self.handed_back
 
     @property
@@ -62,52 +63,52 @@ class Start(Struct, frozen=True):
 
 
 class Listener(Protocol):
-    """Whom something can be said to while a run goes on: a child, or a person who has taken the run over."""
+    """Receives messages during a run: the agent, or a user with the run open interactively."""
 
     @property
     def talks(self) -> bool:
-        """Whether something can be said to the child while it works; without it nothing else here is asked for."""
+        """Whether it accepts messages while it works; if not, no other member is used."""
         ...
 
     @property
     def is_stdin_done(self) -> bool:
-        """Whether the child's stdin may be closed once all is written."""
+        """Whether stdin may be closed once everything is written."""
         ...
 
     @property
     def is_waiting(self) -> bool:
-        """Whether its turn was interrupted and it waits for what is said next; `finished_after` is None then."""
+        """Whether its turn was interrupted and it waits for a message; `finished_after` is then None."""
         ...
 
     def tell(self, message_id: str, text: str) -> None:
-        """Say a message to the child, not after `is_stdin_done`. A later `feed` returns the `Message` that says whether
-        it was delivered: the child's own output shows it; or refused, and why. The run goes on until it had its turn.
+        """Send a message to the agent, unless `is_stdin_done`. A later `feed` returns its `Message` event: delivered
+        once the agent's output shows it, or refused with a reason. The run continues until the message had its turn.
         """
         ...
 
     def interrupt(self, *, stays: bool) -> None:
-        """Have the child end its turn by its own means. One that `stays` then waits for what is said next, an
-        `Interrupted` says so; any other finishes. Without a turn there is nothing to end.
+        """Make the agent end its turn. If it `stays`, it reports `Interrupted` and waits for the next message;
+        otherwise it finishes. Does nothing between turns.
         """
         ...
 
     def reply(self, request_id: str, verdict: Verdict, text: str) -> None:
-        """Answer what the child asks, by the id of the `Request` that `feed` returned; DENY, where it does not fit."""
+        """Answer the request that `feed` returned with this id; an answer that does not fit counts as DENY."""
         ...
 
     def denied(self, what: str) -> None:
-        """Take it that a request of the child was denied, or that nobody replied to it."""
+        """Record that a request was denied, or that no user replied."""
         ...
 
     def close(self) -> None:
-        """Say that nothing more will be said: a child that waits finishes as interrupted."""
+        """End the input: a waiting agent finishes as interrupted."""
         ...
 
 
 class Stream(Listener, Protocol):
-    """The output of one child, one prompt long. Nothing that a child writes may make it raise.
+    """The output of one agent for one prompt. No output may make it raise.
 
-    `AgentStream` in `stream.py` has what most kinds share.
+    `AgentStream` in `_stream.py` has the shared part of most kinds.
     """
 
     @property
@@ -115,37 +116,36 @@ class Stream(Listener, Protocol):
 
     @property
     def facts(self) -> StreamFacts:
-        """What it has said so far; how the run ended is decided from nothing else."""
+        """Facts from its output so far; the run's result depends only on these."""
         ...
 
     @property
     def writing(self) -> Sentence:
-        """What the model is writing."""
+        """The text the model is writing."""
         ...
 
     @property
     def finished_after(self) -> float | None:
-        """Seconds without another line after which the child has finished: 0 once it said so, None while it works."""
+        """Seconds of silence after which the agent has finished: 0 once it reported its end, None while it works."""
         ...
 
     @property
     def running_tools(self) -> int:
-        """While one runs, silence is no stall."""
+        """Tools running now; silence is then not a stall."""
         ...
 
     def feed(self, line: bytes) -> list[Event]:
-        """Return the events of a line. Lines that `updates` knows are cut, and may come several at a time."""
+        """Return the events of a line. Lines that match `updates` are cut, and may be several at once."""
         ...
 
     def replies(self) -> bytes:
-        """Return, once, what is to be written to the child's stdin now; asked for at the start and after each line.
-
-        The wrapper keeps it until the child reads, so that neither waits for the other.
+        """Return new input for the agent's stdin and clear it; called at the start and after each line. The wrapper
+        buffers it until the agent reads, so that neither blocks the other.
         """
         ...
 
     def end(self) -> list[Event]:
-        """Take the end of the output; return the events of what was open then."""
+        """Handle the end of the output; return the events of unfinished items."""
         ...
 
 
@@ -153,42 +153,42 @@ class Child(Protocol):
     """The running side of a kind of agent."""
 
     def knows(self, lines: Sequence[bytes]) -> bool:
-        """Tell whether a recording that begins with these lines is one of this kind's."""
+        """Whether a recording with these first lines is of this kind."""
         ...
 
     def command(self, start: Start) -> Command:
-        """Return argv and environment of a child; raises LaunchError when a file that it needs is missing."""
+        """Return argv and environment of an agent. Raises LaunchError if a required file is missing."""
         ...
 
     def stream(self, start: Start | None = None) -> Stream:
-        """Return what reads the child's output; None for a recorded one, to which nothing is said."""
+        """Return the reader of the agent's output; without `start`, of a recording, which gets no replies."""
         ...
 
     def explain(self, meta: RunMeta, stderr: str) -> str:
-        """Say why it ended where its stderr does not do so in words for a person; empty where those will do."""
+        """Return the reason for a failure if stderr does not show it in plain words; otherwise empty."""
         ...
 
 
 def prompt_of(start: Start) -> str:
-    """Return what the child is told first, where that is said and not its stdin."""
+    """Return the prompt, for an agent that gets it as a message and not as stdin."""
     with open(open_regular(start.prompt_path)[0], "rb") as file:
         return file.read().decode("utf-8", "replace")
 
 
 def own_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what the settings add for this agent's child alone."""
+    """Return the variables that the settings add for this agent only."""
     return decode(environment.get(paths.AGENT_ENVIRONMENT) or "{}", dict[str, str])
 
 
 def child_environment(meta: RunMeta) -> dict[str, str]:
-    """Return the variables by which a child, and what it starts, is known as one."""
+    """Return the variables that mark an agent's processes as part of a run."""
     return {"PI_SUBAGENTS_CHILD": "1", "SUBDECK_RUN_ID": meta.run_id}
 
 
 def existing(path: str, hint: str) -> str:
-    """Return the path of a file that the agent has to read. Raises LaunchError where it is missing.
+    """Return the path of a file that the agent has to read. Raises LaunchError if it is missing.
 
-    pi takes such a path for the prompt itself, and says nothing.
+    pi would silently use a missing file's path as the prompt.
     """
     if not os.path.isfile(path):
         raise LaunchError("a file that the agent has to read is missing", where=path, hint=hint)

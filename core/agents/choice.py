@@ -1,4 +1,4 @@
-"""Which agent a run gets, and what is known of it without starting it."""
+"""Choose the agent of a run, and describe it without starting it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from .model_list import ASK_AGAIN_S, TIMEOUT_S, ModelList
 AUTO = "auto"
 
 UNKNOWN_TIMEOUT_S = 10.0
-"""How long an agent may take to list its models while somebody waits for a launch."""
+"""Seconds an agent may take to list its models during a launch."""
 A_MOMENT_S = 60.0
 
 
 def choose_agent(name: str, settings: Settings, model: str | None = None) -> AgentChoice:
-    """Return the agent of that name; `auto` is the first installed one that can serve the model, as it is written:
-    pi, claude, codex, those of ACP in the user's settings, offline.
+    """Return the named agent; `auto` is the first installed one that can serve the model: pi, claude, codex, ACP agents
+    of the user's settings, offline.
 
-    `model` is None where nobody names one but maybe the settings. Raises AgentUnavailable for a program that is missing
-    or cannot be executed, and for an unknown name.
+    `model` None means that only the settings may name one. Raises AgentUnavailable for an unknown name, and for a
+    program that is missing or not executable.
     """
     if name == AUTO:
         return _first_installed(settings, usual_model(settings) if model is None else model)
@@ -40,14 +40,14 @@ def choose_agent(name: str, settings: Settings, model: str | None = None) -> Age
 
 
 def usual_model(settings: Settings) -> str:
-    """Return the model that the settings name for runs that name none, with its role looked up in them; else empty."""
+    """Return the settings' default model, with its role resolved; empty if there is none."""
     model = (settings.default_model or "").strip()
     return "" if model == INHERIT else with_role(model, settings)
 
 
 def with_role(model: str, settings: Settings) -> str:
-    """Return what a role of the settings stands for, and any other text as it is; empty for a role that is not set, or
-    that names no model itself (`inherit`).
+    """Return the model of a role in the settings, and any other text unchanged; empty for a role that is unset or
+    `inherit`.
     """
     if not model.startswith("@"):
         return model
@@ -56,7 +56,7 @@ def with_role(model: str, settings: Settings) -> str:
 
 
 def installed_agents(settings: Settings) -> tuple[AgentChoice, ...]:
-    """Return all agents that can be started here, in the order of `auto`, then those of the settings."""
+    """Return all agents that can start here, in `auto` order, then those from the settings."""
     found: list[AgentChoice] = []
     for name in dict.fromkeys((*KINDS, *settings.agents)):
         try:
@@ -83,7 +83,7 @@ def _first_installed(settings: Settings, model: str) -> AgentChoice:
 
 
 def _in_order(settings: Settings) -> Iterator[str]:
-    """Yield the agents that `auto` tries: the kinds, and those that the user has set up for a protocol in its place."""
+    """Yield the agents that `auto` tries: each kind; for a protocol, the agents that the user configured."""
     for kind in KINDS:
         if kind == NAMED_ONLY:
             yield from (name for name, own in settings.agents.items() if NAMED_ONLY in (own.kind, name))
@@ -92,14 +92,14 @@ def _in_order(settings: Settings) -> Iterator[str]:
 
 
 def may_serve(choice: AgentChoice, model: str) -> bool:
-    """Tell whether a model, `provider/id`, can be had from an agent, as far as its credentials are seen."""
+    """Whether an agent can use a model, `provider/id`, judging by its credentials."""
     return launching_side(choice.kind).serves(choice, model.partition("/")[0])
 
 
 def agent_elsewhere(name: str, settings: Settings, missing: AgentUnavailable) -> AgentChoice:
-    """Describe an agent that cannot be started here, as `missing` says, for a run on a machine that may have it.
+    """Describe an agent that cannot start here, with the reason `missing`, for a run on a machine that may have it.
 
-    Raises `missing` where no agent has that name.
+    Raises `missing` if no agent has that name.
     """
     if name not in KINDS and name not in settings.agents:
         raise missing
@@ -113,7 +113,7 @@ def _described(name: str, settings: Settings, *, is_here: bool = True) -> AgentC
     command = own.command if own else (agent.program,)
     choice = agent.choose(name, agent.find(name, command) if is_here else command, own.env if own else {})
     if own and not own.kind and name not in KINDS:
-        return replace(choice, talks=False)  # a program of the user's, of which nobody said that it can do so
+        return replace(choice, talks=False)  # the user's own program, which may not support messages
     return choice
 
 
@@ -122,7 +122,7 @@ def _setting(name: str) -> str:
 
 
 def settled(choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
-    """Return what of a wish is only advice to the agent, or has no effect. Raises UsageError for what it cannot do."""
+    """Return a sentence for each requirement without effect or only advisory. Raises UsageError if unsupported."""
     side = launching_side(choice.kind)
     if wanted.permissions is None:
         return side.settle(choice, wanted)
@@ -132,32 +132,32 @@ def settled(choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
 
 
 def find_out(choice: AgentChoice, wanted: Wanted) -> None:
-    """Learn what `settled` needs to know of an agent, which may start it once. Raises AgentUnavailable."""
+    """Get the information that `settled` lacks, which may start the agent once. Raises AgentUnavailable."""
     launching_side(choice.kind).find_out(choice, wanted)
 
 
 def credentials_of(choice: AgentChoice) -> tuple[str, ...] | None:
-    """Return where keys or a login of an agent are seen; None where that is not known."""
+    """Return where an agent's keys or login are; None if that is unknown."""
     return launching_side(choice.kind).credentials(choice)
 
 
 def login_of(choice: AgentChoice, settings: Settings) -> Login:
-    """Return whether an agent is logged in, as far as files tell; nothing is started."""
+    """Return whether an agent is logged in, judging by files; starts nothing."""
     own = settings.agents.get(choice.name)
     if own and not own.kind and choice.name not in KINDS:
-        return UNKNOWN  # a program of the user's: only that it speaks as pi does is known
+        return UNKNOWN  # the user's own program: known only to use pi's protocol
     return launching_side(choice.kind).login(choice)
 
 
 def offers(choice: AgentChoice, model: str) -> bool:
-    """Tell whether a model, as somebody wrote it, may be one of an agent's, whatever its credentials."""
+    """Whether a model, as written by a user, may be one of an agent's models, regardless of credentials."""
     return launching_side(choice.kind).offers(choice, model)
 
 
 def catalog_of(choice: AgentChoice, settings: Settings, announced: Sequence[str] | None = None) -> Catalog | None:
-    """Return the models known of an agent without starting it; None for one that takes any.
+    """Return an agent's known models without starting it; None if it accepts any.
 
-    `announced` are those that a parent session has, which is a pi. None: there is no such parent.
+    `announced` are the models of a parent pi session. None: no such parent.
     """
     side = launching_side(choice.kind)
     first = settings_listing(model for model in settings.models if side.offers(choice, model))
@@ -168,8 +168,8 @@ def catalog_of(choice: AgentChoice, settings: Settings, announced: Sequence[str]
 
 
 def with_model(choice: AgentChoice, model: str, settings: Settings, catalog: Catalog | None) -> AgentChoice:
-    """Return the agent that `auto` takes for a model, as somebody wrote it: the first choice with its `catalog`, unless
-    only a later one is known to have the model.
+    """Return the agent that `auto` uses for a model, as written: the first choice with its `catalog`, unless only a
+    later agent is known to have the model.
     """
     if catalog is None or not model or listed(model, catalog):
         return choice
@@ -181,30 +181,30 @@ def with_model(choice: AgentChoice, model: str, settings: Settings, catalog: Cat
 
 
 def own_listings(choice: AgentChoice) -> tuple[Listing, ...]:
-    """Return what is known of an agent's models beside those of the settings, the most certain first."""
+    """Return an agent's known models apart from the settings', the most certain first."""
     return tuple(launching_side(choice.kind).listings(choice))
 
 
 def has_whole_list(choice: AgentChoice) -> bool:
-    """Tell whether a model that is in none of its lists is one that the agent does not have."""
+    """Whether an agent has only the models in its lists."""
     return any(listing.complete for listing in own_listings(choice))
 
 
 def model_list(choice: AgentChoice) -> ModelList | None:
-    """Return the agent's own list of models, as it is kept; None for one that has none."""
+    """Return the agent's saved list of models; None if it does not list models."""
     return launching_side(choice.kind).model_list(choice)
 
 
 def refresh_models(choice: AgentChoice, timeout: float = TIMEOUT_S) -> Sequence[Model]:
-    """Start the agent for its list of models, and keep that. Raises AgentUnavailable."""
+    """Start the agent for its list of models, and save the list. Raises AgentUnavailable."""
     return launching_side(choice.kind).refresh(choice, timeout)
 
 
 def ask_again(choice: AgentChoice) -> bool:
-    """Start an agent for its list of models because a model is not in it; return whether it gave one.
+    """Start an agent for its list of models because it lacks a model; return whether it gave one.
 
-    It is not asked if it was a moment ago, or today if a model that is not in its list may be one of its all the same;
-    nor if neither its version nor a list of it is known, because such a program may be anything.
+    An agent asked a moment ago is not asked again; nor one asked today, if it may have unlisted models. An agent
+    without a known version or list is not asked, because it could be any program.
     """
     known = model_list(choice)
     if known is None or (choice.version is None and not any(listing.own for listing in own_listings(choice))):
@@ -216,5 +216,5 @@ def ask_again(choice: AgentChoice) -> bool:
     try:
         refresh_models(choice, UNKNOWN_TIMEOUT_S)
     except AgentUnavailable:
-        return False  # what it listed before still counts
+        return False  # its previous list stays valid
     return True

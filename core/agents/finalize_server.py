@@ -1,7 +1,7 @@
-"""A server of the Model Context Protocol with one tool, by which a child hands over its result; it knows no more.
+"""An MCP server with one tool, by which an agent returns its structured result.
 
-`python -P -E -m subdeck.core.agents.finalize_server`, started by agents that take tools from such servers. What was
-handed over is read from the agent's stream: this only says whether it counts.
+`python -P -E -m subdeck.core.agents.finalize_server`, started by agents that support MCP tools. The result itself is
+read from the agent's stream; the server only checks that it is valid.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ TOOL = {
     "annotations": {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False},
     "_meta": {"anthropic/alwaysLoad": True},
 }
-"""It changes nothing, so that Codex asks nobody for leave; an agent that keeps tools back until they are searched for
-shows it.
+"""Read-only, so that Codex does not ask for permission; always loaded, for an agent that hides tools until it searches
+for them.
 """
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the result of a request, None for a notification. Raises KeyError for a method that is not known."""
+    """Return the result of a request, None for a notification. Raises KeyError for an unknown method."""
     params = request.get("params")
     match request.get("method"):
         case "initialize":

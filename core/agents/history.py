@@ -1,4 +1,4 @@
-"""What was said in an earlier conversation, which a child may inherit, whoever kept it."""
+"""An earlier conversation, of any agent, which a run may inherit."""
 
 from __future__ import annotations
 
@@ -32,22 +32,23 @@ Block = Text | Thinking | ToolUse | ToolOutput
 
 class Message(Struct, frozen=True):
     role: str
-    """Who speaks, as a reader sees it: `user`, `assistant`, `tool`, or what else came into the context (`note`,
-    `branch summary`)."""
+    """The speaker, as shown to a reader: `user`, `assistant`, `tool`, or another source of context (`note`, `branch
+    summary`).
+    """
     blocks: tuple[Block, ...]
 
 
 class Turn(Struct, frozen=True):
-    """What a user said and everything up to the next time."""
+    """A user's message and everything up to the next one."""
 
     messages: Reversible[Message]
-    """In order. May be read from a file one by one: who needs only some takes only those."""
+    """In order. May be read lazily from a file, one by one."""
 
 
 class History(Struct, frozen=True):
     turns: tuple[Turn, ...]
-    """The last ones, oldest first; the oldest may begin in the middle, after a summary."""
+    """The last turns, oldest first; the oldest may begin in the middle, after a summary."""
     summary: str = ""
-    """What stands for the part that a compaction replaced; empty without one."""
+    """Replaces the part that a compaction removed; empty without one."""
     model: str = ""
-    """`provider/id` in use at the end; empty when the conversation does not say."""
+    """`provider/id` in use at the end; empty if unknown."""

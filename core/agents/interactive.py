@@ -1,6 +1,6 @@
-"""What the wrapper asks of a kind of agent where a person takes over: its program for people, and what was said there.
+"""The interactive side of a kind of agent: its UI program, and reading the conversation that a user had there.
 
-A kind's `interactive` module has an `INTERACTIVE` that does this.
+A kind's `interactive` module defines `INTERACTIVE` with this interface.
 """
 
 from __future__ import annotations
@@ -16,27 +16,26 @@ from .child import Command, Start
 
 
 class Said(Struct, frozen=True):
-    """What was added to a conversation while a person had it."""
+    """The events added to a conversation while a user had it open."""
 
     events: tuple[Event, ...] = ()
     facts: StreamFacts = StreamFacts()
-    """As of a child that said all this; `finished` where the last word is a whole answer."""
+    """As for an agent with this output; `finished` if it ends with a whole answer."""
 
 
 class Interactive(Protocol):
-    """The program for people of a kind of agent."""
+    """The UI program of a kind of agent."""
 
     def command(self, start: Start) -> Command:
-        """Return argv and environment by which it opens the conversation of a run, with the run's model and tools.
-
-        Raises LaunchError where there is no conversation to open.
+        """Return argv and environment to open a run's conversation with the run's model and tools. Raises LaunchError
+        if there is no conversation.
         """
         ...
 
     def conversation(self, start: Start) -> str | None:
-        """Return the file of that conversation; None where there is none yet."""
+        """Return the file of that conversation; None if it does not exist yet."""
         ...
 
     def read(self, lines: Iterable[bytes], by: str) -> Said:
-        """Read lines that were added to that file; `by` is who said what a user says there."""
+        """Read lines added to that file; `by` is the author of the user messages there."""
         ...

@@ -1,4 +1,4 @@
-"""Both sides of a kind of agent, loaded when they are asked for."""
+"""Load the sides of a kind of agent on demand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib import import_module
 from ..agent_kinds import INTERACTIVE, KINDS
 from ..permissions.path_readings import PathRules
 
-TYPE_CHECKING = False  # as typing's; the wrapper needs no launching side, and most launchers no running one
+TYPE_CHECKING = False  # like typing's; a wrapper needs no launching side, and most launchers no running side
 if TYPE_CHECKING:
     from .agent import Agent
     from .child import Child
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 
 def launching_side(kind: str) -> Agent:
-    """Return what finds, describes and checks agents of a kind. Raises KeyError for one that is not in the table."""
+    """Return the side that finds, describes and checks a kind's agents. Raises KeyError for an unknown kind."""
     return import_module(f"{KINDS[kind]}.agent").AGENT
 
 
 def running_side(kind: str) -> Child:
-    """Return what starts and reads children of a kind. Raises KeyError for one that is not in the table."""
+    """Return the side that starts a kind's agents and reads their output. Raises KeyError for an unknown kind."""
     return import_module(f"{KINDS[kind]}.child").CHILD
 
 
 def interactive_side(kind: str) -> Interactive | None:
-    """Return what starts and reads the program of a kind for people; None where it has none."""
+    """Return the side that starts a kind's UI program and reads its conversation; None if it has none."""
     return import_module(f"{KINDS[kind]}.interactive").INTERACTIVE if kind in INTERACTIVE else None
 
 
 def recorded_kind(lines: Sequence[bytes]) -> str | None:
-    """Return the kind of a recording by its first lines; None where no kind knows them."""
+    """Return the kind of a recording by its first lines; None if no kind recognizes them."""
     return next((kind for kind in KINDS if running_side(kind).knows(lines)), None)
 
 
@@ -39,6 +39,6 @@ def recorded_kind(lines: Sequence[bytes]) -> str | None:
 
 
 def path_rules_of(kind: str) -> PathRules:
-    """Return the rules of a kind of agent. Raises KeyError for one that is not in the table."""
+    """Return the path rules of a kind of agent. Raises KeyError for an unknown kind."""
     settings = [name for package in KINDS.values() for name in import_module(f"{package}.paths").SETTINGS]
     return PathRules(import_module(f"{KINDS[kind]}.paths").read_path, tuple(dict.fromkeys(settings)))

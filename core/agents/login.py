@@ -1,4 +1,4 @@
-"""Whether an agent is logged in, from its files and the environment; pure but for reading them."""
+"""Whether an agent is logged in, judging by its files and the environment; only reads them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class LoginState(StrEnum):
 class Login(Struct, frozen=True):
     state: LoginState
     source: str = ""
-    """The variable that holds the key; empty for a login in a file."""
+    """The variable with the key; empty for a login in a file."""
     hint: str = ""
-    """How to log in; empty if nothing needs to be done."""
+    """How to log in; empty if no login is needed."""
 
     @property
     def words(self) -> str:
-        """Return the state for a person: `logged in (ANTHROPIC_API_KEY)`, `not logged in: run codex login`."""
+        """Return the state as text: `logged in (ANTHROPIC_API_KEY)`, `not logged in: run codex login`."""
         if self.source:
             return f"{self.state} ({self.source})"
         return f"{self.state}: {self.hint}" if self.hint and self.state is LoginState.OUT else str(self.state)
@@ -38,7 +38,7 @@ LOGGED_IN = Login(LoginState.IN)
 
 
 def read_json(path: str) -> dict[str, object] | None:
-    """Return the object in a file, empty if there is no file; None if it cannot be read."""
+    """Return the object in a file; empty if the file does not exist, None if it is unreadable."""
     try:
         return mapping(decode(files.read(path)))
     except FileNotFoundError:

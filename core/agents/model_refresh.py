@@ -1,7 +1,7 @@
-"""Agents asked for their models by a process of its own, which ends them with itself when its starter has gone.
+"""Refresh agents' lists of models in a separate process, which kills them when its starter exits.
 
-`python -P -E -m subdeck.core.agents.model_refresh`, with the time they get and the agents as a line of JSON on stdin,
-which stays open. What they tell is in the files where their lists are kept.
+`python -P -E -m subdeck.core.agents.model_refresh`, with the time limit and the agents as a line of JSON on stdin,
+which stays open. The results are in the files of the lists.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from .offered import refresh_all
 
 
 def refresh_apart(agents: Sequence[AgentChoice], timeout: float, answered: Callable[[], None] = lambda: None) -> None:
-    """Start the process, and wait until all have answered or were ended; `answered` is called after each of them.
+    """Start the process and wait until each agent answered or was killed; call `answered` after each.
 
-    One whose path is no text is not asked. Raises OSError.
+    Skips an agent whose path is not valid text. Raises OSError.
     """
     request = msgspec.json.encode((timeout, list(filter(_is_text, agents))))
     process = subprocess.Popen(
@@ -62,7 +62,7 @@ def main() -> None:
         os._exit(0)
 
     Thread(target=ask, daemon=True).start()
-    os.read(0, 1)  # nothing is said any more: this ends with the one who listens
+    os.read(0, 1)  # nothing more arrives on stdin: returns when the starter exits
     end_all()
     os._exit(1)
 

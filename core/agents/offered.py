@@ -1,4 +1,4 @@
-"""What the installed agents offer: the models of each, known without starting it, and all of them asked at once."""
+"""Installed agents: their known models without starting them, and a refresh of all lists at once."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from .choice import AUTO, catalog_of, choose_agent, installed_agents, login_of, 
 from .login import UNKNOWN, Login, LoginState
 
 PATIENCE_S = 20.0
-"""How long an agent may take to tell its models where nobody has asked for it to be asked."""
+"""Seconds for an agent to list its models if no user requested the list."""
 
 
 class AgentModels(Struct, frozen=True):
-    """An agent, and the models by which it can be told what to use."""
+    """An agent and its models."""
 
     agent: AgentChoice
     models: tuple[Model, ...]
-    """In catalog order; what it brings along without a key for it is left out, but for `everything`."""
+    """In catalog order; built-in models without a key are omitted, except with `everything`."""
     asked_at: float = 0.0
-    """When it was asked last, in seconds since 1970; 0 for never."""
+    """Last request, in seconds since 1970; 0 for never."""
     problem: str = ""
-    """Why it told nothing then, for a person."""
+    """Why that request failed, as text for the user."""
 
 
 def models_of(agent: AgentChoice, settings: Settings, *, everything: bool = False) -> AgentModels:
-    """Return what is known of an agent's models, each with all that any source tells of it."""
+    """Return an agent's known models, each merged from all sources."""
     named = [model for model in settings.models if offers(agent, model)]
     catalog = catalog_of(agent, settings) or Catalog((lambda: settings_listing(named),))
     facts: dict[str, Model] = {}
@@ -51,9 +51,9 @@ def models_of(agent: AgentChoice, settings: Settings, *, everything: bool = Fals
 
 
 def agents_of(name: str, settings: Settings) -> tuple[AgentChoice, ...]:
-    """Return the agents that a run can get where it names this one: all that are installed for `auto`.
+    """Return the agents a run can get under this name: all installed ones for `auto`.
 
-    The offline agent, which uses no model, is among several only where there is no other.
+    The offline agent, which uses no model, is omitted if there are others.
     """
     if name != AUTO:
         try:
@@ -65,7 +65,7 @@ def agents_of(name: str, settings: Settings) -> tuple[AgentChoice, ...]:
 
 
 def due(agents: Iterable[AgentChoice]) -> tuple[AgentChoice, ...]:
-    """Return the agents whose lists are to be asked for: new ones, and those that were asked a day ago."""
+    """Return the agents whose lists are missing or a day old."""
     lists = ((agent, model_list(agent)) for agent in agents)
     return tuple(agent for agent, known in lists if known and known.is_due())
 
@@ -73,11 +73,11 @@ def due(agents: Iterable[AgentChoice]) -> tuple[AgentChoice, ...]:
 def refresh_all(
     agents: Sequence[AgentChoice], timeout: float = PATIENCE_S, answered: Callable[[], None] = lambda: None
 ) -> dict[str, AgentUnavailable]:
-    """Start all these agents at once for their lists of models; return why some told none, by their names.
+    """Start all these agents at once for their lists of models; return the errors by agent name.
 
-    `answered` is called in a thread after each of them.
+    `answered` is called in a thread after each agent.
     """
-    from threading import Thread  # few who want to know models start anything
+    from threading import Thread  # most listings of models start no agent
 
     faults: dict[str, AgentUnavailable] = {}
 
@@ -97,27 +97,27 @@ def refresh_all(
 
 
 def context_words(model: Model) -> str:
-    """Return how much a model takes in, as `200k`; empty where that is not told."""
+    """Return a model's context window, as `200k`; empty if unknown."""
     return tokens(model.context) if model.context else ""
 
 
 def price_words(model: Model) -> str:
-    """Return what a million tokens cost in and out, as `$3/$15`; empty where that is not told."""
+    """Return the price of a million input and output tokens, as `$3/$15`; empty if unknown."""
     return f"${model.price.input:g}/${model.price.output:g}" if model.price else ""
 
 
-# --- agents that are known -------------------------------------------------------------------------------------------
+# --- known agents ----------------------------------------------------------------------------------------------------
 
 
 class KnownAgent(Struct, frozen=True):
     name: str
     version: str = ""
-    """Empty if it is not known, or if there is none."""
+    """Empty if unknown or not versioned."""
     login: Login = UNKNOWN
     problem: str = ""
-    """Why it cannot be started here; empty if it can."""
+    """Why it cannot start here; empty if it can."""
     hint: str = ""
-    """How that is fixed."""
+    """How to fix that."""
 
     @property
     def is_here(self) -> bool:
@@ -125,7 +125,7 @@ class KnownAgent(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """What it is, for a person: `2.1.330 · logged in`, `not usable here: codex is not on PATH`."""
+        """Its state as text: `2.1.330 · logged in`, `not usable here: codex is not on PATH`."""
         if self.problem:
             return f"not usable here: {self.problem}"
         if self.login.state is LoginState.UNNEEDED:
@@ -134,12 +134,12 @@ class KnownAgent(Struct, frozen=True):
 
 
 def known_agents(settings: Settings) -> tuple[KnownAgent, ...]:
-    """Return all agents that can be named, in the order of `auto`, then those of the settings; nothing is started."""
+    """Return all agents that can be named, in `auto` order, then those from the settings; starts nothing."""
     return tuple(_known(name, settings) for name in _names(settings))
 
 
 def described(choice: AgentChoice, settings: Settings) -> KnownAgent:
-    """Return what an agent is that was chosen."""
+    """Return a chosen agent as a known agent."""
     return KnownAgent(choice.name, choice.version or "", login_of(choice, settings))
 
 

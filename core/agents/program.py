@@ -1,4 +1,4 @@
-"""The program of an agent: where it is, and what the package around it says, without running it."""
+"""An agent's program: its path, and its package's metadata, without running it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..system.processes import find_program
 from ..text.decoding import UNDECODABLE, decode
 
 _LEVELS = 5
-"""How far above the program its package.json is looked for."""
+"""Directories above the program that are searched for its package.json."""
 
 
 class Package(Struct):
@@ -29,7 +29,7 @@ class Package(Struct):
 
 def executable(command: Sequence[str], *, where: str, install: str) -> tuple[str, ...]:
     """Return the command with its program as an absolute path. Raises AgentUnavailable: `where` is the setting that
-    names it, `install` says how it is got.
+    names the program, `install` how to install it.
     """
     if is_demo():
         raise AgentUnavailable("agents cannot be started in a demo", where=where)
@@ -50,8 +50,8 @@ def executable(command: Sequence[str], *, where: str, install: str) -> tuple[str
 
 
 def own_or_installed(command: Sequence[str], name: str, *, kind: str, install: str) -> tuple[str, ...]:
-    """Return the command of the agent of that name as `executable` does. `install` says how the usual program of its
-    kind is got, which helps only who uses that: any other is known by who named it.
+    """Return the named agent's command as `executable` does. `install` is the hint for the kind's default program; for
+    any other program, the hint names the setting instead.
     """
     setting = f"agents.{name}.command"
     is_usual = kind in (name, os.path.basename(command[0]) if command else "")
@@ -60,9 +60,9 @@ def own_or_installed(command: Sequence[str], name: str, *, kind: str, install: s
 
 
 def package_dir(command: Sequence[str], name: str) -> str | None:
-    """Return the directory of the package, by its name without a scope, above the program; None where there is none.
+    """Return the package's directory above the program, by its name without a scope; None if there is none.
 
-    Of a command like `node /opt/pi/dist/cli.js` every part that is a path is looked at.
+    In a command like `node /opt/pi/dist/cli.js`, every part that is a path is checked.
     """
     for part in command:
         if os.sep in part and (directory := _above(os.path.realpath(part), name)):
@@ -79,7 +79,7 @@ def _above(path: str, name: str) -> str | None:
 
 
 def package(directory: str) -> Package:
-    """Read the package.json of a directory; an empty one where there is none."""
+    """Read a directory's package.json; an empty one if it is missing."""
     try:
         return decode(files.read(os.path.join(directory, "package.json")), Package)
     except (OSError, *UNDECODABLE):
@@ -87,11 +87,11 @@ def package(directory: str) -> Package:
 
 
 def is_since(version: str | None, since: tuple[int, ...]) -> bool | None:
-    """Tell whether a version is at least another one; None where it is not known."""
+    """Whether a version is at least `since`; None if unknown."""
     numbers = version_numbers(version or "")
     return numbers >= since if numbers else None
 
 
 def version_numbers(text: str) -> tuple[int, ...]:
-    """Read `v22.19.0` or `>=22.19` as numbers, at most three; empty where there are none."""
+    """Parse `v22.19.0` or `>=22.19` to at most three numbers; empty if there are none."""
     return tuple(int(number) for number in re.findall(r"[0-9]{1,9}", text)[:3])

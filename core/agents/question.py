@@ -1,4 +1,4 @@
-"""What an agent asks of people, and what it is answered; nothing in either can make this raise."""
+"""An agent's questions to users and their answers; no input can make this raise."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ from ._json_lines import decode, items, mapping, shown_json, string
 
 
 class Question(Struct, frozen=True):
-    """One thing that an agent asks, with the answers in its own words."""
+    """One question of an agent, with the possible answers in the agent's own form."""
 
     request: Request
     denied: Any
-    """Also where a reply does not fit."""
+    """Also used if a reply does not fit."""
     allowed: Any = None
-    """Once, and always so: what is allowed for the run is a rule of the wrapper's, which then decides on each. None for
-    what cannot be allowed."""
+    """Allows one call: "allow for the run" is a rule of the wrapper, which then decides each call. None if the request
+    cannot be allowed.
+    """
     filled: Callable[[str], Any] | None = None
-    """Makes an answer of a reply; None of one that does not fit."""
+    """Converts a reply to an answer; returns None if the reply does not fit."""
     explained: Callable[[str], Any] | None = None
-    """Makes a denial with its reason; None where an agent takes none."""
+    """Returns a denial with its reason; None if the agent accepts no reason."""
     own_id: Any = None
-    """By which the agent knows it; None where that is the id of the request."""
+    """The agent's id; None if it equals the request's id."""
     turn: str = ""
-    """In which it was asked, where the agent says so."""
+    """The turn of the question, if the agent reports it."""
 
     def answer(self, verdict: Verdict, text: str) -> Any:
-        """Return what the agent is answered."""
+        """Return the answer for the agent."""
         chosen = None
         if verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN):
             chosen = self.allowed
@@ -44,17 +45,17 @@ class Question(Struct, frozen=True):
 
 
 def joined(*parts: str) -> str:
-    """Put the texts of a request below each other."""
+    """Join the texts of a request with blank lines."""
     return "\n\n".join(filter(str.strip, parts))
 
 
-# --- forms, and what a person filled in ---
+# --- forms and their replies ---
 
 
 def filled_in(text: str, fields: Sequence[Field]) -> dict[str, str]:
-    """Read a reply: a JSON object, or lines as `name: value`, or the value itself where there is one field.
+    """Parse a reply: a JSON object, lines as `name: value`, or the value itself if there is one field.
 
-    Fields go by their names or titles, in any case; what belongs to none of them is left out.
+    Fields match by name or title, ignoring case; unknown names are dropped.
     """
     names = {written.strip().casefold(): field.name for field in fields for written in (field.title, field.name)}
     if said := decode(text.encode("utf-8", "replace")):
@@ -75,18 +76,18 @@ def _plainly(value: object) -> str:
     return str(value) if isinstance(value, int | float) else ""
 
 
-# --- forms by a JSON schema, as servers of the Model Context Protocol ask ---
+# --- forms with a JSON schema, from MCP servers ---
 
 
 def fields_of(schema: dict[str, Any]) -> tuple[Field, ...]:
-    """Return the fields of a form, as the protocols describe one: an object with plain properties."""
+    """Return the fields of a form, which is an object with flat properties in these protocols."""
     required = items(schema.get("required"))
     properties = mapping(schema.get("properties"))
     return tuple(_field(name, mapping(field), name in required) for name, field in properties.items())
 
 
 def content_of(text: str, schema: dict[str, Any]) -> dict[str, object]:
-    """Read a reply as what the schema wants."""
+    """Parse a reply by the schema's types."""
     types = {name: mapping(field).get("type") for name, field in mapping(schema.get("properties")).items()}
     return {name: _typed(value, types.get(name)) for name, value in filled_in(text, fields_of(schema)).items()}
 
@@ -102,7 +103,7 @@ def _field(name: str, schema: dict[str, Any], required: bool) -> Field:
 
 
 def _choices(schema: dict[str, Any]) -> tuple[str, ...]:
-    """Return the values of one choice, or of several that may be made together."""
+    """Return the values of a single or multiple choice."""
     found: list[object] = []
     for each in (schema, mapping(schema.get("items"))):
         found += items(each.get("enum"))
@@ -111,7 +112,7 @@ def _choices(schema: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _typed(value: str, type_: object) -> object:
-    """Return a value as it is wanted; as text where it is nothing else."""
+    """Convert a value to its type; keep it as text if that fails."""
     try:
         match type_:
             case "boolean":

@@ -1,6 +1,4 @@
-"""The text of the message that is being written: kept as the agent escaped it, decoded only where somebody asks for
-it.
-"""
+"""The text of the message being written: kept escaped as received, and decoded only on demand."""
 
 from __future__ import annotations
 
@@ -9,26 +7,26 @@ import msgspec
 from ._json_lines import unescaped
 
 WHOLE_LIMIT = 1024 * 1024
-"""Bytes that are kept of it, as they came."""
+"""Maximum escaped bytes kept."""
 TAIL_LIMIT = 2048
-"""UTF-8 bytes of its end."""
+"""UTF-8 bytes of the tail."""
 _BETWEEN_BLOCKS = b"\\n\\n"
-"""Escaped, as the deltas are; whole messages are joined in the same way."""
+"""Escaped, like the deltas; whole messages are joined the same way."""
 
 
 class Sentence:
-    """Takes the lines that repeat what a later one says whole: should that never come, this is all there is."""
+    """Collects text that a later line repeats in full, in case that line is missing."""
 
     def __init__(self) -> None:
         self._escaped = bytearray()
         self._tail = ""
         self._cut = 0
-        """Bytes for which there was no room."""
+        """Bytes dropped because of the limit."""
         self.number = 0
-        """Counts the messages, so that a reader can tell one from the next."""
+        """Message counter, so that a reader can distinguish messages."""
 
     def add(self, escaped: bytes | None) -> None:
-        """Take new text; nothing where a block of text begins, None where there is no news."""
+        """Add new text. Empty: a new text block begins. None: no change."""
         if escaped is None:
             return
         if not escaped:
@@ -40,12 +38,12 @@ class Sentence:
             self._escaped += escaped
 
     def add_text(self, text: str) -> None:
-        """Take new text that is not escaped."""
+        """Add new text that is not escaped."""
         if text:
             self.add(msgspec.json.encode(text)[1:-1])
 
     def clear(self) -> None:
-        """Forget it: the message has ended, or another one begins."""
+        """Clear the text: the message has ended, or another one begins."""
         if self._tail:
             self._escaped.clear()
             self._tail, self._cut = "", 0
@@ -53,18 +51,18 @@ class Sentence:
 
     @property
     def tail(self) -> str:
-        """The end of it, for who watches it being written."""
+        """The end of the text, for a live view."""
         return self._tail.encode("utf-8", "replace")[-TAIL_LIMIT:].decode("utf-8", "ignore")
 
     @property
     def length(self) -> int:
-        """Bytes that `text` reads from."""
+        """Escaped bytes kept; a possible `start` of `text`."""
         return len(self._escaped)
 
     def text(self, start: int = 0) -> str:
-        """Return what is kept from an earlier `length` on."""
+        """Return the kept text from an earlier `length` on."""
         return unescaped(bytes(memoryview(self._escaped)[start:]))
 
     def whole(self) -> str:
-        """Return all that is kept, and how much is not."""
+        """Return all kept text, with a note of the bytes omitted."""
         return f"{self.text()}\n[… {self._cut} more bytes omitted]" if self._cut else self.text()

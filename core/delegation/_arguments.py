@@ -1,4 +1,4 @@
-"""The arguments of a call, read and checked; everything that is wrong with them is reported at once."""
+"""Parse and check a call's arguments; all errors are reported at once."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..text.plain import one_line
 from .results import CallRejected, ToolError, argument_error
 
 OF_SPEC = {field.argument.name: (name, field.argument) for name, field in table().items() if field.argument}
-"""The fields of a run that a call may set, by the name of their argument."""
+"""The run fields that a call may set, by argument name."""
 TEXTS = ("preset", "task", "cwd", "description", "sessionId")
-"""What else a call says of one run."""
+"""A call's other text arguments for a run."""
 
 CHAIN_HINT = (
     "call subagent once per step and put the earlier answer into the next task; put "
@@ -26,7 +26,7 @@ CHAIN_HINT = (
 TASKS_HINT = "use [{preset, task}, …]"
 
 _REQUIRED = {"preset": "use a preset from the tool's description", "task": "describe what the agent should do"}
-"""What to do where one of them is missing."""
+"""Hints for missing arguments."""
 
 
 class TaskArguments(Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class TaskArguments(Struct, frozen=True, kw_only=True):
     session_id: str | None
     isolated: bool | None
     spec: RunSpec
-    """The fields of a run that it sets."""
+    """The run fields that it sets."""
 
     @property
     def names_host(self) -> bool:
@@ -49,8 +49,7 @@ class TaskArguments(Struct, frozen=True, kw_only=True):
 def subagent_arguments(
     params: object, *, isolated: bool, hosts: bool = False
 ) -> tuple[bool, tuple[TaskArguments, ...]]:
-    """Return whether the call is parallel, and its tasks. `isolated` and `hosts` tell whether those fields are shown to
-    parents.
+    """Return whether the call is parallel, and its tasks. `isolated` and `hosts`: whether parents see those fields.
 
     Raises CallRejected.
     """
@@ -75,7 +74,7 @@ def subagent_arguments(
 
 
 def background_arguments(params: object, *, isolated: bool, hosts: bool = False) -> TaskArguments:
-    """Return the one task of a background call. Raises CallRejected."""
+    """Return the task of a background call. Raises CallRejected."""
     arguments = _mapping(params)
     for name, hint in (("tasks", "call background_agent once for each task"), ("chain", CHAIN_HINT)):
         if name in arguments:
@@ -85,7 +84,7 @@ def background_arguments(params: object, *, isolated: bool, hosts: bool = False)
 
 
 def status_arguments(params: object) -> tuple[str | None, bool]:
-    """Return the run asked for, and whether those that have ended are wanted. Raises CallRejected."""
+    """Return the requested run, and whether to include finished runs. Raises CallRejected."""
     arguments = _mapping(params)
     _reject_any(_unknown_names(arguments, ("runId", "includeCompleted")))
     run_id, with_ended = arguments.get("runId", ""), arguments.get("includeCompleted", False)
@@ -98,7 +97,7 @@ def status_arguments(params: object) -> tuple[str | None, bool]:
 
 
 def send_arguments(params: object) -> tuple[str, str, bool]:
-    """Return the run meant, what to tell it, and whether its turn is ended first. Raises CallRejected."""
+    """Return the run, the message, and whether to end the run's turn first. Raises CallRejected."""
     arguments = _mapping(params)
     _reject_any(_unknown_names(arguments, ("runId", "message", "interrupt")))
     run_id, message = (arguments.get(name, "") for name in ("runId", "message"))
@@ -122,7 +121,7 @@ def _task_fields(*, isolated: bool, hosts: bool) -> tuple[str, ...]:
 
 
 def _mapping(params: object) -> dict[str, Any]:
-    """Return the fields that have a value; null counts as absent, for all of them too."""
+    """Return the fields that have a value; null counts as absent, also for `params` itself."""
     if params is None:
         return {}
     if not isinstance(params, dict):

@@ -1,4 +1,4 @@
-"""Start the runs that a call asks for, or report everything that is wrong with it."""
+"""Start a call's runs, or report everything that is wrong with the call."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .schema import available_models
 def launch(
     engine: Engine, tasks: Sequence[TaskArguments], parent: Parent, *, background: bool, parallel: bool = False
 ) -> tuple[RunSnapshot, ...]:
-    """Start a run for each task. Raises CallRejected with all that is wrong, before anything exists."""
+    """Start a run for each task. Raises CallRejected with all errors, before any run is created."""
     models = _Models(engine, parent)
     with conversation_file(parent, engine.cwd) as conversation:
         errors: list[ToolError] = []
@@ -54,7 +54,7 @@ def _request(
     model, written = models.of(task)
     announced = parent.models
     if written and model and announced is not None:
-        announced = (*announced, split_thinking(model)[0])  # what the parent itself resolved it has
+        announced = (*announced, split_thinking(model)[0])  # the parent resolved it, so it has this model
     asked: dict[str, Any] = {name: getattr(task.spec, name) for name in task.spec.__struct_fields__}
     asked |= {"model": model, "runner": models.runner(task, background=background)}
     return RunRequest(
@@ -76,7 +76,7 @@ def _request(
 
 
 def _problems(engine: Engine, requests: Mapping[int, RunRequest], models: _Models) -> list[ToolError]:
-    """Return what keeps each of the requests from being launched, so that the next call can mend it all."""
+    """Return all launch problems of the requests, so that the next call can fix them together."""
     return [
         replace(_request_error(problem, request, models), index=index)
         for index, request in requests.items()
@@ -85,7 +85,7 @@ def _problems(engine: Engine, requests: Mapping[int, RunRequest], models: _Model
 
 
 def _request_error(error: SubdeckError, request: RunRequest, models: _Models) -> ToolError:
-    """Say which argument an error of the engine is about, and which values are valid."""
+    """Convert an engine error to one that names the argument and the valid values."""
     where = error.where or ARGUMENT
     match error:
         case PresetError():
@@ -126,7 +126,7 @@ def _model_error(error: ModelError, request: RunRequest, models: _Models) -> Too
 
 
 class _Models:
-    """What the models of a call stand for; presets and catalog are read when they are needed."""
+    """Resolves a call's models; reads presets and catalog on demand."""
 
     def __init__(self, engine: Engine, parent: Parent) -> None:
         self._engine = engine
@@ -142,9 +142,7 @@ class _Models:
         return available_models(self._engine.settings, self._parent.models)
 
     def runner(self, task: TaskArguments, *, background: bool) -> RunnerKind | None:
-        """Return the runner that the request shall name: a run in the background gets no pane, and one for which the
-        call names a host is on a host.
-        """
+        """Return the request's runner: a background run gets no pane, and a call that names a host needs hosts."""
         if task.names_host:
             return RunnerKind.HOSTS
         if not background:
@@ -157,8 +155,8 @@ class _Models:
         return self.presets.get(name or "")
 
     def of(self, task: TaskArguments) -> tuple[str | None, str | None]:
-        """Return the model that the request shall name, None to leave it to preset and settings; and what was written
-        where the parent resolved that. Raises CallRejected.
+        """Return the request's model (None: left to preset and settings), and the original text if the parent resolved
+        it. Raises CallRejected.
         """
         preset = self.preset(task.preset)
         if preset is not None and not task.spec.model and (preset.model == INHERIT or self._is_of_another_kind(preset)):
@@ -173,7 +171,7 @@ class _Models:
         return task.spec.model, None
 
     def _is_for_any_model(self, preset: Preset | None) -> bool:
-        """Tell whether the child is the offline agent, which uses no model, whichever it is given."""
+        """Whether the agent is the offline agent, which uses no model and accepts any."""
         settings = self._engine.settings
         try:
             return bool(choose_agent((preset and preset.agent) or settings.agent, settings).own_model)
@@ -181,7 +179,7 @@ class _Models:
             return False
 
     def _is_default_for_others(self, preset: Preset | None) -> bool:
-        """Tell whether default_model is none of the agent's; the launch leaves it out then."""
+        """Whether the agent lacks default_model, which the launch then ignores."""
         settings = self._engine.settings
         try:
             agent = choose_agent((preset and preset.agent) or settings.agent, settings)
@@ -190,8 +188,8 @@ class _Models:
         return not offers(agent, usual_model(settings))
 
     def _is_of_another_kind(self, preset: Preset) -> bool:
-        """Tell whether a preset names an agent whose models are not those that are known here: the parent's, which is
-        pi where it tells them, else those of the settings' agent.
+        """Whether a preset's agent differs in kind from the agent of the known models: a parent pi if it announces
+        models, otherwise the settings' agent.
         """
         settings = self._engine.settings
         if preset.agent in (None, AUTO):
@@ -203,7 +201,7 @@ class _Models:
             return False
 
     def _of_parent(self, ref: str | None, task: TaskArguments, preset: Preset | None) -> str | None:
-        """Ask the parent what the reference in force stands for; None where it does not know."""
+        """Resolve the effective reference through the parent; None if the parent does not know it."""
         if self._parent.resolve is None or not ref or ref == INHERIT:
             return None
         found = self._parent.resolve(ref)
@@ -233,5 +231,5 @@ class _Models:
         )
 
     def valid(self, ref: str) -> tuple[str, ...]:
-        """Return what could have been written for a reference: the roles for a role, else the available models."""
+        """Return the valid references: the roles for a role, otherwise the available models."""
         return tuple(known_roles(self._engine.settings)) if ref.startswith("@") else self.available

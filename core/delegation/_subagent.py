@@ -1,4 +1,4 @@
-"""The tool `subagent`: one child or several, and their parent waits for the answers."""
+"""The tool `subagent`: starts one or more runs, and its parent waits for the answers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LOST = {"status": RunStatus.FAILED.value, "reason": "lost", "answer": None, "err
 
 
 class ProgressFailed(Exception):
-    """Progress could not be reported; `cause` is what the caller's function raised."""
+    """Progress could not be reported; `cause` is the caller's exception."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__(str(cause))
@@ -47,7 +47,7 @@ class ProgressFailed(Exception):
 
 
 def subagent(engine: Engine, params: object, *, parent: Parent, progress: Report | None, cancelled: Stop) -> CallResult:
-    """Start the runs, report their progress, return when the last has ended.
+    """Start the runs, report progress, and return when the last one has finished.
 
     Raises CallRejected, SubdeckError, ProgressFailed.
     """
@@ -72,7 +72,7 @@ def subagent(engine: Engine, params: object, *, parent: Parent, progress: Report
         _cancel(engine, run_ids)
         raise
     result = call.result()
-    if not cancelled.is_set():  # else nobody may be there to read it
+    if not cancelled.is_set():  # otherwise the result may never be read
         mark_read(engine.project.root, run_ids)
     return result
 
@@ -82,11 +82,11 @@ def _cancel(engine: Engine, run_ids: Sequence[str]) -> None:
         try:
             engine.stop((run_id,), reason=StopReason.CANCELLED)
         except (SubdeckError, OSError):
-            continue  # the others are stopped all the same; this one is waited for
+            continue  # stop the others anyway, and wait for this one
 
 
 class _Call:
-    """The runs of one call, as their parent sees them."""
+    """The runs of one call, as shown to the parent."""
 
     def __init__(self, engine: Engine, runs: Sequence[RunSnapshot], progress: Report | None, *, parallel: bool) -> None:
         names = preset_names(engine)
@@ -96,7 +96,7 @@ class _Call:
         self._live = {run.run_id: LiveRun(engine, run, names.get(run.meta.preset_path or "", "")) for run in runs}
 
     def take(self, update: Update) -> None:
-        """Take in what changed; once a report of one run is due, all of them are reported together."""
+        """Update the changed runs; if one report is due, report all of them together."""
         for run in update.runs:
             self._live[run.run_id].see(run)
         if any(live.is_due() for live in self._live.values()):
@@ -132,7 +132,7 @@ class _Call:
         return CallResult("\n\n".join(texts), self._fields(detailed), structured, is_error=not completed)
 
     def unfollowed(self, failed: FollowingFailed) -> CallResult:
-        """Return which runs were started, and were asked to stop because nobody can wait for them any longer."""
+        """Return the started runs, which were asked to stop because they can no longer be followed."""
         standing = {run.run_id: run for run in self._engine.snapshots(self._live)}
         runs = [standing.get(run_id, live.run) for run_id, live in self._live.items()]
         rows = [_row(run) | (end_fields(run, self._engine.result(run.run_id)) if run.has_ended else {}) for run in runs]

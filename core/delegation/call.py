@@ -1,4 +1,4 @@
-"""Call one of the four tools: the one handler for every kind of parent, and the three tools for background runs."""
+"""Call one of the four tools: the handler for all kinds of parents, and the three tools for background runs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from .results import (
 from .schema import BACKGROUND, NAMES, SEND, STATUS, SUBAGENT, names_hosts
 
 ROWS = 50
-"""Runs that one result lists, the newest."""
+"""Maximum runs in one result, the newest ones."""
 
 ANSWER_LENGTH = 2000
 """Characters of each answer in a list of several runs."""
@@ -50,16 +50,16 @@ LISTED_TASK_LENGTH = 80
 """Characters of each task in a list of several runs."""
 
 TASK_LENGTH = 1000
-"""Characters of the task of one run; its model gave it, or can read the file that has all of it."""
+"""Characters of a single run's task; the model wrote it, or can read the file with the whole task."""
 
 INTERRUPT_TIMEOUT_S = 10.0
-"""Seconds that a child gets to end its turn before it is told something."""
+"""Seconds that an agent may take to end its turn before it gets a message."""
 DELIVERY_TIMEOUT_S = 2.0
-"""Seconds that a call waits for a message to be delivered; it is under way all the same."""
+"""Seconds that a call waits for a message's delivery; a later delivery still happens."""
 ASKS_LENGTH = 400
-"""Characters of what a child asks, in a line."""
+"""Characters of a request's summary line."""
 ASKED_LENGTH = 2000
-"""Characters of what it asks exactly."""
+"""Characters of a request's exact texts."""
 
 
 def call_tool(
@@ -71,11 +71,11 @@ def call_tool(
     progress: Report | None = None,
     cancelled: Stop | None = None,
 ) -> CallResult:
-    """Do what a parent asks; a call that cannot be done returns errors instead of raising them.
+    """Handle a parent's call; a call that fails returns errors instead of raising them.
 
     `engine` was opened with the parent's session and kind. `progress` is called in this thread, at the beginning and
-    then at most four times a second; what it raises cancels the runs and is raised here. `cancelled` may be set by any
-    thread at any time: the runs of a foreground call are then stopped as cancelled, and the result says so.
+    then at most four times a second; its exceptions cancel the runs and are raised here. `cancelled` may be set by any
+    thread at any time: the runs of a foreground call are then stopped as cancelled, as the result shows.
     """
     result = _answer(engine, name, params, parent, progress, cancelled or threading.Event())
     text, details, structured = map(harmless, (result.text, result.details, result.structured))
@@ -131,7 +131,7 @@ def _background_agent(engine: Engine, params: object, parent: Parent) -> CallRes
 
 
 def _background_agent_status(engine: Engine, params: object, parent: Parent) -> CallResult:
-    """Return counts and runs; no end counts as reported by it. Raises CallRejected."""
+    """Return counts and runs; does not mark finished runs as reported. Raises CallRejected."""
     wanted, with_ended = status_arguments(params)
     runs = _background_runs(engine, parent)
     active = [run for run in runs if not run.has_ended]
@@ -152,7 +152,7 @@ def _background_agent_status(engine: Engine, params: object, parent: Parent) -> 
 
 
 def _background_agent_send(engine: Engine, params: object, parent: Parent, cancelled: Stop) -> CallResult:
-    """Tell a run something and say how far that has come. Raises CallRejected, SubdeckError."""
+    """Send a message to a run and return its delivery state. Raises CallRejected, SubdeckError."""
     wanted, message, interrupt = send_arguments(params)
     runs = _background_runs(engine, parent)
     run = next((run for run in runs if wanted in (run.run_id, run.meta.short_id)), None)
@@ -198,7 +198,7 @@ _DELIVERY = {
 
 
 def _background_runs(engine: Engine, parent: Parent) -> tuple[RunSnapshot, ...]:
-    """Return the session's own, newest first."""
+    """Return the session's background runs, newest first."""
     return tuple(run for run in engine.snapshots() if is_own(run, parent.session, parent.runs))
 
 
@@ -220,7 +220,7 @@ def _listing(engine: Engine, runs: Sequence[RunSnapshot], chosen: Sequence[RunSn
 
 
 def _listed_row(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
-    """Return the row of a list: every field, in a short form, with places relative to the project's root."""
+    """Return a list's row: every field, shortened, with paths relative to the project's root."""
     row = _status_row(engine, run, ANSWER_LENGTH)
     del row["artifacts"]
     root = engine.project.root
@@ -230,12 +230,12 @@ def _listed_row(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
 
 
 def _below(root: str, path: str) -> str:
-    """Write a path relative to the root; one that is not below it stays absolute."""
+    """Return a path relative to the root; a path outside it stays absolute."""
     return "." if path == root else path.removeprefix(f"{root.rstrip('/')}/")
 
 
 def _to_the_second(iso: str) -> str:
-    """Leave out the milliseconds of one of our timestamps."""
+    """Remove the milliseconds from a subdeck timestamp."""
     return f"{iso[:19]}Z" if iso.endswith("Z") else iso
 
 
@@ -247,7 +247,7 @@ def _status_row(engine: Engine, run: RunSnapshot, limit: int | None) -> dict[str
 
 
 def _asked(request: Request, cwd: str) -> dict[str, Any]:
-    """Return what a child asks: in a line, exactly, and as it is shown; `missing` counts what is longer than fits."""
+    """Return a request: as a line, exactly, and as displayed; `missing` counts the text that did not fit."""
     kept = kept_request(request, ASKED_LENGTH)
     exact = {
         "toolName": kept.tool_name,

@@ -1,4 +1,4 @@
-"""The four channels on which other programs follow runs, as the README of pi-dashboard-subagents has them."""
+"""The four channels on which other programs follow runs, as in the README of pi-dashboard-subagents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .results import harmless
 
 CREATED = "subagents:created"
 STARTED = "subagents:started"
-"""When it begins, and again for each progress."""
+"""At the start, and again for each progress report."""
 COMPLETED = "subagents:completed"
 FAILED = "subagents:failed"
 """Failed or aborted."""
@@ -29,7 +29,7 @@ class Emission(Struct, frozen=True):
 
 
 def ended(status: RunStatus, details: AgentDetails, result: RunResult | None) -> Emission:
-    """Report the end of a run on the channel that belongs to it."""
+    """Return the emission for the end of a run."""
     figures = {"durationMs": details.duration_ms, "toolUses": details.tool_uses}
     if status is RunStatus.COMPLETED:
         answer = (result and result.final_text) or ""
@@ -46,22 +46,22 @@ def _emission(channel: str, details: AgentDetails, **more: Any) -> Emission:
 
 
 class Emitter:
-    """Make emissions of updates; keeps what was emitted of the runs that have not ended, and nothing of the others."""
+    """Converts updates to emissions; keeps state only for unfinished runs."""
 
     def __init__(self, engine: Engine, *, wanted: Callable[[RunMeta], bool] | None = None, whole: bool = False) -> None:
-        """`wanted` chooses runs; with `whole` progress carries all entries."""
+        """`wanted` selects runs; with `whole`, progress has all entries."""
         self._engine = engine
         self._wanted = wanted
         self._whole = whole
         self._names: dict[str, str] | None = None
-        """As `preset_names` returned them; None until they are needed again."""
+        """Result of `preset_names`; None until it is needed again."""
         self._live: dict[str, LiveRun] = {}
         self._has_begun = False
 
     def take(self, update: Update) -> Iterator[Emission]:
-        """Yield what an update gives rise to now; progress that comes too soon is left to a later one.
+        """Yield the emissions of an update; progress that is too soon waits for a later update.
 
-        Of the first update that is one `started` for each active run.
+        The first update yields one `started` for each active run.
         """
         if update.presets_changed:
             self._names = None

@@ -1,4 +1,4 @@
-"""A session of another agent that calls the tools: what it says about itself, what it is told of background runs."""
+"""A parent session: its data, and its notifications about background runs."""
 
 from __future__ import annotations
 
@@ -28,54 +28,54 @@ _FOREIGN = re.compile(r"[^A-Za-z0-9_-]+")
 _SESSION_LENGTH = 64
 
 _NOTICE_LEVELS = {RunStatus.COMPLETED: "info", RunStatus.ABORTED: "warning", RunStatus.FAILED: "error"}
-"""How urgent the notice of a run's end is."""
+"""Notice levels for the end of a run."""
 
 
 class Resolved(Struct, frozen=True, rename="camel"):
-    """What a parent made of a model reference; `error` where it looked and found nothing."""
+    """A parent's resolution of a model reference; `error` if it found no model."""
 
     resolved: str | None = None
     thinking_level: str | None = None
     error: str | None = None
     roles: dict[str, str] = {}
-    """Beside an error: the models of the roles that it knows, by name."""
+    """With an error: models by the names of known roles."""
 
     @property
     def known_roles(self) -> dict[str, str]:
-        """The models of its roles, as `@fast`."""
+        """Models by role, as `@fast`."""
         named = ((one_line(name.removeprefix("@"), 60), one_line(model, 120)) for name, model in self.roles.items())
         return {f"@{name}": model for name, model in named if name}
 
 
 class Parent(Struct, frozen=True):
     session: str
-    """As the engine was opened with."""
+    """As passed to the engine."""
     kind: LauncherKind
     """`pi` or `mcp`."""
     session_file: str | None = None
     branch: Sequence[Any] | None = None
-    """The entries of its conversation, root first; for a session that has no file yet."""
+    """The entries of its conversation, root first; for a session without a file."""
     active_tools: tuple[str, ...] | None = None
-    """None: it does not say."""
+    """None: not announced."""
     all_tools: tuple[str, ...] | None = None
-    """Those that are switched off included; None: it does not say."""
+    """Includes disabled tools; None: not announced."""
     model: str | None = None
     models: tuple[str, ...] | None = None
-    """Those available to it, in its order; None: it does not say."""
+    """Its available models, in its order; None: not announced."""
     runs: tuple[str, ...] = ()
-    """Background runs that its own entries name; in a forked session those may be of the session before."""
+    """Background runs named in its own entries; in a forked session, they may belong to the original one."""
     resolve: Callable[[str], Resolved | None] | None = None
-    """Asked what a model reference stands for, before anything else is; returns None when it does not know."""
+    """Resolves a model reference, before any other resolver; returns None if it is unknown."""
 
 
 def is_own(run: RunSnapshot, session: str, named: Sequence[str]) -> bool:
-    """Tell whether a background run was launched by a session, or is named by the session's own entries."""
+    """Whether a background run was launched by a session, or is named in the session's entries."""
     meta = run.meta
     return meta.background and not run.foreign and (meta.launched_by.session == session or run.run_id in named)
 
 
 def session_name(text: str) -> str:
-    """Return a session id for what a parent calls its session, always the same for the same text."""
+    """Return a session id for a parent's session name; the same name gives the same id."""
     clean = _FOREIGN.sub("-", text)
     if clean == text and 0 < len(text) <= _SESSION_LENGTH:
         return text
@@ -85,7 +85,7 @@ def session_name(text: str) -> str:
 
 @contextmanager
 def conversation_file(parent: Parent, cwd: str) -> Generator[str | None]:
-    """Provide a file that holds the parent's conversation, None where there is none."""
+    """Provide a file with the parent's conversation, or None."""
     path = parent.session_file
     if path and os.path.isfile(path) and os.path.getsize(path):
         yield path
@@ -100,29 +100,29 @@ def conversation_file(parent: Parent, cwd: str) -> Generator[str | None]:
 
 
 class SessionWatch:
-    """Turn the updates of an engine into lines for a parent session."""
+    """Converts engine updates to lines for a parent session."""
 
     def __init__(self, session: str, open_runs: Iterable[str]) -> None:
-        """`open_runs` are those that the parent believes unfinished: their ends are reported even if long past."""
+        """`open_runs` are unfinished for the parent: their ends are reported even if long past."""
         self._session = session
         self._named = tuple(open_runs)
         self._expected = dict.fromkeys(self._named)
         self._runs: dict[str, RunSnapshot] = {}
         self._counts: Counts | None = None
         self._asked: dict[str, set[str]] = {}
-        """By run the ids of the requests that were told."""
+        """By run: ids of the requests already reported."""
         self.ended: list[RunSnapshot] = []
-        """The runs whose ends the last `take` reported."""
+        """Runs whose ends the last `take` reported."""
 
     def owns(self, meta: RunMeta) -> bool:
-        """Tell whether a run is of the session, in the foreground or in the background."""
+        """Whether a foreground or background run belongs to the session."""
         return meta.launched_by.session == self._session or meta.run_id in self._named
 
     def take(self, update: Update) -> Iterator[dict[str, Any]]:
-        """Yield ends before counts: the first counts say that every end so far has been reported.
+        """Yield ends before counts: the first counts mean that all ends so far were reported.
 
-        The end of a run that a newer subdeck wrote is not reported: only that version knows how it ended. A foreign run
-        is nobody's, whatever session its record names.
+        Ends written by a newer subdeck are not reported, because only that version knows the result. An untrusted run
+        belongs to no session, even if its record names one.
         """
         self.ended = []
         ended = {run.run_id for run in update.ended}
@@ -149,7 +149,7 @@ class SessionWatch:
             yield {"type": "counts", **msgspec.to_builtins(counts), "text": background_counts(counts)}
 
     def _new_requests(self, run: RunSnapshot) -> Iterator[dict[str, Any]]:
-        """Tell the person at the parent what a run asks; its model is told by the status alone, and cannot answer."""
+        """Notify the parent's user of a run's requests; its model sees them only in the status, and cannot answer."""
         if not run.is_waiting:
             self._asked.pop(run.run_id, None)
             return
@@ -163,7 +163,7 @@ class SessionWatch:
 
 
 def _end_line(run: RunSnapshot) -> dict[str, Any]:
-    """Report the end of a run as an entry and a message of the parent session, and as a notice to a person."""
+    """Report a run's end as an entry and a message of the parent session, and as a notice to the user."""
     about = one_line(run.meta.description or run.meta.task, 80)
     why = "" if run.status is RunStatus.COMPLETED else f" ({run.reason}): {one_line(latest(run), 160)}"
     text = f"{run.meta.title} {run.meta.short_id} {run.status}{why} — {about}"
@@ -171,7 +171,7 @@ def _end_line(run: RunSnapshot) -> dict[str, Any]:
 
 
 def _gone(run_id: str) -> dict[str, Any]:
-    """Report the end of a run that was deleted, so that nobody waits for it."""
+    """Report the end of a deleted run, so that the parent stops waiting for it."""
     data = {
         "runId": run_id,
         "status": RunStatus.FAILED.value,

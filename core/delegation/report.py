@@ -1,6 +1,6 @@
-"""What others are shown of a run: its details, with a timeline of entries folded from its events.
+"""A run's details for other programs, with a timeline of entries built from its events.
 
-Names and values are those of the field reference in pi-dashboard-subagents.
+Names and values follow the field reference of pi-dashboard-subagents.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from ..run.snapshot import Ended, RunSnapshot
 from ..text.plain import one_line
 
 REPORT_INTERVAL_S = 0.25
-"""The least time between two reports of one run's progress."""
+"""Minimum seconds between two progress reports of a run."""
 
 RECENT = 20
-"""Entries that a report of progress carries."""
+"""Entries in a progress report."""
 
 DESCRIPTION_LENGTH = 80
-"""Characters of the task that stand for a missing description."""
+"""Characters of the task that replace a missing description."""
 
 LIMIT_REASONS = frozenset(
     {RunReason.TIMEOUT, RunReason.MAX_TURNS, RunReason.STALLED, RunReason.BUDGET, RunReason.LEASE}
@@ -40,7 +40,7 @@ _CUT_OFF = "\n[…truncated…]"
 
 _SOURCES = {
     PresetSource.PROJECT: "project",
-    PresetSource.DIR: "project",  # the project tier there, `.pi/agents`, is one of `preset_dirs` here
+    PresetSource.DIR: "project",  # the reference's project tier, `.pi/agents`, is in `preset_dirs` here
     PresetSource.GLOBAL: "user",
     PresetSource.BUNDLED: "bundled",
 }
@@ -58,15 +58,15 @@ class AgentStatus(StrEnum):
 
 class _Entry(Struct, frozen=True, kw_only=True, rename="camel", tag_field="kind", omit_defaults=True):
     ts: int
-    """Milliseconds since the epoch; when it was final."""
+    """Milliseconds since the epoch, at the time it was final."""
 
 
 class ToolEntry(_Entry, frozen=True, kw_only=True, tag="tool"):
     tool_name: str
     input: dict[str, Any]
-    """Empty when the call itself was not seen."""
+    """Empty if the call itself was not seen."""
     output: str | None = None
-    """None for a call whose result never came."""
+    """None for a call without a result."""
     is_error: bool | None = None
 
 
@@ -86,25 +86,25 @@ Entry = ToolEntry | TextEntry | ThinkingEntry | ErrorEntry
 
 
 class Timeline(Struct, frozen=True):
-    """The entries of a run up to now."""
+    """A run's entries so far."""
 
     entries: tuple[Entry, ...] = ()
-    """All of them, or the last ones."""
+    """All entries, or the last ones."""
     total: int = 0
-    """How many there are in all."""
+    """Number of all entries."""
     tool_uses: int = 0
-    """Tool calls that were completed."""
+    """Completed tool calls."""
 
 
 class TokensUsage(Struct, frozen=True):
     input: int
     output: int
     total: int
-    """With what was read from and written to a cache, which `input` is without."""
+    """Includes tokens read from and written to a cache, unlike `input`."""
 
 
 class AgentDetails(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Optional fields that are None are left out of the JSON."""
+    """Optional fields without a value are omitted from the JSON."""
 
     agent_id: str
     display_name: str
@@ -114,22 +114,22 @@ class AgentDetails(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     activity: str | None = None
     entries: tuple[Entry, ...] | None = None
     entries_total: int | None = None
-    """Only where `entries` are but the last ones: how many there are."""
+    """Number of all entries, if `entries` has only the last ones."""
     tool_uses: int
     """Completed tool calls."""
     tokens: str
     tokens_usage: TokensUsage | None = None
-    """Only of runs that ended."""
+    """Only for finished runs."""
     turn_count: int | None = None
     max_turns: int | None = None
     duration_ms: int
-    """Since the launch, the time in a queue included."""
+    """Since the launch, including the time in a queue."""
     model_name: str | None = None
     tags: tuple[str, ...] | None = None
     agent_md_path: str | None = None
     agent_md_source: str | None = None
     error: str | None = None
-    """Only of runs that failed or were ended."""
+    """Only for runs that failed or were ended."""
 
 
 def details_of(
@@ -140,11 +140,11 @@ def details_of(
     now: datetime,
     display_name: str = "",
 ) -> AgentDetails:
-    """Put together what is known of a run.
+    """Return a run's details.
 
-    Without a timeline there are no entries, and every tool call counts as completed. `result` has the whole error
-    where the snapshot has one line of it. `now` matters only until the run has ended. `display_name` is the
-    description of the preset; the preset's name stands for a missing one.
+    Without a timeline there are no entries, and every tool call counts as completed. `result` has the whole error, the
+    snapshot only one line of it. `now` only matters for unfinished runs. `display_name` is the preset's description;
+    without one, the preset's name is used.
     """
     meta, usage = run.meta, run.usage if result is None else result.usage
     is_unknown = usage.uncounted > 0 and not usage.tokens
@@ -178,19 +178,19 @@ def status_of(status: RunStatus, reason: RunReason | None) -> AgentStatus:
 
 
 def tokens_text(count: int) -> str:
-    """`812`, `12.3k`, `1.2M`."""
+    """Format as `812`, `12.3k`, `1.2M`."""
     if count < 1000:
         return str(count)
     return f"{count / 1000:.1f}k" if count < 999_950 else f"{count / 1_000_000:.1f}M"
 
 
 def model_name(resolved: str) -> str | None:
-    """Return a model's id without its provider; ids may hold slashes themselves."""
+    """Return a model's id without its provider; an id may contain slashes."""
     return resolved.partition("/")[2] or resolved or None
 
 
 def _duration_ms(run: RunSnapshot, now: datetime) -> int:
-    """Add the wait by the wall clock to the measured time of the run; never negative, whatever the clock did."""
+    """Return the wait by the wall clock plus the measured duration; never negative, even if the clock changed."""
     created = moment(run.meta.created_at)
     match run.state:
         case Ended(duration_ms=int() as duration_ms, started_at=started_at):
@@ -226,9 +226,9 @@ def _error(run: RunSnapshot, result: RunResult | None) -> str | None:
 
 
 class EntryFold:
-    """Make entries of the events of one run, applied in their order; an entry is final when it appears.
+    """Builds entries from a run's events, applied in order; an entry never changes.
 
-    With `keep` no more than that many are held, the last ones.
+    With `keep`, only the last entries are kept, up to that number.
     """
 
     def __init__(self, keep: int | None = None) -> None:
@@ -278,10 +278,10 @@ def fold_entries(events: Iterable[Event], keep: int | None = None) -> Timeline:
 
 
 class LiveRun:
-    """A run that somebody follows, and the reports that are due of it; its events are read only for a report."""
+    """A followed run and its due reports; events are read only for a report."""
 
     def __init__(self, engine: Engine, run: RunSnapshot, display_name: str, *, whole: bool = False) -> None:
-        """`whole`: reports carry all entries, not only the last ones."""
+        """`whole`: reports have all entries, not only the last ones."""
         self.run = run
         """As last seen."""
         self._engine = engine
@@ -291,37 +291,38 @@ class LiveRun:
         self.reported_at: float | None = None
         """By the monotonic clock."""
         self.is_pending = True
-        """Whether something changed since the last report."""
+        """Whether anything changed since the last report."""
         self._duration_ms = 0
-        """The longest duration reported. The measured time of a finished run leaves out its changes and check, and has
-        another clock, so it alone could be shorter than what was reported before."""
+        """The longest reported duration. A finished run's measured time excludes its changes and check, and uses
+        another clock, so it could be shorter than an earlier report.
+        """
 
     def see(self, run: RunSnapshot) -> None:
         self.is_pending = self.is_pending or run != self.run
         self.run = run
 
     def is_due(self) -> bool:
-        """Tell whether there is something to report, and the last report is old enough."""
+        """Whether there is news, and the last report is old enough."""
         return self.is_pending and (
             self.reported_at is None or time.monotonic() - self.reported_at >= REPORT_INTERVAL_S
         )
 
     def drain(self) -> bool:
-        """Take in new events; return whether there were any."""
+        """Apply new events; return whether there were any."""
         events = self._tail.read()
         for event in events:
             self._fold.apply(event)
         return bool(events)
 
     def report(self) -> AgentDetails:
-        """Return its details with the entries up to now."""
+        """Return its details with the entries so far."""
         self.drain()
         self.reported_at = time.monotonic()
         self.is_pending = False
         return self.details(self._fold.timeline)
 
     def final(self, run: RunSnapshot, result: RunResult | None) -> AgentDetails:
-        """Return the details of its end, with the whole timeline."""
+        """Return the final details, with the whole timeline."""
         self.run = run
         return self.details(fold_entries(self._engine.events(run.run_id).read()), result)
 
@@ -332,5 +333,5 @@ class LiveRun:
 
 
 def preset_names(engine: Engine) -> dict[str, str]:
-    """Return the description of each preset, by the path of its file."""
+    """Return preset descriptions by file path."""
     return {preset.path: preset.description for preset in engine.presets().presets}

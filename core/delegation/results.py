@@ -1,4 +1,4 @@
-"""What a call of a tool returns and reports on the way, errors included: as text for a model and as JSON."""
+"""Results, progress and errors of a tool call, as text for a model and as JSON."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from ..run.tool_policy import left_out
 from ..text.plain import disarmed, one_line
 
 ARGUMENT = "tool-call argument"
-"""Where a value came from that is in the call itself."""
+"""The source of a value that is in the call itself."""
 
 VALID = 20
-"""Valid values that an error names."""
+"""Maximum valid values in an error."""
 
 VALUE_LENGTH = 200
-"""Characters of a wrong value that are repeated."""
+"""Maximum characters of a wrong value in an error."""
 
 LEFT_OUT_LENGTH = 400
-"""Characters of the line about tools that a child did not get."""
+"""Maximum characters of the line about missing tools."""
 
 
 FILES = 20
-"""Changed files that are named."""
+"""Maximum changed files listed."""
 PLACES = frozenset({"root", "runDir", "artifacts", "cwd"})
-"""Fields with paths, which only lead somewhere as they are."""
+"""Fields with paths, which only work unchanged."""
 EXACT = PLACES | {"requests"}
-"""Fields that are left as they are; requests have beside their exact texts a `display`."""
+"""Fields left unchanged; requests have a `display` beside their exact texts."""
 
 
 def harmless(value: Any) -> Any:
-    """Return built-in values with every text but those of `EXACT` without control sequences: a parent shows them."""
+    """Return built-in values without control sequences in texts, except in `EXACT` fields: a parent displays them."""
     if isinstance(value, str):
         return disarmed(value)
     if isinstance(value, dict):
@@ -59,26 +59,26 @@ class CallResult(Struct, frozen=True):
     text: str
     """For the model."""
     details: dict[str, Any]
-    """For people and a resumed session: as `structured`, with the whole timeline of each run."""
+    """For users and a resumed session: like `structured`, with each run's whole timeline."""
     structured: dict[str, Any]
-    """For the model too, as the tool's output schema says; without timelines."""
+    """For the model, by the tool's output schema; without timelines."""
     is_error: bool = False
-    """The call was rejected, or none of its runs completed."""
+    """Whether the call was rejected, or none of its runs completed."""
 
 
 class ToolError(Struct, frozen=True, kw_only=True):
-    """An error as a parent's model gets it: what is wrong, the value, the valid ones, its source, what to do."""
+    """An error for a parent's model: message, value, valid values, source, hint."""
 
     what: str
     field: str = ""
-    """The argument that it is about; empty where it is about none."""
+    """The argument's name; empty if it is not about one."""
     value: str = ""
     valid: tuple[str, ...] = ()
-    """At most `VALID` of them."""
+    """At most `VALID` values."""
     where: str = ARGUMENT
     hint: str = ""
     index: int | None = None
-    """Which task of a parallel call."""
+    """Task index in a parallel call."""
 
     @property
     def line(self) -> str:
@@ -102,20 +102,20 @@ class CallRejected(Exception):
         super().__init__(errors[0].what)
 
     def of_task(self, index: int) -> Iterator[ToolError]:
-        """Yield the errors as those of one task of a parallel call."""
+        """Yield the errors with the index of a parallel call's task."""
         return (replace(error, index=index) for error in self.errors)
 
 
 def argument_error(
     what: str, *, field: str = "", value: object = "", valid: Iterable[str] = (), hint: str = "", where: str = ARGUMENT
 ) -> ToolError:
-    """Make the error of an argument; long values and long lists of valid ones are shortened."""
+    """Return an argument's error; long values and long lists of valid values are shortened."""
     shown = one_line(value if isinstance(value, str) else repr(value), VALUE_LENGTH)
     return ToolError(what=what, field=field, value=shown, valid=tuple(valid)[:VALID], hint=hint, where=where)
 
 
 def tool_error(error: SubdeckError | OSError) -> ToolError:
-    """Put an error of the engine or the system into the form for parents."""
+    """Convert an error of the engine or the system to the form for parents."""
     if isinstance(error, BudgetExceeded):
         return ToolError(what=error.what, where=error.where, hint="only the user can allow more; ask them")
     known = explained(error)
@@ -124,7 +124,7 @@ def tool_error(error: SubdeckError | OSError) -> ToolError:
 
 
 def rejection(errors: Sequence[ToolError], **more: Any) -> CallResult:
-    """Return the result of a call that was rejected; `more` is what can be said all the same."""
+    """Return the result of a rejected call; `more` has its other fields."""
     lines = "\n".join(error.line for error in errors)
     fields: dict[str, Any] = {"error": errors[0].fields, "errors": [error.fields for error in errors], **more}
     return CallResult(f"Nothing was started.\n{lines}" if not more else lines, fields, fields, is_error=True)
@@ -136,8 +136,8 @@ _TRUNCATED = "The answer was cut off at the model's length limit; this is its be
 
 
 def result_text(run: RunSnapshot, result: RunResult) -> str:
-    """Return a run's end for the parent's model: status, child session id, tools that the child did not get, a rule,
-    then the answer or the error.
+    """Return a finished run for the parent's model: status, session id, missing tools, changes, branch and check, a
+    rule, then the answer or the error.
     """
     header = f"**Status:** {_status_word(result)}"
     if result.child_session_id:
@@ -159,7 +159,7 @@ def result_text(run: RunSnapshot, result: RunResult) -> str:
 
 
 def _check_output(check: CheckResult | None) -> str:
-    """Return the last lines of a check that did not pass, below a rule; a parent may have them mended."""
+    """Return a failed check's last lines, below a rule, so that a parent can have them fixed."""
     if check is None or not (check.failed and check.output):
         return ""
     from ..run.markdown import fenced  # few runs have a check
@@ -168,7 +168,7 @@ def _check_output(check: CheckResult | None) -> str:
 
 
 def _changes_line(changes: Changes) -> str:
-    """`2 files +14 −3: src/auth.py, src/tokens.py`"""
+    """Format as `2 files +14 −3: src/auth.py, src/tokens.py`."""
     return ": ".join(filter(None, (changes.words, ", ".join(file.path for file in changes.named))))
 
 
@@ -195,7 +195,7 @@ def _body(result: RunResult) -> str:
 
 
 def _worktree(meta: RunMeta) -> dict[str, Any] | None:
-    """Return where a run works apart from the project's files; None where it works in them."""
+    """Return a run's worktree; None if it works in the project's files."""
     if meta.worktree is None:
         return None
     plan = meta.worktree
@@ -204,7 +204,7 @@ def _worktree(meta: RunMeta) -> dict[str, Any] | None:
 
 
 def run_fields(run: RunSnapshot) -> dict[str, Any]:
-    """Return what is known of a run from its beginning on."""
+    """Return the fields known from a run's beginning."""
     meta = run.meta
     return {
         "runId": meta.run_id,
@@ -227,8 +227,8 @@ def run_fields(run: RunSnapshot) -> dict[str, Any]:
 
 
 def end_fields(run: RunSnapshot, result: RunResult | None, *, limit: int | None = None) -> dict[str, Any]:
-    """Return how a run ended, with at most `limit` characters of its answer; `finalized` only where the child handed
-    over its result, `partial` only where the answer breaks off.
+    """Return a run's result fields, with at most `limit` characters of the answer; `finalized` only with a structured
+    result, `partial` only if the answer is cut off.
     """
     if result is None:
         end = run.end
@@ -252,14 +252,14 @@ def end_fields(run: RunSnapshot, result: RunResult | None, *, limit: int | None 
     if result.check is not None:
         fields["check"] = check_fields(result.check)
         if result.check.passed:
-            del fields["check"]["output"]  # which nobody has to mend
+            del fields["check"]["output"]  # there is nothing to fix
     if result.finalized is not None:
         fields["finalized"] = msgspec.to_builtins(result.finalized)
     return fields
 
 
 def _brief_changes(changes: Changes) -> dict[str, Any]:
-    """Return what a run changed, with as many files as a model may want to read of."""
+    """Return a run's changes, with as many files as a model may want to read."""
     fields = changes_fields(changes) or {}
     named = [{name: file[name] for name in ("path", "status", "added", "removed")} for file in fields["named"]]
     brief = {name: fields[name] for name in ("files", "added", "removed", "source")}
@@ -274,8 +274,8 @@ def _shortened(text: str | None, limit: int | None) -> str | None:
 
 
 def facts_line(fields: dict[str, Any]) -> str:
-    """Return one line with where a run works, with which model, since when, and where its files are; and its task, if
-    `run_line` has the description instead.
+    """Return one line with the run's directory, model, times and files; and its task, if `run_line` shows the
+    description instead.
     """
     requested, model = fields["requestedModel"], fields["resolvedModel"] or fields["requestedModel"]
     asked = f" (requested: {requested})" if requested not in ("", model) else ""
@@ -291,7 +291,7 @@ def facts_line(fields: dict[str, Any]) -> str:
 
 
 def run_line(run: RunSnapshot) -> str:
-    """Return one line about a run: id, preset, status, what it is about, and what it does or how it ended."""
+    """Return one line about a run: id, preset, status, subject, and its activity or result."""
     reason = f" ({run.reason})" if run.reason else ""
     about = run.meta.description or run.meta.task
     waits = ", needs input from the user" if run.is_waiting else ""

@@ -1,4 +1,4 @@
-"""The four tools as a parent registers them: names, descriptions, JSON Schemas, and the models that they offer."""
+"""The four tools as a parent registers them: names, descriptions, JSON Schemas, and the available models."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ SEND = "background_agent_send"
 NAMES = (SUBAGENT, BACKGROUND, STATUS, SEND)
 
 PRESETS_LENGTH = 1500
-"""Characters that the list of presets may take. With the sentences around it that is about 500 tokens, taking four
-characters for a token; the limit is 600 for twenty presets."""
+"""Maximum characters of the list of presets. With the sentences around it that is about 500 tokens, at four characters
+per token; the limit is 600 for twenty presets.
+"""
 
 NAMES_LENGTH = 600
-"""Characters that the bare names may take."""
+"""Maximum characters of the list of names."""
 
 LEAST_DESCRIPTION = 12
-"""Characters below which a description is left out."""
+"""Room for a description below which it is omitted."""
 
 ROLE_OR_THINKING = rf"^(@\S+|\S.*:({'|'.join(LEVELS)}))$"
 
@@ -45,7 +46,7 @@ _NUMBER: Schema = {"type": "integer"}
 _TYPES: dict[str, Schema] = {
     "amounts": {"type": "object", "additionalProperties": {"type": "number", "exclusiveMinimum": 0}}
 }
-"""Those of arguments that JSON Schema has no word for."""
+"""Schemas of argument types that JSON Schema does not name."""
 _NUMBER_OR_NULL: Schema = {"type": ["integer", "null"]}
 
 
@@ -58,10 +59,10 @@ class ToolSpec(Struct, frozen=True):
 
 
 def tools_for(engine: Engine, models: Sequence[str] | None = None) -> tuple[ToolSpec, ...]:
-    """Return the tools a parent gets now; none without a model, and none for a child.
+    """Return a parent's current tools; none without a model, and none inside a subagent.
 
-    `models` are those that a parent announces, None where it announces none. Settings and presets are read again:
-    raises SettingsError.
+    `models` are the parent's announced models, None if it announces none. Settings and presets are read again: raises
+    SettingsError.
     """
     if is_child():
         return ()
@@ -75,7 +76,7 @@ def tools_for(engine: Engine, models: Sequence[str] | None = None) -> tuple[Tool
 
 
 def names_hosts(settings: Settings) -> bool:
-    """Return whether calls may name hosts: the operator has set some up."""
+    """Whether calls may name hosts, because the user has configured some."""
     return settings.hosts.is_set
 
 
@@ -89,8 +90,8 @@ def specs(
 ) -> tuple[ToolSpec, ...]:
     """Build the four tools.
 
-    `isolated`: the setting shows that field to parents. `announces_ends`: this kind of parent, one that announces its
-    models, is told when a background run ends. `hosts`: parents may name hosts.
+    `isolated`: parents see that field. `announces_ends`: the parent announces its models, and is notified when a
+    background run ends. `hosts`: parents may name hosts.
     """
     task = _task_fields(models, isolated=isolated, hosts=hosts)
     single = _object(task, required=("preset", "task"))
@@ -185,8 +186,8 @@ def _object(properties: Schema, required: Sequence[str] = ()) -> Schema:
 
 
 def lenient(parameters: Schema) -> Schema:
-    """Return the same parameters for a parent that checks a call by them before we can, and refuses it in words of its
-    own: fields and models that are not valid pass, so that they are answered in ours.
+    """Return the parameters for a parent that validates calls itself, with its own error messages: unknown fields and
+    models pass, so that subdeck reports the errors.
     """
     properties = {name: _lenient_field(name, field) for name, field in parameters["properties"].items()}
     return {**parameters, "properties": properties, "additionalProperties": True}
@@ -255,7 +256,7 @@ _ERROR: Schema = {
 
 
 def _output(properties: Schema) -> Schema:
-    """Return the schema of a result; `error` is that of the call, or the reason why the run of a handle failed."""
+    """Return the schema of a result; `error` is the call's, or the reason why the run of a handle failed."""
     error = {"anyOf": [_ERROR, properties["error"]]} if "error" in properties else _ERROR
     errors = {"error": error, "errors": {"type": "array", "items": _ERROR}}
     return {"type": "object", "properties": {**properties, **errors}}
@@ -309,27 +310,27 @@ SEND_OUTPUT = _output({**_RUN, **_LIVE, **_END, "delivery": _TEXT, "why": _TEXT,
 
 
 def registration_key(tools: Sequence[ToolSpec]) -> str:
-    """Return what tells one registration from another; models count as a set, in whatever order and case."""
+    """Return a key that identifies a registration; models count as a set, ignoring order and case."""
     models = sorted({model.lower() for model in models_of(tools)})
     others = [f"{tool.name}\n{tool.description}\n{sorted(tool.parameters['properties'])}" for tool in tools]
     return hex_digest("\n".join((*models, "", *others)).encode("utf-8", "surrogatepass"), 32)
 
 
 def models_of(tools: Sequence[ToolSpec]) -> tuple[str, ...]:
-    """Return the models that the tools name, in their order."""
+    """Return the models that the tools name, in order."""
     return tuple(tools[0].parameters["properties"]["model"]["anyOf"][0]["enum"]) if tools else ()
 
 
 def available_models(settings: Settings, announced: Sequence[str] | None) -> tuple[str, ...]:
-    """Return `provider/id` of each, once: what the parent announced, in its order, and nothing else (document 001).
+    """Return each available `provider/id` once: only the parent's announced models, in its order (document 001).
 
-    If it announces nothing (`announced` is None), these are the models of the settings and of their agent. A model that
-    pi's package lists but has no key for is not available. The offline agent has one of its own, if there is no other.
+    Without an announcement (None), these are the models of the settings and of their agent. A model in pi's package
+    without a key is not available. The offline agent's own model is included if there is no other.
     """
     first: dict[str, str] = {}
     for ref in _known_models(settings) if announced is None else announced:
-        if ref.strip() and plain(ref) == ref:  # what has control characters in it can never be launched
-            first.setdefault(ref.lower(), ref)  # of spellings that differ only in case
+        if ref.strip() and plain(ref) == ref:  # a ref with control characters can never be launched
+            first.setdefault(ref.lower(), ref)  # ignores spellings that differ only in case
     return tuple(first.values())
 
 

@@ -1,5 +1,5 @@
-"""The server for clients of the Model Context Protocol: `subdeck mcp`.
+"""The server for MCP clients: `subdeck mcp`.
 
-It speaks the protocol itself, because clients wait only about a second for a server: the official SDK alone takes
-0.6 to 2.5 s to import. Before the first list or call it loads little more than the engine.
+It implements the protocol itself, because clients wait only about a second for a server, and importing the official SDK
+takes 0.6 to 2.5 s. Before the first list or call it loads little more than the engine.
 """

@@ -1,6 +1,6 @@
-"""The connection to the client: what comes in, the calls that it makes, and what is on its way to it.
+"""The connection to the client: input, running calls, and output.
 
-What goes out is written in order, in a thread, so that nobody waits for a slow reader.
+Output is written in order, in a thread, so that a slow reader does not block other work.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from ..system.log import log_fault
 from ._protocol import INTERNAL_ERROR, Fields, ProtocolError, RequestId, encode, notification
 
 KEEP_ALIVE_S = 20.0
-"""After this long without news the last progress is sent again: some clients give up after 60 s of silence."""
+"""Seconds without news after which the last progress is sent again: some clients time out after 60 s of silence."""
 
 PIECE = 64 * 1024
-"""Bytes written at once: as much as a pipe holds, so that a reader who reads is told from one who does not."""
+"""Bytes per write: as much as a pipe holds, to distinguish a slow reader from a stuck one."""
 
 PATIENCE_S = 1.0
-"""How long, at the end, a reader may take for one piece. Clients that close our stdin give us two seconds to end."""
+"""Seconds a reader gets for each piece at the end. Clients that close stdin give the server two seconds to exit."""
 
 
 class Relay:
-    """The progress of one call; of what is reported faster than the client reads, it gets the latest."""
+    """The progress of one call; if the client reads too slowly, it gets only the latest."""
 
     def __init__(self, outbox: Outbox, token: RequestId) -> None:
         self._outbox = outbox
@@ -35,25 +35,25 @@ class Relay:
         self._sent = 0
         self.latest = ""
         self.is_fresh = False
-        """Whether something was reported since progress was looked through."""
+        """Whether progress was reported since the last keep-alive check."""
 
     def report(self, text: str) -> None:
-        """Send this next; never blocks, whether or not the client reads."""
+        """Send this next; never blocks, even if the client does not read."""
         self._outbox.send_progress(self, text)
 
     def drop(self) -> None:
-        """Send nothing more of it."""
+        """Stop sending progress."""
         self._outbox.end_progress(self, at_once=True)
 
     def line(self) -> bytes:
-        """Return the message that is due; its number grows with each."""
+        """Return the next message; its number increases each time."""
         self._sent += 1
         progress = {"progressToken": self._token, "progress": self._sent, "message": self.latest}
         return encode(notification("notifications/progress", progress))
 
 
 def _line_of(relay: Relay) -> bytes:
-    """Return the message of a relay that is due; nothing if it cannot be made: the answers after it must be written."""
+    """Return a relay's next message; empty if that fails, so that later answers are still written."""
     try:
         return relay.line()
     except Exception as error:
@@ -62,7 +62,7 @@ def _line_of(relay: Relay) -> bytes:
 
 
 class Outbox:
-    """The messages that are not written yet."""
+    """Messages waiting to be written."""
 
     def __init__(self, descriptor: int, keep_alive: float = KEEP_ALIVE_S) -> None:
         self._descriptor = descriptor
@@ -70,10 +70,10 @@ class Outbox:
         self._waiting: deque[bytes | Relay] = deque()
         self._relays: set[Relay] = set()
         self._change = threading.Condition()
-        """Of anything here; notified when there is something to write, and when something was written."""
+        """Guards this object's state; notified when there is something to write, and after each write."""
         self._is_writing = False
         self._written = 0
-        """Pieces."""
+        """Pieces written."""
         threading.Thread(target=self._write_on, name="outbox", daemon=True).start()
 
     def send(self, frame: Fields | list[Fields]) -> None:
@@ -84,7 +84,7 @@ class Outbox:
 
     @contextmanager
     def progress(self, token: RequestId | None) -> Generator[Relay | None]:
-        """Provide a relay for one call; none for a client that did not ask for progress."""
+        """Provide a relay for one call; None if the client did not request progress."""
         if token is None:
             yield None
             return
@@ -97,7 +97,7 @@ class Outbox:
             self.end_progress(relay)
 
     def end_progress(self, relay: Relay, *, at_once: bool = False) -> None:
-        """Take no more of a relay; what it waits with is sent, unless that shall end `at_once`."""
+        """Close a relay; a waiting message is still sent, unless `at_once`."""
         with self._change:
             self._relays.discard(relay)
             if at_once and relay in self._waiting:
@@ -113,7 +113,7 @@ class Outbox:
                 self._change.notify_all()
 
     def flush(self) -> bool:
-        """Wait until everything is written, or the reader takes nothing any more; tell whether everything was."""
+        """Wait until everything is written or the reader is stuck; return whether everything was written."""
         with self._change:
             while self._waiting or self._is_writing:
                 before = self._written
@@ -135,7 +135,7 @@ class Outbox:
                 line = first if isinstance(first, bytes) else _line_of(first)
             try:
                 self._write(line)
-            except OSError:  # the reader has gone, which the main thread sees too
+            except OSError:  # the reader has gone; the main thread also notices
                 with self._change:
                     self._waiting.clear()
                     self._is_writing = False
@@ -144,7 +144,7 @@ class Outbox:
                 return
 
     def _repeat(self) -> None:
-        """Have the progress of each call that had no news sent once more."""
+        """Send the progress of each call without news once more."""
         for relay in self._relays:
             if relay.latest and not relay.is_fresh:
                 self._waiting.append(relay)
@@ -159,49 +159,49 @@ class Outbox:
                 self._change.notify_all()
 
 
-# --- calls that are carried out --------------------------------------------------------------------------------------
+# --- running calls ---------------------------------------------------------------------------------------------------
 
 CANCEL_TIMEOUT_S = 5.0
-"""How long cancelled calls have to stop their runs."""
+"""Seconds that cancelled calls may take to stop their runs."""
 
 Answer = Callable[[Fields | None, Fields | None], None]
-"""Takes a result or an error; neither for a request that is not answered."""
+"""Takes a result or an error; neither for a request without an answer."""
 
 
 class Call:
-    """One request that is worked on."""
+    """One running request."""
 
     def __init__(self, request_id: RequestId, answer: Answer) -> None:
         self.id = request_id
         self.cancelled = threading.Event()
-        """Set when the work shall end; it is answered all the same, unless the client said so."""
+        """Set when the work has to end; it is still answered, unless the client cancelled it."""
         self.on_drop: Callable[[], None] | None = None
-        """Takes back what else was about to be sent, when the client cancels it."""
+        """Removes its unsent progress when the client cancels it."""
         self._answer = answer
         self._settling = threading.Lock()
         self._is_settled = False
 
     def settle(self, *, result: Fields | None = None, error: Fields | None = None) -> None:
-        """Answer it, unless that was done, or the client has cancelled it."""
+        """Answer the request, unless it was answered or the client cancelled it."""
         with self._settling:
             is_first, self._is_settled = not self._is_settled, True
         if is_first:
             self._answer(result, error)
 
     def drop(self) -> None:
-        """Cancel it for the client, who gets nothing more of it."""
+        """Cancel the request for the client, and send it nothing more."""
         self.settle()
         self.cancelled.set()
         if self.on_drop:
             self.on_drop()
 
     def fail(self, error: Exception) -> None:
-        """Answer with an error that nobody expected."""
+        """Answer with an unexpected error."""
         log_fault("working on a request", error)
         self.settle(error=ProtocolError(INTERNAL_ERROR, str(explained(error))).error)
 
     def work_on(self, work: Callable[[Call], Fields]) -> None:
-        """Answer with what `work` returns, or with its error."""
+        """Answer with the result of `work`, or with its error."""
         try:
             result = work(self)
         except ProtocolError as error:
@@ -213,16 +213,16 @@ class Call:
 
 
 class Calls:
-    """The requests that are being worked on."""
+    """The running requests."""
 
     def __init__(self) -> None:
         self._open: dict[Call, threading.Thread] = {}
         self._change = threading.Lock()
 
     def start(self, call: Call, work: Callable[[Call], Fields]) -> None:
-        """Work on a call in a thread; a daemon, so that one that hangs on a disk does not keep the process from ending.
+        """Run a call in a daemon thread, so that a hanging disk does not keep the process from exiting.
 
-        Raises ProtocolError where there can be no more threads.
+        Raises ProtocolError if no more threads can start.
         """
 
         def run() -> None:
@@ -243,14 +243,14 @@ class Calls:
             raise ProtocolError(INTERNAL_ERROR, "too many requests at the same time") from error
 
     def drop(self, request_id: RequestId) -> None:
-        """Cancel a request for the client, if it is still open. Some clients write the number of one as text."""
+        """Cancel a request for the client, if it is still running. Some clients send its number as text."""
         with self._change:
             meant = [call for call in self._open if str(call.id) == str(request_id)]
         for call in meant:
             call.drop()
 
     def cancel_all(self) -> None:
-        """Cancel all open requests, and wait until they have ended."""
+        """Cancel all running requests, and wait until they end."""
         with self._change:
             under_way = dict(self._open)
         for call in under_way:
@@ -260,16 +260,16 @@ class Calls:
             thread.join(max(0.0, deadline - time.monotonic()))
 
 
-# --- what comes in ---------------------------------------------------------------------------------------------------
+# --- input -----------------------------------------------------------------------------------------------------------
 
 LINE_LIMIT = 64 * 1024 * 1024
-"""Bytes of a line; a longer one is not held."""
+"""Maximum bytes of a line; a longer one is discarded."""
 
 READ = 1024 * 1024
 
 
 class Inbox:
-    """Reads when there is something to read; splits at LF bytes only."""
+    """Reads available input; splits it at LF bytes only."""
 
     def __init__(self, descriptor: int, limit: int = LINE_LIMIT) -> None:
         self._descriptor = descriptor
@@ -277,15 +277,15 @@ class Inbox:
         self._parts: list[bytes] = []
         """The unfinished line."""
         self._length = 0
-        """Its bytes so far, whether or not they are held."""
+        """Its bytes so far, kept or not."""
         self.has_ended = False
 
     def read(self) -> Iterator[bytes | None]:
-        """Yield the lines that are whole now, None for one that is too long; at the end what has no newline too."""
+        """Yield the finished lines, None for one that is too long; at the end also the rest without a newline."""
         try:
             block = os.read(self._descriptor, READ)
         except OSError:
-            block = b""  # as good as its end
+            block = b""  # same as the end
         *ended, rest = block.split(b"\n")
         for part in ended:
             self._hold(part)

@@ -1,4 +1,4 @@
-"""One member of a JSON document, put in, replaced or taken out as text: every other byte stays as it is."""
+"""Insert, replace or remove one member of a JSON document as text; every other byte stays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._protocol import Fields
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-"""May stand alone in what programs in JavaScript write; our decoder refuses that."""
+"""A lone surrogate, which JavaScript programs may write and subdeck's decoder refuses."""
 
 
 class _Member(Struct, frozen=True):
@@ -25,13 +25,13 @@ class _Member(Struct, frozen=True):
 
 class _Object(Struct, frozen=True):
     start: int
-    """Where its `{` is."""
+    """Position of its `{`."""
     end: int
-    """Where its `}` is."""
+    """Position of its `}`."""
     members: tuple[_Member, ...]
 
     def find(self, key: str) -> _Member | None:
-        """Return the last member of that name, which is the one that counts."""
+        """Return the last member with this name, which is the effective one."""
         return next((member for member in reversed(self.members) if member.key == key), None)
 
 
@@ -41,7 +41,7 @@ def read(text: str) -> object:
 
 
 def put(text: str, path: Sequence[str], value: Fields) -> str:
-    """Return a valid document, which is an object, with this value under a path of keys; what is missing is made."""
+    """Return a valid document (an object) with this value at a path of keys; creates missing objects."""
     place = _object(text, text.index("{"))
     unit = _indent(text, place) or "  "
     for depth, key in enumerate(path):
@@ -56,9 +56,10 @@ def put(text: str, path: Sequence[str], value: Fields) -> str:
 
 
 def take(text: str, path: Sequence[str]) -> str:
-    """Return a valid document without what is under a path of keys, and blank if nothing else is left of it.
+    """Return a valid document without the member at a path of keys; an empty text if nothing else remains.
 
-    An object that is emptied by it goes too if there is a blank before its member, as where `put` made it.
+    An object that becomes empty is also removed, if there is whitespace before its member, as in objects that `put`
+    created.
     """
     place = _object(text, text.index("{"))
     places: list[tuple[_Object, _Member]] = []
@@ -82,7 +83,7 @@ def take(text: str, path: Sequence[str]) -> str:
 
 
 def _object(text: str, start: int) -> _Object:
-    """Find the members of the object that begins there."""
+    """Find the members of the object that begins at `start`."""
     members: list[_Member] = []
     key: re.Match[str] | None = None
     value, last, depth = -1, start, 0
@@ -104,7 +105,7 @@ def _object(text: str, start: int) -> _Object:
 
 
 def _insert(text: str, place: _Object, path: Sequence[str], value: Fields, unit: str) -> str:
-    """Write a member after the last one, in the manner of the others; below it the rest of the path."""
+    """Insert a member after the last one, in the same layout, with the rest of the path inside it."""
     for outer in reversed(path[1:]):
         value = {outer: value}
     written = f"{json.dumps(path[0])}: {_written(value, text, place, unit, is_made=len(path) > 1)}"
@@ -117,7 +118,9 @@ def _insert(text: str, place: _Object, path: Sequence[str], value: Fields, unit:
 
 
 def _written(value: Fields, text: str, place: _Object, unit: str, *, is_made: bool = False) -> str:
-    """Write a value over several lines where its neighbours are, else in one; `is_made` is an object for our member."""
+    """Write a value on several lines if its neighbours are, otherwise on one; `is_made`: an object created for the
+    path.
+    """
     indent = _indent(text, place)
     if indent is None:
         written = json.dumps(value, ensure_ascii=False)
@@ -127,6 +130,6 @@ def _written(value: Fields, text: str, place: _Object, unit: str, *, is_made: bo
 
 
 def _indent(text: str, place: _Object) -> str | None:
-    """Return by how much the members of an object are indented; None where they stand in its own line."""
+    """Return the indentation of an object's members; None if they are on the line of its brace."""
     blank = text[place.start + 1 : place.members[0].start] if place.members else ""
     return blank.rpartition("\n")[2] if "\n" in blank else None

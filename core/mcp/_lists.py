@@ -1,4 +1,4 @@
-"""What a client can list, as it is now: the tools, and presets as prompts; and word to it when a list has changed."""
+"""The lists for a client: the tools, and presets as prompts; and notifications when a list changes."""
 
 from __future__ import annotations
 
@@ -20,35 +20,36 @@ from ..text.plain import one_line
 from ._protocol import CLAUDE_CODE, Fields
 
 ALWAYS_LOAD = {"anthropic/alwaysLoad": True}
-"""Claude Code keeps the description of a tool without it out of the conversation until the model searches for it."""
+"""Without it, Claude Code shows a tool's description to the model only after the model searches for it."""
 
 TASK = "task"
-"""The one argument of each prompt."""
+"""The only argument of each prompt."""
 
 AGAIN_S = 5.0
-"""Seconds after which a watch that failed begins again."""
+"""Seconds until a failed watch restarts."""
 
 TOOLS = "tools"
 PROMPTS = "prompts"
 
 
 class Lists:
-    """The lists as the client was given them; each is read from the files as they are when it is asked for.
+    """The lists as given to the client; each is read from the files on request.
 
-    From the first on the files are watched, directly and not through `Engine.updates`: nobody is shown runs here.
+    After the first request the files are watched, directly and not through `Engine.updates`, because no runs are shown
+    here.
     """
 
     def __init__(self, engine: Engine, changed: Callable[[str], None]) -> None:
-        """Call `changed` with the name of a list that the client was given, when it is another one."""
+        """Call `changed` with the name of a given list when that list changes."""
         self._engine = engine
         self._changed = changed
         self._given: dict[str, list[Fields]] = {}
         self._reading = threading.Lock()
-        """Held from reading the files until the list here is set, so that no change is missed in between."""
+        """Held while the files are read and the list is stored, so that no change is missed."""
         self._asking = threading.Lock()
-        """Held while pi is asked for its models."""
+        """Held while pi lists its models."""
         self._asked_at: object = None
-        """The state of the files that pi's list depends on, when pi was asked last."""
+        """The state of the files behind pi's list at its last refresh."""
         self._watcher: threading.Thread | None = None
         self._stop = threading.Event()
 
@@ -61,11 +62,11 @@ class Lists:
         return self._give(PROMPTS, self._read_prompts)
 
     def prompt(self, name: str, arguments: Mapping[str, str], client: str) -> Fields:
-        """Fill in a prompt for a client of that name. Raises SubdeckError, OSError."""
+        """Fill in a prompt for the named client. Raises SubdeckError, OSError."""
         return _prompt_text(self._engine.presets(), name, arguments, client)
 
     def close(self) -> None:
-        """Stop watching; it looks every few milliseconds."""
+        """Stop the watcher, which checks every few milliseconds."""
         self._stop.set()
         if self._watcher:
             self._watcher.join(1)
@@ -79,7 +80,7 @@ class Lists:
         return content
 
     def _watch(self) -> None:
-        """Compare the lists after each change of a file that presets, settings or models come from."""
+        """Compare the lists after each change to the files of presets, settings or models."""
 
         def directories() -> tuple[str, ...]:
             presets = (path for place in preset_places(self._engine.workspace) for path in place.directories())
@@ -95,7 +96,7 @@ class Lists:
                 self._stop.wait(AGAIN_S)
 
     def _watch_once(self, directories: Callable[[], tuple[str, ...]]) -> None:
-        """Watch until other directories matter."""
+        """Watch until the set of directories changes."""
         workspace = self._engine.workspace
         for change in watch(self._engine.project, directories, self._stop):
             if change.presets:
@@ -105,7 +106,7 @@ class Lists:
                         self._compare()
                 except (SubdeckError, OSError) as error:
                     _complain(error)
-            # Whoever lists the tools reads the settings again; they may name other directories now.
+            # Listing the tools reads the settings again, which may now name other directories.
             if self._engine.workspace is not workspace:
                 return
 
@@ -127,14 +128,14 @@ class Lists:
         return [_tool(spec) for spec in specs]
 
     def _read_prompts(self) -> list[Fields]:
-        """Return a prompt for each preset; none where there is no tool to launch it."""
+        """Return a prompt for each preset; none if no tool can launch them."""
         return _prompts(self._engine.presets().presets) if self._read_tools() else []
 
     def _refresh_models(self) -> bool:
-        """Bring the agent's list of models up to date; return whether it was asked, which takes a second or two.
+        """Refresh the agent's list of models if needed; return whether that happened, which takes a second or two.
 
-        A client of MCP announces no models of its own, unlike pi as a parent. pi is asked at most once for each state
-        of the files that its list depends on, any other agent once a day.
+        An MCP client announces no models, unlike a parent pi. pi is asked once for each state of the files behind its
+        list, any other agent once a day.
         """
         if paths.is_child():
             return False
@@ -184,15 +185,15 @@ def _prompts(presets: Iterable[Preset]) -> list[Fields]:
 
 
 def _prompt_text(catalog: PresetCatalog, name: str, arguments: Mapping[str, str], client: str) -> Fields:
-    """Fill in a prompt. Raises PresetError for an unknown preset, UsageError for other arguments than the task."""
+    """Fill in a prompt. Raises PresetError for an unknown preset, UsageError for arguments other than the task."""
     preset = catalog.get(name)
     task = arguments.get(TASK, "").strip()
     if not task or set(arguments) != {TASK}:
         raise UsageError(f'the prompt "{one_line(name, 80)}" takes one argument: {TASK}', where="prompts/get")
     call = f"Call the tool subagent with preset {one_line(preset.name)} for"
     if client == CLAUDE_CODE:
-        # It splits what was typed at blanks, hands over one word for each argument, and drops the others. Its model is
-        # shown the whole line as well.
+        # It splits the typed line at whitespace, passes one word for each argument, and drops the others. Its model
+        # also sees the whole line.
         text = (
             f"{call} the task that I typed after the command: the whole line above in command-args, "
             f"word for word. Only its first word was passed here ({task}). Then tell me what it found "

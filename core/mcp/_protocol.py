@@ -1,7 +1,7 @@
-"""The Model Context Protocol without its transport: what a message is, which version it is in, what an answer is.
+"""MCP without its transport: messages, versions, and answers.
 
-Two eras are served, each request in its own: up to 2025-11-25 a handshake says once which version both sides use; from
-2026-07-28 on each request names its version, and there is no handshake.
+Two generations are served, chosen per request: up to 2025-11-25, a handshake chooses one version for the connection;
+from 2026-07-28, each request names its version, without a handshake.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Fields = dict[str, Any]
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 VERSIONS = ("2026-07-28",)
-"""Those without a handshake."""
+"""Versions without a handshake."""
 BATCH_VERSIONS = ("2024-11-05", "2025-03-26")
-"""Those in which a message may be a list of messages; 2025-06-18 did away with it."""
+"""Versions in which a message may be a list of messages; 2025-06-18 removed that."""
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -41,7 +41,7 @@ _CLIENT = f"{_META}clientInfo"
 _SUBSCRIPTION = f"{_META}subscriptionId"
 
 CLAUDE_CODE = "claude-code"
-"""What Claude Code calls itself."""
+"""Claude Code's client name."""
 
 SERVER = {"name": "subdeck", "version": __version__}
 
@@ -67,7 +67,7 @@ class ProtocolError(Exception):
 
 
 class Malformed(ProtocolError):
-    """What came in is no message; `id` is that of the request that it was meant to be, None where that is not known."""
+    """The input is not a valid message; `id` is the request's id, None if unknown."""
 
     def __init__(self, code: int, message: str, id: RequestId | None = None) -> None:  # noqa: A002 - its name there
         super().__init__(code, message)
@@ -75,7 +75,7 @@ class Malformed(ProtocolError):
 
 
 class Message(Struct, frozen=True):
-    """A request, or a notification where it has no id."""
+    """A request, or a notification if it has no id."""
 
     id: RequestId | None
     method: str
@@ -83,34 +83,34 @@ class Message(Struct, frozen=True):
 
     @property
     def is_enveloped(self) -> bool:
-        """Whether it names its version itself, as all requests from 2026-07-28 on do."""
+        """Whether it names its version itself, as all requests from 2026-07-28 do."""
         meta = self.params.get("_meta")
         return self.method != "initialize" and isinstance(meta, dict) and _VERSION in meta
 
     @property
     def progress_token(self) -> RequestId | None:
-        """What the client wants to know the progress of this request by; None where it wants none."""
+        """The client's token for progress of this request; None if it wants no progress."""
         meta = self.params.get("_meta")
         token = cast("Fields", meta).get("progressToken") if isinstance(meta, dict) else None
         return cast("RequestId", token) if _is_id(token) else None
 
     @property
     def client(self) -> str:
-        """The name of the client, where the request says it: in the handshake, or in its envelope."""
+        """The client's name, if the request has it: in the handshake, or in its envelope."""
         meta = self.params.get("_meta")
         about = self.params.get("clientInfo") or (cast("Fields", meta).get(_CLIENT) if isinstance(meta, dict) else None)
         name = cast("Fields", about).get("name") if isinstance(about, dict) else None
         return name if isinstance(name, str) else ""
 
     def of(self, kind: type[T]) -> T:
-        """Return the parameters in a form. Raises ProtocolError where they do not fit."""
+        """Return the parameters as a type. Raises ProtocolError if they do not fit."""
         try:
             return fit(self.params, kind)
         except UNDECODABLE as error:
             raise ProtocolError(INVALID_PARAMS, f"invalid parameters for {self.method}: {why(error)}") from error
 
     def check_envelope(self) -> None:
-        """Raise ProtocolError where the version that it names is not served, or something is missing beside it."""
+        """Raise ProtocolError if its version is not supported, or the envelope is incomplete."""
         meta: Fields = self.params["_meta"]
         if _CAPABILITIES not in meta:
             raise ProtocolError(INVALID_PARAMS, f"_meta lacks {_CAPABILITIES}")
@@ -141,7 +141,7 @@ class PromptParams(Struct, frozen=True):
 
 
 class Wanted(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Which changes a subscription tells of; of what else may be asked for there is nothing here."""
+    """The changes that a subscription reports; only the supported ones."""
 
     tools_list_changed: bool | None = None
     prompts_list_changed: bool | None = None
@@ -164,7 +164,7 @@ def decoded(line: bytes) -> Any:
 
 
 def message(frame: object) -> Message | None:
-    """Return the message that a decoded line is, None for an answer, as nothing is asked here. Raises Malformed."""
+    """Return a decoded line as a message; None for an answer, as the server sends no requests. Raises Malformed."""
     if not isinstance(frame, dict):
         raise Malformed(INVALID_REQUEST, "a message is a JSON object")
     fields = cast("Fields", frame)
@@ -189,18 +189,18 @@ def _is_id(value: object) -> bool:
 
 
 def handshake(asked: str) -> tuple[str, Fields]:
-    """Return the version that a handshake comes to, and what answers it."""
+    """Return the version that a handshake chooses, and its result."""
     version = asked if asked in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
     return version, {"protocolVersion": version, **_ABOUT, "serverInfo": SERVER}
 
 
 def discovery() -> Fields:
-    """Return what answers `server/discover`."""
+    """Return the result of `server/discover`."""
     return fresh({"supportedVersions": [*VERSIONS, *HANDSHAKE_VERSIONS[::-1]], **_ABOUT})
 
 
 def fresh(result: Fields) -> Fields:
-    """Return a result of the later versions with the word that it may be out of date at any moment."""
+    """Return a result in the form of the later versions, marked as possibly outdated at once."""
     return {**result, "ttlMs": 0, "cacheScope": "private"}
 
 
@@ -211,7 +211,7 @@ def enveloped(result: Fields) -> Fields:
 
 
 def subscription(request_id: RequestId) -> Fields:
-    """Return the field that says which subscription a message belongs to."""
+    """Return the field that names a message's subscription."""
     return {"_meta": {_SUBSCRIPTION: request_id}}
 
 
@@ -225,10 +225,10 @@ def notification(method: str, params: Mapping[str, Any] | None = None) -> Fields
 
 
 def encode(frame: Fields | list[Fields]) -> bytes:
-    """Write a message as one line; what a client that logs it should not show raw is written as an escape."""
+    """Write a message as one line, with escapes for characters that a log should not show raw."""
     try:
         return escaped_json(msgspec.json.encode(frame).decode("utf-8", "replace")).encode() + b"\n"
-    except UnicodeEncodeError:  # of a path that is no UTF-8; as an escape it would be no JSON to many clients
+    except UnicodeEncodeError:  # for a path that is not UTF-8; its escape would be invalid JSON to many clients
         import json
 
         return json.dumps(frame, ensure_ascii=False).encode("utf-8", "replace") + b"\n"

@@ -1,7 +1,7 @@
-"""What the model of a client reads back: the answers, and what it needs to know of each run, within a limit.
+"""Results for a client's model: the answers and the necessary data of each run, within a size limit.
 
-Claude Code and Codex show it the structured content of a result as JSON. What is longer than they allow, Claude Code
-keeps from it, and Codex takes out of the middle; so it is cut here, with the path of a file that has the whole.
+Claude Code and Codex show the model the structured content as JSON. If it is too long, Claude Code withholds it and
+Codex removes its middle; so it is cut here, with the path of a file that has the whole answer.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ import msgspec
 from ._protocol import CLAUDE_CODE, Fields
 
 LIMITS = {CLAUDE_CODE: 45_000, "codex-mcp-client": 10_000}
-"""Bytes of a result by the name of the client. Claude Code shows up to 50,000 characters, and no more than 25,000
-tokens unless `TOKENS` is set in its environment; Codex 12,000 bytes for a model that it does not know."""
+"""Bytes of a result by client name. Claude Code shows up to 50,000 characters, and at most 25,000 tokens unless
+`TOKENS` is set in its environment; Codex shows 12,000 bytes for a model that it does not know.
+"""
 OTHER_LIMIT = 40_000
 TOKENS = "MAX_MCP_OUTPUT_TOKENS"
 TOKEN_BYTES = 2.4
-"""Bytes that a token of Claude Code's limit stands for here, so that dense text fits too."""
+"""Bytes counted per token of Claude Code's limit, so that dense text also fits."""
 
 LEAST = 400
-"""Bytes of an answer that are left at least."""
+"""Minimum bytes kept of an answer."""
 
 OF_A_RUN = (
     *("index", "runId", "preset", "description", "task", "cwd", "worktree", "requestedModel", "resolvedModel"),
@@ -44,16 +45,17 @@ OF_A_RUN = (
         "answer",
     ),
 )
-"""The fields of a run, in their order; those that are empty are left out."""
+"""A run's fields, in order; empty ones are omitted."""
 
 OF_A_HANDLE = ("task", "cwd", "requestedModel", "createdAt", "startedAt", "endedAt", "runDir", "artifacts")
-"""Fields of document 000 that the rows of a status and the handle of a background run have beyond the other results,
-whose model knows what it asked for. They and the model are null while they are not known."""
+"""Additional fields of document 000, for status rows and the handle of a background run; with other results, the model
+knows its own request. These and the model are null while unknown.
+"""
 
 USAGE = ("input", "output", "cost", "turns", "toolUses")
 
 WriteWhole = Callable[[str, str], str]
-"""Takes the id of a run and its answer; returns the path of a file with it."""
+"""Takes a run's id and answer; returns the path of a file with the answer."""
 
 
 def limit_of(client: str) -> int:
@@ -64,9 +66,9 @@ def limit_of(client: str) -> int:
 
 
 def brief(structured: Fields, limit: int, write_whole: WriteWhole, *, with_handles: bool = False) -> Fields:
-    """Return the structured content of a result in at most `limit` bytes, as long as there is something to cut.
+    """Return a result's structured content in at most `limit` bytes, if there is enough to cut.
 
-    `with_handles`: its runs have the fields of `OF_A_HANDLE`.
+    `with_handles`: include the fields of `OF_A_HANDLE` for its runs.
     """
     result = {name: value for name, value in structured.items() if name not in ("runs", "errors", "error")}
     if "runId" in structured:
@@ -83,7 +85,7 @@ def brief(structured: Fields, limit: int, write_whole: WriteWhole, *, with_handl
 
 
 def cut_alike(text: str, structured: Fields, shown: Fields) -> str:
-    """Cut the answers in the text of a result as they were cut in what `brief` made of its structured content."""
+    """Cut the answers in a result's text as `brief` cut them in its structured content."""
     for whole, row in zip(_rows(structured), _rows(shown), strict=False):
         if row.get("answer") and row["answer"] != whole["answer"]:
             text = text.replace(whole["answer"], row["answer"])
@@ -95,7 +97,7 @@ def _rows(result: Fields) -> list[Fields]:
 
 
 def _errors(structured: Fields) -> Fields:
-    """Return each error once: a single one by itself, several as a list."""
+    """Return each error once: a single one as `error`, several as a list."""
     errors = [_saying(error) for error in cast("Sequence[Fields]", structured.get("errors", [structured["error"]]))]
     return {"error": errors[0]} if len(errors) == 1 else {"errors": errors}
 
@@ -109,7 +111,7 @@ def _run(row: Fields, with_handle: bool) -> Fields:
     fields: Fields = {name: known.get(name) for name in names if name in known or name in kept}
     if plan:
         fields["worktree"] = {"branch": plan["branch"]}
-    if "durationMs" in fields:  # it has ended
+    if "durationMs" in fields:  # it has finished
         fields.pop("activity", None)
     if "usage" in fields:
         fields["usage"] = _used(fields["usage"])
@@ -122,7 +124,7 @@ def _run(row: Fields, with_handle: bool) -> Fields:
 
 
 def _used(usage: Fields) -> Fields:
-    """Return what was used, without a cost that is not known, or not that of all."""
+    """Return the usage, without a cost that is unknown or incomplete."""
     known = {name: usage.get(name) for name in USAGE if not (name == "cost" and usage.get("unpriced"))}
     return _saying(known, none_of=(0,))
 
@@ -132,7 +134,7 @@ def _saying(fields: Fields, none_of: tuple[Any, ...] = (None, "", [])) -> Fields
 
 
 def _fitting(rows: Sequence[Fields], limit: int) -> int:
-    """Return how many of the rows fit, if each has the least of its answer."""
+    """Return how many rows fit, each with the minimum of its answer."""
     held = 0
     for number, row in enumerate(rows):
         held += _size(row | {"answer": ""}) + min(_size(row.get("answer", "")), LEAST)
@@ -162,7 +164,7 @@ def _cut(result: Fields, limit: int, write_whole: WriteWhole) -> Fields:
 
 
 def _beginning(text: str, limit: int, path: str) -> str:
-    """Cut a text so that with the path of the whole it takes so many bytes."""
+    """Cut a text so that it fits the limit together with the path of the whole text."""
     end = f"\n[… truncated from {len(text)} characters; the whole answer is in {path}]"
     most = limit - _size(end)
     head = text[: max(0, most)]
@@ -172,8 +174,8 @@ def _beginning(text: str, limit: int, path: str) -> str:
 
 
 def _size(value: object) -> int:
-    """Return its bytes as JSON."""
+    """Return a value's size as JSON, in bytes."""
     try:
         return len(msgspec.json.encode(value))
-    except UnicodeEncodeError:  # a half of a surrogate pair, which is sent as another character
+    except UnicodeEncodeError:  # a lone surrogate, which is sent as another character
         return len(repr(value))

@@ -1,6 +1,6 @@
-"""One table of a TOML document, added, replaced or removed as text: every other line stays as it is.
+"""Add, replace or remove one table of a TOML document as text; every other line stays.
 
-tomlkit (0.15) does not do that: it removes the comments between the table and the next one, leaves its blank line, and
+tomlkit (0.15) changes more: it removes comments between the table and the next one, leaves the table's blank line, and
 writes LF into files with CR LF.
 """
 
@@ -16,7 +16,7 @@ _HEADER = re.compile(r"\s*\[")
 
 
 def put(text: str, path: Sequence[str], values: Fields) -> str:
-    """Return a document with these values in a table; what else the table has stays, unknown tables go to the end."""
+    """Return a document with these values in a table; the table's other lines stay, a new table is appended."""
     lines = text.splitlines(keepends=True)
     spans = _spans(lines, path)
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -33,7 +33,7 @@ def put(text: str, path: Sequence[str], values: Fields) -> str:
 
 
 def take(text: str, path: Sequence[str]) -> str:
-    """Return a document without a table and those below it."""
+    """Return a document without a table and its subtables."""
     lines = text.splitlines(keepends=True)
     for start, end in reversed(_spans(lines, path)):
         if start and not lines[start - 1].strip():
@@ -43,10 +43,10 @@ def take(text: str, path: Sequence[str]) -> str:
 
 
 def _spans(lines: Sequence[str], path: Sequence[str]) -> list[tuple[int, int]]:
-    """Find the table and those below it: the line of each header, and the line after its last value.
+    """Find the table and its subtables: the line of each header, and the line after its last value.
 
-    Comments and blank lines after that belong to what follows. Lines of a text may be taken for headers: whoever
-    changes a document by this looks afterwards whether it is what it should be.
+    Later comments and blank lines belong to the next table. Lines inside a multi-line text may look like headers, so a
+    caller that edits the document has to verify the result.
     """
     ours = re.compile(r"\s*\[\s*" + r"\s*\.\s*".join(map(_quoted, path)) + r"\s*(?:\.[^\]]*)?\]")
     found: list[tuple[int, int]] = []
@@ -76,5 +76,5 @@ def _assigns(line: str, values: Mapping[str, object]) -> bool:
 
 
 def _assignments(values: Fields) -> list[str]:
-    """Write texts, numbers, booleans and lists of texts, which TOML has as JSON does."""
+    """Write texts, numbers, booleans and lists of texts, which are the same in TOML and JSON."""
     return [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]

@@ -1,4 +1,4 @@
-"""Where Claude Code and Codex have their MCP servers: our entry put there, and taken away again."""
+"""Add and remove subdeck's entry in the MCP server settings of Claude Code and Codex."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ CLAUDE = "claude"
 CODEX = "codex"
 
 BY_NAME = ("subdeck", "mcp")
-"""The command in a file of the project, which others have too."""
+"""The command for a project's file, which is shared with other users."""
 
-# Where agents and subdeck keep their settings, how they reach the world, and who they are there.
+# Agents' and subdeck's settings directories, network access, and credentials.
 _VARIABLES = """
     CLAUDE_CONFIG_DIR CODEX_HOME PI_CODING_AGENT_DIR SUBDECK_LOG
     XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_RUNTIME_DIR XDG_STATE_HOME TMUX_TMPDIR SSH_AUTH_SOCK
@@ -42,43 +42,43 @@ _VARIABLES = """
     MOONSHOT_API_KEY NVIDIA_API_KEY OPENCODE_API_KEY OPENROUTER_API_KEY TOGETHER_API_KEY XAI_API_KEY ZAI_API_KEY
 """
 ENVIRONMENT = tuple(_VARIABLES.split())
-"""Variables that agents need and Codex keeps from its servers; it passes on those that are set."""
+"""Variables that agents need and Codex hides from its servers; it passes on the listed ones that are set."""
 
 FOR_CODEX: Fields = {
     "startup_timeout_sec": 20,
     "tool_timeout_sec": 3600,
-    # Without it the first request of a session does not wait for the tools.
+    # Without it, a session's first request does not wait for the tools.
     "required": True,
-    # Without it Codex asks for each call, and where nobody answers refuses it.
+    # Without it, Codex asks about each call, or refuses it if no user can answer.
     "default_tools_approval_mode": "approve",
-    # Without it Codex starts the server, and so its children, without keys and settings that stand in variables.
+    # Without it, Codex starts the server, and so its agents, without keys and settings from variables.
     "env_vars": list(ENVIRONMENT),
 }
-"""What is set beside the command, unless somebody has set it otherwise."""
+"""Defaults beside the command; existing values are kept."""
 
 
 class Change(Struct, frozen=True):
-    """What was done to a file."""
+    """The result of editing a settings file."""
 
     path: str
     entry: Fields | None
-    """The entry as it is now; None where there is none."""
+    """The current entry; None if there is none."""
     changed: bool
 
 
 class Client(Struct, frozen=True):
-    """The file in which one client looks for servers."""
+    """The settings file from which one client reads its servers."""
 
     path: str
     keys: tuple[str, ...]
-    """Where the entry stands in it."""
+    """The entry's path of keys."""
     entry: Fields
-    """What it shall be."""
+    """The entry to write."""
     is_json: bool
     of_project: bool
 
     def install(self) -> Change:
-        """Put our entry in, or bring it up to date; an entry that works stays as it is. Raises UsageError, OSError."""
+        """Add or update subdeck's entry; a working entry stays as it is. Raises UsageError, OSError."""
         text, found = self._read()
         entry = self._merged(found)
         if entry == found:
@@ -92,7 +92,7 @@ class Client(Struct, frozen=True):
         return Change(self.path, entry, changed=True)
 
     def uninstall(self) -> Change:
-        """Take our entry out. Raises UsageError, OSError."""
+        """Remove subdeck's entry. Raises UsageError, OSError."""
         text, found = self._read()
         if found is None:
             return Change(self.path, None, changed=False)
@@ -102,7 +102,7 @@ class Client(Struct, frozen=True):
         return Change(self.path, None, changed=True)
 
     def _merged(self, found: Fields | None) -> Fields:
-        """Return the entry as it shall be; the command is left where it is ours by name, with whatever options."""
+        """Return the new entry; a command that starts subdeck by name is kept, with its options."""
         if found is None:
             return self.entry
         self._check_ours(found)
@@ -120,13 +120,13 @@ class Client(Struct, frozen=True):
             )
 
     def _read(self) -> tuple[str, Fields | None]:
-        """Return the text of the file and our entry in it. Raises UsageError for what cannot be edited."""
+        """Return the file's text and subdeck's entry in it. Raises UsageError if the file cannot be edited."""
         directory = os.path.dirname(self.path)
         if self.of_project and os.path.islink(directory):
             raise self._refusal(f"{directory} is a link", "put a directory in its place, then try again")
         if not os.path.lexists(self.path):
             return "", None
-        # What comes with a checkout leads nowhere else; a user may link the files of a home.
+        # Files of a checkout may not be links; a user may link the files of a home.
         if self.of_project and os.path.islink(self.path):
             raise self._refusal("it is a link", "put a file in its place, then try again")
         try:
@@ -145,7 +145,7 @@ class Client(Struct, frozen=True):
             raise self._refusal(said, "fix the file, then try again") from error
 
     def _entry(self, text: str) -> Fields | None:
-        """Find our entry. Raises UsageError, one of UNDECODABLE."""
+        """Find subdeck's entry. Raises UsageError, or one of UNDECODABLE."""
         place: Any = self._document(text)
         for number, key in enumerate(self.keys):
             if not isinstance(place, dict):
@@ -168,7 +168,7 @@ class Client(Struct, frozen=True):
         return tomllib.loads(text)
 
     def _write(self, before: str, after: str, entry: Fields | None) -> None:
-        """Replace the file, once it is sure that our entry is all that changes."""
+        """Replace the file, after checking that only subdeck's entry changes."""
         try:
             is_right = self._without(after) == self._without(before) and self._entry(after) == entry
         except UNDECODABLE:
@@ -186,7 +186,7 @@ class Client(Struct, frozen=True):
         write_whole(path, after.encode(), mode=0o644 if self.of_project else 0o600, durable=True)
 
     def _without(self, text: str) -> object:
-        """Return a document without our entry, and without what is empty but for it."""
+        """Return a document without subdeck's entry, and without its table if that is then empty."""
         document: Any = self._document(text)
         servers = document.get(self.keys[0], {})
         others = {name: server for name, server in servers.items() if name != NAME}
@@ -198,7 +198,7 @@ class Client(Struct, frozen=True):
 
 
 def client(name: str, *, project: str | None) -> Client:
-    """Return the file of a client: the user's own, or the one in the root of a project."""
+    """Return a client's settings file: the user's own, or the one in a project's root."""
     program, *words = BY_NAME if project else (*own_command(), "mcp")
     entry: Fields = {"command": program, "args": words}
     home = os.path.expanduser("~")
@@ -209,13 +209,13 @@ def client(name: str, *, project: str | None) -> Client:
     user = os.environ.get("CODEX_HOME") or os.path.join(home, ".codex")
     path = os.path.join(os.path.join(project, ".codex") if project else user, "config.toml")
     wanted = entry | FOR_CODEX
-    if not project:  # a project's file is one for others, too
+    if not project:  # a project's file is shared with others
         wanted["env_vars"] = list(dict.fromkeys((*ENVIRONMENT, *_own_keys(path))))
     return Client(path, ("mcp_servers", NAME), wanted, is_json=False, of_project=bool(project))
 
 
 def _own_keys(path: str) -> list[str]:
-    """Return the variables with keys that are set here, and those that the user's own providers name to Codex."""
+    """Return the key variables set here, and the key variables of the providers in the user's Codex settings."""
     import tomllib
 
     names: set[object] = {name for name in os.environ if name.endswith("_API_KEY")}
@@ -224,7 +224,7 @@ def _own_keys(path: str) -> list[str]:
             providers = tomllib.loads(file.read().decode()).get("model_providers", {})
         names |= {provider["env_key"] for provider in providers.values() if "env_key" in provider}
     except (OSError, ValueError, AttributeError, TypeError):
-        pass  # `install` says what is wrong with the file
+        pass  # `install` reports the file's problem
     return sorted(name for name in names if isinstance(name, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name))
 
 

@@ -1,4 +1,4 @@
-"""One server for one client, over stdin and stdout, until the client goes: the four tools, and presets as prompts."""
+"""A server for one client over stdin and stdout, until the client exits: the four tools, and presets as prompts."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ if TYPE_CHECKING:
 
 
 class Canceller(Protocol):
-    """What ends the server from outside, and wakes it when there is something to read."""
+    """Ends the server from outside, and calls `read` when there is input."""
 
     def listen(self, read: Callable[[], bool], descriptor: int) -> None: ...
     def wait(self) -> None: ...
 
 
 class Batch:
-    """Requests that came in one line, and are answered in one."""
+    """Requests from one line, answered in one line."""
 
     def __init__(self, size: int, send: Callable[[list[Fields]], None]) -> None:
         self._open = size
@@ -63,7 +63,7 @@ class Batch:
         self._change = threading.Lock()
 
     def take(self, frame: Fields | None) -> None:
-        """Take the answer to one of its messages, None for one that gets none."""
+        """Handle the answer to one of its messages, None for a message without an answer."""
         with self._change:
             self._open -= 1
             if frame is not None:
@@ -74,9 +74,9 @@ class Batch:
 
 
 def serve(session: str, stdin: int, stdout: int, canceller: Canceller) -> None:
-    """Serve one client until the end of its messages, or until `canceller` is set; open calls are cancelled then.
+    """Serve one client until its input ends or `canceller` is set; then cancel the running calls.
 
-    What is still to be written is written as long as the client reads.
+    Remaining output is still written while the client reads.
     """
     outbox = Outbox(stdout)
     server = Server(session, outbox)
@@ -94,7 +94,7 @@ def serve(session: str, stdin: int, stdout: int, canceller: Canceller) -> None:
 
 
 def open_engine(session: str, cwd: str | None = None) -> Engine:
-    """Open the project of a directory, by default the current one. Raises SubdeckError."""
+    """Open a directory's project, by default the current one. Raises SubdeckError."""
     from ..engine import Engine
     from ..run.model import LauncherKind
 
@@ -102,28 +102,28 @@ def open_engine(session: str, cwd: str | None = None) -> Engine:
 
 
 class Server:
-    """What answers the messages of the client; they are given to it by one thread."""
+    """Answers the client's messages, all passed in by one thread."""
 
     def __init__(self, session: str, outbox: Outbox, cwd: str | None = None) -> None:
         self._session = session
         self._outbox = outbox
         self._cwd = cwd
         self._opening = threading.RLock()
-        """Held while the engine is opened, and the lists are made."""
+        """Held while the engine is opened and the lists are created."""
         self._opened: Engine | None = None
         self._calls = Calls()
         self._made_lists: Lists | None = None
         self._client = ""
-        """The name of the client, as it said in the handshake."""
+        """The client's name from the handshake."""
         self._version: str | None = None
-        """What the handshake came to; None before there was one."""
+        """The version that the handshake chose; None before a handshake."""
         self._listening: dict[Call, Wanted] = {}
-        """The open subscriptions, which clients of the later versions have instead of unasked notifications."""
+        """Open subscriptions, which replace unrequested notifications in the later versions."""
         self._telling = threading.Lock()
-        """Held while that changes, and while all of them are told."""
+        """Held while subscriptions change or are notified."""
 
     def take(self, line: bytes | None) -> None:
-        """Do what a line asks for; what takes longer is done elsewhere."""
+        """Handle a line; longer work runs elsewhere."""
         try:
             if line is None:
                 raise Malformed(PARSE_ERROR, f"a line has more than {LINE_LIMIT} bytes")
@@ -138,7 +138,7 @@ class Server:
             self._outbox.send(answer(error.id, error=error.error))
 
     def close(self) -> None:
-        """Cancel what is under way, and end the subscriptions in order."""
+        """Cancel the running calls, and end the subscriptions properly."""
         self._calls.cancel_all()
         if self._made_lists:
             self._made_lists.close()
@@ -147,17 +147,16 @@ class Server:
                 call.settle(result=subscription(call.id))
 
     def _engine(self) -> Engine:
-        """Open the engine when it is needed first: it would delay the answer to the handshake.
+        """Open the engine on first use, because it would delay the answer to the handshake.
 
-        As long as it cannot be opened, because of the settings say, each request that needs it is told why: raises
-        SubdeckError.
+        Raises SubdeckError while it cannot be opened, for example because of the settings.
         """
         with self._opening:
             self._opened = self._opened or open_engine(self._session, self._cwd)
             return self._opened
 
     def _lists(self) -> Lists:
-        """Raise SubdeckError where the engine cannot be opened."""
+        """Return the lists. Raises SubdeckError if the engine cannot open."""
         from ._lists import Lists
 
         with self._opening:
@@ -169,7 +168,7 @@ class Server:
             self._outbox.send(frame)
 
     def _take_batch(self, frames: Sequence[object]) -> None:
-        """Take each message of a batch. Raises Malformed where there can be none."""
+        """Handle each message of a batch. Raises Malformed if it is empty or unsupported."""
         if self._version not in BATCH_VERSIONS:
             raise Malformed(INVALID_REQUEST, "a line holds one message; this version of the protocol has no batches")
         if not frames:
@@ -182,7 +181,7 @@ class Server:
                 batch.take(answer(error.id, error=error.error))
 
     def _take_frame(self, frame: object, send: Callable[[Fields | None], None]) -> None:
-        """Take one message; `send` gets its answer, None where there is none. Raises Malformed."""
+        """Handle one message; `send` gets its answer, None if there is none. Raises Malformed."""
         asked = message(frame)
         if asked is None or asked.id is None:
             if asked is not None and asked.method == "notifications/cancelled":
@@ -203,11 +202,11 @@ class Server:
             self._answer(asked, call)
         except ProtocolError as error:
             call.settle(error=error.error)
-        except Exception as error:  # the requests after this one are to be read
+        except Exception as error:  # later requests still have to be read
             call.fail(error)
 
     def _answer(self, asked: Message, call: Call) -> None:
-        """Answer a request, or have it worked on. Raises ProtocolError."""
+        """Answer a request, or start its work. Raises ProtocolError."""
         if asked.is_enveloped:
             asked.check_envelope()
         elif asked.method == "initialize":
@@ -234,7 +233,7 @@ class Server:
         try:
             request_id = asked.of(CancelledParams).request_id
         except ProtocolError:
-            return  # nothing can be answered to a notification
+            return  # a notification gets no answer
         self._calls.drop(request_id)
         with self._telling:
             self._listening = {call: wanted for call, wanted in self._listening.items() if call.id != request_id}
@@ -246,7 +245,7 @@ class Server:
             self._listening[call] = wanted
 
     def _tell(self, name: str) -> None:
-        """Tell the client that a list has changed."""
+        """Notify the client that a list has changed."""
         method = f"notifications/{name}/list_changed"
         if self._version is not None:
             self._outbox.send(notification(method))
@@ -277,7 +276,7 @@ class Server:
                 return fresh({name: content}) if asked.is_enveloped else {name: content}
 
     def _call_tool(self, asked: Message, call: Call) -> Fields:
-        """Call a tool; progress is sent meanwhile, the last of it before the result. Raises ProtocolError."""
+        """Call a tool and send progress, the last one before the result. Raises ProtocolError."""
         from ..delegation.call import call_tool
         from ..delegation.parent import Parent
         from ..delegation.results import rejection, tool_error
@@ -294,7 +293,7 @@ class Server:
             return self._engine().write_answer(run_id, answer)
 
         def shown(result: CallResult) -> Fields:
-            """Return text for people and structured content, which Claude Code and Codex show to the model."""
+            """Return text for users, and structured content, which Claude Code and Codex show to the model."""
             limit, with_handles = limit_of(asked.client or self._client), params.name in (BACKGROUND, STATUS)
             structured = brief(result.structured, limit, write_whole, with_handles=with_handles)
             return {

@@ -1,4 +1,4 @@
-"""Models: what is known of them, and what a reference such as `provider/id`, a bare id or `@role` stands for.
+"""Known models, and how references such as `provider/id`, a bare id or `@role` resolve.
 
-Knows settings; knows nothing of agents or runs.
+Depends on settings, not on agents or runs.
 """

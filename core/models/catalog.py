@@ -1,4 +1,4 @@
-"""The models that are known of an agent, and which of them is meant by `provider/id`, a bare `id`, `…:thinking`."""
+"""An agent's known models, and resolving `provider/id`, a bare `id`, or `…:thinking` to one of them."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ from ..paths import user_settings_file
 from ..text.plain import one_line, plain
 
 LEVELS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
-"""From least to most; `max` is not known to every agent."""
+"""From least to most; some agents lack `max`."""
 
 INHERIT = "inherit"
-"""In place of a model: that of the parent, and where none is known, or the agent does not have it, the agent's own
-default."""
+"""Stands for the parent's model, or the agent's default if that is unknown or the agent lacks it."""
 
 KNOWN_IDS = 20
-"""How many ids an error names."""
+"""Maximum ids that an error names."""
 NEAREST = 3
-"""How many models it names that may have been meant."""
+"""Maximum suggestions in an error."""
 _ALIKE = 0.6
 
 BUILT_IN = "built in"
-"""The source of a model that the agent's package brings along, with a key for it or without."""
+"""The source of models in the agent's package, with or without a key."""
 _UNLISTED = "named"
-"""That of a model that no list has, of an agent that takes any id of its one provider."""
+"""The source of an unlisted model, of an agent that takes any id of its one provider."""
 
 _AS_LITERAL = "write it as provider/id"
 
@@ -41,19 +40,19 @@ class Price(Struct, frozen=True):
 
 class Model(Struct, frozen=True, omit_defaults=True):
     provider: str
-    """Empty for a model of an agent whose models have none."""
+    """Empty if the agent's models have no provider."""
     id: str
-    """May hold `/` and `:`."""
+    """May contain `/` and `:`."""
     source: str
-    """Where it is known from: `settings`, `models.json`, the name of an agent (its own list), `built in`."""
+    """Where it is listed: `settings`, `models.json`, an agent's name (its own list), `built in`."""
     thinks: bool | None = None
-    """Whether it can be told how hard to think; None where that is not known."""
+    """Whether it has thinking levels; None if unknown."""
     stands_for: str = ""
-    """The model that is meant by it now, where its id is another name for one; empty where that is not told."""
+    """The model that the id currently means, if it is an alias; otherwise empty."""
     context: int | None = None
-    """How many tokens it takes in; None where that is not told."""
+    """Context window in tokens; None if unknown."""
     price: Price | None = None
-    """None where that is not told."""
+    """None if unknown."""
 
     @property
     def ref(self) -> str:
@@ -61,21 +60,21 @@ class Model(Struct, frozen=True, omit_defaults=True):
 
 
 class Listing(Struct, frozen=True):
-    """What one source has to say."""
+    """The models of one source."""
 
     models: tuple[Model, ...] = ()
     own: bool = False
-    """Whether this is what the agent itself has, and not only what somebody added."""
+    """Whether these are the agent's own models, not just added by others."""
     complete: bool = False
-    """Whether nothing is missing that the agent would find."""
+    """Whether it has every model that the agent would find."""
     problem: str = ""
-    """Why the source could not be read, for a person."""
+    """Why the source is unreadable, as text for the user."""
     source: str = ""
-    """The list itself, for a person, as "pi's list of models"."""
+    """The list's name for the user, as "pi's list of models"."""
 
 
 class Catalog:
-    """Several listings one after the other; the first that knows a model or id counts."""
+    """Several listings in order; the first that has a model or id counts."""
 
     def __init__(
         self,
@@ -85,8 +84,8 @@ class Catalog:
         bare: str = "",
         takes_others: bool = False,
     ) -> None:
-        """`refresh` is the step that makes the catalog complete, for a person; `bare` the provider of ids without one,
-        where all are its and not all are known; with `takes_others` an id without a provider need not be known.
+        """`refresh` is the user's step to complete the catalog; `bare` is the provider of ids without one, if the agent
+        has a single provider and an incomplete list; with `takes_others`, ids without a provider may be unlisted.
         """
         self._bare = bare
         self.takes_others = takes_others
@@ -94,12 +93,12 @@ class Catalog:
         self._sources = tuple(map(cache, sources))
         self.refresh_hint = refresh
         self.ask_again: Callable[[], bool] | None = None
-        """Has the agent asked for its models again, and returns whether it gave a list. None: it is not asked."""
+        """Refreshes the agent's list, and returns whether that succeeded. None: don't refresh it."""
         self.is_of_this_machine = True
-        """Whether the child runs here; the agent on another machine may have other models."""
+        """Whether the run is on this machine; the agent elsewhere may have other models."""
 
     def renew(self) -> bool:
-        """Have the agent asked again, once; return whether there is another list to look at."""
+        """Refresh the agent's list, once; return whether there is a new list."""
         ask, self.ask_again = self.ask_again, None
         if ask is None or not ask():
             return False
@@ -107,7 +106,7 @@ class Catalog:
         return True
 
     def listings(self) -> Iterator[Listing]:
-        """Yield what each source has to say; a source is read when it is reached for the first time."""
+        """Yield each source's listing; a source is read on first use."""
         return (source() for source in self._sources)
 
     def models(self) -> Iterator[Model]:
@@ -120,8 +119,8 @@ class Catalog:
                     yield model
 
     def find(self, ref: str) -> Model | None:
-        """Find a model by `provider/id`. The case of the provider does not matter, as in pi; that of the id counts only
-        if several differ in nothing else.
+        """Find a model by `provider/id`. The provider's case does not matter, as in pi; the id's case matters only if
+        it is the only difference between models.
         """
         provider, _, model_id = ref.partition("/")
         wanted = (provider.lower(), model_id)
@@ -131,20 +130,20 @@ class Catalog:
         return known or (self._unlisted(model_id) if wanted[0] == self._bare else None)
 
     def named(self, model_id: str) -> tuple[Model, ...]:
-        """Return all models of an id, whichever their providers, in catalog order. The case counts if one has it so."""
+        """Return all models with an id, of any provider, in catalog order. Prefers an exact match of case."""
         known = tuple(model for model in self.models() if model.id == model_id)
         known = known or tuple(model for model in self.models() if model.id.lower() == model_id.lower())
         unlisted = None if known or "/" in model_id else self._unlisted(model_id)
         return (unlisted,) if unlisted else known
 
     def _unlisted(self, model_id: str) -> Model | None:
-        """Return a model of the only provider as it is named, which any id may be that does not end like a level."""
+        """Return an unlisted model of the only provider, unless the id ends like a thinking level."""
         is_whole = split_thinking(model_id)[1] is None
         return Model(self._bare, model_id, _UNLISTED) if self._bare and is_whole else None
 
     def has(self, model: Model) -> bool:
-        """Tell whether the agent has a model now, as far as is known: one that its package brings along needs a key,
-        without which its complete list lacks it.
+        """Whether the agent is known to have a model now: a built-in model needs a key, without which it is missing
+        from a complete list.
         """
         if model.source == BUILT_IN:
             return not self.is_complete
@@ -155,23 +154,23 @@ class Catalog:
 
     @property
     def has_own_list(self) -> bool:
-        """Whether enough is known to find a model strange that is not in here."""
+        """Whether the agent's own list is known, so that an unlisted model is suspicious."""
         return any(listing.own for listing in self.listings())
 
     @property
     def is_complete(self) -> bool:
-        """Whether a model that is not in here is one that the agent does not have."""
+        """Whether the agent has only models in this catalog."""
         return self.is_of_this_machine and any(listing.complete for listing in self.listings())
 
     @property
     def may_lack_some(self) -> bool:
-        """Whether asking the agent could make it know more: a list that is never complete is as good as it gets."""
+        """Whether a refresh could add models; a list that is never complete counts as sufficient."""
         takes_any = bool(self._bare) or self.takes_others
         return not self.is_complete and not (takes_any and self.has_own_list)
 
     @property
     def source(self) -> str:
-        """The lists in which a model would have to be, for a person."""
+        """The lists that should contain a model, as text for the user."""
         listings = tuple(self.listings())
         whole = tuple(listing for listing in listings if listing.complete and self.is_complete)
         names = (listing.source for listing in whole or listings if listing.own and listing.source)
@@ -183,36 +182,36 @@ class Catalog:
 
 
 def settings_listing(refs: Iterable[str]) -> Listing:
-    """Make a listing of what the settings offer; bare ids and roles in it are left out."""
+    """Return a listing of the settings' models, without bare ids and roles."""
     split = (ref.partition("/") for ref in refs if "/" in ref and not ref.startswith("@"))
     return Listing(tuple(Model(provider, model_id, "settings") for provider, _, model_id in split))
 
 
 def offered_level(level: str, offered: Sequence[str]) -> str:
-    """Return the level itself, or the highest that is offered below it."""
+    """Return the level, or the highest offered level below it."""
     below = [other for other in offered if LEVELS.index(other) <= LEVELS.index(level)]
     return below[-1] if below else level
 
 
 class Literal(Struct, frozen=True):
     resolved: str
-    """`provider/id`; without a catalog it may be a bare id."""
+    """`provider/id`; may be a bare id without a catalog."""
     thinking: str | None = None
     notices: tuple[str, ...] = ()
 
 
 def split_thinking(ref: str) -> tuple[str, str | None]:
-    """Take a thinking level off the end: `fake/llama:8b:low` is `fake/llama:8b` and `low`."""
+    """Split off a thinking level: `fake/llama:8b:low` is `fake/llama:8b` and `low`."""
     base, colon, level = ref.rpartition(":")
     return (base, level) if colon and base and level in LEVELS else (ref, None)
 
 
 def read_literal(ref: str, catalog: Catalog | None) -> Literal:
-    """Find out which model is meant; without a catalog any id is taken unseen. Raises ModelError.
+    """Resolve a reference; without a catalog any id is accepted unchecked. Raises ModelError.
 
-    An id that ends like a thinking level counts whole where the catalog has it so. Before a model counts as unknown,
-    the agent is asked for its list again, if the catalog may do that. Then it is refused if the agent's list is
-    complete; otherwise it is passed on with a notice, because the agent may have it all the same.
+    An id that ends like a thinking level counts whole if the catalog has it in that form. Before a model counts as
+    unknown, the agent's list is refreshed, if the catalog allows that. An unknown model is refused if the list is
+    complete; otherwise it is passed on with a notice, because the agent may still have it.
     """
     check_text(ref)
     base, thinking = split_thinking(ref)
@@ -225,18 +224,18 @@ def read_literal(ref: str, catalog: Catalog | None) -> Literal:
 
 
 def listed(ref: str, catalog: Catalog) -> str:
-    """Return the model that is meant, as the catalog writes it; empty if the agent is not known to have it."""
+    """Return the referenced model as `provider/id`; empty if the agent is not known to have it."""
     known = _known(ref, None, catalog) or _known(split_thinking(ref)[0], None, catalog)
     return known.resolved if known else ""
 
 
 def unusable(ref: str, why: str, hint: str, brief_hint: str | None = None, code: str = "") -> ModelError:
-    """Make the error about a reference; `why` is the rest of a sentence that begins with its name."""
+    """Return the error for a reference; `why` is the rest of a sentence that begins with its name."""
     return ModelError(f'the model "{one_line(ref, 80)}" {why}', hint=hint, brief_hint=brief_hint, code=code)
 
 
 def check_text(ref: str) -> None:
-    """Raise ModelError for what cannot be handed to a program as a model."""
+    """Raise ModelError for a text that cannot be passed to a program as a model."""
     if plain(ref) != ref or "\n" in ref:
         raise unusable(ref, "contains a control character or a line break", _AS_LITERAL)
     if ref.startswith("-"):
@@ -249,7 +248,7 @@ def check_text(ref: str) -> None:
 def _known(ref: str, thinking: str | None, catalog: Catalog) -> Literal | None:
     if "/" in ref and (model := catalog.find(ref)) and catalog.has(model):
         return Literal(model.ref, thinking)
-    # An id may have a slash of its own: `openai/gpt-oss-120b` of one provider is not a model of the provider openai.
+    # An id may contain a slash: one provider's `openai/gpt-oss-120b` is not a model of the provider openai.
     first, *others = [model.ref for model in catalog.named(ref) if catalog.has(model)] or [""]
     if not first:
         return None
@@ -258,7 +257,7 @@ def _known(ref: str, thinking: str | None, catalog: Catalog) -> Literal | None:
 
 
 def _unknown(ref: str, thinking: str | None, catalog: Catalog) -> Literal:
-    """Refuse a model that the agent does not have, or pass on one that it may have."""
+    """Refuse a model that the agent lacks, or pass on one that it may have."""
     models = tuple(filter(catalog.has, catalog.models()))
     unlisted = catalog.find(ref) if "/" in ref else next(iter(catalog.named(ref)), None)
     close = _nearest_models(ref, models)
@@ -281,7 +280,7 @@ def _unknown(ref: str, thinking: str | None, catalog: Catalog) -> Literal:
 
 
 def _nearest_models(ref: str, models: Sequence[Model]) -> list[str]:
-    """Return the models that may have been meant, the nearest first, as `provider/id`."""
+    """Return the most similar models as `provider/id`, the nearest first."""
     provider, slash, model_id = ref.lower().partition("/")
     of_provider = {model.id.lower(): model.ref for model in models if slash and model.provider.lower() == provider}
     names = {name.lower(): model.ref for model in reversed(models) for name in (model.ref, model.id)}
@@ -291,6 +290,6 @@ def _nearest_models(ref: str, models: Sequence[Model]) -> list[str]:
 
 
 def _joined(catalog: Catalog, *hints: str) -> str:
-    """Return the hints, and what is missing in the catalog, in one line."""
+    """Return the hints, and the catalog's gaps, in one line."""
     refresh = catalog.refresh_hint if catalog.may_lack_some else ""
     return one_line("; ".join(filter(None, (*hints, *catalog.problems, refresh))), 2000)

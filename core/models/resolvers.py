@@ -1,4 +1,4 @@
-"""Who may say what a model reference stands for: the roles, then what other packages bring by entry point."""
+"""Resolve model references: by roles, then by other packages' entry points."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ from ..text.plain import one_line
 from .catalog import INHERIT, Catalog, read_literal
 
 PROVIDERS = "providers.json"
-"""A file of pi's, in the agent's directory, that may hold roles."""
+"""A pi file in the agent directory that may contain roles."""
 
 GROUP = "subdeck.model_resolvers"
 """Entry points of this group are callables that take a Probe."""
 
 
 class Available(Struct):
-    """What a resolver could have resolved; it helps whoever reads the error."""
+    """References that a resolver knows; shown with the error."""
 
     roles: dict[str, str] | None = None
     models: tuple[str, ...] | None = None
 
 
 class Probe(Struct, rename="camel"):
-    """One question to the resolvers, which fill it in; a resolver returns at once when it is answered already."""
+    """One reference to resolve; a resolver fills it in, or returns at once if it is already answered."""
 
     ref: str
-    """As written, without blanks around it."""
+    """As written, with whitespace trimmed."""
     resolved: str | None = None
-    """`provider/id`, what the agent is told; or `inherit`."""
+    """`provider/id`, as passed to the agent; or `inherit`."""
     model: Any = None
-    """Any object that stands for the model; a text `provider/id` counts as `resolved` too."""
+    """Any object that represents the model; a text `provider/id` also counts as `resolved`."""
     thinking_level: str | None = None
     auth: dict[str, Any] | None = None
-    """`ok` and `error`, where a resolver knows of keys."""
+    """`ok` and `error`, if a resolver checks keys."""
     error: str | None = None
-    """Why it cannot be resolved; the first one sticks."""
+    """Why it cannot be resolved; the first error counts."""
     available: Available | None = None
     notices: tuple[str, ...] = ()
-    """What a person should know although it worked."""
+    """Notes for the user about a success."""
 
     @property
     def is_answered(self) -> bool:
@@ -59,9 +59,9 @@ Resolver = Callable[[Probe], None]
 
 
 def ask(ref: str, resolvers: Iterable[Resolver]) -> Probe:
-    """Ask the resolvers in order: the first success ends it, the first error sticks when there is none.
+    """Ask the resolvers in order; the first success counts, or otherwise the first error.
 
-    A resolver that raises has answered with an error; it keeps no other from being asked.
+    An exception counts as an error; the other resolvers are still asked.
     """
     probe = Probe(ref)
     for resolve in resolvers:
@@ -83,8 +83,8 @@ def ask(ref: str, resolvers: Iterable[Resolver]) -> Probe:
 
 @cache
 def installed_resolvers() -> tuple[Resolver, ...]:
-    """Load the resolvers of other packages, by the names of their entry points; one that cannot be loaded answers
-    every question with that error.
+    """Load other packages' resolvers, ordered by entry point name; if one fails to load, it answers every reference
+    with that error.
     """
     if not any(map(_may_have_resolvers, sys.path)):
         return ()
@@ -100,9 +100,9 @@ def installed_resolvers() -> tuple[Resolver, ...]:
 
 
 def _may_have_resolvers(directory: str) -> bool:
-    """Return whether a package that is installed there may name our group.
+    """Whether a package in this directory may name the entry point group.
 
-    Each launch asks; importlib.metadata would take 12 ms to load only to find nothing.
+    Checked at each launch, because importlib.metadata takes 12 ms to load even if there is nothing.
     """
     return os.path.isfile(directory) or any(  # a file may be an archive of packages
         name.endswith(".egg") or GROUP.encode() in files.content(os.path.join(directory, name, "entry_points.txt"))
@@ -119,9 +119,9 @@ def _broken(error: str) -> Resolver:
 
 
 class RolesResolver:
-    """Resolves `@role` by the settings, then by pi's `providers.json`; leaves everything else alone.
+    """Resolves `@role` by the settings, then by pi's `providers.json`; ignores other references.
 
-    Without any role it sets no error: the one who asks then says that none are set up.
+    Without any roles it sets no error; the caller then reports that none are set up.
     """
 
     def __init__(self, roles: Mapping[str, str], catalog: Catalog | None) -> None:
@@ -154,7 +154,7 @@ class RolesResolver:
 
 
 def _target(ref: str, roles: Mapping[str, str]) -> str:
-    """Return the model that a role points to, or `inherit`; raise ModelError for none, or for another role."""
+    """Return a role's model, or `inherit`; raise ModelError if it has none or names another role."""
     if ref[1:] not in roles:
         names = [f"@{name}" for name in sorted(roles)]
         near = nearest(ref, names, cutoff=0.6)
@@ -174,7 +174,7 @@ def _target(ref: str, roles: Mapping[str, str]) -> str:
 
 
 def provider_roles() -> dict[str, str]:
-    """Read the roles in pi's `providers.json`, by name without `@`; raises ModelError for a broken file."""
+    """Read the roles from pi's `providers.json`, by name without `@`; raises ModelError if the file is broken."""
     path = os.path.join(agent_dir(), PROVIDERS)
     try:
         document = decode(read_text(path))

@@ -1,4 +1,4 @@
-"""The built-in offline agent: a program with pi's flags and modes, and no model, that reads the files around it.
+"""The built-in offline agent: reads the files around it without a model, with pi's flags and modes.
 
-The engine knows it by its command line only; of ours it imports nothing but `core.text.plain`.
+The engine only uses its command line; it imports nothing of subdeck but `core.text.plain`.
 """

@@ -1,4 +1,4 @@
-"""Run the offline agent as pi is run: flags, prompt or commands on stdin, events on stdout, pi's exit codes."""
+"""Run the offline agent like pi: flags, prompt or commands on stdin, events on stdout, pi's exit codes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ._stream import FINALIZE_TOOL, Conversation, Session
 from ._task import Task
 
 FINALIZE_EXTENSION, ASK_EXTENSION = "finalize.ts", "ask.ts"
-"""The extensions of pi that have a meaning here; every other is accepted without effect."""
+"""The pi extensions that have an effect here; others are accepted and ignored."""
 
 ASKED_TOOLS = "SUBDECK_ASKED_TOOLS"
-"""The variable with the tools that it asks leave for, separated by commas."""
+"""The variable with the tools that need permission, separated by commas."""
 
 USUAL_PACE_S = 0.01
 """Seconds between two pieces of text."""
@@ -26,11 +26,11 @@ LONGEST_PACE_S = 60
 
 
 def main() -> None:
-    """Do what the prompt asks, or in rpc mode each of them; raise SystemExit where it cannot be done."""
+    """Process the prompt, or in rpc mode each prompt; raise SystemExit on failure."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: os._exit(128 + number))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.umask(0o077)  # it writes its session only
+    os.umask(0o077)  # it writes only its session
     flags = _parse_flags()
     cwd = os.getcwd()
     if flags.mode == "rpc":
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 class _Work:
-    """What is done for each prompt of a session."""
+    """Processes a session's prompts."""
 
     def __init__(self, flags: argparse.Namespace, cwd: str, session: Session, host: Host | None) -> None:
         listed = [*TOOL_NAMES, FINALIZE_TOOL] if flags.tools is None else flags.tools.split(",")
@@ -55,7 +55,7 @@ class _Work:
         self._cwd = cwd
         self._session = session
         self._fault = ""
-        """Why a task of this turn was not done."""
+        """Why a task of this turn failed."""
         self._tools = [] if flags.no_tools else [name for name in TOOL_NAMES if name in listed]
         self._hands_over = FINALIZE_EXTENSION in extensions and FINALIZE_TOOL in listed
         asked = os.environ.get(ASKED_TOOLS, "").split(",") if ASK_EXTENSION in extensions else []
@@ -96,7 +96,7 @@ def _pace() -> float:
 
 
 def _parse_flags() -> argparse.Namespace:
-    """Parse those of pi's flags that the engine passes; exits with code 2 when they cannot be used."""
+    """Parse the pi flags that the engine passes; exit with code 2 if they are invalid."""
     parser = argparse.ArgumentParser(
         prog="python -P -E -m subdeck.core.offline_agent",
         usage="%(prog)s --mode json [options] <prompt.md\n       %(prog)s --mode rpc [options]",

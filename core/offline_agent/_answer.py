@@ -1,4 +1,4 @@
-"""What is looked at for a task, step by step, and the answer: each claim with its `path:line`; Markdown, bounded."""
+"""Investigate a task step by step and write the answer: each claim with its `path:line`; Markdown, bounded."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ._task import Task
 NO_MODEL = "No model was used: this is the built-in offline agent (offline/reader)."
 FILES_READ = 3
 LINES_READ = 60
-"""Of a file, from a little before its best line."""
+"""Lines of a file, from a little before its best line."""
 FILES_SHOWN = 5
 LINES_PER_FILE = 4
 SHOWN = 12
 _LINE = 160
 _DEFINITION = re.compile(r"\s*((export|pub|public|static|async) )*(def|class|function|func|fn|type|struct)\b")
 _ASIDE = re.compile(r"(^|[/_.-])(tests?|specs?|examples?)[/_.-]|\.(md|rst|txt|jsonl?|lock|svg|csv|log|xml|html|css)$")
-"""Paths of tests, prose and data: code comes before them."""
+"""Paths of tests, prose and data, which rank below code."""
 
 
 class Answer:
-    """Looks for what a task is about with the tools that are allowed, and writes down what was found and what not."""
+    """Investigates a task with the allowed tools, and reports findings and missing terms."""
 
     def __init__(self, task: Task, directory: Directory, tools: Sequence[str], conversation: Conversation) -> None:
         self._task = task
@@ -38,10 +38,10 @@ class Answer:
         self._sections = [NO_MODEL]
         self._missing: dict[str, None] = {}
         self.fault = ""
-        """Why the task was not done; empty if it was, as far as a reader without a model can."""
+        """Why the task failed; empty if it was done as well as possible without a model."""
 
     def write(self, earlier_tasks: int) -> str:
-        """Look, and return the whole answer; its first line says that no model was used."""
+        """Investigate, and return the whole answer; its first line states that no model was used."""
         say = self._sections.append
         if self._task.replacement:
             self._replace(self._task.replacement)
@@ -69,7 +69,7 @@ class Answer:
         return "\n\n".join(self._sections)
 
     def _replace(self, wanted: Replacement) -> None:
-        """Make the one change that a task can ask for, or say why it was not made."""
+        """Make the one change that a task can request, or report why it failed."""
         if "edit" not in self._tools:
             self.fault = "the tool edit is not allowed here"
         else:
@@ -85,7 +85,7 @@ class Answer:
             self._sections.append(f"Nothing was changed: {_code(self.fault)}.")
 
     def _look_around(self) -> list[str]:
-        """List what the task names, or what is here, and read its files, or what the directory says about itself."""
+        """List the directories that the task names, or the current one, and read the named files, or its readme."""
         directories = [*self._task.directories] or ["."]
         said = f"The task names {_some(directories)}." if self._task.directories else "First, what is here."
         listings = self._step(said, [Call("ls", {"path": path}) for path in directories])
@@ -109,7 +109,7 @@ class Answer:
                 self._missing[glob] = None
 
     def _search(self) -> None:
-        """Search for all terms at once, and show the lines that say most in the files that say most."""
+        """Search for all terms at once, and show the best lines of the best files."""
         said = ", ".join(_code(term.said) for term in self._task.terms)
         if "grep" not in self._tools:
             self._sections.append(f"The task is about {said}, but the tools allowed here do not search in files.")
@@ -147,7 +147,7 @@ class Answer:
         return {call.args["path"]: hits for call, hits in self._step(f"{why}: {_some(starts)}.", calls)}
 
     def _step(self, said: str, calls: list[Call]) -> list[tuple[Call, tuple[Hit, ...]]]:
-        """Return the calls that succeeded, with what each found; the intent is said before the first of all."""
+        """Return the successful calls with their results; the first step also states the intent."""
         calls = [call for call in calls if call.name in self._tools]
         if not calls:
             return []
@@ -157,8 +157,8 @@ class Answer:
 
 
 def _rank(found: Iterable[list[Hit]]) -> dict[str, list[Hit]]:
-    """Return the lines that match by their file: files that are about more of the terms first, code before prose, and
-    in each the lines with more of them, definitions before mentions.
+    """Return the matching lines by file: first files with more of the terms, code before prose; in each file, lines
+    with more terms first, definitions before mentions.
     """
     terms_by_file: Counter[str] = Counter()
     terms_by_line: Counter[Hit] = Counter()
@@ -195,7 +195,7 @@ def _code(text: str) -> str:
 
 
 def _span(shown: str) -> str:
-    """Return a code span: between more backticks than stand in a row anywhere in it."""
+    """Return a code span, with more backticks around it than in any row inside it."""
     fence = "`" * max(len(run) + 1 for run in ["", *re.findall("`+", shown)])
     pad = " " if "`" in shown else ""
     return f"{fence}{pad}{shown}{pad}{fence}"

@@ -1,6 +1,6 @@
-"""The working directory as its tools see it: bounded, sorted, never outside itself; one tool changes a file in it.
+"""The working directory as the tools see it: bounded, sorted, never outside itself; one tool changes a file in it.
 
-Bounds are counts, not clocks, so that the same directory always gives the same answer.
+Bounds are counts, not times, so that the same directory always gives the same answer.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ TOOL_NAMES = (*READING, "edit")
 MAX_FILES = 20_000
 MAX_FILE_BYTES = 1024 * 1024
 MAX_SEARCHED = 32 * 1024 * 1024
-"""Characters of all files together that one search reads."""
+"""Maximum characters that one search reads, over all files."""
 MAX_HITS = 20_000
-"""Lines that one search finds."""
+"""Maximum lines that one search finds."""
 MAX_SHOWN = 200
-"""Lines of a result."""
+"""Maximum lines of a result."""
 MAX_LINE = 400
-"""Characters of a line; what follows is neither searched nor shown."""
+"""Characters of a line that are searched and shown."""
 _SKIPPED = (".git", ".hg", ".svn", ".jj", "node_modules", ".venv", "venv", "__pycache__", ".cache", ".tox")
 _RUNS = re.compile(r"(^|/)\.pi/subagents/(runs|sessions|active|trash)/$")
-"""What subdeck keeps of runs: what earlier agents said of the files is not what stands in them."""
+"""subdeck's run data: earlier agents' answers about the files, not the files themselves."""
 _CUT = "The directory is larger than one search covers, and a part was left out."
 _MAX_STARS = 3
-"""Of an ignore rule: the time of a match grows with the length of a name to that power."""
+"""In an ignore rule: matching time grows with the name's length to that power."""
 
 Rules = tuple[tuple[str, GitIgnoreSpec], ...]
-"""Of the `.gitignore` files from the root down, each with the directory it is about: `a/b/`."""
+"""Rules of the `.gitignore` files, from the root down, each with its directory: `a/b/`."""
 
 
 class Call(NamedTuple):
@@ -45,7 +45,7 @@ class Call(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """A line that was read or that matches; number and text are empty where only the path is known."""
+    """A line that was read or matches; number and text are empty if only the path is known."""
 
     path: str
     number: int = 0
@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
     is_error: bool = False
     hits: tuple[Hit, ...] = ()
     details: dict[str, Any] | None = None
-    """What the tool says to programs; None for what it was called with."""
+    """Structured details of the tool; None stands for the call's arguments."""
 
 
 class Directory:
@@ -66,17 +66,17 @@ class Directory:
     def __init__(self, root: str) -> None:
         self._root = os.path.realpath(root)
         self.problems: dict[str, None] = {}
-        """What a tool could not do or a search could not see, in words and in order."""
+        """Failures of tools and limits of searches, in order."""
 
     def kind(self, path: str) -> str:
-        """Return `file`, `directory` or `` for what a path, with all its links followed, is below the root."""
+        """Return `file`, `directory` or an empty text for a path below the root, with links followed."""
         try:
             return "directory" if os.path.isdir(self._locate(path)) else "file"
         except ToolError:
             return ""
 
     def carry_out(self, call: Call) -> Outcome:
-        """Return what a call gives; a tool that cannot do it says why, with `is_error`."""
+        """Return a call's result; for a failed tool, the reason with `is_error`."""
         tools = {"read": self._read, "grep": self._grep, "find": self._find, "ls": self._ls}
         try:
             if call.name == "edit":
@@ -99,12 +99,12 @@ class Directory:
             raise ToolError(f"{path}: {error.strerror}") from error
 
     def _find(self, pattern: str, path: str) -> list[Hit]:
-        """Match file names, or the ends of paths when the pattern has a slash; case does not matter."""
+        """Match file names, or ends of paths if the pattern has a slash; ignores case."""
         wanted = f"*/{pattern.lower()}"
         return [Hit(file) for file in self._files_below(path) if fnmatchcase(f"/{file.lower()}", wanted)]
 
     def _grep(self, pattern: str, path: str) -> list[Hit]:
-        """Find the lines that match a regular expression; case does not matter."""
+        """Find the lines that match a regular expression; ignores case."""
         wanted = re.compile(pattern, re.IGNORECASE)
         hits: list[Hit] = []
         searched = 0
@@ -123,7 +123,7 @@ class Directory:
         return [Hit(path, number, line) for number, line in enumerate(lines[first - 1 : first - 1 + limit], first)]
 
     def _edit(self, path: str, edits: list[dict[str, str]]) -> Outcome:
-        """Replace a text in place, so that the file keeps its owner, mode and other names."""
+        """Replace a text in place, so that the file keeps its owner, mode and hard links."""
         (edit,) = edits
         if os.path.islink(os.path.join(self._root, path.replace("\0", "?"))):
             raise ToolError(f"{path}: a link; name the file that it leads to")
@@ -142,7 +142,7 @@ class Directory:
         return Outcome(f"Successfully replaced 1 block(s) in {path}.", hits=hits, details=changed.details)
 
     def _lines(self, path: str) -> list[str]:
-        """Read a file, split at newlines only, as editors and grep count lines."""
+        """Read a file, split at newlines only, like line numbers in editors and grep."""
         located = self._locate_text(path)
         try:
             with open(located, encoding="utf-8", errors="replace", newline="\n") as file:
@@ -154,14 +154,14 @@ class Directory:
         return [line[:MAX_LINE].removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
     def _locate_text(self, path: str) -> str:
-        """Return the real path of a file that may be read whole."""
+        """Return the real path of a file that is small enough to read whole."""
         located = self._locate(path)
         if not os.path.isfile(located) or os.path.getsize(located) > MAX_FILE_BYTES:
             raise ToolError(f"{path}: not a regular file of at most {MAX_FILE_BYTES // 1024} KB")
         return located
 
     def _lines_or_none(self, path: str) -> list[str]:
-        """Read a file for a search, from which binary and big files are left out without a word."""
+        """Read a file for a search; silently skips binary and big files."""
         try:
             return self._lines(path)
         except ToolError as error:
@@ -196,7 +196,7 @@ class Directory:
         self.problems[f"{os.path.relpath(error.filename, self._root)}/: {error.strerror}"] = None
 
     def _locate(self, path: str) -> str:
-        """Return the real path of something below the root."""
+        """Return the real path of a path below the root, or raise ToolError."""
         located = os.path.realpath(os.path.join(self._root, path.replace("\0", "?")))
         if os.path.commonpath((located, self._root)) != self._root:
             raise ToolError(f"{path} is outside the working directory")
@@ -206,7 +206,7 @@ class Directory:
 
 
 def visible_name(path: str) -> str:
-    """Write a path on one line: what would not show as itself is escaped."""
+    """Write a path on one line, with unprintable characters escaped."""
     shown = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return shown if plain(shown) == shown and "\n" not in shown else shown.encode("unicode_escape").decode("ascii")
 
@@ -216,7 +216,7 @@ def place(hit: Hit) -> str:
 
 
 def _ignore_rules(lines: list[str]) -> GitIgnoreSpec:
-    """Read a `.gitignore`; a line that is not a rule is left out, and so is a rule that takes long."""
+    """Parse a `.gitignore`; skips invalid rules, and rules that would match slowly."""
     rules = GitIgnoreSpec.from_lines([])
     for line in lines:
         if line.replace("**", "*").count("*") <= _MAX_STARS:
@@ -233,6 +233,6 @@ def _is_left_out(directory: str, rules: Rules) -> bool:
 
 
 def _is_ignored(path: str, rules: Rules) -> bool:
-    """Return what the innermost rule that fits says; without one nothing is ignored."""
+    """Whether the innermost matching rule ignores the path; false if none matches."""
     verdicts = (spec.check_file(path.removeprefix(base)).include for base, spec in reversed(rules))
     return next((verdict for verdict in verdicts if verdict is not None), False)

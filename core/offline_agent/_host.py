@@ -1,4 +1,4 @@
-"""Who talks to the agent in pi's rpc mode: commands on stdin, taken while it works, and the dialogs that it opens."""
+"""The client in pi's rpc mode: commands on stdin, read while the agent works, and dialogs that the agent opens."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _CHUNK = 64 * 1024
 
 
 class Aborted(Exception):
-    """The turn is to end now."""
+    """The turn has to end now."""
 
 
 class Host:
-    """Commands are carried out in their order, each as soon as the agent looks; it looks between any two steps."""
+    """Handles commands in order, each when the agent polls; it polls between any two steps."""
 
     def __init__(self, state: dict[str, Any]) -> None:
-        """`state`: what a `get_state` tells of the session."""
+        """`state`: the session's part of the `get_state` response."""
         self._state = state
         self._rest = b""
         self._prompts: deque[str] = deque()
@@ -28,11 +28,11 @@ class Host:
         self._answers: dict[str, dict[str, Any]] = {}
         self._dialogs = 0
         self._aborts: list[Any] = []
-        """The ids of commands to abort that were not answered yet."""
+        """Ids of unanswered abort commands."""
         self._is_working = False
 
     def prompt(self) -> str:
-        """Wait for what is to be done next. Raises SystemExit where nothing more comes."""
+        """Wait for the next prompt. Raises SystemExit at the end of stdin."""
         self._is_working = False
         self._answer_aborts()
         while not self._prompts:
@@ -41,19 +41,19 @@ class Host:
         return self._prompts.popleft()
 
     def look(self, seconds: float = 0.0) -> None:
-        """Take the commands that come within this time. Raises Aborted where one says so."""
+        """Handle the commands received within this time. Raises Aborted if one is an abort."""
         until = time.monotonic() + seconds
         while self._read(max(0.0, until - time.monotonic())):
             continue
         self._check()
 
     def steered(self) -> list[str]:
-        """Return, once, what was said since the agent began to work."""
+        """Return, once, the messages received during the turn."""
         said, self._steered = self._steered, []
         return said
 
     def ask(self, method: str, title: str, **dialog: Any) -> dict[str, Any]:
-        """Open a dialog and wait for its answer. Raises Aborted where the turn ends first."""
+        """Open a dialog and wait for its answer. Raises Aborted if the turn ends first."""
         self._dialogs += 1
         dialog_id = f"dialog-{self._dialogs}"
         emit(type="extension_ui_request", id=dialog_id, method=method, title=title, **dialog)
@@ -72,7 +72,7 @@ class Host:
         self._aborts.clear()
 
     def _read(self, seconds: float | None) -> bool:
-        """Take what comes within this time, None waits for it; return whether anything came."""
+        """Handle input received within this time (None: no limit); return whether there was any."""
         if not select.select((0,), (), (), seconds)[0]:
             return False
         chunk = os.read(0, _CHUNK)

@@ -1,4 +1,4 @@
-"""One exact replacement in a file: the task that asks for it, the new bytes, and its diffs in the forms of pi; pure."""
+"""One exact replacement in a file: the task that requests it, the new bytes, and its diffs in pi's forms; pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Any, NamedTuple
 
 HOW = 'replace "A" with "B" in FILE'
-"""The one form of task that changes a file."""
+"""The only form of task that changes a file."""
 
 _QUOTED = r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)"""
 _TASK = re.compile(
@@ -18,15 +18,15 @@ _ESCAPED = {"n": "\n", "t": "\t"}
 _CONTEXT = 4
 """Unchanged lines around a change, as many as pi shows."""
 _PLACES = 5
-"""Places that are counted of a text that must stand once."""
+"""Maximum occurrences to count of a text that must be unique."""
 
 
 class ToolError(Exception):
-    """A tool cannot do what was asked; the text is the tool's result."""
+    """A tool failed; the text is the tool's result."""
 
 
 class Replacement(NamedTuple):
-    """What a task wants replaced, and where."""
+    """The replacement that a task requests."""
 
     path: str
     old: str
@@ -39,7 +39,7 @@ class Replacement(NamedTuple):
 
 
 class Edited(NamedTuple):
-    """A file's new bytes, with what pi's `edit` says to programs about them."""
+    """A file's new bytes, with the structured details of pi's `edit`."""
 
     data: bytes
     line: int
@@ -48,7 +48,7 @@ class Edited(NamedTuple):
 
 
 def replacement_of(task: str) -> Replacement | None:
-    r"""Read a task of the one form; in its quotes, `\n`, `\t`, `\\` and a quote behind a backslash are escapes."""
+    r"""Parse a replacement task; in its quotes, `\n`, `\t`, `\\` and backslash-quote are escapes."""
     found = _TASK.fullmatch(task.strip())
     if found is None:
         return None
@@ -59,7 +59,7 @@ def replacement_of(task: str) -> Replacement | None:
 def edited(data: bytes, wanted: Replacement) -> Edited:
     """Replace a text that occurs exactly once. Raises ToolError otherwise, and for data that is not text.
 
-    The file keeps every other byte. New text gets the kind of newlines that the first line of the file has.
+    All other bytes stay. The new text gets the newline style of the file's first line.
     """
     path = wanted.path
     if b"\0" in data:
@@ -85,7 +85,7 @@ def edited(data: bytes, wanted: Replacement) -> Edited:
 
 
 def _places(data: bytes, old: bytes) -> list[int]:
-    """Return the numbers of the lines where a text begins, at most one more than `_PLACES`."""
+    """Return the line numbers where a text begins, at most one more than `_PLACES`."""
     lines: list[int] = []
     at = data.find(old)
     while at >= 0 and len(lines) <= _PLACES:
@@ -95,9 +95,9 @@ def _places(data: bytes, old: bytes) -> list[int]:
 
 
 def _details(path: str, before: list[str], after: list[str], line: int, olds: int) -> dict[str, Any]:
-    """Show the changed lines and those around them, in the form of pi since 1.0 and in that of older ones.
+    """Return the diff around the changed lines, in the form of pi since 1.0 and in the older form.
 
-    `olds`: lines of the old file that the replaced text reaches into.
+    `olds`: number of old lines that the replaced text spans.
     """
     kept = len(before) - min(len(before), line - 1 + olds)
     removed, added = before[line - 1 : len(before) - kept], after[line - 1 : len(after) - kept]

@@ -1,4 +1,4 @@
-"""What the agent writes: pi's events on stdout, and a session file in pi's form (JSONL version 3)."""
+"""The agent's output: pi's events on stdout, and a session file in pi's format (JSONL version 3)."""
 
 from __future__ import annotations
 
@@ -16,32 +16,31 @@ from ._directory import Call, Outcome
 from ._host import Host, emit, encoded
 
 PROVIDER, MODEL = "offline", "reader"
-"""What answers, whatever model was asked for: no model is behind it."""
+"""The reported model, regardless of the requested one; no model is used."""
 
 FINALIZE_TOOL = "subagent_finalize"
-"""What a result is handed over to, where an extension of pi offers it."""
+"""The structured result tool, if a pi extension provides it."""
 
 PERMISSION, ALLOW, DENY = "subdeck: may this tool be called?", "allow", "deny"
-"""The title of the dialog by which a child of subdeck asks leave, and its answers; after the second there may be a
-reason, behind a colon."""
+"""The title of subdeck's permission dialog, and its answers; a colon and a reason may follow the second."""
 
 PIECE = 24
 """Characters of one `text_delta`."""
 MAX_WAITING_S = 1.5
-"""What pacing may add to a run."""
+"""Maximum seconds of pacing in a run."""
 
 _HEADER = re.compile(rb'\{"type":"session",.{0,80}?"id":"([\w-]+)"')
 _ENTRY = re.compile(rb'^\{"type":"\w+","id":"([^"]+)".*\}$', re.MULTILINE)
-"""A whole entry of a session; one that is torn is passed over."""
+"""A whole entry of a session; a torn entry is skipped."""
 
 _USAGE = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite", "totalTokens"), 0)
 
 
 class Session:
-    """A session file that entries are appended to, one write each; without a path nothing is kept."""
+    """A session file; each entry is appended in one write. Without a path, nothing is kept."""
 
     def __init__(self, path: str | None, cwd: str) -> None:
-        """Create a session, or continue the one in the file; raises SystemExit for a file that is not a session."""
+        """Create a session, or continue the file's; raises SystemExit if the file is not a session."""
         self._path = path
         data = b""
         try:
@@ -49,7 +48,7 @@ class Session:
                 with open(path, "rb") as file:
                     data = file.read()
         except FileNotFoundError:
-            pass  # it is made with its first entry
+            pass  # created with its first entry
         except OSError as error:
             raise SystemExit(f"Error: cannot open session {path}: {error.strerror}") from error
         known = _HEADER.match(data)
@@ -60,7 +59,7 @@ class Session:
         self._ids = [found.decode() for found in _ENTRY.findall(data)]
         self.earlier_tasks = data.count(b'"message":{"role":"user"')
         self._pending = (b"" if data.endswith(b"\n") else b"\n") if data else encoded(self.header)
-        """What goes to the file before the next entry: the header of a new one, the end of a torn line."""
+        """Written before the next entry: the header of a new file, the newline after a torn line."""
 
     def add(self, message: dict[str, Any]) -> None:
         entry_id, parent = f"{len(self._ids) + 1:08x}", self._ids[-1] if self._ids else None
@@ -79,11 +78,11 @@ class Session:
 
 
 class Conversation:
-    """What is said, piece by piece, the calls that go with it, and their results."""
+    """Writes messages piece by piece, their calls, and the results."""
 
     def __init__(self, session: Session, pace: float, host: Host | None = None, asked: Sequence[str] = ()) -> None:
-        """`pace`: seconds between two pieces of text, so that a sentence is seen being written; `host` is asked before
-        each call of the tools `asked`.
+        """`pace`: seconds between two pieces of text, so that a text is seen being written; the tools in `asked` need
+        the permission of `host` before each call.
         """
         self._session = session
         self._pace = pace
@@ -94,7 +93,7 @@ class Conversation:
         self._calls = 0
         self._heard: deque[str] = deque()
         self._written = ""
-        """What was said so far of a message that is being written."""
+        """Text written so far of the current message."""
 
     def begin(self, prompt: str) -> None:
         self._turns = 0
@@ -104,17 +103,17 @@ class Conversation:
         self._add({"role": "user", "content": _text(prompt)})
 
     def further(self) -> str:
-        """Return the next thing that was said meanwhile, empty where nothing was."""
+        """Return the next message received during the turn; empty if there is none."""
         self._hear()
         return self._heard.popleft() if self._heard else ""
 
     def choose(self, question: str, choices: Sequence[str]) -> str:
-        """Ask which of several is meant; empty where nobody can be asked, or says so."""
+        """Ask the user to choose one; empty if there is no host or no valid answer."""
         answer = self._host.ask("select", question, options=[*choices]) if self._host else {}
         return next((choice for choice in choices if choice == answer.get("value")), "")
 
     def turn(self, said: str, calls: Sequence[Call], carry_out: Callable[[Call], Outcome]) -> list[Outcome]:
-        """Say something and carry out calls; return their outcomes."""
+        """Write a text and make calls; return their outcomes."""
         if self._turns:
             emit(type="turn_start")
             self._hear()
@@ -140,7 +139,7 @@ class Conversation:
         return outcomes
 
     def answer(self, text: str, hands_over: bool, fault: str = "") -> None:
-        """Say the answer, or give it to the tool that hands over a result; `fault`: why the task was not done."""
+        """Write the answer, or pass it to the structured result tool; `fault`: why the task failed."""
         verdict = {"status": "ERROR", "error": fault} if fault else {"status": "SUCCESS"}
         calls = [Call(FINALIZE_TOOL, {**verdict, "result": text})] if hands_over else []
         self.turn("" if hands_over else text, calls, lambda _: Outcome("The result was received."))
@@ -157,7 +156,7 @@ class Conversation:
         emit(type="agent_settled", aborted=aborted)
 
     def _hear(self) -> None:
-        """Take what was said meanwhile into the conversation."""
+        """Add the messages received during the turn to the conversation."""
         if self._host is None:
             return
         self._host.look()
@@ -179,7 +178,7 @@ class Conversation:
         return Outcome(f"Denied: {why}" if why else "Denied.", is_error=True)
 
     def _add(self, message: dict[str, Any], said: str = "") -> None:
-        """Write a message; `said`: its text, where that comes piece by piece."""
+        """Write a message; `said`: its text, if it is written piece by piece."""
         emit(type="message_start", message={**message, "content": []} if said else message)
         for start in range(0, len(said), PIECE):
             delta = {"type": "text_delta", "contentIndex": 0, "delta": said[start : start + PIECE]}

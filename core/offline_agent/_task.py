@@ -1,4 +1,4 @@
-"""The words of a task: what it names, and what to look for."""
+"""A task's words: the paths it names, and terms to search for."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ._replacement import replacement_of
 MAX_TERMS = 6
 MAX_NAMED = 4
 _READ_CHARACTERS = 8000
-"""Of the task; what is longer is not looked at for words."""
+"""Characters of the task that are analyzed."""
 _LONGEST_NAME = 200
 
 _BLOCK = re.compile(r"\s*(?:<parent-context\b.*?</parent-context>|<file .*?</file>)", re.DOTALL)
-"""What others put before a task: it is not the task."""
+"""Blocks that other programs put before a task."""
 _QUOTED = re.compile(r"""`([^`\n]{2,80})`|"([^"\n]{2,80})"|“([^”\n]{2,80})”|(?<!\w)'([^'\n]{2,80})'(?!\w)""")
 _LINE_NUMBER = re.compile(r":(\d{1,7})(?:-\d+|:\d+)?$")
 _FILE_NAME = re.compile(r"[\w.@+-]*\w\.[a-z]\w{0,5}", re.IGNORECASE)
 _NAME = re.compile(r"\w[.:/>_-]+\w|_|\d{3}|[a-z][A-Z]|[A-Z]{2}|^--")
-"""What people do not write in prose: `os.path`, `run_id`, `404`, `getUser`, `HTTP`, `--flag`."""
+"""Forms that are rare in prose: `os.path`, `run_id`, `404`, `getUser`, `HTTP`, `--flag`."""
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _WORD_START = r"(?:(?<![^\W\d_])|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]))"
 _ENDING = re.compile(r"(?:(?<=.{5})ations?|(?<=.{3})(?:ings?|ie[sd]|e[sd]?|(?<!s|u|i)s))$")
@@ -42,13 +42,13 @@ _STOP_WORDS = """
 
 
 class Term(NamedTuple):
-    """One thing to look for."""
+    """One term to search for."""
 
     pattern: str
     said: str
-    """As the task says it."""
+    """As written in the task."""
     is_word: bool = False
-    """True when it matches only where a word, or a part of a compound name, begins."""
+    """Whether it matches only at the start of a word, or of a part of a compound name."""
 
     def matches(self, line: str) -> bool:
         literal = f"(?i:{re.escape(self.pattern)})"
@@ -56,20 +56,20 @@ class Term(NamedTuple):
 
 
 class Task:
-    """What a task names: paths that exist, globs, quoted texts, names from code, and words that say something."""
+    """A task's contents: existing paths, globs, quoted texts, names from code, and meaningful words."""
 
     def __init__(self, prompt: str, kind: Callable[[str], str]) -> None:
-        """`kind` returns `file`, `directory` or nothing for a path."""
+        """`kind` returns `file`, `directory` or an empty text for a path."""
         while block := _BLOCK.match(prompt):
             prompt = prompt[block.end() :]
         self.replacement = replacement_of(prompt)
-        """The one change that is made for a task; None for any other task."""
+        """The change to make; None for any other task."""
         self.text = prompt[:_READ_CHARACTERS].strip()
         self.asks_for_change = _CHANGE.match(self.text) is not None
         self.asks_back = _ASKS_BACK.search(self.text) is not None
-        """Whether it wants to be asked what to read."""
+        """Whether the task wants to be asked which file to read."""
         self.files: dict[str, int] = {}
-        """Paths of files that exist, each with the line that is named, or 1."""
+        """Existing files by path, each with the named line, or 1."""
         self.directories: dict[str, None] = {}
         self.globs: dict[str, None] = {}
         names: dict[str, Term] = {}
@@ -90,7 +90,7 @@ class Task:
         """Quoted texts and names from code first."""
 
     def _take_path(self, name: str, kind: Callable[[str], str]) -> bool:
-        """Keep what exists, and what a file may be called; return whether that is all that the name says."""
+        """Keep an existing path or a possible file name; return whether the name is fully handled."""
         path, line = _LINE_NUMBER.sub("", name), _LINE_NUMBER.search(name)
         found = kind(path)
         if found == "file" and len(self.files) < MAX_NAMED:

@@ -1,5 +1,4 @@
-"""pi as a parent: the extension and the prompts that a pi session delegates with, and how they are installed.
+"""pi as a parent: the extension and prompts with which a pi session delegates, and their installation.
 
-The command line imports `installer`. It knows pi's directories, and nothing of runs: the extension calls
-`subdeck tool`.
+The command line imports `installer`. It knows pi's directories, but no runs: the extension calls `subdeck tool`.
 """

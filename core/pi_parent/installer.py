@@ -1,4 +1,4 @@
-"""Put the extension for pi and its prompt templates in place, and take away exactly what was put there."""
+"""Install the pi extension and its prompt templates, and remove exactly the installed files."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _MARK = re.compile("^(?://|#) " + _MARKED.format(digest="([0-9a-f]{16})"), re.MU
 
 
 class State(StrEnum):
-    """How a place where a file of ours belongs looks."""
+    """The state of a place for one of subdeck's files."""
 
     ABSENT = "absent"
     CURRENT = "current"
     OUTDATED = "outdated"
-    """Ours, of another version or with another command."""
+    """subdeck's file, of another version or with another command."""
     EDITED = "edited"
-    """Ours, but somebody has changed it since."""
+    """subdeck's file, edited by someone else."""
     FOREIGN = "not ours"
 
 
 class Place(Struct, frozen=True):
-    """One file as it shall be, and where."""
+    """A file's intended path and content."""
 
     path: str
     content: str
@@ -57,7 +57,7 @@ class Place(Struct, frozen=True):
         return State.CURRENT if found == self.content else State.OUTDATED
 
     def put(self) -> bool:
-        """Write the file unless something else is there; False for what was left alone. Raises OSError."""
+        """Write the file unless an edited or unknown one exists; return False in that case. Raises OSError."""
         state = self.state
         if state in (State.ABSENT, State.OUTDATED):
             make_private_directory(os.path.dirname(self.path))
@@ -65,7 +65,7 @@ class Place(Struct, frozen=True):
         return state not in (State.EDITED, State.FOREIGN)
 
     def take_away(self) -> bool:
-        """Remove the file if it is as we wrote it; False for what was not there or left alone. Raises OSError."""
+        """Remove the file if it is unedited; return False if it was missing or kept. Raises OSError."""
         if self.state not in (State.CURRENT, State.OUTDATED):
             return False
         os.unlink(self.path)
@@ -73,7 +73,7 @@ class Place(Struct, frozen=True):
 
 
 class Installation(Struct, frozen=True):
-    """What pi reads in one of its directories: its own, or the `.pi` of a project."""
+    """subdeck's files in a directory of pi: its own, or the `.pi` of a project."""
 
     extension: Place
     prompts: tuple[Place, ...]
@@ -87,9 +87,10 @@ class Installation(Struct, frozen=True):
         return self.extension.state not in (State.ABSENT, State.FOREIGN)
 
     def install(self) -> tuple[str, ...]:
-        """Put everything in place; return the paths of templates that were left alone, because they are not ours.
+        """Install all files; return the paths of templates that were kept because they are not subdeck's or were
+        edited.
 
-        Raises UsageError, before anything is written, when the extension's own place is taken.
+        Raises UsageError, before any write, if another file is in the extension's place.
         """
         state = self.extension.state
         if state in (State.EDITED, State.FOREIGN):
@@ -100,13 +101,13 @@ class Installation(Struct, frozen=True):
         return tuple(prompt.path for prompt in self.prompts if not prompt.put())
 
     def uninstall(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Take away what is as it was put; return the paths removed, and those of ours that stay because of edits."""
+        """Remove unedited files; return the removed paths, and the paths kept because of edits."""
         edited = tuple(place.path for place in self.places if place.state is State.EDITED)
         return tuple(place.path for place in self.places if place.take_away()), edited
 
 
 def installation(directory: str, command: tuple[str, ...] | None = None) -> Installation:
-    """Return what belongs into a directory of pi; raises SubdeckError when the files of this package are missing."""
+    """Return the files for a directory of pi; raises SubdeckError if files of this package are missing or damaged."""
     code = _read(EXTENSION)
     if code.count(_COMMAND) != 1:
         raise SubdeckError("the extension of this subdeck is damaged", where=EXTENSION, hint="install subdeck again")
@@ -115,7 +116,7 @@ def installation(directory: str, command: tuple[str, ...] | None = None) -> Inst
         os.path.join(directory, "extensions", EXTENSION),
         _marked(code.replace(_COMMAND, f"const COMMAND: string[] = {words};"), "//", after=""),
     )
-    # The mark of a prompt is a comment of its frontmatter, which the model never sees.
+    # In a prompt, the mark is a comment in the frontmatter, which the model never sees.
     prompts = {name: _marked(_read(os.path.join("prompts", name)), "#", after="---\n") for name in PROMPTS}
     return Installation(
         extension, tuple(Place(os.path.join(directory, "prompts", name), text) for name, text in prompts.items())
@@ -123,7 +124,7 @@ def installation(directory: str, command: tuple[str, ...] | None = None) -> Inst
 
 
 def own_command() -> tuple[str, ...]:
-    """Return the command that starts this very subdeck, wherever it is called from."""
+    """Return the command that starts this installation of subdeck from anywhere."""
     return (os.path.abspath(sys.executable), "-P", "-E", "-m", "subdeck.tui.main")
 
 

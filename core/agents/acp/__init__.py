@@ -1,1 +1,1 @@
-"""Every agent that speaks the Agent Client Protocol; `core/acp_bridge/` is the client that talks to it."""
+"""All agents that use the Agent Client Protocol (ACP); `core/acp_bridge/` is the client that connects to them."""

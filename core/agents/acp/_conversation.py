@@ -1,4 +1,4 @@
-"""An agent of the protocol that is talked to: messages, interrupts, and what it asks people leave for."""
+"""Interactive ACP agents: messages, interrupts, and permission requests."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from ._requests import form, permission
 from ._stream import AcpStream, Call
 
 _SHOWS = ("agent_message_chunk", "agent_thought_chunk", "tool_call")
-"""Updates by which an agent shows that it is at work on its prompt."""
+"""Updates that show an agent working on its prompt."""
 _TASK = ""
-"""The task among what is to be said, beside the ids of messages."""
+"""The task's id in the outbox, next to message ids."""
 
 _Reader = Callable[[dict[str, Any]], list[Event]]
 
 
 class AcpConversation(AcpStream, Conversation):
-    """One session, and as many prompts as it takes to say everything.
+    """One session, with as many prompts as all messages need.
 
-    The protocol has no message to a turn that runs: one that comes cancels it, and is the next prompt. It is delivered
-    when the agent is seen at work on that, or answers it.
+    The protocol cannot send a message to a running turn: a message cancels the turn and becomes the next prompt. It is
+    delivered once the agent works on that prompt or answers it.
     """
 
     def __init__(self, start: Start, clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,13 +40,13 @@ class AcpConversation(AcpStream, Conversation):
         self.is_stdin_done = False
         self.outbox.put(_TASK, prompt_of(start))
         self._is_sent = False
-        """Whether the bridge has passed the prompt of this turn on."""
+        """Whether the bridge has passed on this turn's prompt."""
         self._is_cancelled = False
         self._denied = denied_tools(start.meta.tools)
-        """Requests to use these are denied, because the tools of the run rule them out."""
+        """Calls to these are denied, because the run's tools exclude them."""
         self._updates |= {kind: self._showing(self._updates[kind]) for kind in _SHOWS}
 
-    # --- what the agent is told ---
+    # --- messages to the agent ---
 
     @property
     def may_leave(self) -> bool:
@@ -74,7 +74,7 @@ class AcpConversation(AcpStream, Conversation):
         if not self.is_stdin_done:
             self.say(msgspec.json.encode(line) + b"\n")
 
-    # --- what comes of it ---
+    # --- replies to messages ---
 
     def _ready(self) -> list[Event]:
         if self.state is not State.STARTING:
@@ -82,7 +82,7 @@ class AcpConversation(AcpStream, Conversation):
         stays, self.stays = self.stays, None
         self.state = State.INTERRUPTED if stays else State.IDLE
         if stays and list(self.outbox.unsent) == [_TASK]:
-            return [Interrupted()]  # the task goes with what is said next
+            return [Interrupted()]  # the task is sent with the next message
         self.go_on()
         return []
 
@@ -105,7 +105,7 @@ class AcpConversation(AcpStream, Conversation):
         messages = self.outbox.refused(self.outbox.sent, words)
         return [*messages, *self.withdrawn(self.questions), *events, *self.turn_over(is_interrupted=False)]
 
-    # --- what the agent asks ---
+    # --- requests of the agent ---
 
     def _asked_for(self, key: object, params: dict[str, Any]) -> list[Event]:
         events = super()._asked_for(key, params)
@@ -145,7 +145,7 @@ class AcpConversation(AcpStream, Conversation):
         return [asked]
 
     def _decided(self, key: object, outcome: dict[str, Any]) -> list[Event]:
-        """Take the answer that was passed on: where it is not ours, the turn was cancelled."""
+        """Handle an answer that was passed on: if subdeck did not give it, the turn was cancelled."""
         self._asked.pop(key, None)
         return self.withdrawn([_known_as(key)])
 

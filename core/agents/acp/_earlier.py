@@ -1,7 +1,7 @@
-"""What was said in a conversation, as text for a new one: for a program that loses sessions.
+"""An earlier conversation, as text for a new session: for a program that loses sessions.
 
-Gemini CLI 0.61.0 writes over a session that it loads within the minute in which it was begun, deletes at its next start
-one that it has loaded, and repeats what it has loaded when the next prompt is already at work.
+Gemini CLI 0.61.0 overwrites a session that it loads within the minute in which it was created, deletes a loaded session
+at its next start, and repeats the loaded messages while the next prompt is already running.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ...text.plain import one_line, plain
 
 FILE = "earlier.md"
 _MOST = 200_000
-"""Characters that are handed over, the last ones."""
+"""Maximum characters kept, from the end."""
 _MOST_RUNS = 20
-"""Runs of one conversation that are read."""
+"""Maximum runs of one conversation to read."""
 _CUT = "[the beginning is left out]\n\n"
 
 
 def write_earlier(run_dir: str, *, is_begun: bool) -> str:
-    """Write what was said before this child, and return the file; with `is_begun` this run has had a child already."""
+    """Write the conversation so far to a file and return its path; `is_begun`: this run has started an agent before."""
     said = "\n\n".join(part for each in _run_dirs(run_dir, is_begun=is_begun) for part in _said_in(each))
     kept = said if len(said) <= _MOST else _CUT + said[-_MOST:]
     path = os.path.join(run_dir, FILE)
@@ -33,7 +33,7 @@ def write_earlier(run_dir: str, *, is_begun: bool) -> str:
 
 
 def _run_dirs(run_dir: str, *, is_begun: bool) -> list[str]:
-    """Return the directories of the runs of a conversation, the first one first."""
+    """Return the directories of a conversation's runs, oldest first."""
     found = [run_dir] if is_begun else []
     meta = artifacts.read_meta(run_dir)
     while meta and meta.agent_session and (source := meta.agent_session.source) and len(found) < _MOST_RUNS:

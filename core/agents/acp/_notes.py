@@ -1,11 +1,11 @@
-"""What programs tell beside the words of the model: the tokens of a turn, and what Copilot says in the model's place.
+"""Reports beside the model's text: a turn's tokens, and Copilot's own messages.
 
-Each error, retry and denial of Copilot's is a chunk of its own. A request to the model begins with `usage_update`; a
-further one without a call of a tool between them goes on with an answer that the length limit cut off, three times at
-most.
+Copilot sends each error, retry and denial as a separate chunk. A request to the model begins with `usage_update`.
+Another one without a tool call in between continues an answer that the length limit cut off; one answer takes at most
+three requests.
 
-The protocol has tokens with the end of a turn. `totalTokens` says whether tokens from a cache are among those of the
-input: there they are counted apart.
+The protocol reports tokens at the end of a turn. `totalTokens` shows whether the input includes the tokens from a
+cache; if it does, they are counted separately.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _KNOWN_ERROR = re.compile(
     re.DOTALL,
 )
 EMPTY = "No response was returned"
-"""How the error of an empty answer begins."""
+"""Start of the error for an empty answer."""
 MOST_TRIES = 3
-"""Requests for one answer: after so many the program takes it as it is."""
+"""Requests per answer, after which the program accepts an incomplete one."""
 
 
 class Notes:
-    """Takes the chunks of a turn; what the model wrote stays in the sentence, what the program did comes as events."""
+    """Sorts the chunks of a turn: the model's text stays in the sentence, the program's text becomes events."""
 
     def __init__(self, writing: Sentence) -> None:
         self._writing = writing
@@ -45,19 +45,19 @@ class Notes:
     def begin(self) -> None:
         """Begin a turn."""
         self.error = ""
-        """The text of an error that nothing came after."""
+        """The text of an error not followed by other text."""
         self._before = ""
-        """What was written before the request at work."""
+        """Text written before the current request."""
         self._requests = 0
-        """For the answer that is being written."""
+        """For the answer being written."""
         self._is_retried = False
         self._has_text = False
-        """Whether something came of the request at work."""
+        """Whether the current request brought anything."""
         self._tries = 0
 
     @property
     def is_certain(self) -> bool:
-        """Whether the error is one that the program is known to write."""
+        """Whether the error has a known form of the program."""
         return _KNOWN_ERROR.match(self.error) is not None
 
     @property
@@ -66,28 +66,28 @@ class Notes:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the program has given up to ask for the rest of the answer."""
+        """Whether the program stopped requesting the rest of the answer."""
         return self._requests >= MOST_TRIES
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing came of the last request."""
+        """Whether the last request brought nothing."""
         return self._requests > 0 and not self._has_text
 
     def asked(self) -> None:
-        """Take the beginning of a request to the model."""
+        """Handle the beginning of a request to the model."""
         if not self._is_retried:
             self._requests += 1
         self._is_retried = self._has_text = False
         self._before = self._writing.whole()
 
     def called(self) -> None:
-        """Take a call of a tool: the next request is for another answer."""
+        """Handle a tool call: the next request is for another answer."""
         self._requests = 0
         self._has_text = True
 
     def take(self, text: str) -> list[Event] | None:
-        """Return the events of a chunk of the program; None for text of the model."""
+        """Return the events of a program's chunk; None if the chunk is the model's text."""
         if retry := _RETRIES.fullmatch(text):
             self.error = ""
             self._writing.clear()
@@ -99,7 +99,7 @@ class Notes:
         if text.strip() == _CANCELLED:
             return [Notice(level=NoticeLevel.INFO, text=text.strip().removeprefix("Info: "))]
         if self.error:
-            self._writing.add_text(self.error)  # the model goes on after it, so that it is the model's
+            self._writing.add_text(self.error)  # the model continues after it, so the text was the model's
             self.error = ""
         elif text.startswith(_ERROR) and (not self._has_text or _KNOWN_ERROR.match(text)):
             self.error = text
@@ -112,20 +112,20 @@ class Notes:
 
 _Read = Callable[[object], int]
 _Counts = tuple[int, int, int, int]
-"""Input, output, read from a cache, written to one."""
+"""Input, output, read from a cache, written to a cache."""
 
 
 class Tokens:
-    """Of one session: takes what a program tells, and returns what is new of it."""
+    """One session's usage: takes the program's reports and returns the increase."""
 
     def __init__(self, read: _Read) -> None:
-        """`read` returns what a number of tokens says."""
+        """`read` parses a number of tokens."""
         self._read = read
         self.cost: float | None = None
-        """Of the session so far; None where it was not told in dollars."""
+        """Of the session so far; None if it is not reported in dollars."""
         self._told_cost = 0.0
         self._told: _Counts = (0, 0, 0, 0)
-        """Of the turns before, where a program sums them up."""
+        """Total of earlier turns, if the program reports running totals."""
         self.begin()
 
     def begin(self) -> None:
@@ -133,20 +133,20 @@ class Tokens:
         self._has_steps = self._has_calls = False
 
     def called(self) -> None:
-        """Take a call of a tool: the turn has more than one request."""
+        """Handle a tool call: the turn has more than one request."""
         self._has_calls = True
 
     def of_step(self, usage: dict[str, Any], model: str, *, is_counted: bool) -> UsageReported:
-        """Return what one request of the turn used; tries of it that failed are not counted."""
+        """Return the usage of one request; failed attempts are not counted."""
         self._has_steps = True
         return self._event(_counts(usage, self._read), "stop", model, is_counted=is_counted)
 
     def of_turn(self, result: dict[str, Any], stop: str, program: Program, model: str) -> UsageReported | None:
-        """Return what the turn used; None where its requests told that already."""
+        """Return the turn's usage; None if its requests already reported it."""
         if self._has_steps:
             if not program.marks_whole or program.marks_whole in mapping(result.get("_meta")):
                 return None
-            return self._event((0, 0, 0, 0), "error", model, is_counted=False)  # of several tries it tells the last
+            return self._event((0, 0, 0, 0), "error", model, is_counted=False)  # only the last attempt is reported
         usage = mapping(result.get("usage"))
         quota = mapping(mapping(result.get("_meta")).get("quota"))
         counts = _counts(usage, self._read) if usage else _quota(quota, self._read)
@@ -161,7 +161,7 @@ class Tokens:
         cost = None if self.cost is None else max(0.0, self.cost - self._told_cost)
         self._told_cost = self.cost or 0.0
         read = dict(zip(("input", "output", "cache_read", "cache_write"), counts, strict=True))
-        # Programs tell $0 for a model whose price they do not know.
+        # Programs report $0 for a model with an unknown price.
         is_priced = bool(cost) or (cost is not None and not any(counts) and is_counted)
         return UsageReported(
             **read, cost=cost or 0.0, model=model, stop_reason=stop, priced=is_priced, counted=is_counted
@@ -177,7 +177,7 @@ def _counts(usage: dict[str, Any], count: _Read) -> _Counts:
 
 
 def _quota(quota: dict[str, Any], count: _Read) -> _Counts | None:
-    """Read what gemini tells: those from a cache are among the input, and nobody tells how many."""
+    """Parse gemini's numbers: the input includes an unknown number of tokens from a cache."""
     told = mapping(quota.get("token_count"))
     if not {"input_tokens", "output_tokens"} & told.keys():
         return None
@@ -185,13 +185,13 @@ def _quota(quota: dict[str, Any], count: _Read) -> _Counts | None:
 
 
 def reports_nothing(result: dict[str, Any]) -> bool:
-    """Whether the end of a turn says of each model that no answer of it was finished, as gemini does."""
+    """Whether the end of a turn reports no finished answer of any model, as gemini does."""
     quota = mapping(mapping(result.get("_meta")).get("quota"))
     return quota.get("model_usage") == [] and not any(_quota(quota, count) or (1,))
 
 
 def _less(counts: _Counts, before: _Counts) -> _Counts:
-    """Return what came since; all of it where the program has begun to count anew."""
+    """Return the increase; the full counts if the program started again from zero."""
     if any(now < then for now, then in zip(counts, before, strict=True)):
         return counts
     given, output, read, written = (now - then for now, then in zip(counts, before, strict=True))

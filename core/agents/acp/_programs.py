@@ -1,6 +1,6 @@
-"""What the programs that speak the protocol leave out of it, as it was measured with each.
+"""Known gaps in the reports of ACP programs, each found by measurement.
 
-A program that is not named here is taken to report what the protocol has a place for.
+A program that is not listed here is assumed to report everything the protocol supports.
 """
 
 from __future__ import annotations
@@ -14,28 +14,29 @@ from msgspec import Struct
 from ...run.model import ToolPolicy, Tools
 
 _VERSIONS = re.compile(r"@[\w.^~-]+$")
-"""At the end of the name of a package, as in `npx @github/copilot@1.0.102`."""
+"""At the end of a package name, as in `npx @github/copilot@1.0.102`."""
 
 
 class Program(Struct, frozen=True):
     title: str = ""
     lacks: str = ""
-    """What the end of a turn does not tell, as the rest of a sentence that begins with the title: its runs are
-    `completed: unverified`. Empty for a program that tells errors and cut answers apart from whole ones."""
+    """The gap in its end of turn, as the rest of a sentence after the title; its runs are `completed: unverified`.
+    Empty for a program that distinguishes errors and cut answers from whole ones.
+    """
     mixes_notes: bool = False
-    """Whether its own errors and notes come as text of the answer."""
+    """Whether its own errors and notes are mixed into the answer's text."""
     sums_session: bool = False
-    """Whether the usage of a turn is that of the session so far."""
+    """Whether a turn's usage is the session's total."""
     counts_last_step: bool = False
-    """Whether the usage of a turn is that of its last request only."""
+    """Whether a turn's usage covers only its last request."""
     tells_usage: bool = False
-    """Whether each request of a turn is followed by its usage, so that a limit can end the turn."""
+    """Whether it reports usage after each request, so that a limit can end the turn."""
     marks_whole: str = ""
-    """The member of `_meta` that only the end of a turn has whose answer is whole."""
+    """The member of `_meta` that marks the end of a turn with a whole answer."""
     loses_sessions: bool = False
-    """Whether one that it loads may be lost, so that a new one is told what was said."""
+    """Whether it may lose a loaded session, so that a new one gets the conversation as text."""
     takes_servers: bool = True
-    """Whether MCP servers that a client names are offered to the model."""
+    """Whether the model can use MCP servers that the client names."""
 
 
 OTHER = Program()
@@ -57,28 +58,28 @@ OPENCODE = Program(
 QWEN = Program(title="Qwen Code", tells_usage=True, marks_whole="qwen.branchPoint")
 
 _LAUNCHERS = frozenset({"npx", "bunx", "bun", "node", "pnpm", "yarn", "dlx", "exec", "x", "env", "nice"})
-"""Programs, and commands of them, that start the one that is named next."""
+"""Programs, and their commands, that start the program named next."""
 
 _BY_NAME = {"Copilot": COPILOT, "gemini-cli": GEMINI, "OpenCode": OPENCODE, "qwen-code": QWEN}
-"""By the name that each gives of itself (`agentInfo`)."""
+"""By its own name (`agentInfo`)."""
 _BY_WORD = {
     **dict.fromkeys(("copilot", "@github/copilot"), COPILOT),
     **dict.fromkeys(("gemini", "@google/gemini-cli", "gemini-cli"), GEMINI),
     **dict.fromkeys(("opencode", "opencode-ai"), OPENCODE),
     **dict.fromkeys(("qwen", "@qwen-code/qwen-code", "qwen-code"), QWEN),
 }
-"""By the words of a command: programs, and packages for npx."""
+"""By words of the command: programs, and packages for npx."""
 
 
 def program_named(name: str) -> Program:
-    """Return the program that gives itself this name."""
+    """Return the program with this name."""
     return _BY_NAME.get(name, OTHER)
 
 
 def program_in(command: Sequence[str]) -> Program:
-    """Return the program that a command starts, as far as its words tell; another one where they do not.
+    """Return the program that a command starts, or `OTHER` if its words don't show it.
 
-    What follows the program are its own arguments, which may name anything.
+    Words after the program are its own arguments, which may be anything.
     """
     for word in command:
         if word.startswith("-") or word.rpartition("/")[2] in _LAUNCHERS:
@@ -94,11 +95,11 @@ def program_in(command: Sequence[str]) -> Program:
 # --- the program of a run --------------------------------------------------------------------------------------------
 
 _PROGRAM = "from subdeck.core.acp_bridge.__main__ import main; raise SystemExit(main())"
-"""What `-m subdeck.core.acp_bridge` does, without what finds a module by its name: 4 ms."""
+"""Like `-m subdeck.core.acp_bridge`, without looking up the module: saves 4 ms."""
 
 
 def bridge_command(wishes: Mapping[str, str], command: Sequence[str]) -> tuple[str, ...]:
-    """Return the bridge with the command of an agent; `wishes` are those of `core/acp_bridge/_wishes.py`.
+    """Return the bridge's command for an agent, with the options of `core/acp_bridge/_wishes.py`.
 
     `-P -E` keep the run's directory and environment out of it.
     """
@@ -108,26 +109,26 @@ def bridge_command(wishes: Mapping[str, str], command: Sequence[str]) -> tuple[s
 # --- modes -----------------------------------------------------------------------------------------------------------
 
 READ_ONLY_MODES = ("read-only", "plan")
-"""By preference: codex-acp has the first one, the other agents that were tried have the second one."""
+"""By preference: codex-acp has the first, the other tested agents have the second."""
 SHOWN = 12
-"""Modes that an error names."""
+"""Maximum modes that an error names."""
 
 
 def read_only_mode(modes: Iterable[str]) -> str | None:
-    """Return the mode for a list of tools that only reads; None if there is none. Some agents write a mode as an
-    address that ends with `#plan`.
+    """Return the mode for a read-only list of tools; None if there is none. Some agents identify a mode by an address
+    that ends with `#plan`.
     """
     by_name = {mode.rpartition("#")[2]: mode for mode in modes}
     return next((by_name[name] for name in READ_ONLY_MODES if name in by_name), None)
 
 
 _WRITING = frozenset({"edit", "write", "delete", "move", "switch_mode", "ExitPlanMode"})
-"""Tools and kinds of calls that change files, or by which agents leave their mode."""
+"""Tools and kinds of calls that change files or end the agent's mode."""
 _SHELL = frozenset({"bash", "execute"})
 
 
 def denied_tools(tools: Tools) -> frozenset[str]:
-    """Return the names of calls that are not allowed for a run whose tools only read; nothing for other runs."""
+    """Return the calls denied to a run with a read-only list of tools; empty for other runs."""
     if tools.policy not in (ToolPolicy.ALLOW, ToolPolicy.DENY):
         return frozenset()
     may_use_shell = tools.policy is ToolPolicy.DENY or "bash" in (tools.resolved or ())

@@ -1,4 +1,4 @@
-"""What an agent of the protocol asks leave for, as a request of ours; nothing in a question can make this raise."""
+"""Permission requests of ACP agents, as subdeck requests; no input can make this raise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..question import fields_of
 from ._stream import Call
 
 HARMLESS = frozenset({"read", "search"})
-"""Kinds of calls that change nothing: they go on where no rule mentions them."""
+"""Kinds of calls without changes: allowed unless a rule matches."""
 
 _TOOLS = {
     **dict.fromkeys(("execute", "Bash"), "bash"),
@@ -24,7 +24,7 @@ _TOOLS = {
     **dict.fromkeys(("Glob",), "find"),
     **dict.fromkeys(("LS",), "ls"),
 }
-"""Kinds of the protocol, and names of Claude Code, in the one vocabulary of tools."""
+"""The protocol's kinds and Claude Code's names, mapped to subdeck's tool names."""
 _TITLES = {
     "bash": "wants to run a command",
     "edit": "wants to change a file",
@@ -33,12 +33,12 @@ _TITLES = {
 }
 _PATHS = ("file_path", "notebook_path", "path", "filePath", "abs_path")
 _USUAL = frozenset({"allow", "allow once", "yes"})
-"""Names of options by which a call is allowed once, in small letters."""
+"""Lowercase names of the options that allow a call once."""
 _SHELLS = ("sh", "bash", "zsh")
 
 
 def permission(id_: str, call: Call, fields: dict[str, Any], option: dict[str, Any]) -> Request:
-    """Return the request for a call; `fields` are those of the question itself, `option` is the one that allows it."""
+    """Return the request for a call; `fields` are the question's own, `option` is the option that allows it."""
     args = call.args
     name = _TOOLS.get(call.name, call.name)
     command = _command(args.get("command")) if name == "bash" else ""
@@ -66,7 +66,7 @@ def permission(id_: str, call: Call, fields: dict[str, Any], option: dict[str, A
 
 
 def _said(fields: dict[str, Any]) -> list[str]:
-    """Return what a question says in blocks beside the change: texts as they are, others whole."""
+    """Return a question's text blocks as they are, and other blocks as JSON, without the diff."""
     blocks = [mapping(block.get("content")) for block in _blocks(fields) if block.get("type") == "content"]
     others = [block for block in _blocks(fields) if block.get("type") not in ("content", "diff")]
     return [string(block.get("text")) or shown_json(block) for block in (*blocks, *others) if block]
@@ -77,19 +77,19 @@ def _blocks(fields: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _choosing(option: dict[str, Any]) -> str:
-    """Say by which option the call would be allowed, where its name is not one of the usual ones."""
+    """Return a note on the option that would allow the call, if its name is unusual."""
     name = string(option.get("name"))
     return "" if name.casefold() in ("", *_USUAL) else f"to allow it chooses the option {name}"
 
 
 def _searched(name: str, args: dict[str, Any]) -> tuple[str, ...]:
-    """Return where a pattern of file names leads that begins elsewhere than in the searched directory."""
+    """Return the start of a file name pattern that points outside the searched directory."""
     start = start_of_glob(string(args.get("pattern"))) if name in ("grep", "find") else ""
     return (start,) if start else ()
 
 
 def form(id_: str, params: dict[str, Any], schema: dict[str, Any]) -> Request | None:
-    """Return the request for a form; None for one without fields. One field is a question."""
+    """Return the request for a form; None if it has no fields. One field makes a question."""
     fields = fields_of(schema)
     if not fields:
         return None
@@ -109,7 +109,7 @@ def form(id_: str, params: dict[str, Any], schema: dict[str, Any]) -> Request | 
 
 
 def _further(call: Call, command: str) -> dict[str, Any]:
-    """Return the arguments that are shown nowhere else: nothing that somebody allows is hidden from them."""
+    """Return the arguments not shown elsewhere, so that the user sees everything they allow."""
     shown = {"cwd", "workdir", *_PATHS} if command or call.edits else set[str]()
     texts = {text for edit in call.edits for text in edit.values()}
     return {
@@ -126,7 +126,7 @@ def _is_words(command: object) -> bool:
 
 
 def _command(command: object) -> str:
-    """Return a command as the model wrote it, without the shell that it is given to."""
+    """Return a command as the model wrote it, without its shell."""
     if isinstance(command, str):
         return command
     words = [word for word in items(command) if isinstance(word, str)]
@@ -134,6 +134,6 @@ def _command(command: object) -> str:
         case [shell, "-c" | "-lc", whole] if shell.rpartition("/")[2] in _SHELLS:
             return whole
         case _:
-            import shlex  # a wrapper starts its child before it needs it
+            import shlex  # a wrapper starts its agent before it needs this
 
             return shlex.join(words)

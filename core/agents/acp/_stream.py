@@ -1,4 +1,4 @@
-"""Read the messages of an agent that speaks the Agent Client Protocol, version 1, as the bridge passes them on."""
+"""Read the messages of an ACP agent (protocol version 1), as passed on by the bridge."""
 
 from __future__ import annotations
 
@@ -35,34 +35,34 @@ from ._notes import EMPTY, Notes, Tokens, reports_nothing
 from ._programs import OTHER, program_named
 
 WITHOUT_IDS = frozenset({"@agentclientprotocol/codex-acp"})
-"""Agents whose messages have ids, so that a text without one is no message but a warning of theirs."""
+"""Agents whose messages have ids, so that a text without an id is a warning."""
 
 GENERAL = frozenset(
     {"internal error", "internal server error", "invalid params", "invalid request", "method not found", "parse error"}
 )
-"""Messages of errors that name the kind of fault only, as JSON-RPC has them, in small letters."""
+"""Error messages that only name the kind of error, as in JSON-RPC; lowercase."""
 _CAUSES = ("details", "detail", "message", "error", "reason", "cause")
-"""Fields of an error's `data` that may say why, the best first."""
+"""Fields of an error's `data` that may contain the cause, the best first."""
 _MOST_CAUSE = 2000
-"""Characters that are kept of it."""
+"""Maximum characters of a cause."""
 _DEEPEST_CAUSE = 4
 
 _MOST_THOUGHT = 1024 * 1024
-"""Characters that are kept of one thought."""
+"""Maximum characters of one thought."""
 _BEFORE_ARGS = frozenset({"cwd"})
-"""What opencode tells of a command before the model has written that."""
+"""Arguments that opencode sends before the model has written the command."""
 _MOST_OUTPUT = 2 * CONTENT_LIMIT
-"""Characters that are kept of what a call shows while it runs."""
+"""Maximum characters of a running call's output."""
 
 _OF_A_TURN = frozenset({"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update"})
-"""Updates that an agent sends between a prompt and its answer."""
+"""Updates that belong to a turn, between a prompt and its answer."""
 
 _STOPS = {"end_turn": "stop", "max_tokens": "length", "refusal": "error", "cancelled": "aborted"}
-"""Why a turn ended, in the words of the protocol -> in those of our records."""
+"""The protocol's stop reasons, mapped to subdeck's."""
 
 
 class Call:
-    """A tool call as far as its updates have told."""
+    """A tool call, as its updates have shown it so far."""
 
     def __init__(self) -> None:
         self.name = ""
@@ -70,51 +70,51 @@ class Call:
         self.args: dict[str, Any] = {}
         self.output = ""
         self.edits: list[dict[str, str]] = []
-        """Old and new texts, and their paths; the agent may say them later than its arguments, or instead of them."""
+        """Old and new texts, and their paths; may follow the arguments, or replace them."""
         self.diff = ""
-        """The same as Claude Code says it to programs."""
+        """The same as structured data of Claude Code."""
         self.exit_code: int | None = None
         self.is_told = False
 
 
 class _Question(Struct, frozen=True):
-    """A call that the agent may not make by itself."""
+    """A call that needs permission."""
 
     about: str
     allowing: frozenset[str]
-    """The options that let it."""
+    """The options that allow it."""
 
 
 class AcpStream(AgentStream):
-    """The messages of one agent for one prompt; between them those that it was sent, where they were written down."""
+    """One agent's messages for one prompt, and the messages sent to it, if they were recorded."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(clock)
         self.note(silent=True)
         self._message = ""
-        """The id of the message that is being written."""
+        """The id of the message being written."""
         self._thought: list[str] = []
         self._thought_length = 0
         self._calls: dict[str, Call] = {}
         self._asked: dict[object, _Question] = {}
-        """What the agent asks and was not answered yet, by the ids of its requests."""
+        """Unanswered requests of the agent, by id."""
         self._needs_ids = False
         self._is_loading = False
-        """Whether the agent repeats an earlier conversation, none of which is news."""
+        """Whether the agent is repeating an earlier conversation, which brings no new events."""
         self._requests: dict[object, str] = {}
-        """What the agent was asked, by the ids of the requests, where that was written down."""
+        """Methods of recorded requests to the agent, by id."""
         self._last_answered: object = ""
-        """The id of the request of ours that was answered last: its answer may stand before it."""
+        """The id of subdeck's request answered last; the recording may have the answer before the request."""
         self._program = OTHER
         self._notes = Notes(self.writing)
-        """What comes of a program that mixes its own words into the answer."""
+        """The notes of a program that mixes its own text into the answer."""
         self._tokens = Tokens(self.figures.tokens)
         self._doubts: list[str] = []
-        """What speaks against the end of this turn, as the rest of a sentence about the program."""
+        """Doubts about this turn's end, each the rest of a sentence about the program."""
         self._warning = ""
-        """The last text of the agent that is no message."""
+        """The agent's last text that is not a message."""
         self._is_broken = False
-        """Whether the agent said that its turn ended by a fault."""
+        """Whether the agent reported that its turn failed."""
         self._updates: dict[str, Callable[[dict[str, Any]], list[Event]]] = {
             "agent_message_chunk": self._text_came,
             "agent_thought_chunk": self._thought_came,
@@ -155,7 +155,7 @@ class AcpStream(AgentStream):
         return [] if isinstance(method, str) else self.not_understood(line)
 
     def _is_late(self, update: dict[str, Any]) -> bool:
-        """Whether an update says more of a turn that has ended; that a call of it has ended may come after it."""
+        """Whether an update belongs to a turn that has ended; the end of one of its calls may still follow."""
         kind, call = update.get("sessionUpdate"), self._calls.get(string(update.get("toolCallId")))
         is_end = kind == "tool_call_update" and call is not None and call.is_told and not _is_handing_over(call)
         return kind in _OF_A_TURN and not (is_end and update.get("status") in ("completed", "failed"))
@@ -164,17 +164,17 @@ class AcpStream(AgentStream):
         return [*self._thought_ended(), *self.broken_off()]
 
     def _reopened(self) -> list[Event]:
-        """Take it that a new session stands for the one that goes on."""
+        """Report that a new session replaces the continued one."""
         return [
             _warning(f"{self._program.title} cannot keep loaded sessions: a new session gets the earlier conversation")
         ]
 
     def _ready(self) -> list[Event]:
-        """Take it that the bridge waits for what is said to the agent."""
+        """Handle the bridge's signal that it accepts input for the agent."""
         return []
 
     def _sent(self, message: dict[str, Any]) -> list[Event]:
-        """Take what the agent was sent: a request, or the answer to one of its own."""
+        """Handle a message sent to the agent: a request, or an answer to the agent's request."""
         method = string(message.get("method"))
         if not method:
             return self._decided(_key(message), mapping(mapping(message.get("result")).get("outcome")))
@@ -190,7 +190,7 @@ class AcpStream(AgentStream):
         return []
 
     def _begin_turn(self) -> None:
-        """Take a prompt, perhaps a further one: then the end of the turn before was not the end."""
+        """Begin a turn; a further prompt in a recording cancels the previous end."""
         self.finished_after = None
         self.turn_ended = False
         self._is_broken = False
@@ -201,7 +201,7 @@ class AcpStream(AgentStream):
         self.note(finished=False, ended=None, stop_reason=None, error_message=None, unverified=False)
 
     def _asked_for(self, key: object, params: dict[str, Any]) -> list[Event]:
-        """Take a question of the agent: whether a call may be made."""
+        """Handle a permission request for a call."""
         call_id = string(mapping(params.get("toolCall")).get("toolCallId"))
         events = self._call_came(mapping(params.get("toolCall")), is_asked=True)
         call = self._calls.get(call_id, Call())
@@ -218,7 +218,7 @@ class AcpStream(AgentStream):
         return events
 
     def _form_came(self, key: object, params: dict[str, Any]) -> list[Event]:
-        """Take a form that is to be filled in: nobody is there."""
+        """Handle a form; no user can fill it in here."""
         return []
 
     def _decided(self, key: object, outcome: dict[str, Any]) -> list[Event]:
@@ -261,7 +261,7 @@ class AcpStream(AgentStream):
         return events
 
     def _step_ended(self, usage: dict[str, Any], meta: dict[str, Any]) -> list[Event]:
-        """Take what one request to the model used, where the program tells it with the last chunk of the answer."""
+        """Report one request's usage, if the program sends it with the answer's last chunk."""
         if not usage:
             return []
         if failed := count(meta.get("apiErrors")):
@@ -289,7 +289,7 @@ class AcpStream(AgentStream):
         return [Thinking(text=thought[:_MOST_THOUGHT])] if thought else []
 
     def _call_came(self, update: dict[str, Any], *, is_asked: bool = False) -> list[Event]:
-        """Take what is new of a call; it is told once its arguments are there, and again when it has ended."""
+        """Update a call; return an event once its arguments are known, and again at its end."""
         call_id = string(update.get("toolCallId"))
         if not call_id:
             return []
@@ -359,7 +359,7 @@ class AcpStream(AgentStream):
         return []
 
     def _info_came(self, update: dict[str, Any]) -> list[Event]:
-        """Take what codex-acp says beside the protocol: that it tries again, or that its turn failed."""
+        """Handle codex-acp's additions to the protocol: it retries, or its turn failed."""
         codex = mapping(mapping(update.get("_meta")).get("codex"))
         if mapping(codex.get("threadStatus")).get("type") == "systemError":
             self._is_broken = True
@@ -370,7 +370,7 @@ class AcpStream(AgentStream):
         return [Retry(attempt=1, max_attempts=0, delay_ms=0, reason=one_line(error_words(reason), 400))]
 
     def _turn_ended(self, result: dict[str, Any]) -> list[Event]:
-        """Take the answer to the prompt: it says how the turn ended."""
+        """Handle the answer to the prompt, with the turn's stop reason."""
         reason = string(result.get("stopReason"))
         is_cancelled = reason == "cancelled"
         fault = "" if is_cancelled else self._fault_of_turn(result)
@@ -394,7 +394,7 @@ class AcpStream(AgentStream):
         return events
 
     def _fault_of_turn(self, result: dict[str, Any]) -> str:
-        """Return the error by which a turn ended that the program ended as any other; empty for none."""
+        """Return the error of a turn that the program reported as a normal end; empty if there was none."""
         if self._is_broken:
             return error_words(self._warning) or "the agent ended its turn with an error without a message"
         if result.get("stopReason") != "end_turn":
@@ -407,7 +407,7 @@ class AcpStream(AgentStream):
         if notes.error and (notes.is_certain or not mapping(result.get("usage"))):
             is_empty = notes.words.startswith(EMPTY) and not self.facts.final_text and not self.writing.tail
             return "" if is_empty else notes.words or "the model ended with an error without a message"
-        if notes.error:  # perhaps the model wrote it
+        if notes.error:  # the model may have written it
             self.writing.add_text(notes.error)
             self._doubts.append("may have written the answer itself: it looks like an error message")
         elif not mapping(result.get("usage")):
@@ -417,7 +417,7 @@ class AcpStream(AgentStream):
         return ""
 
     def _unverified(self, result: dict[str, Any]) -> list[Event]:
-        """Say what is missing where the end of a turn is no proof that the answer is whole."""
+        """Return warnings if the end of the turn does not prove that the answer is whole."""
         program = self._program
         if program.mixes_notes and self._notes.is_cut and not self._notes.is_empty:
             self.note(stop_reason="length")
@@ -435,7 +435,7 @@ class AcpStream(AgentStream):
         return [] if event is None else self.used(event)
 
     def _failed(self, method: str, error: dict[str, Any]) -> list[Event]:
-        """Take an error of the agent: without a request that is known it is taken for the answer to the prompt."""
+        """Handle an error of the agent; without a known request, it counts as the answer to the prompt."""
         if self.turn_ended:
             return []
         words = error_words(string(error.get("message")) or "the agent answered with an error without a message")
@@ -445,7 +445,7 @@ class AcpStream(AgentStream):
             self.note(error_message=message)
             return [ErrorReported(message=message)]
         if self.writing.tail and self.writing.tail.strip() in message:
-            self.writing.clear()  # the agent said its error as if it were an answer
+            self.writing.clear()  # the agent sent its error as if it were an answer
         usage = self._tokens.of_turn({}, "error", self._program, self.facts.model)
         events = [*self._thought_ended(), *self.broken_off(), *self._used(usage)]
         self.note(stop_reason="error", error_message=message, finished=True)
@@ -460,14 +460,12 @@ def _key(message: dict[str, Any]) -> object:
 
 
 def is_general(words: str) -> bool:
-    """Return whether the words of an error name the kind of fault only."""
+    """Whether an error's message only names the kind of error."""
     return words.strip().rstrip(".").lower() in GENERAL
 
 
 def _cause_of(words: str, data: object) -> str:
-    """Return what the `data` of an error says of its cause; all of it as JSON if that is unknown and `words` say
-    nothing.
-    """
+    """Return the cause from an error's `data`; all `data` as JSON if its form is unknown and `words` are general."""
     cause = error_words(_cause_in(data, _DEEPEST_CAUSE)[:_MOST_CAUSE])
     if not cause and data and is_general(words):
         cause = msgspec.json.encode(data).decode("utf-8", "replace")
@@ -488,7 +486,7 @@ def _warning(text: str) -> Notice:
 
 
 def _edits(update: dict[str, Any]) -> list[dict[str, str]]:
-    """Return the texts that a call replaces, as far as they are said."""
+    """Return the texts that a call replaces, if given."""
     return [
         {"path": string(block.get("path")), "oldText": string(block.get("oldText")), "newText": new_text}
         for block in map(mapping, items(update.get("content")))
@@ -497,8 +495,9 @@ def _edits(update: dict[str, Any]) -> list[dict[str, str]]:
 
 
 def _is_handing_over(call: Call) -> bool:
-    """Tell whether a call is one of our tool, by its exact name: codex-acp says server and tool among its arguments,
-    claude-agent-acp the name beside them, others the title alone. That of a command is what the model wrote.
+    """Whether a call is to the structured result tool, by its exact name: codex-acp puts server and tool into the
+    arguments, claude-agent-acp sends the name separately, others only use the title. A command's title is written by
+    the model, so it does not count.
     """
     if call.args.keys() == {"server", "tool", "arguments"}:
         return (call.args["server"], call.args["tool"]) == (SERVER, FINALIZE_TOOL)
@@ -507,12 +506,12 @@ def _is_handing_over(call: Call) -> bool:
 
 
 def _content(update: dict[str, Any]) -> str:
-    """Return what a call brought, as text."""
+    """Return a call's output as text."""
     raw = update.get("rawOutput")
     if isinstance(raw, str):
         return raw
     told = mapping(raw)
-    if told.keys() >= {"result", "error"}:  # as codex-acp has what a tool of an MCP server brought
+    if told.keys() >= {"result", "error"}:  # codex-acp's form for the output of an MCP server's tool
         text, _ = joined_text(mapping(told["result"]).get("content"), 2 * CONTENT_LIMIT)
         return text or string(mapping(told["error"]).get("message"))
     parts: list[str] = []

@@ -1,7 +1,6 @@
-"""An agent that speaks the Agent Client Protocol, as launchers see it.
+"""The launching side of ACP agents.
 
-Its models and modes are told in a session without a task: by an agent that gives nobody a session before a login, not
-at all.
+Models and modes are read from a session without a task; an agent that requires a login for a session cannot list them.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from ..login import UNKNOWN, Login
 from ..program import executable
 from ._programs import READ_ONLY_MODES, SHOWN, Program, bridge_command, program_in, read_only_mode
 
-TYPE_CHECKING = False  # as typing's
+TYPE_CHECKING = False  # like typing's
 if TYPE_CHECKING:
     from ...permissions.rules import Rule
 
@@ -32,12 +31,12 @@ READERS = frozenset({"read", "grep", "find", "ls"})
 TOOLS = (*sorted(READERS), "bash", "edit", "write")
 WRITERS = frozenset({"edit", "write"})
 LOOKING = READERS | {"bash"}
-"""A list of these alone puts the agent into a mode of `READ_ONLY_MODES`, as a denial of the writers does."""
+"""A list of only these selects a mode from `READ_ONLY_MODES`, as does denying the writers."""
 ASKING_S = 30.0
-"""How long an agent may take to tell its modes before a launch."""
+"""Seconds an agent may take to list its modes before a launch."""
 _LATE = "reports its usage only after each turn"
 SAME_CALL_S = 10.0
-"""How long its failure to do so counts: each of several tasks that are launched together would wait for it again."""
+"""Seconds that a failure to list modes counts, so that tasks launched together don't each wait for it."""
 
 
 class AcpAgent(AsksForModels):
@@ -59,7 +58,7 @@ class AcpAgent(AsksForModels):
     def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
         return AgentChoice(
             *(name, tuple(command), TOOLS, False),
-            excludes=True,  # so that a denial comes to us whole, and is refused
+            excludes=True,  # so that a denial arrives complete, and is refused
             kind="acp",
             env=env,
             naming=Naming.TAKEN,
@@ -73,7 +72,7 @@ class AcpAgent(AsksForModels):
         return None
 
     def login(self, choice: AgentChoice) -> Login:
-        return UNKNOWN  # each keeps it elsewhere
+        return UNKNOWN  # each stores it elsewhere
 
     def serves(self, choice: AgentChoice, provider: str) -> bool:
         return not provider or any(told.ref.startswith(f"{provider.lower()}/") for told in self.told(choice).models)
@@ -104,7 +103,7 @@ class AcpAgent(AsksForModels):
         return tuple(advice)
 
     def find_out(self, choice: AgentChoice, wanted: Wanted) -> None:
-        """Ask the agent for its modes, if the tools depend on them. Raises AgentUnavailable."""
+        """Request the agent's modes, if the tools depend on them. Raises AgentUnavailable."""
         if not _problem(wanted) and _is_read_only(wanted) and self._modes(choice) is None:
             try:
                 self._ask_for_modes(choice)
@@ -122,7 +121,7 @@ class AcpAgent(AsksForModels):
         self.refresh(choice, ASKING_S)
 
     def _modes(self, choice: AgentChoice) -> tuple[str, ...] | None:
-        """Return the modes that this version of the agent told; None where it was not asked."""
+        """Return the modes of this version of the agent; None if they were not requested."""
         known = self.model_list(choice)
         kept = known.kept()
         return kept.modes if kept.key == known.key else None
@@ -155,7 +154,7 @@ class AcpAgent(AsksForModels):
 
 
 def _field(wanted: Wanted) -> str:
-    """Return the field that limits the tools."""
+    """Return the name of the field that limits the tools."""
     return "denied_tools" if wanted.tools.policy is ToolPolicy.DENY else "tools"
 
 
@@ -164,7 +163,7 @@ def _listed(wanted: Wanted) -> list[str]:
 
 
 def _is_read_only(wanted: Wanted) -> bool:
-    """Whether the tools are limited to what can be had in a mode without changes."""
+    """Whether the tools are limited to those of a read-only mode."""
     tools = wanted.tools
     if tools.policy is ToolPolicy.DENY and tools.resolved is None:
         return bool(tools.excluded) and WRITERS.issuperset(tools.excluded)
@@ -173,7 +172,7 @@ def _is_read_only(wanted: Wanted) -> bool:
 
 
 def _unreported(program: Program, wanted: Wanted) -> tuple[str, str, str] | None:
-    """Return field, sentence and way out for what the program leaves out of its reports, or of what it takes."""
+    """Return field, sentence and way out for a requirement that the program's reports or MCP support don't cover."""
     if wanted.spends and not program.tells_usage:
         return wanted.spends[0], f"{_LATE}, so such a limit could not stop a turn", "use timeout, or another agent"
     if wanted.finalize and not program.takes_servers:
@@ -183,7 +182,7 @@ def _unreported(program: Program, wanted: Wanted) -> tuple[str, str, str] | None
 
 
 def _problem(wanted: Wanted) -> tuple[str, str, str] | None:
-    """Return field, sentence and way out for what no such agent can be held to."""
+    """Return field, sentence and way out for a requirement that no ACP agent can meet."""
     tools = wanted.tools
     if tools.policy is ToolPolicy.DENY and not _is_read_only(wanted):
         return (
@@ -212,10 +211,10 @@ AGENT: Agent = AcpAgent()
 
 
 def asked(choice: AgentChoice, timeout: float) -> tuple[Sequence[Model], Sequence[str]]:
-    """Start the agent and return its models and modes; none where it lets nobody choose. Raises AgentUnavailable, and
-    as `ask` does.
+    """Start the agent and return its models and modes; empty if it offers no choice. Raises AgentUnavailable, and the
+    errors of `ask`.
     """
-    from .._query import ask  # most who want to know models start nothing
+    from .._query import ask  # most listings of models start no agent
 
     answer = ask(bridge_command({"task": "none"}, choice.command), timeout=timeout, env=choice.env)
     if answer.code:
@@ -229,13 +228,13 @@ def asked(choice: AgentChoice, timeout: float) -> tuple[Sequence[Model], Sequenc
 
 
 def _last_option(results: Sequence[dict[str, Any]], category: str) -> object:
-    """Return the values of the option of a category as they were told last; None where there is none."""
+    """Return the latest values of a category's option; None if there is none."""
     options = [option for one in results for option in map(mapping, items(one.get("configOptions")))]
     return next((option.get("options") for option in reversed(options) if option.get("category") == category), None)
 
 
 def _older_models(results: Sequence[dict[str, Any]]) -> object:
-    """Return the models of the older form, as values of an option."""
+    """Return the models in the older form, as values of an option."""
     listed = [items(mapping(one.get("models")).get("availableModels")) for one in results]
     last = [models for models in listed if models][-1:]
     return [{"value": string(mapping(model).get("modelId"))} for models in last for model in models]
@@ -246,7 +245,7 @@ def _modes(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _flat(options: object) -> Iterator[dict[str, Any]]:
-    """Yield the values of options, which an agent may put into groups."""
+    """Yield the values of options, which may be in groups."""
     for option in map(mapping, items(options)):
         if "options" in option:
             yield from _flat(option["options"])

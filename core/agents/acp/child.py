@@ -1,4 +1,4 @@
-"""An agent that speaks the Agent Client Protocol, as the wrapper sees it."""
+"""The running side of ACP agents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._programs import READ_ONLY_MODES, bridge_command, program_in
 from ._stream import AcpStream, is_general
 
 ALLOWED_KINDS = "read,search"
-"""Calls that are allowed when an agent asks: those that change nothing. Nobody is there to answer for others."""
+"""Calls allowed when an agent asks, because they change nothing. No user is there to decide others."""
 
 
 _BRIDGE_ERROR = "Error: "
@@ -34,12 +34,12 @@ class AcpChild:
     def stream(self, start: Start | None = None) -> AcpStream:
         if start is None or not start.meta.talk:
             return AcpStream()
-        from ._conversation import AcpConversation  # loaded while the child starts
+        from ._conversation import AcpConversation  # imported while the agent starts
 
         return AcpConversation(start)
 
     def explain(self, meta: RunMeta, stderr: str) -> str:
-        """Return the error that the bridge ends with; if that names no cause, with the agent's last words."""
+        """Return the bridge's error; if it does not name a cause, add the agent's last words."""
         lines = stderr.rstrip().splitlines()
         if not lines or not lines[-1].startswith(_BRIDGE_ERROR):
             return ""
@@ -56,10 +56,10 @@ def _wishes(start: Start) -> dict[str, str]:
         wishes["model"] = meta.resolved_model
     if meta.thinking:
         wishes["thinking"] = meta.thinking
-    if meta.tools.policy in (ToolPolicy.ALLOW, ToolPolicy.DENY):  # others are refused
+    if meta.tools.policy in (ToolPolicy.ALLOW, ToolPolicy.DENY):  # others are refused at launch
         wishes["mode"] = ",".join(READ_ONLY_MODES)
     if meta.finalize:
-        import json  # 5 ms that other runs do without
+        import json  # 5 ms that other runs save
 
         program, *args = server_command()
         wishes["servers"] = json.dumps([{"name": SERVER, "command": program, "args": args, "env": []}])

@@ -1,4 +1,4 @@
-"""How agents of the protocol read a path: each in a way of its own, and what of a project they start programs from."""
+"""How ACP agents resolve paths (each in its own way), and the project files from which they start programs."""
 
 from __future__ import annotations
 

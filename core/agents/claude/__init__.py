@@ -1,1 +1,1 @@
-"""Claude Code as a child: its program, its stream, and what it makes of a preset."""
+"""Claude Code as an agent: its program, its stream, and how it applies a preset."""

@@ -1,4 +1,4 @@
-"""Claude Code that is talked to: messages and interrupts by its stdin, and what it asks, which goes to people."""
+"""Interactive Claude Code: messages and interrupts go to its stdin, its requests go to the user."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ from ..child import Start, prompt_of
 from ._requests import asked
 from ._stream import ClaudeStream, warning
 
-TYPE_CHECKING = False  # as typing's
+TYPE_CHECKING = False  # like typing's
 if TYPE_CHECKING:
     from ._hook import Hook
 
 _MOST_ASKED = 1000
-"""Questions that are held; further ones are denied."""
+"""Maximum pending questions; further ones are denied."""
 _OWN_WORDS = "[Request interrupted"
-"""How the program says in the place of the user that a turn was interrupted."""
+"""Start of the program's own text, in a user message, about an interrupted turn."""
 
 
 class ClaudeConversation(ClaudeStream, Conversation):
-    """One process, and as many turns as it takes to say everything.
+    """One process, with as many turns as all messages need.
 
-    A message is put behind the result of the tool that runs, or has a turn of its own; it is delivered when the program
-    repeats it, which it does as it hands it to the model. What it holds at an interrupt it takes up by itself after it.
+    A message follows the running tool's result, or gets its own turn. It is delivered when the program repeats it,
+    which it does as it passes the message to the model. After an interrupt, the program continues with the messages it
+    still holds.
     """
 
     def __init__(
@@ -42,14 +43,14 @@ class ClaudeConversation(ClaudeStream, Conversation):
         environment: dict[str, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Begin with the prompt; without a `start` the stream is a recorded one."""
+        """Send the prompt; without a `start`, the stream is a recording."""
         super().__init__(environment, clock)
         self._is_recorded = start is None
         self.is_stdin_done = self._is_recorded
         self._known_as: dict[str, str] = {}
-        """The ids of messages that were sent, by those that the program knows them by."""
+        """Message ids, by the program's ids."""
         self._interrupts: set[str] = set()
-        """Those that the program has not answered."""
+        """Interrupts that the program has not answered."""
         self._numbers = count(1)
         self._readers |= {
             "command_lifecycle": self._progress_of_message,
@@ -59,11 +60,11 @@ class ClaudeConversation(ClaudeStream, Conversation):
         }
         self._hook: Hook | None = None
         self._held: list[dict[str, Any]] | None = None
-        """What is said once the hook is registered; None where nothing has to wait for that."""
+        """Messages to send once the hook is registered; None if nothing waits for that."""
         if start is not None:
             self._say_task(start)
 
-    # --- what the program is told ---
+    # --- messages to the program ---
 
     @property
     def may_leave(self) -> bool:
@@ -71,19 +72,19 @@ class ClaudeConversation(ClaudeStream, Conversation):
 
     @property
     def is_busy(self) -> bool:
-        """Whether something brings another turn: a message, or what runs in the background."""
+        """Whether another turn is coming: for a message, or from a background task."""
         return bool(self.outbox.sent) or (self.stays is not False and bool(self._tasks))
 
     def tell_turn(self) -> None:
         for message_id, text in self.outbox.send().items():
             own_id = _new_id()
             self._known_as[own_id] = message_id
-            # What begins with a slash would be a command of the program, as `/clear`; one that is none would not be
-            # read before the next turn.
+            # A leading slash would make it a command of the program, such as `/clear`; an unknown command would wait
+            # for the next turn.
             self._say_to_model(f"Message: {text}" if text.lstrip().startswith("/") else text, uuid=own_id)
 
     def begin_turn(self) -> None:
-        self.state = State.IDLE  # until the program says that a turn has begun
+        self.state = State.IDLE  # until the program reports that a turn began
         self.tell_turn()
 
     def end_turn(self) -> None:
@@ -121,7 +122,7 @@ class ClaudeConversation(ClaudeStream, Conversation):
         if fields.get("subtype") == "init":
             self.state = State.RUNNING
             if self.stays is False:
-                self.end_turn()  # the program took up a message that it still had
+                self.end_turn()  # the program started on a message it still held
         return super()._system(fields)
 
     def _result(self, fields: dict[str, Any]) -> list[Event]:
@@ -136,8 +137,8 @@ class ClaudeConversation(ClaudeStream, Conversation):
         return events
 
     def _interrupted(self, *, is_certain: bool) -> list[Event]:
-        """Wait for what is said next, where that was wanted; a turn that was over before needs something to wait for:
-        else the child has finished.
+        """Wait for a message after a requested interrupt; if the turn was already over, only if more is expected.
+        Otherwise the agent has finished.
         """
         if not self.stays:
             return []
@@ -158,7 +159,7 @@ class ClaudeConversation(ClaudeStream, Conversation):
         return [event for event in events if not getattr(event, "text", "").startswith(_OWN_WORDS)]
 
     def _progress_of_message(self, fields: dict[str, Any]) -> list[Event]:
-        """Settle a message that was never repeated: the turn that had it is over."""
+        """Settle a message that was never repeated, because its turn is over."""
         message_id = self._id_of(fields.get("command_uuid"))
         match fields.get("state"):
             case "completed":
@@ -171,17 +172,17 @@ class ClaudeConversation(ClaudeStream, Conversation):
         return events
 
     def _id_of(self, own_id: object) -> str:
-        """Return the id of the message that the program knows by this one; empty for another's."""
+        """Return the message id for a program's id; empty if unknown."""
         return self._known_as.get(string(own_id), "")
 
-    # --- what it asks ---
+    # --- requests ---
 
     def _control_request(self, fields: dict[str, Any]) -> list[Event]:
         request_id, wish = string(fields.get("request_id")), mapping(fields.get("request"))
         if self._hook and wish.get("subtype") == "hook_callback":
             return self.respond(request_id, self._hook.answer(mapping(wish.get("input"))))
         if request_id in self.questions:
-            return []  # it repeats itself to whoever comes later
+            return []  # repeated for clients that connect later
         cwd = self._hook.directory_of(string(wish.get("tool_use_id"))) if self._hook else ""
         question = asked(request_id, wish, cwd)
         if question is None:
@@ -195,7 +196,7 @@ class ClaudeConversation(ClaudeStream, Conversation):
         return [question.request]
 
     def _control_response(self, fields: dict[str, Any]) -> list[Event]:
-        """Read how it answers an interrupt; what it was answered to a question it repeats."""
+        """Handle the answer to an interrupt; the program also repeats answers that it received."""
         response = mapping(fields.get("response"))
         request_id = string(response.get("request_id"))
         if self._is_recorded:
@@ -213,7 +214,7 @@ class ClaudeConversation(ClaudeStream, Conversation):
         return events
 
     def _registered(self, request_id: str, response: dict[str, Any]) -> list[Event]:
-        """Begin, now that the rules of the run are kept to; where they are not there is no run."""
+        """Begin the task once the run's rules are enforced; otherwise fail the run."""
         if self._hook is None or request_id != self._hook.registration["request_id"]:
             return []
         held, self._held = self._held or [], None
@@ -240,6 +241,6 @@ class ClaudeConversation(ClaudeStream, Conversation):
 
 
 def _new_id() -> str:
-    """Return a random UUID, as the program wants ids of messages."""
+    """Return a random UUID, the program's format for message ids."""
     digits = os.urandom(16).hex()
     return "-".join((digits[:8], digits[8:12], f"4{digits[13:16]}", f"8{digits[17:20]}", digits[20:]))

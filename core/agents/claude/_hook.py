@@ -1,8 +1,8 @@
-"""The hook by which Claude Code is made to ask about each call that a rule of the run is about.
+"""The hook that makes Claude Code ask about each call that a rule of the run matches.
 
-Rules of its own would not do: it knows no patterns as ours, and what the user allows it, and its modes, count before
-some of them. A hook that the client registers is run before all of that, in its nested agents, and whatever the user's
-settings say of hooks. Of other calls it says nothing: for them all is as it would be.
+Claude Code's own rules cannot do this: their patterns differ, and the user's permissions and modes override some of
+them. A hook that the client registers runs before all of these, also for nested agents, regardless of the user's hook
+settings. It does not affect other calls.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from ..kinds import path_rules_of
 from ._requests import BY_RULE, call_of
 
 NUMBER = "hook"
-"""The id of the request that registers it."""
+"""The id of the request that registers the hook."""
 _EVENT = "PreToolUse"
 _MOST = 1000
 
 
 class Hook:
-    """It decides nothing: what it has Claude Code ask about comes as a request, and is decided as every other."""
+    """Decides nothing itself: Claude Code's question becomes a normal request."""
 
     def __init__(self, meta: RunMeta) -> None:
         self._cwd = meta.cwd
         self._policy = Policy(meta.permissions, meta.cwd, path_rules_of(meta.kind))
         self._directories: dict[str, str] = {}
-        """Where calls are made that it asks about, by their ids."""
+        """Directories of the calls to ask about, by their ids."""
 
     @property
     def registration(self) -> dict[str, Any]:
-        """The request that registers it; nothing may be said before it was granted."""
+        """The request that registers the hook; nothing may be sent before it succeeds."""
         hooks = {_EVENT: [{"hookCallbackIds": [NUMBER]}]}
         wish = {"subtype": "initialize", "hooks": hooks}
         return {"type": "control_request", "request_id": NUMBER, "request": wish}
 
     def answer(self, called: dict[str, Any]) -> dict[str, Any]:
-        """Return what is said about a call before it is made."""
+        """Return the hook's answer about a call before it is made."""
         call_id, directory = string(called.get("tool_use_id")), self._directory(string(called.get("cwd")))
         name, arguments = string(called.get("tool_name")), mapping(called.get("tool_input"))
         if not is_deep(arguments):
@@ -55,7 +55,7 @@ class Hook:
         return {"hookSpecificOutput": said}
 
     def directory_of(self, call_id: str) -> str:
-        """Return, once, where a call is made; empty in the directory of the run."""
+        """Return a call's directory, once; empty for the run's directory."""
         return self._directories.pop(call_id, "")
 
     def _directory(self, directory: str) -> str:

@@ -1,4 +1,4 @@
-"""What Claude Code asks a person, as requests of ours, and how it is answered."""
+"""Claude Code's questions, as subdeck requests, and the answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ._stream import own_name
 _DENIED = {"behavior": "deny", "message": "This call was denied."}
 _DECLINED = {"action": "decline"}
 BY_RULE = "a rule of this run"
-"""Why it asks where a hook of ours had it do so."""
+"""Its reason for asking because of subdeck's hook."""
 
 _TITLES = {
     **dict.fromkeys(("bash", "Monitor"), "wants to run a command"),
@@ -35,14 +35,16 @@ _TITLES = {
 _PATHS = ("file_path", "notebook_path", "path")
 _TEXTS = ("plan", "pattern", "url", "query", "description", "prompt")
 _EDITORS = {"edit": ("old_string", "new_string"), "write": ("content",), "NotebookEdit": ("new_source",)}
-"""Tools whose calls are shown as a change, and the arguments that are shown so; the last one is the new text."""
+"""Tools whose calls are shown as a diff, and the arguments shown in it; the last one is the new text."""
 _RUNNERS = ("bash", "Monitor")
-"""Tools that run a command in a shell."""
+"""Tools that run a shell command."""
 _FREE = "dangerouslyDisableSandbox"
 
 
 def asked(id_: str, wish: dict[str, Any], cwd: str = "") -> Question | None:
-    """Read a control request; None for one that no person is asked. `cwd` is where that is not the run's directory."""
+    """Parse a control request; None if it is not a question for a user. `cwd` is set if it differs from the run's
+    directory.
+    """
     if is_deep(wish):
         return None
     match wish.get("subtype"):
@@ -74,14 +76,14 @@ def _leave(arguments: dict[str, Any]) -> dict[str, Any]:
     return {"behavior": "allow", "updatedInput": arguments}
 
 
-# --- leave ---
+# --- permission ---
 
 
 def call_of(id_: str, call_id: str, name: str, arguments: dict[str, Any], cwd: str = "") -> Request:
-    """Return a call of a tool, by Claude Code's name, as a request; without the change that it would make."""
+    """Return a call of a tool, by Claude Code's name, as a request without its diff."""
     tool = own_name(name)
     command = string(arguments.get("command")) if tool in _RUNNERS else ""
-    # A rule for a command does not let it out of a sandbox.
+    # A rule for a command does not allow it outside a sandbox.
     is_free = bool(command) and arguments.get(_FREE) is True
     texts = [string(arguments.get(name)) for name in _TEXTS]
     return Request(
@@ -98,13 +100,13 @@ def call_of(id_: str, call_id: str, name: str, arguments: dict[str, Any], cwd: s
 
 
 def _searched(tool: str, arguments: dict[str, Any]) -> tuple[str, ...]:
-    """Return where a pattern of file names leads that begins elsewhere than in the searched directory."""
+    """Return the start of a file name pattern that points outside the searched directory."""
     start = start_of_glob(string(arguments.get("pattern"))) if tool == "find" else ""
     return (os.path.join(string(arguments.get("path")), start),) if start else ()
 
 
 def _further(tool: str, arguments: dict[str, Any]) -> str:
-    """Return the arguments that are shown nowhere else: nothing that somebody allows is hidden from them."""
+    """Return the arguments not shown elsewhere, so that the user sees everything they allow."""
     edits = _EDITORS.get(tool, ()) if any(string(arguments.get(name)) for name in _PATHS) else ()
     shown = (*_PATHS, *_TEXTS, *edits, *(("command",) if tool in _RUNNERS else ()))
     further = {
@@ -116,7 +118,7 @@ def _further(tool: str, arguments: dict[str, Any]) -> str:
 
 
 def _diff(request: Request, arguments: dict[str, Any]) -> str:
-    """Return what an edit would change; of a file that is written the whole new text."""
+    """Return an edit's diff; for a written file, the whole new text."""
     names = _EDITORS.get(request.tool_name)
     if names is None or not request.paths:
         return ""
@@ -128,7 +130,7 @@ def _diff(request: Request, arguments: dict[str, Any]) -> str:
 
 
 def _questions(id_: str, call_id: str, arguments: dict[str, Any], questions: list[dict[str, Any]]) -> Question:
-    """Take questions, each with choices beside which any answer is taken, too."""
+    """Parse questions; each has choices, and also accepts any other answer."""
     headers = [string(question.get("header")) for question in questions]
     is_named = all(headers) and len(set(headers)) == len(headers)
     names = headers if is_named else [str(number) for number in range(1, len(questions) + 1)]
@@ -165,17 +167,17 @@ def _field(name: str, question: dict[str, Any]) -> Field:
 
 
 def _described(question: dict[str, Any]) -> str:
-    """Say what the choices of a question mean."""
+    """Return the descriptions of a question's choices."""
     options = [mapping(option) for option in items(question.get("options"))]
     said = [(string(option.get("label")), string(option.get("description"))) for option in options]
     return "\n".join(f"{label}: {meaning}" for label, meaning in said if label and meaning)
 
 
-# --- what a server of the Model Context Protocol asks ---
+# --- requests of MCP servers ---
 
 
 def _of_server(id_: str, wish: dict[str, Any]) -> Question:
-    """Take what a server asks: a form, or leave to have a page visited."""
+    """Parse a server's request: a form, or permission to open a page."""
     server, schema = string(wish.get("mcp_server_name")), mapping(wish.get("requested_schema"))
     fields = () if wish.get("mode") == "url" else fields_of(schema)
 

@@ -1,4 +1,4 @@
-"""Read the streaming JSON of Claude Code 2.1 into normalized events, and tell when and how the child has finished."""
+"""Read the streaming JSON of Claude Code 2.1 as normalized events, and detect when and how the agent finished."""
 
 from __future__ import annotations
 
@@ -33,51 +33,51 @@ from .._stream import AgentStream
 from .program import OURS, UPDATES, conversation_file
 
 _SYNTHETIC = "<synthetic>"
-"""The model of messages that Claude Code writes itself, as of an error."""
+"""The model of messages that Claude Code itself writes, such as errors."""
 
 _STOPS = {"end_turn": "stop", "stop_sequence": "stop", "tool_use": "toolUse", "max_tokens": "length"}
-"""The words of the API for why a message ended, and ours."""
+"""The API's stop reasons, mapped to subdeck's."""
 
 _EXIT_CODE = r"Exit code (\d{1,10})\b"
 _MOST = 1000
-"""Calls and messages that are remembered."""
+"""Maximum calls and messages remembered."""
 
 _OF_A_TURN = frozenset({"stream_event", "assistant", "user", "result"})
-"""What is said between the beginning of a turn and its result, but for what nested agents say."""
+"""Lines between a turn's beginning and its result, except those of nested agents."""
 
 _LIMITS = {"error_max_turns": RunReason.MAX_TURNS, "error_max_budget_usd": RunReason.BUDGET}
 
 
 class ClaudeStream(AgentStream):
-    """The stream of one process, one prompt long, and of the turns that it takes by itself after it."""
+    """The stream of one process: one prompt, and the turns that the program adds on its own."""
 
     updates = UPDATES
     _is_joined = True
-    """Whether the facts have all texts of the last message: they are joined only where somebody asks for that."""
+    """Whether the facts include all texts of the last message, which are joined on demand."""
 
     def __init__(self, environment: dict[str, str] | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        """`environment` is that of the child, where it is known; it says where the conversation is kept."""
+        """`environment` is the agent's, if known; it determines where the conversation is stored."""
         super().__init__(clock)
         self.note(silent=True)
         self._environment = environment
         self._message = ""
-        """The id of the last message of the main conversation."""
+        """The id of the main conversation's last message."""
         self._texts: list[str] = []
-        """Of that message."""
+        """Texts of that message."""
         self._called: set[str] = set()
-        """The tools that it calls."""
+        """Tools called by that message."""
         self._counted: dict[str, None] = {}
-        """The ids of messages whose usage is known."""
+        """Ids of messages with known usage."""
         self._begun_with: object = None
-        """The usage of that message as it stood at its beginning, with its whole input; None where it was not told."""
+        """The message's usage at its beginning, with its whole input; None if not reported."""
         self._names: dict[str, str] = {}
-        """By id, the tools of the calls that have no result yet."""
+        """Tools of the calls without a result, by call id."""
         self._payload: dict[str, Any] = {}
-        """The arguments of the last call that hands over a result."""
+        """Arguments of the last structured result call."""
         self._tasks: set[str] = set()
-        """What runs in the background and brings another turn when it ends."""
+        """Background tasks, which bring another turn when they end."""
         self._reported = Usage()
-        """What was reported since the last result."""
+        """Usage reported since the last result."""
         self._readers: dict[str, Callable[[dict[str, Any]], list[Event]]] = {
             "system": self._system,
             "stream_event": self._progressed,
@@ -117,12 +117,11 @@ class ClaudeStream(AgentStream):
         if self._message in self._counted or self.facts.finished:
             return super().end()
         if self._texts:
-            self.note(partial=True)  # when it is ended it gives as a message what it had of it
+            self.note(partial=True)  # when it is killed, it sends its unfinished text as a message
         paid = self._paid(self._begun_with, "aborted") if self._begun_with is not None else []
         return [*super().end(), *paid]
 
-    # --- what the program says
-    # -----------------------------------------------------------------------------------------
+    # --- program output ---
 
     def _system(self, fields: dict[str, Any]) -> list[Event]:
         match fields.get("subtype"):
@@ -162,7 +161,7 @@ class ClaudeStream(AgentStream):
                 return []
 
     def _servers(self, fields: dict[str, Any]) -> list[Event]:
-        """Tell of MCP servers that are not there: their tools are missing."""
+        """Warn about unconnected MCP servers: their tools are missing."""
         missing = [
             f"{one_line(string(server.get('name')), 40)} ({one_line(string(server.get('status')), 40)})"
             for server in map(mapping, items(fields.get("mcp_servers")))
@@ -183,8 +182,7 @@ class ClaudeStream(AgentStream):
             ]
             self._tasks = set(tasks[:_MOST])
 
-    # --- messages
-    # ------------------------------------------------------------------------------------------------------
+    # --- messages ---
 
     def _progressed(self, fields: dict[str, Any]) -> list[Event]:
         if fields.get("parent_tool_use_id"):
@@ -198,7 +196,7 @@ class ClaudeStream(AgentStream):
                 return broken
             case "content_block_start" if mapping(event.get("content_block")).get("type") == "text":
                 self.writing.add(b"")
-            case "content_block_delta":  # written in an order that the updates do not know
+            case "content_block_delta":  # in a key order that the updates don't match
                 delta = mapping(event.get("delta"))
                 if delta.get("type") == "text_delta":
                     self.writing.add(_escaped(string(delta.get("text"))))
@@ -206,7 +204,7 @@ class ClaudeStream(AgentStream):
                 stop = string(mapping(event.get("delta")).get("stop_reason"))
                 self.note(stop_reason=_STOPS.get(stop, stop) or None)
                 if not stop and self._texts:
-                    self.note(partial=True)  # it was ended between two of its blocks
+                    self.note(partial=True)  # it was ended between two blocks
                 return self._paid(event.get("usage"), stop or "aborted")
             case _:
                 pass
@@ -214,12 +212,12 @@ class ClaudeStream(AgentStream):
 
     def _begin(self, message: str, usage: object = None) -> None:
         if message != self._message:
-            _ = self.facts  # what was its text so far
+            _ = self.facts  # joins its text so far
             self._message, self._texts, self._called = message, [], set()
             self._begun_with = usage
 
     def _paid(self, usage: object, stop: str) -> list[Event]:
-        """Report what the message used, once."""
+        """Report a message's usage, once."""
         if self._message in self._counted:
             return []
         if len(self._counted) >= _MOST:
@@ -231,7 +229,7 @@ class ClaudeStream(AgentStream):
             output=tokens(fields.get("output_tokens")),
             cache_read=tokens(fields.get("cache_read_input_tokens")),
             cache_write=tokens(fields.get("cache_creation_input_tokens")),
-            cost=0.0,  # that of all messages comes with the result
+            cost=0.0,  # the result has the cost of all messages
             model=self.facts.model,
             stop_reason=_STOPS.get(stop, stop),
             priced=False,
@@ -290,13 +288,13 @@ class ClaudeStream(AgentStream):
         return ToolCall(tool_call_id=call_id, tool_name=tool, args=kept_args(args, ARGS_LIMIT), within=within)
 
     def _user(self, fields: dict[str, Any]) -> list[Event]:
-        """Read the results of calls; what else comes is our own words again, or the program's."""
+        """Read the results of calls; other user messages are repeats or the program's own."""
         if fields.get("isReplay") is True:
             return []
         within, content = string(fields.get("parent_tool_use_id")), mapping(fields.get("message")).get("content")
         events: list[Event] = []
         blocks = list(map(mapping, items(content)))
-        # What the tool says to programs stands beside the message, so that it is that of its only result.
+        # `tool_use_result` is outside the message, so it is only used if the message has one tool result.
         is_only = sum(block.get("type") == "tool_result" for block in blocks) == 1
         diff = diff_of_claude(mapping(fields.get("tool_use_result"))) if is_only else ""
         for block in blocks:
@@ -328,11 +326,10 @@ class ClaudeStream(AgentStream):
             diff=diff,
         )
 
-    # --- the end
-    # -------------------------------------------------------------------------------------------------------
+    # --- end ---
 
     def _result(self, fields: dict[str, Any]) -> list[Event]:
-        """Take the end of a turn: the last one, unless something in the background brings another."""
+        """Handle the end of a turn: the last one, unless a background task brings another."""
         events = [*self.broken_off(), *self._settled(fields)]
         self._tools.clear()
         self._names.clear()
@@ -358,7 +355,7 @@ class ClaudeStream(AgentStream):
         return events
 
     def _answer(self, said: str) -> str | None:
-        """Return the answer: the text of the last message, or what the result says where that was not shown."""
+        """Return the answer: the last message's text, or the result's text if that message was not shown."""
         if not said.strip():
             return None
         return self.facts.final_text if self._texts else said
@@ -371,8 +368,8 @@ class ClaudeStream(AgentStream):
         return error_words(words) or "the agent ended with an error without a message"
 
     def _settled(self, fields: dict[str, Any]) -> list[Event]:
-        """Report what was used since the last result beyond the messages that were seen: its price, and what nested
-        agents and failed tries took. The sums in a result go over the whole conversation, but for these.
+        """Report the usage since the last result that messages did not include: the cost, nested agents and failed
+        attempts. The other sums in a result cover the whole conversation.
         """
         used = [mapping(usage) for usage in mapping(fields.get("model_usage_since_last_result")).values()]
         before, self._reported = self._reported, Usage()
@@ -396,7 +393,7 @@ class ClaudeStream(AgentStream):
 
 
 def own_name(tool: str) -> str:
-    """Return our name of a tool."""
+    """Return subdeck's name of a tool."""
     return FINALIZE_TOOL if tool == CLAUDE_NAME else OURS.get(tool, tool)
 
 
@@ -409,7 +406,7 @@ def _number(value: object) -> str:
 
 
 def _escaped(text: str) -> bytes:
-    """Return text as it stands inside a JSON string."""
+    """Return text as escaped inside a JSON string."""
     escaped = (
         text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
     )

@@ -1,4 +1,4 @@
-"""Claude Code as launchers see it."""
+"""The launching side of Claude Code."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ..login import LOGGED_IN, UNKNOWN, Login, LoginState, read_json
 from ..program import is_since
 from .program import OURS, SETTLED, TOOLS, claude_version, find_claude, home, reads_context_files
 
-TYPE_CHECKING = False  # as typing's
+TYPE_CHECKING = False  # like typing's
 if TYPE_CHECKING:
     from ...permissions.rules import Rule
 
 NAMES = ("claude-",)
-"""How ids begin that are its own, whether it tells them or not."""
+"""Prefixes of its model ids, listed or not."""
 
 LEVELS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 
@@ -32,10 +32,10 @@ OWN_TOOLS = (
     *("Read", "Edit", "Write", "Bash", "Grep", "Glob", "NotebookEdit", "Skill", "ToolSearch", "WebFetch", "WebSearch"),
     *("Monitor", "TaskCreate", "TaskGet", "TaskList", "TaskStop", "TaskUpdate", "Workflow"),
 )
-"""Its own names, which a preset may use beside ours."""
+"""Its own tool names, which a preset may use beside subdeck's."""
 
 TALKS_SINCE = (2,)
-"""The first version that repeats each message as it reads it, by the id that it was given; as far as is known here."""
+"""The first version known to repeat each message as it reads it, under the given id."""
 
 DEFAULT_TOOLS = ("read", "bash", "edit", "write")
 
@@ -104,7 +104,7 @@ class ClaudeAgent(AsksForModels):
         return Catalog((lambda: first, lambda: self._known(choice)), refresh=REFRESH.format(choice.name), bare=PROVIDER)
 
     def _known(self, choice: AgentChoice) -> Listing:
-        """Return what it told, and its names that stay."""
+        """Return its listed models and its permanent aliases."""
         told = self.told(choice)
         names = {model.id for model in told.models}
         others = (Model(PROVIDER, alias, choice.name) for alias in ALIASES if alias not in names)
@@ -112,7 +112,7 @@ class ClaudeAgent(AsksForModels):
 
 
 def _check(choice: AgentChoice, wanted: Wanted) -> None:
-    """Refuse what this agent cannot do and must not leave out. Raises UsageError."""
+    """Refuse requirements that this agent cannot meet and must not drop. Raises UsageError."""
     provider, slash, _ = wanted.model.partition("/")
     if slash and provider.lower() != PROVIDER:
         raise UsageError(
@@ -148,19 +148,19 @@ def _advice(wanted: Wanted) -> Iterator[str]:
 AGENT: Agent = ClaudeAgent()
 
 
-# --- the login -------------------------------------------------------------------------------------------------------
+# --- login -----------------------------------------------------------------------------------------------------------
 
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK")
 CREDENTIALS = ".credentials.json"
 _CLOUDS = ("CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
-"""Variables with which another service logs in, by means that are not looked at."""
+"""Variables that select another service, whose login is not checked."""
 _STATE = ".claude.json"
 _SETTINGS = "settings.json"
 _OUT = Login(LoginState.OUT, hint="run claude, then /login")
 
 
 def claude_login(environment: Mapping[str, str]) -> Login:
-    """Tell whether it is logged in: by a key, by a login that has not expired, or by its settings."""
+    """Return whether it is logged in: by a key, an unexpired login, or its settings."""
     if key := next((name for name in KEYS if environment.get(name)), ""):
         return Login(LoginState.IN, key)
     directory = home(environment)
@@ -177,12 +177,12 @@ def claude_login(environment: Mapping[str, str]) -> Login:
         "apiKeyHelper"
     )
     has_account = not credentials and bool(state and state.get("oauthAccount"))
-    """An account without credentials in a file: they may be in a keychain."""
+    """An account without credentials in a file; they may be in a keychain."""
     return UNKNOWN if None in (credentials, settings, state) or is_elsewhere or has_account else _OUT
 
 
 def _is_valid(login: Mapping[str, object]) -> bool:
-    """Tell whether a login can be used: its token has not expired, or it can be renewed."""
+    """Whether a login is usable: its token has not expired or can be renewed."""
     if string(login.get("refreshToken")):
         return True
     expires = amount(login.get("expiresAt"))
@@ -190,7 +190,7 @@ def _is_valid(login: Mapping[str, object]) -> bool:
 
 
 def _state_file(environment: Mapping[str, str]) -> str:
-    """Return the file in which it keeps its account."""
+    """Return the file that stores its account."""
     return os.path.join(environment.get("CLAUDE_CONFIG_DIR") or environment.get("HOME", ""), _STATE)
 
 
@@ -199,22 +199,22 @@ def _state_file(environment: Mapping[str, str]) -> str:
 PROVIDER = "anthropic"
 
 ALIASES = ("sonnet", "opus", "haiku", "opusplan", "default")
-"""Models by the names that Claude Code gives them; each stands for the newest of its kind."""
+"""Models by Claude Code's aliases; each means the newest model of its kind."""
 
 _QUESTION = b'{"type":"control_request","request_id":"models","request":{"subtype":"initialize"}}\n'
 _FLAGS = (
     *("-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"),
     *("--no-session-persistence", "--strict-mcp-config", "--setting-sources", ""),
 )
-"""No task is put, so that no model is asked; without settings nobody's hooks and servers are started."""
+"""No task is sent, so no model runs; without settings, no hooks or servers are started."""
 
 _WITHOUT_KEY = {"ANTHROPIC_API_KEY": ""}
-"""With one it asks the provider first, and answers only after 18 seconds where there is no network."""
+"""With a key it first contacts the provider, and without a network answers only after 18 seconds."""
 
 
 def asked_models(choice: AgentChoice, timeout: float) -> Sequence[Model]:
-    """Start Claude Code and return its models. Raises AgentUnavailable, and as `ask` does."""
-    from .._query import ask  # most who want to know models start nothing
+    """Start Claude Code and return its models. Raises AgentUnavailable, and the errors of `ask`."""
+    from .._query import ask  # most listings of models start no agent
 
     answer = ask(
         (*choice.command, *_FLAGS),

@@ -1,4 +1,4 @@
-"""Claude Code as the wrapper sees it."""
+"""The running side of Claude Code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TYPES = frozenset({"command_lifecycle", "system", "stream_event", "assistant", 
 
 class ClaudeChild:
     def knows(self, lines: Sequence[bytes]) -> bool:
-        """Tell by lines that name their conversation as no other agent does."""
+        """Recognized by a `session_id` member, which no other agent writes."""
         return any(
             (fields := decode(line)) is not None and string(fields.get("type")) in _TYPES and "session_id" in fields
             for line in lines
@@ -29,7 +29,7 @@ class ClaudeChild:
         environment = None if start is None else {**os.environ, **own_variables(os.environ)}
         if start is not None and not start.meta.talk:
             return ClaudeStream(environment)
-        from ._conversation import ClaudeConversation  # a child to which nothing is said does without it
+        from ._conversation import ClaudeConversation  # not needed for non-interactive runs
 
         return ClaudeConversation(start, environment)
 

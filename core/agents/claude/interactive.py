@@ -1,4 +1,4 @@
-"""Claude Code's own program for people, on the conversation of a run; and what its conversation says was said there."""
+"""Claude Code's own UI on a run's conversation; and reading the messages from there."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _FOR_PROGRAMS = {
     "--permission-mode": 1,
     "--permission-prompt-tool": 1,
 }
-"""Flags that a person needs not, each with how many words follow it. Whom the program asks is there."""
+"""Flags to drop in its UI, each with the number of words that follow it. The user answers its questions there."""
 _NEW, _RESUMED = "--session-id", "--resume"
 _OWN_WORDS = ("<command-", "<local-command-", "[Request interrupted")
-"""Begin what the program itself says in the user's place."""
+"""Prefixes of the program's own text in user messages."""
 
 
 class ClaudeInteractive:
     def command(self, start: Start) -> Command:
         command = child_command(start)
         argv = _without(command.argv, _FOR_PROGRAMS)
-        if rules := start.meta.permissions:  # what they are about is asked there, too, whatever the preset lists
+        if rules := start.meta.permissions:  # the UI asks about these calls even if the preset lists the tools
             argv = _without(argv, {"--allowedTools": 1} if rules.ask or rules.deny else {})
-        if _NEW in argv and self.conversation(start):  # its child had begun it, and was ended before it said so
+        if _NEW in argv and self.conversation(start):  # the agent was ended before it reported its session
             argv[argv.index(_NEW)] = _RESUMED
         return replace(command, argv=tuple(argv), pipe=False)
 
@@ -79,7 +79,7 @@ class ClaudeInteractive:
 
 
 def _without(argv: Sequence[str], flags: Mapping[str, int]) -> list[str]:
-    """Return the words but for these flags, each with so many words that follow it."""
+    """Return the words without these flags and the given number of words after each."""
     words = list(argv)
     kept: list[str] = []
     while words:
@@ -92,14 +92,14 @@ def _without(argv: Sequence[str], flags: Mapping[str, int]) -> list[str]:
 
 
 def _said(content: object) -> str:
-    """Return what a user says; nothing where it is the result of a call."""
+    """Return a user's message; empty if it is a call's result."""
     if any(mapping(block).get("type") == "tool_result" for block in items(content)):
         return ""
     return joined_text(content, CONTENT_LIMIT)[0].strip()
 
 
 def _fed(stream: ClaudeStream, line: dict[str, Any]) -> list[Event]:
-    """Return the events of a line as the program writes it for programs; nobody measured how long a call took."""
+    """Return the events of a line in stream form, without durations, which the conversation does not record."""
     return [
         replace(event, duration_ms=None) if isinstance(event, ToolResult) else event
         for event in stream.feed(msgspec.json.encode(line))

@@ -1,4 +1,4 @@
-"""How Claude Code's tools read a path, as 2.1.330 does, and what of a project it starts programs from."""
+"""How Claude Code's tools resolve paths (as in 2.1.330), and the project files from which it starts programs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ SETTINGS = (".claude", ".claude.json", ".mcp.json", ".claude-plugin")
 _BLANKS = "\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 _ENDS = re.compile(f"^[{_BLANKS}]+|[{_BLANKS}]+$")
 _TREES = "/.claude/worktrees/*"
-"""Where it makes working trees for nested agents."""
+"""Its worktrees for nested agents."""
 _STARS = re.compile(f"{ACTIVE_STAR}+")
 _SIGNS = re.compile(r"[\\?\[\]{}()!#]")
 _SCREENSHOT = re.compile("([ \u202f])(AM|PM)(?=\\.png$)")
 
 
 def read_path(tool: str, path: str, directory: str) -> Reading:
-    """Read a path without what is blank at its ends, composed; of a screenshot the name with the other blank, too."""
+    """Resolve a path with whitespace trimmed and Unicode composed; a screenshot's name also with the other kind of
+    space.
+    """
     plain = _ENDS.sub("", path)
     forms = [path, plain, home_of(plain)]
     forms += [unicodedata.normalize(name, form) for form in tuple(forms) for name in ("NFC", "NFD")]
@@ -40,10 +42,10 @@ def _with_other_blank(found: re.Match[str]) -> str:
 
 
 def denied_reads(permissions: Permissions | None, cwd: str) -> tuple[str, ...]:
-    """Return rules of Claude Code's own against reading what rules of the run deny.
+    """Return Claude Code rules against reading files that the run's rules deny.
 
-    It reads some files without a call that could be asked about: those that a CLAUDE.md imports, and each CLAUDE.md on
-    the way to a file that it opens.
+    It reads some files without a call that could be asked about: files that a CLAUDE.md imports, and each CLAUDE.md on
+    the path to an opened file.
     """
     if permissions is None:
         return ()
@@ -51,7 +53,7 @@ def denied_reads(permissions: Permissions | None, cwd: str) -> tuple[str, ...]:
 
     rules: list[Rule] = []
     for text in permissions.deny:
-        with suppress(UsageError):  # of a newer version, which denies every call
+        with suppress(UsageError):  # a newer version's rule; it denies every call
             rules.append(parse_rule(text))
     patterns = [rule.pattern for rule in rules if rule.tool == "read" and rule.pattern]
     bases = [base + tree for base in dict.fromkeys((cwd, os.path.realpath(cwd))) for tree in ("", _TREES)]
@@ -59,7 +61,7 @@ def denied_reads(permissions: Permissions | None, cwd: str) -> tuple[str, ...]:
 
 
 def _own_rule(pattern: str, base: str) -> str:
-    """Write a pattern as that of an absolute path; a sign that means something there stands for any one."""
+    """Convert a pattern to one for an absolute path; a special character becomes `?`."""
     names = (
         "**" if part == ACTIVE_STAR else _SIGNS.sub("?", _STARS.sub("*", part)) for part in segments(pattern, base)
     )

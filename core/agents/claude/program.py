@@ -1,4 +1,4 @@
-"""Claude Code as a program: where it is, its version, where it keeps its files, and how it is started as a child."""
+"""Claude Code's program: its path, its version, its files, and its command as an agent."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _INSTALL = f"install it (npm install -g {PACKAGE})"
 _NAME = "claude-code"
 
 SETTLED = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
-"""What a child needs not do."""
+"""No updates or other unneeded traffic."""
 
 _TALKING = (
     *("--input-format", "stream-json", "--replay-user-messages"),
     *("--permission-prompt-tool", "stdio"),
 )
-"""What makes it take messages, say which it has read, and ask for leave."""
+"""Flags to accept messages, report which were read, and ask for permission."""
 
 
 def find_claude(command: Sequence[str], name: str) -> tuple[str, ...]:
-    """Return the command with its program as an absolute path. Raises AgentUnavailable saying what to do."""
+    """Return the command with its program as an absolute path. Raises AgentUnavailable with a way out."""
     return own_or_installed(command, name, kind="claude", install=_INSTALL)
 
 
 def claude_version(command: Sequence[str]) -> str | None:
-    """Return the version in the package.json above the program, or in its path as its installer writes it:
+    """Return the version from the package.json above the program, or from the path that its installer creates:
     `~/.local/share/claude/versions/2.1.330`. None if neither has one.
     """
     if directory := package_dir(command, _NAME):
@@ -45,12 +45,12 @@ def claude_version(command: Sequence[str]) -> str | None:
 
 
 def home(environment: Mapping[str, str]) -> str:
-    """Return the directory in which it keeps its settings, its credentials and its conversations."""
+    """Return the directory of its settings, credentials and conversations."""
     return environment.get("CLAUDE_CONFIG_DIR") or os.path.join(environment.get("HOME", ""), ".claude")
 
 
 def conversation_file(session_id: str, environment: Mapping[str, str]) -> str | None:
-    """Return the file of a conversation; None where there is none."""
+    """Return a conversation's file; None if there is none."""
     if os.sep in session_id:
         return None
     projects = os.path.join(home(environment), "projects")
@@ -62,10 +62,10 @@ def conversation_file(session_id: str, environment: Mapping[str, str]) -> str | 
 
 
 def child_command(start: Start) -> Command:
-    """Return argv and environment of a child; raises LaunchError when a file that it needs is missing.
+    """Return argv and environment of an agent. Raises LaunchError if a required file is missing.
 
-    The task comes by stdin, as a message where the child is talked to, and the prompt by a file: no text of theirs
-    stands in argv.
+    The task comes on stdin, as a message if the run is interactive, and the prompt in a file; argv contains no text of
+    either.
     """
     meta = start.meta
     env = child_environment(meta) | SETTLED
@@ -104,17 +104,17 @@ def _system_prompt(meta: RunMeta, run_dir: str) -> tuple[str, ...]:
         return ()
     path = existing(os.path.join(run_dir, meta.system_prompt_path), "start the run again")
     flag = "--system-prompt-file" if meta.prompt_mode == PromptMode.REPLACE else "--append-system-prompt-file"
-    # With its default a conversation that goes on keeps the prompt that it began with.
+    # By default, a continued conversation keeps its first system prompt.
     return (flag, path, "--system-prompt-snapshot", "off")
 
 
 def reads_context_files(prompt_mode: PromptMode, has_prompt: bool, context_files: bool | None) -> bool:
-    """Whether it reads CLAUDE.md; not with a replaced system prompt, unless the preset asks for it."""
+    """Whether it reads CLAUDE.md; by default not with a replaced system prompt."""
     return context_files if context_files is not None else not (prompt_mode == PromptMode.REPLACE and has_prompt)
 
 
 def _sources(meta: RunMeta) -> tuple[str, ...]:
-    """Return whose settings, hooks, plugins and CLAUDE.md it loads; by default those of user and project."""
+    """Return whose settings, hooks, plugins and CLAUDE.md it loads; by default the user's and the project's."""
     if not reads_context_files(meta.prompt_mode, bool(meta.system_prompt_path), meta.context_files):
         return ("--setting-sources", "")
     return ("--setting-sources", "user") if meta.project_resources is False else ()
@@ -127,15 +127,15 @@ def _effort(meta: RunMeta) -> tuple[str, ...]:
 
 
 def _budget(start: Start) -> tuple[str, ...]:
-    """Have it end by itself where it has spent what the run may: its prices come with the end of its turns only."""
+    """Make it stop at the run's budget, because it reports costs only at the end of a turn."""
     if start.meta.limits.budget is None:
         return ()
     return ("--max-budget-usd", f"{max(0.0001, start.meta.limits.budget - start.spent):.4f}")
 
 
 def _tools(meta: RunMeta) -> tuple[str, ...]:
-    """Return what the child may use: what its preset lists, without anybody being asked, and nothing else; or the
-    user's own permissions, without what the preset denies.
+    """Return the tool flags: only the preset's tools, allowed without asking; or the user's own permissions, without
+    the tools that the preset denies.
     """
     allowed = [CLAUDE_NAME] if meta.finalize else []
     denied = list(denied_reads(meta.permissions, meta.cwd))
@@ -156,14 +156,12 @@ def _tools(meta: RunMeta) -> tuple[str, ...]:
 
 
 def _may_ask(meta: RunMeta) -> bool:
-    """Whether rules of the run make it ask about calls of tools that its preset lists: about changes of protected files
-    any rules do.
-    """
+    """Whether rules make it ask about calls of listed tools; any rules do for changes of protected files."""
     return bool(meta.talk and meta.permissions)
 
 
 def their_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Return Claude Code's names of tools, each once; that of ours that hands over a result is no built-in one."""
+    """Return Claude Code's names of tools, without duplicates or the structured result tool, which is not built in."""
     return tuple(dict.fromkeys(TOOLS.get(name, name) for name in names if name != "subagent_finalize"))
 
 
@@ -173,7 +171,7 @@ _DELTA = rb'\{"type":"stream_event","event":\{"type":"content_block_delta"'
 _THINKING = rb'\{"type":"system","subtype":"thinking_tokens"'
 _TEXT = rb'\{"type":"text_delta","text":"'
 _OF_THE_MESSAGE = rb'\}\},"session_id":"[^"]*","parent_tool_use_id":null'
-"""What a nested agent writes has the id of its call there."""
+"""A nested agent's lines have the id of its call instead of null."""
 
 UPDATES = Updates(
     (b'{"type":"stream_event","event":{"type":"content_block_delta"', b'{"type":"system","subtype":"thinking_tokens"'),
@@ -185,6 +183,6 @@ UPDATES = Updates(
 )
 
 TOOLS = {"read": "Read", "grep": "Grep", "find": "Glob", "ls": "Glob", "bash": "Bash", "edit": "Edit", "write": "Write"}
-"""Our names of tools, and Claude Code's; it lists directories by its tool for finding files."""
+"""subdeck's tool names, mapped to Claude Code's; Glob also lists directories."""
 
 OURS = {theirs: ours for ours, theirs in reversed(TOOLS.items())}

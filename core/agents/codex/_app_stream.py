@@ -1,4 +1,4 @@
-"""Read what `codex app-server` writes, and say to it what a run needs: one thread, one turn."""
+"""Read the output of `codex app-server` and write a run's requests: one thread, one turn."""
 
 from __future__ import annotations
 
@@ -47,25 +47,25 @@ _DECLINED: dict[str, dict[str, Any]] = {
     "execCommandApproval": {"decision": "denied"},
     "applyPatchApproval": {"decision": "denied"},
 }
-"""The answers by which nothing is allowed and the turn goes on; nobody is there who could allow it."""
+"""Answers that allow nothing and continue the turn, because no user can decide."""
 
 _BY_PROVIDER = frozenset({"webSearch", "imageGeneration"})
-"""Calls that are part of the message: no other has to follow."""
+"""Calls within a message; no further message has to follow."""
 
 _OF_A_TURN = frozenset({"item/started", "item/completed", "turn/completed", "error"})
-"""What is said between the beginning of a turn and its end."""
+"""Notifications between a turn's beginning and its end."""
 
 _NO_SUCH_REQUEST = -32601
-"""JSON-RPC's code for a method that is not known."""
+"""JSON-RPC's code for an unknown method."""
 
 
 class AppStream(CodexStream):
-    """The stream of one app-server, one turn long. Other threads than ours are those of agents that Codex starts."""
+    """The stream of one app-server, for one turn. Other threads belong to agents that Codex starts."""
 
     updates = UPDATES
 
     def __init__(self, talk: Talk | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        """Without a `talk` the stream is a recorded one."""
+        """Without a `talk`, the stream is a recording."""
         super().__init__(clock)
         self._talk = talk
         self.is_stdin_done = talk is None
@@ -73,7 +73,7 @@ class AppStream(CodexStream):
         self._thread = ""
         self._turn = ""
         self._counted: dict[str, Tokens] = {}
-        """The last sum of each thread."""
+        """Each thread's last total."""
         self._readers: dict[str, Callable[[dict[str, Any]], list[Event]]] = {
             "thread/started": self._thread_started,
             "turn/started": self._turn_started,
@@ -93,7 +93,7 @@ class AppStream(CodexStream):
 
     def feed(self, line: bytes) -> list[Event]:
         if self._talk and self.is_stdin_done:
-            return []  # a turn that Codex begins by itself, while it is told to go
+            return []  # a turn that Codex begins on its own while it exits
         if not line.startswith(self.updates.prefixes):
             return self.seen(self.take(line))
         if not self.turn_ended and self._is_ours(line) and (text := self.updates.text(line)):
@@ -101,7 +101,7 @@ class AppStream(CodexStream):
         return []
 
     def _is_ours(self, delta: bytes) -> bool:
-        """Tell whether a delta is of our thread; several at once are of one."""
+        """Whether a delta is of the main thread; consecutive deltas share a thread."""
         thread = self._thread.encode()
         return not thread or delta.startswith(thread, len(_DELTA))
 
@@ -131,7 +131,7 @@ class AppStream(CodexStream):
         is_ours = not thread or not self._thread or thread == self._thread
         return reader(params) if reader and is_ours else []
 
-    # --- what our requests brought ---
+    # --- responses ---
 
     def _answered(self, message: dict[str, Any]) -> list[Event]:
         result = mapping(message.get("result"))
@@ -147,7 +147,7 @@ class AppStream(CodexStream):
         return []
 
     def _refused(self, error: dict[str, Any]) -> list[Event]:
-        """Give up where no turn could be begun; once there is one, nothing that is refused ends it."""
+        """Abort if no turn could begin; during a turn, a refused request does not end it."""
         words = one_line(fault_words(error), 600)
         if self._turn:
             return warning(f"the agent refused a request: {words}")
@@ -176,7 +176,7 @@ class AppStream(CodexStream):
             )
         return []
 
-    # --- what it asks of us ---
+    # --- requests of Codex ---
 
     def _ask(self, id_: object, method: str, params: dict[str, Any]) -> list[Event]:
         if method == "item/tool/call":
@@ -202,7 +202,7 @@ class AppStream(CodexStream):
     # --- the turn ---
 
     def _turn_started(self, params: dict[str, Any]) -> list[Event]:
-        """Take a turn, perhaps a further one of a recording: then the end of the one before was not the end."""
+        """Begin a turn; a further turn in a recording cancels the previous end."""
         self.finished_after = None
         self.turn_ended = False
         self.note(finished=False, ended=None, stop_reason=None, error_message=None, calling=False)
@@ -210,8 +210,8 @@ class AppStream(CodexStream):
         return []
 
     def began(self, item: dict[str, Any]) -> list[Event]:
-        """Take the begin of an item. Codex counts the tokens of a message after its calls, with its next request: a
-        limit of turns could not keep that back any more, so that a call itself says that another turn follows.
+        """Handle the start of an item. Codex reports a message's tokens after its calls, with the next request. That is
+        too late for a turn limit, so a call itself announces another turn.
         """
         events = self.item_started(item)
         if string(item.get("type")) not in _BY_PROVIDER and any(_needs_turn(event) for event in events):
@@ -219,14 +219,14 @@ class AppStream(CodexStream):
         return events
 
     def _unpaid(self) -> list[Event]:
-        """Report a message that called tools and was broken off before Codex told what it used."""
+        """Report a message with tool calls that broke off before Codex reported its usage."""
         return self.paid(Tokens(), is_counted=False) if self.facts.calling else []
 
     def end(self) -> list[Event]:
         return [*super().end(), *self._unpaid()]
 
     def _tokens(self, thread: str, params: dict[str, Any]) -> list[Event]:
-        """Count what was added; what a conversation had used before is told when it is resumed, by its old turn."""
+        """Count the increase; a resumed conversation first reports its earlier usage, under its old turn."""
         usage = mapping(params.get("tokenUsage"))
         read = self.figures.tokens
         total, last = Tokens.of(mapping(usage.get("total")), read), Tokens.of(mapping(usage.get("last")), read)
@@ -259,7 +259,7 @@ class AppStream(CodexStream):
         return events
 
     def _error(self, params: dict[str, Any]) -> list[Event]:
-        """Take a retry; another error is repeated by the end of the turn, or is the last word where that is missing."""
+        """Handle a retry. The end of the turn repeats any other error; if there is none, this one is final."""
         error = mapping(params.get("error"))
         self.broke_off()
         if params.get("willRetry") is not True:
@@ -293,7 +293,7 @@ def _needs_turn(event: Event) -> bool:
 
 
 def _call_result(params: dict[str, Any]) -> dict[str, Any]:
-    """Return what a call of a tool of ours is answered with; the model corrects one that is refused."""
+    """Return the response to a subdeck tool call; the model corrects a refused call."""
     if params.get("tool") != FINALIZE_TOOL:
         return _said("unknown tool", success=False)
     if fault := fault_of(mapping(params.get("arguments"))):

@@ -1,4 +1,4 @@
-"""An app-server that is talked to: messages, interrupts, and its questions, which go to people."""
+"""An interactive app-server: messages, interrupts, and questions to the user."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from ._stream import warning
 from ._talk import FIRST_FREE, Talk, asks_by_rules, message_params, request as line_of
 
 _MOST_CHANGES = 1000
-"""Edits that were begun and are remembered, so that a question about one can show it."""
+"""Maximum started edits remembered, so that a question about one can show it."""
 
 
 class CodexConversation(AppStream, Conversation):
-    """One thread, and as many turns as it takes to say everything.
+    """One thread, with as many turns as all messages need.
 
-    A message is told to the turn that runs. Where Codex does not take it, because that turn has just ended or is of a
-    kind that takes none, a turn of its own follows. It is delivered when it stands in the thread as what the user said;
-    what Codex was told and had not shown before an interrupt it has forgotten (0.169), so that is told again.
+    A message goes to the running turn. If that turn has just ended, or accepts no messages, the message begins a new
+    turn. It is delivered once it appears in the thread as a user message. Codex (0.169) forgets messages that it had
+    not shown before an interrupt, so they are sent again.
     """
 
     def __init__(self, talk: Talk, clock: Callable[[], float] = time.monotonic) -> None:
@@ -39,23 +39,24 @@ class CodexConversation(AppStream, Conversation):
         self._talking = talk
         self._numbers = count(FIRST_FREE)
         self._takes_messages = True
-        """Whether the turn that runs does."""
+        """Whether the running turn accepts messages."""
         self._is_ending = False
-        """Whether it was asked to end."""
+        """Whether an interrupt was requested."""
         self._sent: dict[int, tuple[str, str]] = {}
-        """Requests of ours that are not answered: the method, and the id of the message."""
+        """Unanswered requests to Codex: the method, and the message's id."""
         self._usual: Verdict | None = None
-        """What holds for a call that no rule mentions; None has a person asked. What is allowed runs outside the
-        sandbox (0.169), so that only where there is none it may go on as if it had not been asked about."""
+        """The verdict for a call that no rule matches; None asks the user. Allowed calls run outside the sandbox
+        (0.169), so a call may run without a question only if there is no sandbox.
+        """
         self._changes: dict[str, dict[str, Any]] = {}
-        """Edits that were begun, by the ids of their items."""
+        """Started edits, by item id."""
         self._readers |= {
             "item/started": self._item_started,
             "item/completed": self._item_completed,
             "serverRequest/resolved": self._resolved,
         }
 
-    # --- what Codex is told ---
+    # --- messages to Codex ---
 
     @property
     def may_leave(self) -> bool:
@@ -63,7 +64,7 @@ class CodexConversation(AppStream, Conversation):
 
     @property
     def is_busy(self) -> bool:
-        """Whether it is not known yet if a turn has taken a message."""
+        """Whether it is still unknown if the turn accepted a message."""
         return any(method == "turn/steer" and message_id for method, message_id in self._sent.values())
 
     def go_on(self) -> None:
@@ -90,7 +91,7 @@ class CodexConversation(AppStream, Conversation):
 
     def answer(self, question: Question, verdict: Verdict, text: str) -> None:
         if verdict is Verdict.DENY and text.strip() and self.state is State.RUNNING and self._takes_messages:
-            # It is told before it is denied: then the model reads both at once.
+            # Sent before the denial, so that the model reads both at once.
             self._steer("", f"Denied ({subject(question.request)}): {text.strip()}")
         super().answer(question, verdict, text)
 
@@ -103,7 +104,7 @@ class CodexConversation(AppStream, Conversation):
         self._sent[number] = method, message_id
         self.say(line_of(number, method, params))
 
-    # --- what comes of it ---
+    # --- responses ---
 
     def _answered(self, message: dict[str, Any]) -> list[Event]:
         number = message.get("id")
@@ -174,7 +175,7 @@ class CodexConversation(AppStream, Conversation):
         self._changes.pop(string(item.get("id")), None)
         return self.item_completed(item)
 
-    # --- what Codex asks ---
+    # --- questions of Codex ---
 
     def _ask(self, id_: object, method: str, params: dict[str, Any]) -> list[Event]:
         known_as = _known_as(id_)
@@ -191,5 +192,5 @@ class CodexConversation(AppStream, Conversation):
 
 
 def _known_as(id_: object) -> str:
-    """Return an id of Codex as text: it gives numbers and words."""
+    """Return Codex's id as text; it uses numbers and strings."""
     return msgspec.json.encode(id_).decode("utf-8", "replace")[:200]

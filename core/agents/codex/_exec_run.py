@@ -1,4 +1,4 @@
-"""How `codex exec` is started, where the app-server of a program cannot be used, and what reads it."""
+"""Start `codex exec`, for programs whose app-server is unusable, and read its stream."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .permissions import OwnSettings, permissions_of, servers_config
 
 
 def exec_stream(start: Start) -> ExecStream:
-    """Return what reads it, and says the preset's words and the task to it where the prompt file is not enough."""
+    """Return the reader; it writes the preset's prompt and the task to stdin if the prompt file is not enough."""
     prompt = f"{system_prompt(start)}\n\n{prompt_of(start)}".encode() if _has_words_before_task(start.meta) else b""
     return ExecStream(earlier=tokens_before(start.session_id), prompt=prompt, find=conversation_of)
 
@@ -31,7 +31,7 @@ def exec_stream(start: Start) -> ExecStream:
 def exec_command(start: Start) -> Command:
     """Return argv of `codex exec`, which reads the task from stdin.
 
-    Of prompt text nothing stands in it: what is to be appended to Codex's own words comes before the task.
+    It contains no prompt text: an appended system prompt is put before the task.
     """
     meta = start.meta
     words = ["exec", "--json", "--skip-git-repo-check", *set_up(start)]
@@ -41,7 +41,7 @@ def exec_command(start: Start) -> Command:
 
 
 def set_up(start: Start) -> list[str]:
-    """Return the words by which a program of Codex gets the run's sandbox, model and settings."""
+    """Return the flags that set the run's sandbox, model and settings."""
     meta = start.meta
     permissions = permissions_of(meta.tools)
     own = OwnSettings.of_files(home(), meta.cwd)
@@ -65,7 +65,7 @@ def _has_words_before_task(meta: RunMeta) -> bool:
 
 
 def _toml(value: object) -> str:
-    """Write a value as TOML, of which the strings of JSON are a part."""
+    """Write a value as TOML, which includes JSON's strings."""
     if isinstance(value, dict):
         pairs = (f"{_toml(name)} = {_toml(item)}" for name, item in cast("dict[str, object]", value).items())
         return f"{{{', '.join(pairs)}}}"
@@ -78,7 +78,7 @@ _TYPE = re.compile(rb'\{"type":"([a-z._]{1,40})"')
 
 
 class ExecStream(CodexStream):
-    """The stream of one `codex exec`, one prompt long."""
+    """The stream of one `codex exec`, for one prompt."""
 
     def __init__(
         self,
@@ -88,8 +88,8 @@ class ExecStream(CodexStream):
         prompt: bytes = b"",
         find: Callable[[str | None], str | None] = lambda thread: None,
     ) -> None:
-        """`earlier` is what the conversation had used before this run; `prompt` is for a child that reads a pipe;
-        `find` returns where a thread is kept.
+        """`earlier` is the conversation's usage before this run; `prompt` is written if stdin is a pipe; `find` returns
+        the file of a thread.
         """
         super().__init__(clock)
         self._earlier = earlier or Tokens()
@@ -133,7 +133,7 @@ class ExecStream(CodexStream):
         return [self.failed(mapping(fields.get("error")), conversation=self._find(self.facts.session_id))]
 
     def _error(self, fields: dict[str, Any]) -> list[Event]:
-        """Take a retry; other words are repeated by `turn.failed`, and are the last ones where it does not come."""
+        """Handle a retry. `turn.failed` repeats any other error; if there is none, this one is final."""
         found = reconnecting(string(fields.get("message")))
         if found is None:
             self.note(error_message=fault_words(fields))

@@ -1,4 +1,4 @@
-"""What Codex did, as events: its items are the same in both of its streams, but for how their words are written."""
+"""Codex's items as events: both of its streams have the same items, with different spelling of names."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .._json_lines import count, error_words, items, joined_text, mapping, strin
 
 _WORD_END = r"_([a-z])"
 _SHELL = r"(?s)\S*sh -l?c (.*)"
-"""Codex starts each command by the user's shell."""
+"""Codex starts each command with the user's shell."""
 
 _FAILED = frozenset({"failed", "declined"})
-"""How the status of an item says that it came to nothing."""
+"""Statuses of failed items."""
 
 _AGENT_TOOLS = {
     "spawnAgent": "spawn_agent",
@@ -35,7 +35,7 @@ _AGENT_TOOLS = {
 
 
 def as_in_app_server(item: dict[str, Any]) -> dict[str, Any]:
-    """Return an item of `exec` with the names that the app-server has for the same: `exit_code` is `exitCode`."""
+    """Return an item of `exec` with the app-server's names: `exit_code` becomes `exitCode`."""
     named = {_camel(name): value for name, value in item.items()}
     named["type"] = _camel(string(item.get("type")))
     return named
@@ -46,7 +46,7 @@ def _camel(name: str) -> str:
 
 
 def tool_call(item: dict[str, Any]) -> ToolCall | None:
-    """Return the call that an item is; None for one that is something else."""
+    """Return an item's tool call; None if it is not a call."""
     named = _named_call(item)
     if named is None:
         return None
@@ -55,7 +55,7 @@ def tool_call(item: dict[str, Any]) -> ToolCall | None:
 
 
 def tool_result(item: dict[str, Any], tool_name: str, took_ms: int | None) -> ToolResult:
-    """Return what came of a call; `took_ms` is for an item that does not say how long it took."""
+    """Return a call's result; `took_ms` is for an item without a duration."""
     content, truncated = _content(item)
     duration = whole(item.get("durationMs"), MOST_MS)
     exit_code = item.get("exitCode")
@@ -71,7 +71,7 @@ def tool_result(item: dict[str, Any], tool_name: str, took_ms: int | None) -> To
 
 
 def thought(item: dict[str, Any]) -> str:
-    """Return what a reasoning item says: its summary, else what it is a summary of."""
+    """Return a reasoning item's text: its summary, or otherwise its content."""
     summary = item.get("summary") or item.get("content")
     return string(item.get("text")) or "\n\n".join(text for text in map(string, items(summary)) if text.strip())
 
@@ -102,12 +102,12 @@ def _named_call(item: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
 
 
 def command_of(fields: dict[str, Any]) -> str:
-    """Return a command without the shell that it is given to, as the model wrote it."""
+    """Return a command as the model wrote it, without its shell."""
     whole = string(fields.get("command"))
     found = re.fullmatch(_SHELL, whole)
     if found is None:
         return whole
-    import shlex  # a wrapper starts its child before it needs it
+    import shlex  # a wrapper starts its agent before it needs this
 
     try:
         words = shlex.split(found[1])
@@ -117,7 +117,7 @@ def command_of(fields: dict[str, Any]) -> str:
 
 
 def changed(item: dict[str, Any]) -> dict[str, Any]:
-    """Return which files an edit changes and how, as the arguments of its call."""
+    """Return the changes of an edit, as arguments of its call."""
     changes = list(map(mapping, items(item.get("changes"))))
     paths = [string(change.get("path")) for change in changes]
     shown = [
@@ -170,7 +170,7 @@ def _is_exit_code(code: object) -> bool:
 
 
 class Tokens(Struct, frozen=True):
-    """Sums as Codex gives them: what was read from a cache is part of the input."""
+    """Codex's totals; the input includes tokens read from a cache."""
 
     input: int = 0
     cached: int = 0
@@ -179,7 +179,7 @@ class Tokens(Struct, frozen=True):
 
     @classmethod
     def of(cls, fields: dict[str, Any], read: Callable[[object], int] = count) -> Tokens:
-        """Read them from either stream, or from a conversation that Codex keeps."""
+        """Parse them from either stream, or from a saved conversation."""
 
         def told(name: str, other: str) -> int:
             return read(fields.get(name, fields.get(other)))
@@ -192,7 +192,7 @@ class Tokens(Struct, frozen=True):
         )
 
     def since(self, earlier: Tokens) -> Tokens | None:
-        """Return what was added; None where it became less, as it does when Codex counts anew."""
+        """Return the increase; None if a number decreased, because Codex restarted its count."""
         added = Tokens(
             self.input - earlier.input,
             self.cached - earlier.cached,
@@ -206,7 +206,7 @@ class Tokens(Struct, frozen=True):
         return max(0, self.input - self.cached)
 
 
-# --- faults ----------------------------------------------------------------------------------------------------------
+# --- errors ----------------------------------------------------------------------------------------------------------
 
 _RECONNECTING = r"Reconnecting\.\.\. (\d{1,6})/(\d{1,6})(?: \((.*)\))?"
 
@@ -231,7 +231,7 @@ _CLASSES = {
 """By the app-server's `codexErrorInfo`."""
 
 _CONNECTIONS = ("httpConnectionFailed", "responseStreamConnectionFailed", "responseTooManyFailedAttempts")
-"""Classes of errors of which a status of HTTP says more: then there was an answer."""
+"""Errors whose HTTP status, if present, is more specific: the provider did answer."""
 
 _STATUSES = {
     401: "unauthorized",
@@ -243,11 +243,11 @@ _STATUSES = {
 }
 
 CUT_OFF = "max_output_tokens"
-"""In the message of an answer that reached the model's length limit."""
+"""Part of the error message when an answer reached the model's length limit."""
 
 
 def fault_words(error: dict[str, Any]) -> str:
-    """Return the message of an error without the JSON of a provider in it, and what kind of error it is."""
+    """Return an error's message without a provider's JSON, and the kind of error."""
     words = error_words(string(error.get("message")).strip())
     kind = _class_words(error.get("codexErrorInfo"))
     if not words:
@@ -269,6 +269,6 @@ def _class_of(status: int) -> str:
 
 
 def reconnecting(message: str) -> tuple[int, int, str] | None:
-    """Read `Reconnecting... 1/5 (why)` as attempt, attempts at most, and why; None for another message."""
+    """Parse `Reconnecting... 1/5 (reason)` as attempt, maximum attempts and reason; None for other messages."""
     found = re.match(_RECONNECTING, message, re.DOTALL)
     return (int(found[1]), int(found[2]), found[3] or "") if found else None

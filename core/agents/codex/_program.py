@@ -1,6 +1,6 @@
-"""Codex as a program: where it is, what it keeps where, and how it is started as a child.
+"""Codex's program: its path, its files, and its command as an agent.
 
-The app-server is marked as experimental, so it is asked for its protocol, once for each version of the program.
+The app-server is marked as experimental, so its protocol description is checked once per version of the program.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ KEYS = ("OPENAI_API_KEY", "CODEX_API_KEY")
 
 
 def find_codex(command: Sequence[str], name: str) -> tuple[str, ...]:
-    """Return the command with its program as an absolute path. Raises AgentUnavailable saying what to do."""
+    """Return the command with its program as an absolute path. Raises AgentUnavailable with a way out."""
     return own_or_installed(command, name, kind="codex", install=_INSTALL)
 
 
 def codex_version(command: Sequence[str]) -> str | None:
-    """Return the version in the package.json above the program; None where there is none to read."""
+    """Return the version from the package.json above the program; None if there is none."""
     directory = package_dir(command, PACKAGE)
     return (package(directory).version or None) if directory else None
 
 
 def home() -> str:
-    """Return where Codex keeps login, settings and conversations; nothing of ours moves it."""
+    """Return the directory of Codex's login, settings and conversations; subdeck never moves it."""
     return home_in({**os.environ, **own_variables(os.environ)})
 
 
 def home_in(environment: Mapping[str, str]) -> str:
-    """Return the same for a child with this environment."""
+    """Return that directory for an agent with this environment."""
     return environment.get("CODEX_HOME") or os.path.join(os.path.expanduser("~"), ".codex")
 
 
 def found_credentials(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what is seen without starting it: keys, a login, and settings, which may name a provider that needs
-    neither.
+    """Return credentials without starting it: keys, a login file, and a settings file, which may name a provider that
+    needs neither.
     """
     keys = tuple(name for name in KEYS if environment.get(name))
     files = (os.path.join(home_in(environment), name) for name in ("auth.json", "config.toml"))
@@ -59,7 +59,7 @@ def found_credentials(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def app_server_command(start: Start) -> Command:
-    """Return how the app-server is started; what it has to do is said on its stdin."""
+    """Return the app-server's command; its requests come on stdin."""
     meta = start.meta
     if meta.system_prompt_path:
         existing(os.path.join(start.run_dir, meta.system_prompt_path), "start the run again")
@@ -71,7 +71,7 @@ def app_server_command(start: Start) -> Command:
 
 TIMEOUT_S = 30
 _ASKED = 2
-"""Counts what was ever looked for: an answer to less is none."""
+"""Version of the checks below; verdicts of earlier versions are ignored."""
 
 _USED: dict[str, tuple[str, ...]] = {
     "ThreadStartParams": (
@@ -98,7 +98,7 @@ _USED: dict[str, tuple[str, ...]] = {
     "DynamicToolCallParams": ("tool", "arguments"),
     "DynamicToolCallResponse": ("contentItems", "success"),
 }
-"""The names of the protocol that `talk.py` and `app_stream.py` use."""
+"""Names in the protocol that `_talk.py` and `_app_stream.py` use."""
 
 _SPOKEN: dict[str, tuple[str, ...]] = {
     "TurnStartParams": ("clientUserMessageId",),
@@ -108,26 +108,26 @@ _SPOKEN: dict[str, tuple[str, ...]] = {
     "FileChangeRequestApprovalParams": ("itemId", "turnId"),
     "ServerRequestResolvedNotification": ("requestId",),
 }
-"""Those that `talking.py` uses beside them."""
+"""Further names that `_conversation.py` uses."""
 
 
 class Verdict(Struct, frozen=True):
-    """What is known of a program, and of which state of it."""
+    """The check's result for one state of a program."""
 
     key: str
     problem: str = ""
-    """Why its app-server cannot be used; empty where it can."""
+    """Why its app-server is unusable; empty if it is usable."""
     one_way: str = ""
-    """Why nothing can be said to a child of it while it works; empty where it can."""
+    """Why its runs cannot accept messages; empty if they can."""
 
 
 def app_server_problem(command: Sequence[str]) -> str:
-    """Say why runs do without the app-server of a program; empty where it is used."""
+    """Return why runs cannot use the program's app-server; empty if they can."""
     return _verdict(command).problem
 
 
 def talk_problem(command: Sequence[str]) -> str:
-    """Say why nothing can be said to the children of a program; empty where it can."""
+    """Return why the program's runs cannot accept messages; empty if they can."""
     verdict = _verdict(command)
     return verdict.problem or verdict.one_way
 
@@ -137,7 +137,7 @@ def _verdict(command: Sequence[str]) -> Verdict:
     file = _cache_file(command)
     if known := _known(file, key):
         return known
-    import tempfile  # only where the answer is not known yet
+    import tempfile  # only if the verdict is not cached
 
     try:
         with tempfile.TemporaryDirectory(prefix="subdeck-codex-") as directory:
@@ -150,7 +150,7 @@ def _verdict(command: Sequence[str]) -> Verdict:
 
 
 def may_talk(command: Sequence[str]) -> bool:
-    """Tell whether something can be said to its children, as far as that is known without starting it."""
+    """Whether its runs accept messages, without starting it; true if unknown."""
     known = _known(_cache_file(command), _key(command))
     return known is None or not (known.problem or known.one_way)
 
@@ -164,7 +164,7 @@ def _known(file: str, key: str) -> Verdict | None:
 
 
 def _key(command: Sequence[str]) -> str:
-    """Return what tells one version of the program from another: npm gives each file the same date."""
+    """Return a key for the program's version: npm gives all files the same date."""
     program = os.path.realpath(command[0]) if command else ""
     try:
         status = os.stat(program)
@@ -183,11 +183,11 @@ def _keep(file: str, verdict: Verdict) -> None:
         files.make_private_directory(paths.cache_dir())
         files.write_whole(file, msgspec.json.encode(verdict))
     except OSError:
-        pass  # it is asked again
+        pass  # it is checked again
 
 
 def _generated(command: Sequence[str], directory: str) -> str:
-    """Have the program write its protocol; return why it did not."""
+    """Make the program describe its protocol; return why it failed, or empty."""
     import subprocess
 
     words = [*command, "app-server", "generate-json-schema", "--experimental", "--out", directory]
@@ -206,7 +206,7 @@ def _generated(command: Sequence[str], directory: str) -> str:
 
 
 def _missing(directory: str, used: Mapping[str, tuple[str, ...]]) -> str:
-    """Name what the protocol lacks of that which is used; empty where nothing is missing."""
+    """Return the first name that the protocol lacks; empty if all are present."""
     schemas = dict(_schemas(directory, used))
     for name, fields in used.items():
         known = mapping(schemas.get(name, {}).get("properties"))

@@ -1,4 +1,4 @@
-"""A recorded stream of Codex: its first message tells which of the two it is."""
+"""A recorded stream of Codex; its first message shows which of the two formats it has."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ._stream import CodexStream
 
 
 class RecordedStream(OneWay):
-    """Reads one or the other; nothing is said to a child that is gone."""
+    """Reads either format; nothing is sent to an agent that is gone."""
 
     updates = UPDATES
-    """No line of `exec` begins as one of these."""
+    """No line of `exec` has one of these prefixes."""
     is_stdin_done = True
 
     def __init__(self) -> None:

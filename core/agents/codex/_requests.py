@@ -1,4 +1,4 @@
-"""What Codex asks a person, as requests of ours, and how it is answered."""
+"""Codex's questions, as subdeck requests, and the answers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _TITLE = 200
 
 
 def subject(request: Request) -> str:
-    """Say in a line what a request is about."""
+    """Return a request's subject in one line."""
     return visible_line(request.command or ", ".join(request.paths) or request.text or request.title, _TITLE)
 
 
 def asked(id_: str, method: str, params: dict[str, Any], change: dict[str, Any]) -> Question | None:
-    """Read a request of Codex; None for one that no person is asked. `change` is the item of an edit it is about."""
+    """Parse a request of Codex; None if it is not a question for a user. `change` is the edit's item, if any."""
     if is_deep(params):
         return None
     match method:
@@ -54,7 +54,7 @@ def _command(id_: str, params: dict[str, Any]) -> Question:
         title=title,
         tool_name=tool,
         text=joined(string(params.get("reason")), command if further else "", shown_json(further) if further else ""),
-        # A rule for a command gives it no further permissions: a person is asked.
+        # A rule for a command grants no further permissions, so the user is asked.
         command="" if further else command,
         cwd=string(params.get("cwd")),
         tool_call_id=string(params.get("itemId")),
@@ -106,7 +106,7 @@ def _permissions(id_: str, params: dict[str, Any]) -> Question:
 
 
 def _questions(id_: str, params: dict[str, Any]) -> Question | None:
-    """Take questions; None where one asks for a secret, which would stand in the records."""
+    """Parse questions; None if one asks for a secret, which would be logged."""
     questions = [mapping(each) for each in items(params.get("questions"))]
     if not questions or any(each.get("isSecret") is True for each in questions):
         return None
@@ -146,7 +146,7 @@ def _question_field(question: dict[str, Any]) -> Field:
 
 
 def _described(question: dict[str, Any]) -> str:
-    """Say what the choices of a question mean."""
+    """Return the descriptions of a question's choices."""
     options = [mapping(option) for option in items(question.get("options"))]
     said = [f"{string(option.get('label'))}: {about}" for option in options if (about := _about(option))]
     return "\n".join(said)
@@ -156,11 +156,11 @@ def _about(fields: dict[str, Any]) -> str:
     return string(fields.get("description"))
 
 
-# --- what a server of the Model Context Protocol asks ---
+# --- requests of MCP servers ---
 
 
 def _of_server(id_: str, params: dict[str, Any]) -> Question | None:
-    """Take what an MCP server asks, or Codex before it calls one; None for a proof of who somebody is."""
+    """Parse a request of an MCP server, or of Codex before a call to one; None for an identity check."""
     mode = params.get("mode")
     if mode == "url":
         return _page(id_, params)
@@ -186,7 +186,7 @@ def _of_server(id_: str, params: dict[str, Any]) -> Question | None:
 
 
 def _call(id_: str, params: dict[str, Any]) -> Question:
-    """Take the question whether a tool of a server may be called, which is a form without fields."""
+    """Parse a permission request for a server's tool, which is a form without fields."""
     meta = mapping(params.get("_meta"))
     server = string(params.get("serverName"))
     arguments = mapping(meta.get("tool_params"))
@@ -214,7 +214,7 @@ def _page(id_: str, params: dict[str, Any]) -> Question:
 
 
 def _diff(change: dict[str, Any]) -> str:
-    """Return a change as lines of a diff: Codex gives the whole text of a file that it adds or deletes."""
+    """Return a change as diff lines; Codex gives the whole text of added and deleted files."""
     path, text = string(change.get("path")), string(change.get("diff"))
     sign = {"add": "+", "delete": "-"}.get(string(change.get("kind")))
     if sign is None:

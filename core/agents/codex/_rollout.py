@@ -1,4 +1,4 @@
-"""The files in which Codex keeps its conversations, for what `codex exec` does not tell."""
+"""Codex's conversation files, for data that `codex exec` does not report."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ._program import home
 _ID = r"[0-9a-fA-F-]{8,64}"
 _SUM = rb'"total_token_usage": ?(\{[^{}]{1,2000}\})'
 _TAIL = 1024 * 1024
-"""Bytes of the end in which the last sum stands."""
+"""Bytes at the end that contain the last total."""
 
 
 def conversation_of(thread: str | None) -> str | None:
-    """Return the file of a thread, which lies below year, month and day; None where there is none to be seen."""
+    """Return a thread's file, stored by year, month and day; None if there is none."""
     if thread is None or not re.fullmatch(_ID, thread):
         return None
     directories = [os.path.join(home(), "sessions")]
@@ -32,7 +32,7 @@ def conversation_of(thread: str | None) -> str | None:
 
 
 def tokens_before(thread: str | None) -> Tokens:
-    """Return what a thread has used so far; nothing where that is not to be seen."""
+    """Return a thread's usage so far; zero if unknown."""
     file = conversation_of(thread)
     if file is None:
         return Tokens()

@@ -1,4 +1,4 @@
-"""What both streams of Codex have in common: what becomes of its items, and of the tokens that it counts."""
+"""Shared by both streams of Codex: handling items, and counting tokens."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .._stream import AgentStream
 from ._items import CUT_OFF, Tokens, fault_words, thought, tool_call, tool_result
 
 _NEEDS_APPROVAL = "requires approval"
-"""In what Codex says of a call that it denied because nobody is asked."""
+"""Part of Codex's message about a call that it denied because it cannot ask."""
 
 
 class CodexStream(AgentStream):
-    """Takes items with the names of the app-server."""
+    """Handles items with the app-server's names."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(clock)
         self._called: set[str] = set()
-        """The tools that were called since the last tokens were counted: what one message of the model called."""
+        """Tools called since the last token count, which means by one message of the model."""
         self._handed_over = False
         self._is_open = False
-        """Whether a message ended of which it is not known yet that nothing broke it off."""
+        """Whether the last message may still turn out to be cut off."""
 
     def item_started(self, item: dict[str, Any]) -> list[Event]:
         self._is_open = False
@@ -83,7 +83,7 @@ class CodexStream(AgentStream):
         self._handed_over = not is_error
 
     def paid(self, tokens: Tokens, *, is_nested: bool = False, is_counted: bool = True) -> list[Event]:
-        """Report what one message of the model cost, perhaps one of an agent that Codex started; it knows no prices."""
+        """Report the usage of one message, maybe of an agent that Codex started; Codex reports no prices."""
         stop_reason = "toolUse" if self._called and not is_nested else "stop"
         event = UsageReported(
             input=tokens.uncached,
@@ -106,13 +106,13 @@ class CodexStream(AgentStream):
         return events
 
     def broke_off(self) -> None:
-        """Take it that the connection to the model broke: the message that ended last is only as much as had come."""
+        """Mark the last message as partial, because the connection to the model broke."""
         if self._is_open:
             self.note(partial=True)
         self._is_open = False
 
     def failed(self, error: dict[str, Any], **changes: Any) -> ErrorReported:
-        """Take the error by which a turn ended; what an answer had become before its length limit is kept."""
+        """Handle the error of a failed turn; an answer cut off by the length limit is kept."""
         words = fault_words(error)
         is_cut_off = CUT_OFF in words
         self.broke_off()
@@ -122,7 +122,7 @@ class CodexStream(AgentStream):
         return ErrorReported(message=words)
 
     def finished(self, **changes: Any) -> None:
-        """Take the last word of Codex."""
+        """Handle the end of Codex's turn."""
         self._tools.clear()
         self.turn_ended = True
         self.finished_after = 0

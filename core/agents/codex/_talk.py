@@ -1,4 +1,4 @@
-"""What is said to `codex app-server`: lines of JSON-RPC, for one run."""
+"""Requests to `codex app-server` for one run, as lines of JSON-RPC."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..child import Start, child_environment, existing, prompt_of
 from .permissions import READ_ONLY, READ_ONLY_HERE, OwnSettings, permissions_of, project_paths, servers_config
 
 EFFORTS = {"off": "none"}
-"""Words of presets that Codex has another word for; the others are the same."""
+"""Thinking levels that Codex names differently."""
 
 UNHEARD = (
     "account/rateLimits/updated",
@@ -27,12 +27,12 @@ UNHEARD = (
     "thread/readState/changed",
     "turn/diff/updated",
 )
-"""What an app-server need not say, as nothing is made of it."""
+"""Notifications to turn off, because they are not used."""
 
 _INITIALIZE, _CONFIG, _THREAD, _TURN = range(1, 5)
-"""Ids of the requests, in their order."""
+"""Ids of the requests, in order."""
 FIRST_FREE = 5
-"""Id of the first one beyond those."""
+"""First id for other requests."""
 
 _FINALIZE = {"type": "function", "name": FINALIZE_TOOL, "description": DESCRIPTION, "inputSchema": SCHEMA}
 
@@ -42,7 +42,7 @@ def encoded(message: dict[str, Any]) -> bytes:
 
 
 class Talk(Struct, frozen=True):
-    """The requests of one run, in their order: each follows the answer of the one before."""
+    """The requests of one run, in order; each follows the previous answer."""
 
     start: Start
 
@@ -56,7 +56,7 @@ class Talk(Struct, frozen=True):
         return request(_INITIALIZE, "initialize", {"clientInfo": client, "capabilities": capabilities})
 
     def next_request(self, result: dict[str, Any]) -> bytes:
-        """Return what follows `initialize`, then what follows `config/read`, each given its result."""
+        """Return the request that follows `initialize` or `config/read`, by the result of that."""
         if "config" in result:
             return self._open_thread(OwnSettings.of_answer(result))
         if "userAgent" not in result and "codexHome" not in result:
@@ -65,7 +65,7 @@ class Talk(Struct, frozen=True):
         return encoded({"method": "initialized"}) + request(_CONFIG, "config/read", wanted)
 
     def warning(self, result: dict[str, Any]) -> str:
-        """Return what a person has to know of the answer to `config/read`, unless the run says so already."""
+        """Return a warning for the user after `config/read`, unless the run already has it."""
         if "config" not in result or permissions_of(self._meta.tools).sandbox or READ_ONLY_HERE in self._meta.warnings:
             return ""
         return READ_ONLY_HERE if OwnSettings.of_answer(result).is_read_only(self._meta.cwd) else ""
@@ -76,8 +76,8 @@ class Talk(Struct, frozen=True):
         if self.start.session_id:
             resumed = {"threadId": self.start.session_id, "excludeTurns": True, "cwd": self._meta.cwd}
             return request(_THREAD, "thread/resume", resumed | params)
-        # A new thread is in the directory in which its app-server was started. Told which one it is, Codex (0.169)
-        # would trust it from then on if the thread may write there.
+        # A new thread uses its app-server's directory. If the directory were given, Codex (0.169) would trust it from
+        # then on if the thread may write there.
         if not self._meta.keeps_session:
             params["ephemeral"] = True
         if self._meta.finalize:
@@ -92,7 +92,7 @@ class Talk(Struct, frozen=True):
 
 
 def message_params(thread: str, message_id: str, text: str) -> dict[str, Any]:
-    """Return what a message is told with; under its id, where it has one, Codex shows it again."""
+    """Return the parameters of a message; Codex repeats the id, if there is one."""
     params: dict[str, Any] = {"threadId": thread, "input": [{"type": "text", "text": text}]}
     return params | {"clientUserMessageId": message_id} if message_id else params
 
@@ -102,7 +102,7 @@ def request(number: int, method: str, params: dict[str, Any]) -> bytes:
 
 
 def thread_params(start: Start, own: OwnSettings) -> dict[str, Any]:
-    """Return what a thread is opened with, resumed or not."""
+    """Return the parameters to begin or resume a thread."""
     meta = start.meta
     permissions = permissions_of(meta.tools)
     params: dict[str, Any] = {
@@ -122,7 +122,7 @@ def thread_params(start: Start, own: OwnSettings) -> dict[str, Any]:
 
 
 def asks_by_rules(meta: RunMeta) -> bool:
-    """Tell whether Codex has to ask before what it does, as rules of the run are to decide on that."""
+    """Whether Codex has to ask before it acts, because the run's rules decide."""
     if not meta.talk or meta.permissions is None:
         return False
     from ...permissions.rules import asked_tools  # few runs have rules
@@ -131,7 +131,7 @@ def asks_by_rules(meta: RunMeta) -> bool:
 
 
 def settings_of(meta: RunMeta, own: OwnSettings) -> dict[str, Any]:
-    """Return the settings of Codex that hold for this run alone, beside those of the user."""
+    """Return Codex settings for this run only, in addition to the user's."""
     config = permissions_of(meta.tools).config
     replaced = meta.prompt_mode == PromptMode.REPLACE and bool(meta.system_prompt_path)
     if meta.context_files is False or (meta.context_files is None and replaced):
@@ -144,9 +144,10 @@ def settings_of(meta: RunMeta, own: OwnSettings) -> dict[str, Any]:
 
 
 def _untrusted(meta: RunMeta, own: OwnSettings) -> dict[str, Any]:
-    """Return settings by which a project is not trusted in this run, and nothing else is other than it would be.
+    """Return settings that keep the project untrusted for this run, and change nothing else.
 
-    Told a level, whichever it is, Codex may write in the project and asks before each command, unless it is told more.
+    Given any trust level, Codex may write in the project and asks before each command, unless other settings override
+    that.
     """
     config: dict[str, Any] = {"projects": {path: {"trust_level": "untrusted"} for path in project_paths(meta.cwd)}}
     if permissions_of(meta.tools).sandbox:
@@ -159,15 +160,15 @@ def _untrusted(meta: RunMeta, own: OwnSettings) -> dict[str, Any]:
 
 
 def own_name(model: str) -> str:
-    """Return a model by the name that Codex has for it: without its provider."""
+    """Return Codex's name of a model: without its provider."""
     provider, slash, name = model.partition("/")
     return name if slash and provider.lower() == "openai" else model
 
 
 def system_prompt(start: Start) -> str:
-    """Return the preset's words, and how a result is handed over; empty where there are none.
+    """Return the preset's prompt, with the instructions for a structured result; empty if there is none.
 
-    Raises LaunchError where the file is missing.
+    Raises LaunchError if the file is missing.
     """
     if not start.meta.system_prompt_path:
         return ""

@@ -1,4 +1,4 @@
-"""Codex as launchers see it."""
+"""The launching side of Codex."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from .permissions import (
     rules_advice,
 )
 
-TYPE_CHECKING = False  # as typing's
+TYPE_CHECKING = False  # like typing's
 if TYPE_CHECKING:
     from ...permissions.rules import Rule
 
 NAMES = ("gpt-", "codex-")
-"""How ids begin that are its own, whether it tells them or not."""
+"""Prefixes of its model ids, listed or not."""
 
 
 class CodexAgent(AsksForModels):
@@ -129,7 +129,7 @@ def _of_resources(wanted: Wanted) -> tuple[str, ...]:
 
 
 def _of_exec(choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
-    """Say what differs without the app-server. Raises UsageError for what `codex exec` cannot do."""
+    """Return the differences without the app-server. Raises UsageError for features that `codex exec` lacks."""
     problem = app_server_problem(choice.command)
     if not problem:
         return ()
@@ -156,13 +156,13 @@ def _of_exec(choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
 AGENT: Agent = CodexAgent()
 
 
-# --- the login -------------------------------------------------------------------------------------------------------
+# --- login -----------------------------------------------------------------------------------------------------------
 
 _OUT = Login(LoginState.OUT, hint="run codex login")
 
 
 def codex_login(environment: Mapping[str, str], home: str) -> Login:
-    """Tell whether it is logged in: by a key, by a login in its home, or by the provider of its settings."""
+    """Return whether it is logged in: by a key, a login file, or its settings' provider."""
     config = _config(os.path.join(home, "config.toml"))
     if config is None:
         return UNKNOWN
@@ -182,7 +182,7 @@ def codex_login(environment: Mapping[str, str], home: str) -> Login:
 
 
 def _at(provider: Mapping[str, object], environment: Mapping[str, str]) -> Login:
-    """Tell it of a provider that the settings name: it may need no key at all."""
+    """Return the login state of a provider in the settings, which may need no key."""
     key = string(provider.get("env_key"))
     if not key:
         return UNKNOWN
@@ -190,8 +190,8 @@ def _at(provider: Mapping[str, object], environment: Mapping[str, str]) -> Login
 
 
 def _config(path: str) -> dict[str, Any] | None:
-    """Return the settings, empty if there are none; None if they cannot be read."""
-    import tomllib  # only who asks about logins reads TOML
+    """Return the settings; empty if there is no file, None if it is unreadable."""
+    import tomllib  # only login checks read TOML
 
     try:
         return tomllib.loads(files.read(path).decode("utf-8", "replace"))
@@ -206,14 +206,14 @@ def _config(path: str) -> dict[str, Any] | None:
 PROVIDER = "openai"
 
 _ASKED = 2
-"""The id of the request."""
+"""The request's id."""
 _MOST = 500
-"""Models that are asked for."""
+"""Maximum models to list."""
 
 
 def asked_models(choice: AgentChoice, timeout: float) -> Sequence[Model]:
-    """Start Codex and return its models. Raises AgentUnavailable, and as `ask` does."""
-    from .._query import ask  # most who want to know models start nothing
+    """Start Codex and return its models. Raises AgentUnavailable, and the errors of `ask`."""
+    from .._query import ask  # most listings of models start no agent
 
     command = (*choice.command, "app-server")
     answer = ask(command, timeout=timeout, env=choice.env, words=b"".join(_requests()), is_answer=_is_answer)

@@ -1,4 +1,4 @@
-"""Codex as the wrapper sees it."""
+"""The running side of Codex."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FAULT = "Error"
 _BACKTRACE = "Stack backtrace:"
 _COLOURS = r"\x1b\[[0-9;]*m"
 _LOGGED = r"(?i)\d{4}-\d\d-\d\dT\S+ +(ERROR|WARN|INFO|DEBUG|TRACE) |warning:"
-"""Lines that Codex writes in runs that end well, too."""
+"""Log lines, which Codex also writes in successful runs."""
 
 
 class CodexChild:
@@ -27,7 +27,7 @@ class CodexChild:
     def command(self, start: Start) -> Command:
         if not app_server_problem(start.meta.agent_command):
             return app_server_command(start)
-        from ._exec_run import exec_command  # few have a Codex that needs it
+        from ._exec_run import exec_command  # only for a Codex without a usable app-server
 
         return exec_command(start)
 
@@ -51,7 +51,7 @@ class CodexChild:
         return exec_stream(start)
 
     def explain(self, meta: RunMeta, stderr: str) -> str:
-        """Return its error, else its last words; entries of its log are written in runs that end well, too."""
+        """Return its error, or otherwise its last output; log lines are skipped, because successful runs have them."""
         said, _, _ = re.sub(_COLOURS, "", stderr).partition(_BACKTRACE)
         lines = [line.strip() for line in said.splitlines() if line.strip() and not re.match(_LOGGED, line)]
         faults = (number for number, line in enumerate(lines) if line.startswith(_FAULT))
@@ -59,7 +59,7 @@ class CodexChild:
 
 
 def _is_codex(fields: dict[str, Any]) -> bool:
-    """Tell by a line of either stream; lines of JSON-RPC are those of an agent of ACP where they say `jsonrpc`."""
+    """Whether a line is from either stream; JSON-RPC lines with `jsonrpc` are from an ACP agent."""
     if fields.get("type") == "thread.started":
         return True
     result = mapping(fields.get("result"))

@@ -1,4 +1,4 @@
-"""Codex's own program for people, on the conversation of a run; and what its rollout says was said there."""
+"""Codex's own UI on a run's conversation; and reading the messages from its rollout file."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class CodexInteractive:
 
 
 def _item(item: dict[str, Any]) -> dict[str, Any]:
-    """Return an item of a rollout as the app-server names it: `CommandExecution` is `commandExecution`."""
+    """Return a rollout's item with the app-server's names: `CommandExecution` becomes `commandExecution`."""
     kind = string(item.get("type"))
     named = as_in_app_server({**item, "type": kind[:1].lower() + kind[1:]})
     if words := items(item.get("command")):
@@ -75,7 +75,7 @@ def _item(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _untimed(event: Event) -> Event:
-    """Nobody measured here how long a call took, unless Codex says so."""
+    """Drop a result's duration, which is not measured here."""
     return replace(event, duration_ms=None) if isinstance(event, ToolResult) else event
 
 

@@ -1,4 +1,4 @@
-"""How Codex reads the paths of its patches, as 0.169.0 does, and what of a project it starts programs from."""
+"""How Codex resolves the paths in patches (as in 0.169.0), and the project files from which it starts programs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SETTINGS = (".codex", ".agents")
 
 
 def read_path(_tool: str, path: str, directory: str) -> Reading:
-    """Read a path as it is, without what is blank at its ends: a patch is lines."""
+    """Resolve a path as it is, with whitespace trimmed, because a patch consists of lines."""
     plain = path.strip()
     forms = dict.fromkeys((path, plain, home_of(plain)))
     return read_as(forms, directory, is_certain=plain == path and not plain.startswith("~"))

@@ -1,8 +1,8 @@
-"""What a child may do, in the words of Codex: it has no list of tools, but a sandbox and parts that can be left out.
+"""An agent's permissions in Codex's terms: a sandbox and features to turn off, instead of a list of tools.
 
-Given a directory that it may write and a project without a level of trust, the app-server of Codex 0.169 writes
-`trust_level = "trusted"` into the user's settings: then programs of a checkout are started, in that run and in each
-later one. So a run names a level of its own for such a project, and keeps what Codex would do without one.
+If a thread gets a directory that it may write, and its project has no trust level, the app-server of Codex 0.169 writes
+`trust_level = "trusted"` into the user's settings. Programs of the checkout would then start in this run and every
+later one. So a run sets its own level for such a project, and keeps Codex's behavior without one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...run.outcome import FINALIZE_TOOL
 from ...system import files
 from .._json_lines import items, mapping, string
 
-TYPE_CHECKING = False  # as typing's
+TYPE_CHECKING = False  # like typing's
 if TYPE_CHECKING:
     from ...permissions.rules import Rule
 
@@ -26,12 +26,12 @@ READERS = frozenset({"read", "grep", "find", "ls"})
 WRITERS = frozenset({"bash", "edit", "write"})
 WEB_SEARCH = "web_search"
 TOOL_NAMES = ("read", "grep", "find", "ls", "bash", "edit", "write", WEB_SEARCH)
-"""One vocabulary for all agents, and what Codex has beside it."""
+"""The shared tool names, and Codex's additional one."""
 
 READ_ONLY, WORKSPACE_WRITE = "read-only", "workspace-write"
 
 NESTED = frozenset({"Agent", "Task"})
-"""As the tool is called elsewhere by which an agent starts agents of its own."""
+"""Other agents' names of the tool that starts nested agents."""
 
 TRUSTED = frozenset(
     {
@@ -56,26 +56,26 @@ TRUSTED = frozenset(
         *("tail", "test", "tr", "tree", "true", "type", "uname", "uniq", "wc", "which", "whoami"),
     }
 )
-"""Commands that Codex may run without asking, whatever is set, as far as they only read; rather too many of them."""
+"""Commands that Codex may run without asking if they only read, regardless of settings; deliberately too many."""
 
 _SHELL = ("shell_tool", "unified_exec")
 _OTHERS = ("multi_agent", "apps", "plugins", "goals")
-"""Features by which a child could do what is in no list: start agents of its own, reach services."""
+"""Features that bypass any list of tools: starting agents, using services."""
 _LOOKING = ("view_image", "skill_search", "tool_suggest")
 
 
 class Permissions(Struct, frozen=True):
-    """What Codex is told; without a sandbox the user's own permissions hold."""
+    """Settings for Codex; without a sandbox the user's own permissions apply."""
 
     sandbox: str | None = None
     features_off: tuple[str, ...] = ()
     web_search_off: bool = False
     servers_off: bool = False
-    """Whether no MCP server may be started."""
+    """Whether to start no MCP servers."""
 
     @property
     def config(self) -> dict[str, Any]:
-        """Return it as settings of Codex, but for the sandbox and the servers."""
+        """Return them as Codex settings, except the sandbox and the servers."""
         config: dict[str, Any] = {}
         if self.features_off:
             config["features"] = dict.fromkeys(self.features_off, False)
@@ -85,7 +85,7 @@ class Permissions(Struct, frozen=True):
 
 
 def permissions_of(tools: Tools) -> Permissions:
-    """Return what Codex is told about the tools of a run, of which `problem_with` found none."""
+    """Return the permissions for a run's tools; `denied_in_part` has accepted them."""
     if tools.resolved is not None:
         return _allowed(frozenset(tools.resolved) - {FINALIZE_TOOL})
     if tools.policy != ToolPolicy.DENY:
@@ -97,10 +97,10 @@ def permissions_of(tools: Tools) -> Permissions:
 
 
 def servers_config(tools: Tools, servers: dict[str, Any], variables: dict[str, str]) -> dict[str, Any]:
-    """Return settings by which these MCP servers are not started, or by which they know whose child starts them.
+    """Return settings that turn off these MCP servers, or give them the run's variables.
 
-    Codex keeps its own environment from them, and a server of ours would offer a child to delegate. Each entry says how
-    its server is reached: without that Codex refuses the settings where it does not read the project's.
+    Codex does not pass its environment to servers, so subdeck's server would offer an agent to delegate. Each entry
+    contains the server's command or URL, because Codex refuses settings without it if it does not read the project's.
     """
     is_off = permissions_of(tools).servers_off
     said: dict[str, Any] = {}
@@ -125,10 +125,10 @@ def _allowed(names: frozenset[str]) -> Permissions:
 
 
 def denied_in_part(tools: Tools) -> str:
-    """Say which denial Codex could not obey; empty where it can."""
+    """Return why Codex cannot enforce a denial; empty if it can."""
     if tools.resolved is not None or tools.policy != ToolPolicy.DENY:
         return ""
-    from ...run.tool_policy import DELEGATION_TOOLS  # a wrapper asks nothing here
+    from ...run.tool_policy import DELEGATION_TOOLS  # not needed by a wrapper
 
     denied = frozenset(tools.excluded)
     if "bash" in denied or denied & READERS:
@@ -141,7 +141,7 @@ def denied_in_part(tools: Tools) -> str:
 
 
 def fault_of_rule(rule: Rule) -> str:
-    """Say why Codex cannot be made to ask about all that a rule names; empty where it can."""
+    """Return why Codex cannot ask about everything a rule names; empty if it can."""
     if rule.tool in ("edit", "write"):
         return ""
     if rule.tool != "bash":
@@ -156,7 +156,7 @@ def fault_of_rule(rule: Rule) -> str:
 
 
 def rules_advice(rules: RunPermissions | None) -> tuple[str, ...]:
-    """Say what Codex decides before rules of ours."""
+    """Return a note on rules that Codex applies first."""
     texts = (*rules.ask, *rules.deny) if rules else ()
     if not any(text.startswith("bash") for text in texts):
         return ()
@@ -167,7 +167,7 @@ def rules_advice(rules: RunPermissions | None) -> tuple[str, ...]:
 
 
 def advice(tools: Tools) -> tuple[str, ...]:
-    """Say what differs from the tools that are named."""
+    """Return notes on the differences from the listed tools."""
     names = frozenset(tools.resolved or ()) - {FINALIZE_TOOL}
     if tools.resolved is None:
         if permissions_of(tools).sandbox == READ_ONLY:
@@ -190,38 +190,38 @@ READ_ONLY_HERE = (
     "sandbox_mode. List tools in the preset, such as read, edit and bash, or change your "
     "Codex settings"
 )
-"""The warning about a project of which nobody said anything."""
+"""The warning about a project without any settings."""
 
 _FILE = "config.toml"
 _OF_PROJECT = "project"
 
 
 class OwnSettings(Struct, frozen=True):
-    """The settings of Codex that are not a project's."""
+    """Codex settings outside the project."""
 
     servers: dict[str, Any] = {}
-    """The MCP servers, also those of a project that Codex reads."""
+    """MCP servers, including a project's that Codex reads."""
     projects: dict[str, Any] = {}
-    """The level of trust of directories."""
+    """Trust levels by directory."""
     has_sandbox: bool = False
-    """Whether the user chose a sandbox."""
+    """Whether the user set a sandbox."""
     has_approval: bool = False
-    """Whether the user said when Codex has to ask."""
+    """Whether the user set an approval policy."""
 
     @classmethod
     def of_answer(cls, result: dict[str, Any]) -> OwnSettings:
-        """Take the answer to `config/read`, whose layers come with it."""
+        """Read the answer to `config/read`, with its layers."""
         config = mapping(result.get("config"))
         layers = [mapping(layer) for layer in items(result.get("layers"))]
         owned = [layer for layer in layers if mapping(layer.get("name")).get("type") != _OF_PROJECT]
         projects: dict[str, Any] = {}
-        for layer in reversed(owned):  # the first one decides
+        for layer in reversed(owned):  # the first layer wins
             projects |= mapping(mapping(layer.get("config")).get("projects"))
         return cls._of(config, projects if layers else mapping(config.get("projects")))
 
     @classmethod
     def of_files(cls, home: str, cwd: str) -> OwnSettings:
-        """Read the files that Codex reads, where no app-server says what is in them."""
+        """Read the files that Codex reads, for use without an app-server."""
         own: dict[str, Any] = {}
         for file in (SYSTEM_SETTINGS, os.path.join(home, _FILE)):
             settings = _read(file)
@@ -245,16 +245,16 @@ class OwnSettings(Struct, frozen=True):
         )
 
     def has_level(self, cwd: str) -> bool:
-        """Tell whether the user said of a directory's project whether it is trusted."""
+        """Whether the user set a trust level for a directory's project."""
         return any(mapping(self.projects.get(path)).get("trust_level") for path in project_paths(cwd))
 
     def is_read_only(self, cwd: str) -> bool:
-        """Tell whether Codex writes nothing there because nobody said anything about it."""
+        """Whether Codex is read-only there because no setting applies."""
         return not self.has_sandbox and not self.has_level(cwd)
 
 
 def project_paths(cwd: str) -> tuple[str, ...]:
-    """Return the directories by which Codex finds out whether a project is trusted."""
+    """Return the directories that Codex checks for a trust level."""
     real = os.path.realpath(cwd)
     paths = [cwd, real]
     for start in (cwd, real):
@@ -264,7 +264,7 @@ def project_paths(cwd: str) -> tuple[str, ...]:
 
 
 def _main_checkout(root: str) -> Iterator[str]:
-    """Yield the directory to which a worktree of git belongs, where `root` is one."""
+    """Yield the main checkout's directory, if `root` is a git worktree."""
     try:
         said = files.read(os.path.join(root, ".git")).decode("utf-8", "replace")
     except OSError:
@@ -277,7 +277,7 @@ def _main_checkout(root: str) -> Iterator[str]:
 
 
 def _upwards(directory: str) -> Iterator[str]:
-    """Yield a directory and those above it, but not the topmost."""
+    """Yield a directory and its parents, except the root."""
     while directory != (above := os.path.dirname(directory)):
         yield directory
         directory = above
@@ -287,7 +287,7 @@ def _read(file: str) -> dict[str, Any]:
     import tomllib  # few runs need it
 
     try:
-        # Codex follows links, too.
+        # Codex also follows links.
         with open(files.open_regular(file, follow=True)[0], "rb") as opened:
             return tomllib.loads(opened.read().decode("utf-8", "replace"))
     except (OSError, ValueError):

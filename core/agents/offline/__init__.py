@@ -1,1 +1,1 @@
-"""The reader that comes with subdeck and uses no model, as an agent; the program itself is `core/offline_agent/`."""
+"""subdeck's built-in reader as an agent; it uses no model. Its program is `core/offline_agent/`."""

@@ -1,4 +1,4 @@
-"""The offline agent as launchers see it."""
+"""The launching side of the offline agent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..agent import Agent, AgentChoice, Wanted
 from ..login import Login, LoginState
 from ._program import MODEL, TOOL_NAMES, offline_command
 
-TYPE_CHECKING = False  # as typing's
+TYPE_CHECKING = False  # like typing's
 if TYPE_CHECKING:
     from ...permissions.rules import Rule
 
@@ -46,13 +46,13 @@ class OfflineAgent:
         return ()
 
     def find_out(self, choice: AgentChoice, wanted: Wanted) -> None:
-        """Do nothing: all that `settle` needs to know is known."""
+        """Do nothing: `settle` needs no further information."""
 
     def fault_of_rule(self, rule: Rule) -> str:
-        return ""  # each call of a tool is asked about before it is made
+        return ""  # it asks before each tool call
 
     def offers(self, choice: AgentChoice, model: str) -> bool:
-        return True  # it uses none, whichever is named
+        return True  # it accepts any name, and uses no model
 
     def listings(self, choice: AgentChoice) -> Iterator[Listing]:
         yield from ()

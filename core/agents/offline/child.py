@@ -1,4 +1,4 @@
-"""The offline agent as the wrapper sees it: it takes pi's flags and writes as pi does."""
+"""The running side of the offline agent, with pi's flags and output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._program import offline_command
 
 class OfflineChild:
     def knows(self, lines: Sequence[bytes]) -> bool:
-        return False  # what it writes is told as pi's
+        return False  # its output is recognized as pi's
 
     def command(self, start: Start) -> Command:
         meta = start.meta

@@ -1,4 +1,4 @@
-"""How the offline agent reads a path: as it is written, below its directory alone."""
+"""How the offline agent resolves paths: as written, and only below its directory."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""pi as a child: its program, its stream, its models, and the session files that it keeps."""
+"""pi as an agent: its program, its stream, its models, and its session files."""

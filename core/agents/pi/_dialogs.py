@@ -1,4 +1,4 @@
-"""The dialogs that extensions of pi open in its rpc mode, as questions of the child."""
+"""Dialogs of pi extensions in rpc mode, as questions of the agent."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from .._json_lines import decode, is_deep, items, mapping, shown_json, string
 from ..question import Question
 
 PERMISSION = "subdeck: may this tool be called?"
-"""The title of the dialog that `ask.ts` opens; the offline agent opens the same."""
+"""The title of the dialog from `ask.ts`, and from the offline agent."""
 
 UNREADABLE = "subdeck cannot read the call: its arguments are nested too deeply"
-"""Why such a call is denied: rules decide on what they can read."""
+"""Why an unreadable call is denied: rules only decide on readable calls."""
 
 ALLOWED, DENIED = "allow", "deny"
-"""What that dialog is answered with; a reason may follow the second, after a colon."""
+"""The answers to that dialog; a colon and a reason may follow the second."""
 
 _YES, _NO = "Yes", "No"
 _CLOSED = {"cancelled": True}
-"""The answer that the dialog was closed: where none fits."""
+"""Closes the dialog, if no answer fits."""
 _REASON = 2000
-"""Characters of a reason why not."""
+"""Maximum characters of a denial's reason."""
 _TITLES = {"bash": "wants to run a command", "edit": "wants to change a file", "write": "wants to write a file"}
 _LOOKS_INTO = frozenset({"grep", "find", "ls"})
-"""Those that take the directory of the run without a `path`, whatever else they are called with."""
+"""Tools that use the run's directory without a `path`, even with other arguments."""
 _WITH_PATH = frozenset({"read", "grep", "find", "ls", "edit", "write"})
 _SHOWN = {
     "bash": ("command",),
@@ -36,11 +36,11 @@ _SHOWN = {
     "write": ("path", "file_path", "content"),
     **dict.fromkeys(("read", "grep", "find", "ls"), ("path", "file_path")),
 }
-"""The arguments that a request shows in a place of their own."""
+"""Arguments that a request shows in separate fields."""
 
 
 def is_unreadable(fields: dict[str, Any]) -> bool:
-    """Tell whether a dialog asks about a call that cannot be read, or not be shown to anybody."""
+    """Whether a dialog is about a call that cannot be parsed or displayed."""
     if fields.get("method") != "input" or fields.get("title") != PERMISSION:
         return False
     call = decode(string(fields.get("placeholder")).encode("utf-8", "replace"))
@@ -48,7 +48,7 @@ def is_unreadable(fields: dict[str, Any]) -> bool:
 
 
 def asked(fields: dict[str, Any]) -> Question | None:
-    """Read a dialog; None where no answer is waited for, or nobody would know what to say."""
+    """Parse a dialog; None if it expects no answer, or a user could not give one."""
     own_id, title = string(fields.get("id")), string(fields.get("title"))
     match fields.get("method"):
         case "input" if title == PERMISSION:
@@ -96,7 +96,7 @@ def denial(reason: str) -> dict[str, Any]:
 
 
 def _permission(own_id: str, about: str) -> Request:
-    """Read the call that `ask.ts` tells of."""
+    """Parse the call from `ask.ts`."""
     call = decode(about.encode("utf-8", "replace")) or {}
     name, args = string(call.get("tool")), mapping(call.get("args"))
     command = string(args.get("command")) if name == "bash" else ""
@@ -128,7 +128,7 @@ def _diff(name: str, path: str, args: dict[str, Any]) -> str:
 
 
 def _args(name: str, args: dict[str, Any]) -> str:
-    """Return what else a call says, a line for each argument."""
+    """Return a call's other arguments, one per line."""
     known = _SHOWN.get(name, ())
     twice = {"oldText", "newText"} if items(args.get("edits")) else {"edits"}
     rest = (

@@ -1,4 +1,4 @@
-"""The models that pi knows: models.json, its last own list, what its package brings; and pi asked for a new list."""
+"""pi's models: models.json, its saved list, its package's models; and refreshing the list."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from ..model_list import ModelList, changed_at, list_file
 from .program import node_problem, package_dir
 
 GENERATED = "dist/models.generated.js"
-"""Has the models up to 0.86."""
+"""Has the models up to pi 0.86."""
 DATA = "dist/providers/data"
-"""Has them since 0.87: a file of JSON for each provider."""
+"""Has the models since 0.87: a JSON file for each provider."""
 GENERATED_LIMIT = 8 * 1024 * 1024
-"""Bytes of a file."""
+"""Maximum bytes of a file."""
 
 _NONE = "No models available"
-# Compiled at their first use, by `re.search`: few launches come to one of them.
+# Compiled on first use, by `re.search`; few launches need them.
 _HEADER = r"(?m)^provider +model +.*$"
 _BUILT_IN = (
     r'\n {12}id: "((?:[^"\\\n]|\\.)*)",\n(?: {12}[^\n]*\n)*? {12}provider: "([^"\\\n]*)",'
@@ -42,7 +42,7 @@ _TRAILING_COMMA = r'"(?:\\.|[^"\\])*"|,(\s*[}\]])'
 
 
 class _BuiltIn(Struct, rename="camel"):
-    """A model in a file of `DATA`; those that are not for chats draw pictures or classify."""
+    """A model in a file of `DATA`; other types than chat draw pictures or classify."""
 
     id: str
     provider: str
@@ -53,7 +53,7 @@ class _BuiltIn(Struct, rename="camel"):
 
 
 def list_key(command: Sequence[str]) -> dict[str, str]:
-    """Return what pi's list of models depends on: its program, its files, the names of the keys in the environment."""
+    """Return the state that pi's list depends on: its program, its files, the names of the keys in the environment."""
     agent_dir = paths.agent_dir()
     files = [part for part in command if os.sep in part]
     files += [os.path.join(agent_dir, name) for name in ("models.json", "auth.json", "settings.json")]
@@ -65,12 +65,12 @@ def list_key(command: Sequence[str]) -> dict[str, str]:
 
 
 def pi_list(choice: AgentChoice) -> ModelList:
-    """Return the kept list of a pi, with the agent directory in use."""
+    """Return pi's saved list, for the current agent directory."""
     return ModelList(cache_file(choice.command), list_key(choice.command), program_key(choice))
 
 
 def told_listing(choice: AgentChoice) -> Listing:
-    """Return pi's last own list; an outdated one still names models, but is not complete."""
+    """Return pi's saved list; an outdated one still names models, but is not complete."""
     known = pi_list(choice)
     kept = known.kept()
     source = f"the list from {choice.name} --list-models"
@@ -78,12 +78,12 @@ def told_listing(choice: AgentChoice) -> Listing:
 
 
 def cache_file(command: Sequence[str]) -> str:
-    """Return the file for a command and the agent directory in use."""
+    """Return the list's file for a command and the current agent directory."""
     return list_file(*command, paths.agent_dir())
 
 
 def models_json_listing() -> Listing:
-    """Read the models that the user has set up in pi's `models.json`, with its comments and trailing commas."""
+    """Read the user's models from pi's `models.json`, which may have comments and trailing commas."""
     path = os.path.join(paths.agent_dir(), "models.json")
     try:
         text = read_text(path)
@@ -112,9 +112,9 @@ def models_json_listing() -> Listing:
 
 
 def built_in_listing(command: Sequence[str]) -> Listing:
-    """Read the models that pi's package brings along, where it has them in files of their own.
+    """Read the models from pi's package, if it has them in separate files.
 
-    The files are made by pi's build and no interface of it; where they look different, nothing is known from here.
+    These files come from pi's build and are not an interface; if their form differs, the result is empty.
     """
     package = package_dir(command)
     if not package:
@@ -165,27 +165,27 @@ def _context(tokens: object) -> int | None:
 
 
 def _price(cost: object) -> Price | None:
-    """Return what pi says of a price; what costs nothing may just as well have a price that is not known."""
+    """Return pi's price; None for zero, which may also mean an unknown price."""
     given = Price(amount(mapping(cost).get("input")), amount(mapping(cost).get("output")))
     return given if given.input or given.output else None
 
 
 def _without_comments(text: str) -> str:
-    """Drop what pi drops before it parses."""
+    """Drop comments and trailing commas, as pi does."""
     text = re.sub(_JSON_COMMENT, lambda found: found[0] if found[0][0] == '"' else "", text)
     return re.sub(_TRAILING_COMMA, lambda found: found[1] or found[0], text)
 
 
 def asked_models(choice: AgentChoice, timeout: float) -> tuple[Model, ...]:
-    """Start pi once and return what it lists. Raises AgentUnavailable with what pi said instead, and as `ask` does."""
+    """Start pi and return the models it lists. Raises AgentUnavailable with pi's message, and the errors of `ask`."""
     return tuple(_table(_asked(choice, timeout)))
 
 
 def _asked(choice: AgentChoice, timeout: float) -> str:
-    from .._query import ask  # most who want to know models start nothing
+    from .._query import ask  # most listings of models start no agent
 
     answer = ask((*choice.command, "--list-models"), timeout=timeout, env={**choice.env, "PI_SKIP_VERSION_CHECK": "1"})
-    # Which of the two has the table depends on the version, and on whether there is a terminal.
+    # The stream with the table depends on the version, and on whether there is a terminal.
     said = plain(f"{answer.stdout.decode(errors='replace')}\n{answer.stderr.decode(errors='replace')}")
     if answer.code != 0 or not (_NONE in said or re.search(_HEADER, said)):
         why = node_problem(choice.command, said) or one_line(said, 400)
@@ -207,6 +207,6 @@ def _table(said: str) -> Iterator[Model]:
 
 
 def _tokens(written: str) -> int | None:
-    """Read `128K` or `1.5M`."""
+    """Parse `128K` or `1.5M`."""
     found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([KM]?)", written)
     return round(float(found[1]) * {"": 1, "K": 1000, "M": 1_000_000}[found[2]]) if found else None

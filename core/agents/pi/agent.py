@@ -1,4 +1,4 @@
-"""pi as launchers see it."""
+"""The launching side of pi."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .program import (
     pi_version,
 )
 
-TYPE_CHECKING = False  # as typing's
+TYPE_CHECKING = False  # like typing's
 if TYPE_CHECKING:
     from ...permissions.rules import Rule
 
@@ -54,7 +54,7 @@ class PiAgent(AsksForModels):
         )
 
     def credentials(self, choice: AgentChoice) -> tuple[str, ...] | None:
-        return found_credentials({**os.environ, **choice.env}) or None  # others may stand in its models.json
+        return found_credentials({**os.environ, **choice.env}) or None  # there may be others in its models.json
 
     def login(self, choice: AgentChoice) -> Login:
         return pi_login({**os.environ, **choice.env}, models_json_listing(), told_listing(choice))
@@ -69,7 +69,7 @@ class PiAgent(AsksForModels):
         return (f"project_resources: pi before 0.79 still reads the project's .pi/settings.json, and {others}",)
 
     def fault_of_rule(self, rule: Rule) -> str:
-        return ""  # each call of a tool is asked about before it is made
+        return ""  # it asks before each tool call
 
     def offers(self, choice: AgentChoice, model: str) -> bool:
         return True
@@ -100,24 +100,24 @@ class PiAgent(AsksForModels):
 
 
 def thinking_levels(version: str | None) -> tuple[str, ...]:
-    """Return the levels that this version of pi takes; without a known version, all."""
+    """Return the levels of this version of pi; all if the version is unknown."""
     return LEVELS[:-1] if is_since(version, MAX_THINKING_SINCE) is False else LEVELS
 
 
 AGENT: Agent = PiAgent()
 
 
-# --- the login -------------------------------------------------------------------------------------------------------
+# --- login -----------------------------------------------------------------------------------------------------------
 
 _OTHER_KEYS = ("AWS_", "GOOGLE_", "AZURE_")
-"""How the variables of services begin that log in by other means than one key."""
+"""Prefixes of variables for services whose login is not a single key."""
 OURS = "subdeck.ts"
-"""The extension that `subdeck pi install` writes, which brings no models."""
+"""The extension from `subdeck pi install`, which adds no models."""
 _OUT = Login(LoginState.OUT, hint="run pi, then /login, or set a provider's key")
 
 
 def pi_login(environment: Mapping[str, str], set_up: Listing, told: Listing) -> Login:
-    """Tell whether pi has a key or a login of any provider; `set_up` is its models.json, `told` its last own list."""
+    """Return whether pi has a key or login for any provider; `set_up` is models.json, `told` the saved list."""
     if key := next((name for name in sorted(environment) if name.endswith("_API_KEY") and environment[name]), ""):
         return Login(LoginState.IN, key)
     logins = read_json(os.path.join(paths.agent_dir(), "auth.json"))

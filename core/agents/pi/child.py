@@ -1,4 +1,4 @@
-"""pi as the wrapper sees it."""
+"""The running side of pi."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from ...run.model import RunMeta
 from ..child import Child, Command, Start
 from .program import child_command, node_problem
 
-TYPE_CHECKING = False  # as typing's
+TYPE_CHECKING = False  # like typing's
 if TYPE_CHECKING:
     from .stream import PiStream
 
 _EVENTS = frozenset({"session", "agent_start", "agent_end", "turn_start", "message_start", "message_update"})
-"""One of them is among the first that pi writes."""
+"""pi's first lines include one of these."""
 
 
 class PiChild:
@@ -26,7 +26,7 @@ class PiChild:
         return child_command(start.meta, start.run_dir)
 
     def stream(self, start: Start | None = None) -> PiStream:
-        # 2 ms that pass while pi starts
+        # takes 2 ms, while pi starts
         if start is None or start.meta.talk:
             from .conversation import PiConversation
 

@@ -1,8 +1,8 @@
-"""Talk to a pi in its rpc mode: commands go to its stdin, and what it writes is read as that of its JSON mode.
+"""Interactive pi, in its rpc mode: commands go to its stdin, and its output is read as in JSON mode.
 
-A command that asks for a turn while another one is about to begin is lost in pi, and one that steers a pi that has just
-stopped waits in its queue for ever. So there is never more than one prompt on its way, what is said meanwhile waits
-here, and a turn is over only when nothing that was said is left in pi's queue.
+pi loses a prompt that arrives while another turn is about to begin, and a steering message to a pi that has just
+stopped stays in its queue forever. So only one prompt is sent at a time, later messages wait here, and a turn is over
+only when pi's queue is empty.
 """
 
 from __future__ import annotations
@@ -23,44 +23,45 @@ from ._dialogs import UNREADABLE, asked, denial, is_unreadable
 from .stream import QUIET_AFTER_END, PiStream, kind
 
 _NUDGE = "One more message from the user follows."
-"""Said where a message has come too late for the last turn, and pi before 1.0 has it in its queue."""
+"""Sent to pi before 1.0 if its queue has a message that was too late for the last turn."""
 
 _LEVELS = {"warning": NoticeLevel.WARNING, "error": NoticeLevel.WARNING}
 _COMPLETE = frozenset({"stop", "length"})
-"""Stop reasons of a turn that was not broken off by an interrupt that came at its end."""
+"""Stop reasons of a turn that finished in spite of a late interrupt."""
 
 _PROMPT, _STEER, _ABORT, _QUEUE = "prompt-", "steer-", "abort", "queue"
 _STATE, _UNSAID, _ENDING = "state-", "unsaid-", "ending-"
-"""What the ids of commands begin with; after it follows the id of a message, or a number. The state is asked for what
-it tells; or to know if a turn begins, or is over, where pi does not say so by itself."""
+"""Prefixes of command ids, followed by a message id or a number. The state is requested for its data, or to find out
+whether a turn begins or is over if pi does not report it.
+"""
 
 
 class PiConversation(PiStream, Conversation):
-    """The stream of one pi process in rpc mode; without a start the recorded one of either mode."""
+    """The stream of one pi process in rpc mode; without a `start`, a recording of either mode."""
 
     def __init__(self, start: Start | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(clock)
         self.is_stdin_done = start is None
         self._is_recorded = start is None
         self._began = False
-        """Whether there was a turn."""
+        """Whether any turn began."""
         self._begins: str | None = ""
-        """The id of the message that the next turn is about; empty for the prompt of the run, None once it was seen."""
+        """The id of the next turn's message; empty for the run's prompt, None once it was seen."""
         self._is_nudged = False
         self._was_interrupted = False
-        """Whether the last turn was."""
+        """Whether the last turn was interrupted."""
         self._asked = 0
         self._asks_end = False
-        """Whether pi is to be asked if the turn is over."""
+        """Whether to ask pi if the turn is over."""
         self._announces = True
-        """Whether pi says by itself when all is over."""
+        """Whether pi reports the end unasked."""
         self._is_quiet = False
-        """Whether it has said nothing for so long after a turn that it is over whatever it says."""
+        """Whether it was silent for so long after a turn that the turn counts as over."""
         self._heard_at = 0.0
         self._closing: dict[str, float] = {}
-        """When those requests close that do so by themselves."""
+        """When requests that close automatically do so."""
         self._later: list[Event] = []
-        """What is to be told with the next line."""
+        """Events to return with the next line."""
         self._readers |= {
             "response": self._answered,
             "extension_ui_request": self._dialog,
@@ -69,7 +70,7 @@ class PiConversation(PiStream, Conversation):
         if start is not None:
             self._prompt("", prompt_of(start).strip())
 
-    # --- what is said to it ---
+    # --- messages to pi ---
 
     @property
     def may_leave(self) -> bool:
@@ -111,12 +112,12 @@ class PiConversation(PiStream, Conversation):
         self._command({"type": "prompt", "id": f"{_PROMPT}{message_id}", "message": text})
 
     def _abort(self) -> None:
-        """End the turn; dialogs that no signal of pi closes would keep it from ending."""
+        """End the turn; first close dialogs, which would otherwise block its end."""
         for request_id in tuple(self.questions):
             self.respond(request_id, {"cancelled": True})
             self._withdraw(request_id)
         if not self.stays:
-            self._command({"type": "clear_queue"})  # pi goes on with what is in it
+            self._command({"type": "clear_queue"})  # or pi continues with its queue
         self._command({"type": "abort", "id": _ABORT})
 
     def _ask_state(self, why: str) -> None:
@@ -127,13 +128,11 @@ class PiConversation(PiStream, Conversation):
         if not self._is_recorded:
             self.say(msgspec.json.encode(command) + b"\n")
 
-    # --- what it writes ---
+    # --- output of pi ---
 
     def feed(self, line: bytes) -> list[Event]:
         if self.has_left and kind(line) == ("response", ""):
-            fields = (
-                decode(line) or {}
-            )  # of what it was asked before it was told to go, it may say by which id to resume
+            fields = decode(line) or {}  # answers to earlier requests may contain the session id for resuming
             self.note(session_id=string(mapping(fields.get("data")).get("sessionId")) or self.facts.session_id)
         return super().feed(line)
 
@@ -153,12 +152,12 @@ class PiConversation(PiStream, Conversation):
         return events
 
     def user_said(self, line: bytes) -> list[Event]:
-        """Know that a message was delivered: it stands in pi's conversation now."""
+        """Mark a message as delivered: it is now in pi's conversation."""
         if self._begins is not None:
             delivered, self._begins = self._begins, None
         else:
             said = _text_of(mapping((decode(line) or {}).get("message")))
-            # What begins with a slash may be the name of a template, in whose place its text stands.
+            # A leading slash may name a template, which is replaced by its text.
             known = (key for key, text in self.outbox.sent.items() if text == said or text.startswith("/"))
             delivered = next(known, "")
         return self.outbox.seen([delivered])
@@ -168,7 +167,7 @@ class PiConversation(PiStream, Conversation):
             return []
         events = super()._agent_started(fields)
         if self.stays is not None and self.state is State.IDLE:
-            self.stays = None  # it goes on by itself with what was said before
+            self.stays = None  # pi continues with an earlier message
             events.append(Interrupted())
         if self.state is State.STARTING and self.stays is not None:
             self._abort()
@@ -210,7 +209,7 @@ class PiConversation(PiStream, Conversation):
         return [*events, *self._over()]
 
     def _over(self) -> list[Event]:
-        """Go on with what was said, else wait for more or finish: nothing follows the last turn by itself."""
+        """Continue with the next message, or wait, or finish: nothing follows the last turn on its own."""
         if self._is_recorded or self.state is State.CLOSED:
             return []
         self.state = State.IDLE
@@ -224,7 +223,7 @@ class PiConversation(PiStream, Conversation):
                 self.finish()
                 return []
             if self._was_interrupted and (self._unshown or self.outbox.unsent):
-                goes_on.append(Interrupted())  # with what was said before
+                goes_on.append(Interrupted())  # with earlier messages
         if self._unshown:
             self._command({"type": "clear_queue", "id": _QUEUE})
         elif self.outbox.unsent:
@@ -238,12 +237,12 @@ class PiConversation(PiStream, Conversation):
 
     @property
     def _unshown(self) -> dict[str, str]:
-        """What pi was told while it worked, and has not shown."""
+        """Messages sent while pi worked, which it has not shown."""
         return {message_id: text for message_id, text in self.outbox.sent.items() if message_id != self._begins}
 
     @property
     def _is_complete(self) -> bool:
-        """Whether the last turn came to its own end."""
+        """Whether the last turn ended normally."""
         facts = self.facts
         return facts.stop_reason in _COMPLETE or (facts.handing_over and facts.finalized is not None)
 
@@ -251,7 +250,7 @@ class PiConversation(PiStream, Conversation):
         self.note(finished=False)
         self._prompt(*self.outbox.send_next())
 
-    # --- its responses ---
+    # --- responses of pi ---
 
     def _answered(self, fields: dict[str, Any]) -> list[Event]:
         own_id, data = string(fields.get("id")), mapping(fields.get("data"))
@@ -283,7 +282,7 @@ class PiConversation(PiStream, Conversation):
         return []
 
     def _refused(self, message_id: str, fault: str) -> list[Event]:
-        """Take it that no turn begins: of the first prompt nothing follows then."""
+        """Handle a refused prompt: no turn begins; a refused first prompt ends the run."""
         self._begins = None
         if not self._began:
             self.note(ended=RunReason.AGENT_EXIT, error_message=fault)
@@ -292,7 +291,7 @@ class PiConversation(PiStream, Conversation):
         return [*self.outbox.refused([message_id], one_line(fault, 400)), *self._over()]
 
     def _handled(self, message_id: str) -> list[Event]:
-        """Take it that an extension has done what was said, and no turn begins."""
+        """Handle a prompt that an extension processed: no turn begins."""
         self._begins = None
         return [*self.outbox.seen([message_id]), *self._over()]
 
@@ -305,7 +304,7 @@ class PiConversation(PiStream, Conversation):
         self.note(session_id=string(data.get("sessionId")) or self.facts.session_id)
         is_idle = data.get("isStreaming") is not True and data.get("isCompacting") is not True
         if own_id == f"{_UNSAID}{self._asked}" and self.state is State.STARTING and is_idle:
-            return self._handled(self._begins or "")  # a command of an extension was carried out, and no turn begins
+            return self._handled(self._begins or "")  # an extension's command ran, and no turn begins
         if own_id != f"{_ENDING}{self._asked}" or self.state is not State.IDLE or not (is_idle or self._is_quiet):
             return []
         if self._announces and not self._is_quiet:
@@ -314,7 +313,7 @@ class PiConversation(PiStream, Conversation):
         return self._over()
 
     def _queue_told(self, data: dict[str, Any], fault: str) -> list[Event]:
-        """Say again what had come too late for the last turn."""
+        """Send messages again that were too late for the last turn."""
         if self.state is not State.IDLE or not self._unshown:
             return []
         if fault and not self._is_nudged:
@@ -328,7 +327,7 @@ class PiConversation(PiStream, Conversation):
         lost = self.outbox.refused(self._unshown, "pi did not add it to its conversation")
         return [*lost, *self._over()]
 
-    # --- its dialogs ---
+    # --- dialogs of pi ---
 
     def _dialog(self, fields: dict[str, Any]) -> list[Event]:
         if fields.get("method") == "notify":

@@ -1,4 +1,4 @@
-"""pi's own program for people, on the conversation of a run; and what its session file says was said there."""
+"""pi's own UI on a run's conversation; and reading the messages from its session file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .stream import PiStream
 
 _MODE = "--mode"
 BY_HAND = "SUBDECK_BY_HAND"
-"""The variable that tells our extension that the person whom it asks sits at the program."""
+"""The variable that shows subdeck's extension that the user is at the program."""
 
 
 class PiInteractive:
@@ -35,7 +35,7 @@ class PiInteractive:
         return os.path.join(start.run_dir, start.meta.session_path) if start.meta.session_path else None
 
     def read(self, lines: Iterable[bytes], by: str) -> Said:
-        """Read entries of a session file; a branch that was left stands there, too, and was said."""
+        """Read entries of a session file, including abandoned branches."""
         stream = PiStream()
         events: list[Event] = []
         last = ""
@@ -54,7 +54,7 @@ class PiInteractive:
 
 
 def _in_stream(role: str, message: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield what pi writes of a message of its session file where it is started as a child."""
+    """Yield the lines that pi would write as an agent for a message of its session file."""
     match role:
         case "assistant":
             yield {"type": "message_end", "message": message}
@@ -71,7 +71,7 @@ def _in_stream(role: str, message: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _untimed(event: Event) -> Event:
-    """Nobody measured here how long a call took."""
+    """Drop a result's duration, which is not measured here."""
     return replace(event, duration_ms=None) if isinstance(event, ToolResult) else event
 
 

@@ -1,4 +1,6 @@
-"""How pi's tools read a path, as `path-utils.js` of 0.73.1 and of 1.5.2 does, and what of a project it starts."""
+"""How pi's tools resolve paths (`path-utils.js` of 0.73.1 and 1.5.2), and the project files from which it starts
+programs.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ _NARROW_BLANK = "\u202f"
 
 
 def read_path(tool: str, path: str, directory: str) -> Reading:
-    """Read a path as either version may. `~` is another directory for a child with a HOME of its own, and only the
-    newer one knows URLs: neither is certain.
+    """Resolve a path as either version may. `~` depends on the agent's HOME, and only the newer version knows URLs:
+    neither is certain.
     """
     plain = UNICODE_BLANKS.sub(" ", path).removeprefix("@")
     forms = [plain, UNICODE_BLANKS.sub(" ", path.removeprefix("@"))]
@@ -27,7 +29,7 @@ def read_path(tool: str, path: str, directory: str) -> Reading:
 
 
 def _with_variants(reading: Reading) -> Reading:
-    """Add the spellings of a file name that pi tries for a file which is not there."""
+    """Add the other spellings that pi tries if a file does not exist."""
     paths = dict.fromkeys(reading.paths)
     for path in reading.paths:
         if not _exists(path):

@@ -1,4 +1,4 @@
-"""pi as a program: where it is, its version and its tools, without running it; and how it is started as a child."""
+"""pi's program: its path, version and tools without running it; and its command as an agent."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from ..child import Command, child_environment, existing
 from ..program import is_since, own_or_installed, package, package_dir as package_above, version_numbers
 
 DEFAULT_TOOLS = ("read", "bash", "edit", "write")
-"""What pi offers when it is told nothing."""
+"""pi's default tools."""
 
 BUILTIN_TOOLS = (*DEFAULT_TOOLS, "grep", "find", "ls")
-"""All that every pi brings along; extensions may add more."""
+"""Tools in every version of pi; extensions may add more."""
 
 SERVER_TOOLS = ("codemode", "tool_search")
-"""What pi brings along beside them since `SERVERS_SINCE`; off unless they are named, or an MCP server needs them."""
+"""Further tools since `SERVERS_SINCE`; off unless named, or needed by an MCP server."""
 
 MAX_THINKING_SINCE = (0, 80, 6)
 EXCLUDES_SINCE = (0, 77)
 """`--exclude-tools`"""
 TRUST_SINCE = (0, 79)
-"""Reads what a project brings along for pi only once its user trusts the project."""
+"""Loads a project's pi resources only once the user trusts the project."""
 SERVERS_SINCE = (0, 99)
 """Starts the MCP servers of its `mcp.json`."""
 NO_SERVERS_SINCE = (1, 0, 4)
 """`--no-mcp`"""
 
 PACKAGES = ("@earendil-works/pi-coding-agent", "@mariozechner/pi-coding-agent")
-"""By which names npm knows pi: today's, and the one of 0.73 and before, which works with node 20."""
+"""pi's names on npm: the current one, and the one up to 0.73, which works with node 20."""
 
 _INSTALL = f"install it (npm install -g {PACKAGES[0]}; with node before 22.19: {PACKAGES[1]})"
 _PACKAGE = "pi-coding-agent"
@@ -51,7 +51,7 @@ COPILOT_EXTENSION = os.path.join(_EXTENSIONS, "copilot.ts")
 FINALIZE_EXTENSION = os.path.join(_EXTENSIONS, "finalize.ts")
 ASK_EXTENSION = os.path.join(_EXTENSIONS, "ask.ts")
 ASKED_TOOLS = "SUBDECK_ASKED_TOOLS"
-"""The variable that tells this extension, and the offline agent, which tools to ask for; each may end with a `*`."""
+"""The variable with the tools for which this extension and the offline agent ask; each may end with `*`."""
 
 
 class _Settings(Struct, rename="camel"):
@@ -59,44 +59,44 @@ class _Settings(Struct, rename="camel"):
 
 
 def find_pi(command: Sequence[str] = ("pi",), name: str = "pi") -> tuple[str, ...]:
-    """Return the command with its program as an absolute path; raises AgentUnavailable saying what to do."""
+    """Return the command with its program as an absolute path. Raises AgentUnavailable with a way out."""
     return own_or_installed(command, name, kind="pi", install=_INSTALL)
 
 
 def found_credentials(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of keys in the environment, and pi's file of logins where there is one."""
+    """Return the names of keys in the environment, and pi's login file if it exists."""
     keys = sorted(name for name, key in environment.items() if name.endswith("_API_KEY") and key)
     logins = os.path.join(paths.agent_dir(), "auth.json")
     return (*keys, *((logins,) if os.path.isfile(logins) else ()))
 
 
 def builtin_tools(version: str | None) -> tuple[str, ...]:
-    """Return what this version of pi brings along; without a known version all that any brings."""
+    """Return this version's built-in tools; those of all versions if it is unknown."""
     return BUILTIN_TOOLS if is_since(version, SERVERS_SINCE) is False else (*BUILTIN_TOOLS, *SERVER_TOOLS)
 
 
 def pi_version(command: Sequence[str]) -> str | None:
-    """Return the version in the package.json above the program, as `0.73.1`; None where there is none to read."""
+    """Return the version from the package.json above the program, as `0.73.1`; None if there is none."""
     directory = package_dir(command)
     return (package(directory).version or None) if directory else None
 
 
 def package_dir(command: Sequence[str]) -> str | None:
-    """Return the directory of pi's package above the program; None where there is none."""
+    """Return the directory of pi's package above the program; None if there is none."""
     return package_above(command, _PACKAGE)
 
 
 def needed_node(command: Sequence[str]) -> str:
-    """Return the least version of node that pi's package asks for, as `22.19.0`; empty where it does not say."""
+    """Return the minimum node version of pi's package, as `22.19.0`; empty if it names none."""
     directory = package_dir(command)
     engines = mapping(package(directory).engines) if directory else {}
     return ".".join(map(str, version_numbers(string(engines.get("node")))))
 
 
 def node_problem(command: Sequence[str], said: str) -> str:
-    """Say that pi ended because its node is too old, where that is so; `said` is what it wrote on stderr.
+    """Return a message if pi ended because its node is too old, or empty; `said` is its stderr.
 
-    The last line of what a node writes about an error that nobody caught is its own version.
+    node ends the report of an uncaught error with its own version.
     """
     found = re.search(_NODE, said)
     needed = needed_node(command) if found else ""
@@ -106,10 +106,10 @@ def node_problem(command: Sequence[str], said: str) -> str:
 
 
 def child_command(meta: RunMeta, run_dir: str) -> Command:
-    """Return argv and environment of a child; raises LaunchError when a file that it needs is missing.
+    """Return argv and environment of an agent. Raises LaunchError if a required file is missing.
 
-    The task comes by stdin, because pi reads a leading `-` or `@` in argv as something else: in rpc mode as the first
-    command, else as it is.
+    The task comes on stdin, because pi interprets a leading `-` or `@` in argv: in rpc mode as the first command,
+    otherwise as plain text.
     """
     env, flags = environment_of(meta), flags_of(meta, run_dir, _without_project(meta))
     if _is_copilot(meta):
@@ -119,14 +119,14 @@ def child_command(meta: RunMeta, run_dir: str) -> Command:
 
 
 def _is_copilot(meta: RunMeta) -> bool:
-    """Whether the effective model is one of GitHub Copilot; pi does not mind the case of a provider."""
+    """Whether the run's model is from GitHub Copilot; pi ignores the case of a provider."""
     reference = meta.resolved_model or f"{_default_provider(meta.cwd)}/"
     provider, slash, _ = reference.partition("/")
     return bool(slash) and provider.lower() == COPILOT_PROVIDER
 
 
 def _default_provider(cwd: str) -> str | None:
-    """Return the one in pi's settings, those of the directory before the user's; None where none is set."""
+    """Return the provider in pi's settings, the directory's before the user's; None if none is set."""
     for path in (os.path.join(cwd, ".pi", "settings.json"), os.path.join(paths.agent_dir(), "settings.json")):
         try:
             provider = decode(files.read(path), _Settings).default_provider
@@ -138,22 +138,22 @@ def _default_provider(cwd: str) -> str | None:
 
 
 def asked_of(meta: RunMeta) -> tuple[str, ...]:
-    """Return the tools that the child has to ask for before each call: those of the run's rules, where it can ask."""
+    """Return the tools to ask for before each call, by the run's rules; empty if it cannot ask."""
     if not meta.talk or meta.permissions is None:
         return ()
-    from ...permissions.rules import guarded_tools  # most wrappers do without
+    from ...permissions.rules import guarded_tools  # most wrappers don't need it
 
     return guarded_tools(meta.permissions)
 
 
 def environment_of(meta: RunMeta) -> dict[str, str]:
-    """Return the variables of a child of pi, or of the offline agent."""
+    """Return the variables of a pi agent or an offline agent."""
     asked = asked_of(meta)
     return child_environment(meta) | ({ASKED_TOOLS: ",".join(asked)} if asked else {})
 
 
 def flags_of(meta: RunMeta, run_dir: str, without_project: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return what pi is told about a run, and the offline agent, which takes the same flags but those of a project."""
+    """Return a run's flags for pi and the offline agent; only pi has flags for a project."""
     return (
         *("--mode", "rpc" if meta.talk else "json"),
         *(("--model", meta.resolved_model) if meta.resolved_model else ()),
@@ -169,14 +169,14 @@ def flags_of(meta: RunMeta, run_dir: str, without_project: tuple[str, ...] = ())
 
 
 def _reads_context_files(meta: RunMeta) -> bool:
-    """Whether pi reads AGENTS.md and CLAUDE.md; not with a replaced system prompt, unless the preset asks for it."""
+    """Whether pi reads AGENTS.md and CLAUDE.md; by default not with a replaced system prompt."""
     if meta.context_files is not None:
         return meta.context_files
     return not (meta.prompt_mode == PromptMode.REPLACE and meta.system_prompt_path)
 
 
 def _without_project(meta: RunMeta) -> tuple[str, ...]:
-    """Return what keeps pi from loading what the project brings along; before 0.79 that is all that anybody does."""
+    """Return flags against loading project resources; before 0.79 they also turn off the user's own."""
     if meta.project_resources is not False:
         return ()
     is_gated = is_since(pi_version(meta.agent_command), TRUST_SINCE)
@@ -191,7 +191,7 @@ def _tools(tools: Tools) -> tuple[str, ...]:
 
 
 def _excluded(tools: Tools) -> tuple[str, ...]:
-    from ...run.tool_policy import DELEGATION_TOOLS, FINALIZE_TOOL  # most wrappers do without
+    from ...run.tool_policy import DELEGATION_TOOLS, FINALIZE_TOOL  # most wrappers don't need it
 
     return (*tools.excluded, *sorted(DELEGATION_TOOLS - {FINALIZE_TOOL, *tools.excluded}))
 

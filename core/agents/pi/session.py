@@ -1,7 +1,7 @@
-"""Read the last turns of a pi session file (JSONL, version 1 to 3) as a conversation, however big the file is.
+"""Read the last turns of a pi session file (JSONL, versions 1 to 3) as a conversation, even from a huge file.
 
-Entries form a tree by `id` and `parentId`; the last line is the leaf. A parent always stands before its children, so
-one pass from the end finds the branch, looking at no more than the beginning of each line.
+Entries form a tree by `id` and `parentId`; the last line is the leaf. A parent always precedes its children, so one
+pass from the end finds the branch, reading only the beginning of each line.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ _ANSWERS = frozenset({"assistant", "toolResult"})
 
 
 class SessionFileError(UsageError):
-    """A file cannot be read as a session of pi."""
+    """A file is not readable as a pi session."""
 
 
 @contextmanager
 def open_history(path: str, recent_turns: int) -> Generator[History]:
-    """Open a session for its last turns; their messages can be looked at as long as it is open.
+    """Open a session for its last turns, whose messages can be read while it is open.
 
-    It is what pi itself would tell its model: the active branch, a compaction's summary for what it replaced, edits
-    of the context applied. A torn last line, left by a pi that was killed or is just writing, is passed over.
-    Raises SessionFileError when the file is missing, cannot be read, or is not a session of pi.
+    The result is the context that pi would send to its model: the active branch, with a compaction's summary and
+    context edits applied. A torn last line, from a pi that was killed or is writing, is skipped.
+
+    Raises SessionFileError if the file is missing, unreadable, or not a pi session.
     """
     try:
         descriptor, status = open_regular(path)
@@ -65,7 +66,7 @@ def _unreadable(path: str, error: Exception) -> SessionFileError:
 
 
 def _version(descriptor: int, path: str) -> int:
-    """Read the header, which is the first line."""
+    """Read the version from the first line."""
     first = os.pread(descriptor, 64 * 1024, 0).partition(b"\n")[0]
     try:
         header = decode_header(first)
@@ -78,7 +79,7 @@ def _version(descriptor: int, path: str) -> int:
 
 
 class _Messages:
-    """The messages at these positions of what a scan kept, each decoded when it is reached."""
+    """Messages at these positions of a scan, each decoded on access."""
 
     def __init__(self, read: Callable[[int], Message], positions: range) -> None:
         self._read = read
@@ -92,28 +93,28 @@ class _Messages:
 
 
 class _Scan:
-    """Gathers the last turns from the entries of a branch, the leaf first."""
+    """Collects the last turns from a branch's entries, starting at the leaf."""
 
     def __init__(self, descriptor: int, recent_turns: int) -> None:
         self._descriptor = descriptor
         self._recent_turns = recent_turns
         self._offsets = array("Q")
-        """Of the messages that are kept, the latest first; a session may have a million."""
+        """Offsets of the kept messages, the latest first; a session may have a million."""
         self._lengths = array("Q")
         self._contents: dict[int, Any] = {}
-        """By offset: what an edit of the context put for a message's own content."""
+        """By offset: the content that a context edit gave to a message."""
         self._starts: list[int] = []
-        """Where each turn begins, the last turn first."""
+        """Start of each turn, the last turn first."""
         self._is_answered = False
-        """An answer stands between what was met last and the beginning of the turn met before."""
+        """Whether an answer lies between the latest entry and the start of the turn found before."""
         self._is_full = recent_turns < 1
         self._edits: dict[bytes, Any] = {}
-        """By the id of the entry they change, which stands before them: the latest replacements; None takes it out."""
+        """By target id: the latest replacement, or None for removal. A target precedes its edits in the file."""
         self._first_kept: bytes | None = None
-        """Of the latest compaction; empty when it keeps nothing, None as long as none was met."""
+        """From the latest compaction; empty if it keeps nothing, None if there was none yet."""
         self._summary = ""
         self._kept_after = 0
-        """How many messages were kept when the compaction was met: those after it."""
+        """Number of kept messages when the compaction was found: the messages after it."""
         self._has_looked_ahead = False
         self._model: str | None = None
 
@@ -152,7 +153,7 @@ class _Scan:
         return False
 
     def _take(self, entry: Entry) -> None:
-        """Keep a message, unless enough turns are there or it was edited away."""
+        """Keep a message, unless enough turns are kept or an edit removed it."""
         if self._is_full or (self._edits and self._is_edited_away(entry)):
             return
         if entry.role in _ANSWERS:
@@ -164,7 +165,7 @@ class _Scan:
             self._is_answered = False
             self._starts.append(len(self._offsets))
         elif entry.role == "user":
-            self._starts[-1] = len(self._offsets)  # no answer stands between this one and the one met before
+            self._starts[-1] = len(self._offsets)  # there is no answer between this message and the one found before
         self._offsets.append(entry.offset)
         self._lengths.append(entry.length)
 
@@ -180,7 +181,7 @@ class _Scan:
         return fields_of(self._descriptor, entry.offset, entry.length) or {}
 
     def _conversation(self, kept: int) -> History:
-        """Cut what is kept into turns; what stands before the first user message is one too, if there is room."""
+        """Cut the kept messages into turns; messages before the first user message make one if there is room."""
         starts = [start for start in self._starts if start < kept]
         if len(starts) < self._recent_turns and kept > (starts[-1] + 1 if starts else 0):
             starts.append(kept - 1)
@@ -199,7 +200,7 @@ class _Scan:
 
 
 def _model(entry: dict[str, Any]) -> str:
-    """Read `provider/id` from a `model_change` or an assistant's message."""
+    """Return `provider/id` from a `model_change` or an assistant's message."""
     said = mapping(entry.get("message")) or entry
     provider, model = string(said.get("provider")), string(said.get("model") or said.get("modelId"))
     return f"{provider}/{model}" if provider and model else model
@@ -214,13 +215,13 @@ _HEAD = re.compile(
     rb'\{"type":"(\w{1,40})","id":"([!#-\[\]-~]{1,100})","parentId":(?:null|"([!#-\[\]-~]{1,100})")'
     rb'(?:,"timestamp":"[!#-\[\]-~]{0,40}")?(?:,"message":\{"role":"(\w{1,40})")?'
 )
-"""As pi writes most entries; any other line is parsed."""
+"""The form of most entries; any other line is parsed."""
 
 _COMPACTION = b'"compaction"'
 
 
 class Entry(Struct, frozen=True, gc=False):
-    """What the beginning of a line says, and where the line is."""
+    """The beginning of a line, and the line's location."""
 
     type: str
     id: bytes
@@ -228,7 +229,7 @@ class Entry(Struct, frozen=True, gc=False):
     parent_id: bytes
     """Empty for a root."""
     role: str
-    """Of a `message`; else empty."""
+    """A `message`'s role; otherwise empty."""
     offset: int
     length: int
 
@@ -238,12 +239,12 @@ class _Role(Struct):
 
 
 class Header(Struct, rename="camel"):
-    """What a line of a session file is, the first one included."""
+    """The type of a line in a session file, including the first line."""
 
     type: str = ""
     id: str = ""
     version: int = 1
-    """Of the first line; pi gave version 1 no number."""
+    """Set in the first line; version 1 had no number."""
     parent_id: str | None = None
     message: _Role | None = None
 
@@ -252,7 +253,7 @@ decode_header = decoder(Header)
 
 
 def branch(descriptor: int, size: int, *, is_tree: bool) -> Iterator[Entry]:
-    """Yield the entries of the branch, the leaf first; lines that are none, as a torn last one, are passed over."""
+    """Yield the branch's entries, the leaf first; lines that are not entries, such as a torn last one, are skipped."""
     wanted = b""
     has_leaf = False
     for line in lines_backward(descriptor, size):
@@ -268,7 +269,7 @@ def branch(descriptor: int, size: int, *, is_tree: bool) -> Iterator[Entry]:
 
 
 def has_compaction(descriptor: int, end: int) -> bool:
-    """Tell whether there may be a compaction in the first `end` bytes, on whichever branch; a search of bytes."""
+    """Whether the first `end` bytes may contain a compaction, on any branch; a byte search."""
     overlap = len(_COMPACTION)
     return any(
         _COMPACTION in os.pread(descriptor, min(CHUNK + overlap, end - offset), offset)
@@ -277,7 +278,7 @@ def has_compaction(descriptor: int, end: int) -> bool:
 
 
 def fields_of(descriptor: int, offset: int, length: int) -> dict[str, Any] | None:
-    """Decode one line; None when it is torn, no object, or longer than `LINE_LIMIT`."""
+    """Decode one line; None if it is torn, not an object, or longer than `LINE_LIMIT`."""
     return None if length > LINE_LIMIT else decode(os.pread(descriptor, length, offset))
 
 
@@ -305,18 +306,20 @@ def _parsed(descriptor: int, line: Line) -> Entry | None:
 
 
 def _is_torn(descriptor: int, line: Line) -> bool:
-    """Tell whether the line was cut off; asked of what could be the leaf."""
+    """Whether the line was cut off; checked for a possible leaf."""
     if line.length > LINE_LIMIT:
         return os.pread(descriptor, 1, line.offset + line.length - 1) != b"}"
     return fields_of(descriptor, line.offset, line.length) is None
 
 
 _NOTES = frozenset({"custom", "hookMessage"})
-"""Roles of what an extension said; version 2 had the second one."""
+"""Roles of extension messages; the second is from version 2."""
 
 
 def message_of(entry: dict[str, Any]) -> Message:
-    """Read a `message`, `custom_message` or `branch_summary` entry; what means nothing to a model has no blocks."""
+    """Read a `message`, `custom_message` or `branch_summary` entry; the blocks are empty if it means nothing to a
+    model.
+    """
     match entry.get("type"):
         case "custom_message":
             return Message("note", _blocks(entry.get("content")))
@@ -327,7 +330,7 @@ def message_of(entry: dict[str, Any]) -> Message:
 
 
 def with_content(entry: dict[str, Any], content: object) -> dict[str, Any]:
-    """Return an entry as it is after a `context_edit` gave it other content."""
+    """Return an entry with the content that a `context_edit` gave it."""
     if entry.get("type") == "message":
         return {**entry, "message": {**mapping(entry.get("message")), "content": content}}
     return {**entry, "content": content}
@@ -345,7 +348,7 @@ def _spoken(message: dict[str, Any]) -> Message:
 
 
 def _own_command(message: dict[str, Any]) -> tuple[Block, ...]:
-    """Return a command that the user ran from pi's prompt, unless it was kept from the model."""
+    """Return a command that the user ran from pi's prompt, unless it was hidden from the model."""
     if message.get("excludeFromContext") is True:
         return ()
     failed = message.get("exitCode") not in (0, None)

@@ -1,6 +1,6 @@
-"""Read the JSON mode of pi 0.73 to 1.5 into normalized events, and tell when the child has finished.
+"""Read the JSON mode of pi 0.73 to 1.5 as normalized events, and detect when the agent has finished.
 
-Nothing in a line can make what reads single lines raise.
+No single line can make the readers raise.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ..updates import BEGUN, Updates
 
 _KIND = re.compile(rb'\{"type":"(\w{1,40})"(?:,"message":\{"role":"(\w{1,20})")?')
 _UPDATE = b'"assistantMessageEvent":{"type":"'
-"""Before it stands at most the usage of the message, some 300 bytes."""
+"""Only the message's usage precedes it, some 300 bytes."""
 
 UPDATES = Updates(
     (b'{"type":"message_update"', b'{"type":"tool_execution_update"'),
@@ -63,9 +63,9 @@ _decode_end = decoder(_AgentEnd)
 
 
 def kind(line: bytes) -> tuple[str, str] | None:
-    """Return event type and message role of a line, both maybe empty; None when the line is no JSON object.
+    """Return event type and message role of a line, both possibly empty; None if it is not a JSON object.
 
-    pi writes the keys in a fixed order, so the first bytes tell; only a line that begins otherwise is parsed.
+    pi writes keys in a fixed order, so the first bytes suffice; a line with another beginning is parsed.
     """
     found = _KIND.match(line)
     if found is not None:
@@ -78,7 +78,7 @@ def kind(line: bytes) -> tuple[str, str] | None:
 
 
 def will_retry(line: bytes) -> bool | None:
-    """Return what an `agent_end` announces; None before pi 0.75.4, which announces nothing. Messages are skipped."""
+    """Return whether an `agent_end` announces a retry; None before pi 0.75.4, which does not. Messages are skipped."""
     try:
         value = _decode_end(line).will_retry
     except UNDECODABLE:
@@ -89,24 +89,24 @@ def will_retry(line: bytes) -> bool | None:
 # --- the stream ------------------------------------------------------------------------------------------------------
 
 QUIET_AFTER_END = 1.0
-"""Seconds. pi before 0.80.4 says nothing after its last `agent_end`, but a retry or a compaction follows at once."""
+"""Seconds. pi before 0.80.4 sends nothing after its last `agent_end`, but a retry or compaction follows at once."""
 
 QUIET_BEFORE_SETTLED = 5.0
-"""Seconds. Newer pi says `agent_settled`; when it does not come the end is believed after this long."""
+"""Seconds. Newer pi sends `agent_settled`; without it, the end counts after this time."""
 
 _BROKEN_OFF = frozenset({"aborted", "error"})
-"""Stop reasons of messages whose text goes no further because something ended them."""
+"""Stop reasons of messages whose text was cut off."""
 
 _OF_A_TURN = frozenset({"message_start", "message_end", "tool_execution_start", "tool_execution_end", "agent_end"})
-"""What is said between the beginning of a turn and its end."""
+"""Events between a turn's beginning and its end."""
 
 _EXIT_CODE = r"Command exited with code (\d{1,10})\s*\Z"
 
 
 class PiStream(AgentStream):
-    """The stream of one pi process, one prompt long.
+    """The stream of one pi process, for one prompt.
 
-    Nothing that the child writes makes it raise: what cannot be understood is counted, told once, and left out.
+    No output can make it raise: unreadable lines are counted, reported once, and skipped.
     """
 
     updates = UPDATES
@@ -114,7 +114,7 @@ class PiStream(AgentStream):
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(clock)
         self._fault = ""
-        """What is wrong with the arguments of the last call that hands over a result."""
+        """The error in the arguments of the last structured result call."""
         self._before_compaction: tuple[float | None, bool] | None = None
         self._readers: dict[str, Callable[[dict[str, Any]], list[Event]]] = {
             "session": self._session,
@@ -148,7 +148,7 @@ class PiStream(AgentStream):
         return self.not_understood(line) if fields is None else reader(fields)
 
     def user_said(self, line: bytes) -> list[Event]:
-        """Take a message of the user."""
+        """Handle a message of the user."""
         return []
 
     def _resume(self) -> None:
@@ -198,7 +198,7 @@ class PiStream(AgentStream):
         return events
 
     def _content(self, content: object, *, partial: bool) -> list[Event]:
-        """Read the blocks of an assistant message in their order, and keep its text when it has any."""
+        """Read an assistant message's blocks in order, and keep its text if there is any."""
         events: list[Event] = []
         texts: list[str] = []
         called: set[str] = set()
@@ -278,7 +278,7 @@ class PiStream(AgentStream):
         ]
 
     def _compaction_started(self, fields: dict[str, Any]) -> list[Event]:
-        """Wait for it; an answer that was there stays, since pi 0.73.1 exits in the middle of a last compaction."""
+        """Wait for the compaction; keep an existing answer, because pi 0.73.1 exits during a final compaction."""
         self._before_compaction = (self.finished_after, self.facts.finished)
         self.finished_after = None
         self.note(finished=self.facts.finished and self.facts.stop_reason != "error")
