@@ -1,1 +1,1 @@
-"""What may be spent in a day, and the ledger of what was."""
+"""Budgets for a day, and the ledger of spending."""

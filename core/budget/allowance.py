@@ -1,4 +1,4 @@
-"""What may be spent in a day, by all runs and by those of a project; and what a launch may still reserve of it."""
+"""Budgets for a day, of all runs and of each project; and the reservations of a launch."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ..run.prices import dollars
 from .ledger import DayBook, Entry, Locked, Sum, append, local_day, this_launcher
 
 NEAR = 0.8
-"""The share of a budget from which on it is nearly used up."""
+"""Share of a budget from which it counts as nearly used up."""
 _ROUNDING = 1e-9
 _TODAY, _PROJECT = "today", "this project"
 BUDGETS = {_TODAY: "the day's budget", _PROJECT: "the project's budget for today"}
-"""The parts of a standing, and what limits them."""
+"""The parts of a `Standing`, and the names of their budgets."""
 
 
 class Level(StrEnum):
-    """How much of a budget is left, in the word for it."""
+    """How far a budget is used, in words."""
 
     FINE = ""
     NEAR = "nearly used up"
@@ -32,14 +32,14 @@ class Level(StrEnum):
 
 
 class Spent(Struct, frozen=True, rename="camel"):
-    """Of one budget of a day; dollars."""
+    """State of one budget on a day; dollars."""
 
     spent: float
     held: float
-    """What runs at work may still spend of what they have reserved."""
+    """Reserved by active runs, and not spent yet."""
     budget: float | None
     unpriced: int
-    """Tokens of which nobody knows the price."""
+    """Tokens without a known price."""
 
     @property
     def level(self) -> Level:
@@ -64,7 +64,7 @@ class Spent(Struct, frozen=True, rename="camel"):
 
 
 class Standing(Struct, frozen=True):
-    """What was spent today."""
+    """The spending of today."""
 
     day: str
     today: Spent
@@ -72,7 +72,7 @@ class Standing(Struct, frozen=True):
 
     @property
     def parts(self) -> tuple[tuple[str, Spent], ...]:
-        """Those that are limited, each with what it is about."""
+        """The parts that have a budget, each with its name."""
         both = ((_TODAY, self.today), (_PROJECT, self.project))
         return tuple((name, spent) for name, spent in both if spent.budget is not None)
 
@@ -88,7 +88,7 @@ class Standing(Struct, frozen=True):
 
 
 def budget_of(project: str, settings: Settings) -> float | None:
-    """Return what the runs of a project may spend in a day: the lower of what is said for it and for each project."""
+    """Return the budget of a project for a day: the lower of the one set for it and the one for every project."""
     named = {os.path.realpath(os.path.expanduser(name)): amount for name, amount in settings.project_budgets.items()}
     root = os.path.realpath(project)
     above = [name for name in named if os.path.commonpath((name, root)) == name] if named else []
@@ -107,7 +107,7 @@ def standing(book: DayBook, project: str, settings: Settings) -> Standing:
 def reserve(project: str, metas: Sequence[RunMeta], settings: Settings, *, over_budget: bool) -> None:
     """Reserve the budgets of runs that are about to be launched, all or none; a run without one reserves nothing.
 
-    Raises BudgetExceeded where that is more than the day's budget or the project's has left, unless `over_budget`.
+    Raises BudgetExceeded if the day's budget or the project's has less left, unless `over_budget`.
     """
     if over_budget and paths.is_child():
         raise UsageError("an agent cannot exceed the budget", where="over budget", hint="ask the user")
@@ -129,7 +129,7 @@ def reserve(project: str, metas: Sequence[RunMeta], settings: Settings, *, over_
 
 
 def release(project: str, metas: Sequence[RunMeta]) -> None:
-    """Give back what was reserved for runs that were not started after all; whoever launches next would see it, too."""
+    """Release the reservations of runs that were not started; a later launch would also release them."""
     entries = [Entry(meta.run_id, project, paths.now_iso(), over=True) for meta in metas if meta.limits.budget]
     try:
         append(local_day(), entries)
@@ -138,7 +138,7 @@ def release(project: str, metas: Sequence[RunMeta]) -> None:
 
 
 def _check(book: DayBook, project: str, wanted: float, settings: Settings) -> None:
-    """Raise BudgetExceeded; only then it is looked whether all that is held is still held by a run."""
+    """Raise BudgetExceeded if there is no room; reservations of dead runs are released first."""
     book.look()
     for attempt in range(2):
         stands = standing(book, project, settings)

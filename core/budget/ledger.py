@@ -1,8 +1,8 @@
-"""The ledger: a file for each day, in which runs reserve what they may spend and say what they have spent.
+"""The ledger: a file for each day, in which runs reserve their budgets and record their spending.
 
-`<user state>/spend/<local day>.jsonl`. Each line says all of one run on that day, and its last line counts: a line that
-is torn, missing or written twice changes no sum for longer than until the run's next one. Who writes what a run has
-spent appends one line and needs no lock; who reserves holds the lock from reading the sums to the last line.
+`<user state>/spend/<local day>.jsonl`. Each line is the whole record of one run on that day, and its last line counts:
+a torn, missing or repeated line distorts a sum only until the run's next one. Recording spending appends one line and
+needs no lock; reserving holds the lock from reading the sums to the last line.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from ..system.line_file import LineTail
 from ..text.decoding import UNDECODABLE, decoder
 
 LOCK_PATIENCE_S = 10.0
-"""How long a launcher waits for another one that reserves."""
+"""Seconds that a launcher waits for another one that is reserving."""
 UNBORN_S = 600.0
-"""Seconds after which a reservation holds nothing without the directory of its run, whoever may be making that."""
+"""Seconds after which a reservation without a run directory is void, even if its launcher lives."""
 _LOCK = ".lock"
 
 
 class Launcher(Struct, frozen=True, rename="camel"):
-    """A process that launches."""
+    """A process that launches runs."""
 
     place: str
-    """Machine, boot and pid namespace in which `pid` is its."""
+    """Machine, boot and pid namespace of `pid`."""
     pid: Whole
     started: Whole
 
     @property
     def is_gone(self) -> bool:
-        """Whether that is proven."""
+        """Whether its process has provably ended."""
         return self.place == _place() and not processes.is_alive(self.pid, self.started)
 
 
@@ -58,31 +58,31 @@ def _place() -> str:
 
 
 class Entry(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What one run has reserved and spent on a day; dollars."""
+    """Reservation and spending of one run on a day; dollars."""
 
     run: str
     project: str
-    """Its root."""
+    """Root of the project."""
     at: str = ""
     reserved: Cost = 0.0
-    """What it may spend in all on this day; 0 for a run without a budget, which reserves nothing."""
+    """What it may spend on this day in total; 0 for a run without a budget, which reserves nothing."""
     spent: Cost = 0.0
     tokens: Whole = 0
     unpriced: Whole = 0
-    """Tokens of them whose price nobody knows."""
+    """Tokens among them without a known price."""
     over: bool = False
-    """Whether the run has ended, and nothing is reserved any more."""
+    """Whether the run has ended, so that it reserves nothing."""
     launcher: Launcher | None = None
-    """Who reserves, before there is a run."""
+    """The process that reserves, before there is a run."""
 
     @property
     def held(self) -> float:
-        """What it may still spend of what it has reserved."""
+        """Reserved, and not spent yet."""
         return 0.0 if self.over else max(0.0, self.reserved - self.spent)
 
 
 class Sum(Struct, frozen=True):
-    """Of several entries."""
+    """Sums of several entries."""
 
     spent: float = 0.0
     held: float = 0.0
@@ -101,13 +101,13 @@ def day_file(day: str) -> str:
 
 
 def local_day(iso: str = "") -> str:
-    """Return the day of a moment where this machine stands, as `2026-11-23`; today's without one."""
+    """Return the day of a time in this machine's time zone, as `2026-11-23`; today without one."""
     at = moment(iso) if iso else None
     return (at.astimezone() if at else datetime.now()).date().isoformat()
 
 
 class DayBook:
-    """The entries of a day, read as its file grows; a look at a file that has not costs one stat."""
+    """The entries of a day, read as its file grows; checking an unchanged file costs one stat."""
 
     def __init__(self, day: str) -> None:
         self.day = day
@@ -117,7 +117,7 @@ class DayBook:
         self._seen = -1
 
     def look(self) -> bool:
-        """Take in what was added; return whether anything has changed. A file that cannot be read adds nothing."""
+        """Read new entries; return whether anything has changed. A file that cannot be read adds nothing."""
         try:
             status = os.stat(day_file(self.day))
         except OSError:
@@ -136,11 +136,11 @@ class DayBook:
         return is_another or self._tail.offset > before
 
     def sum(self, project: str | None = None) -> Sum:
-        """Add up all runs, or those of a project."""
+        """Add up all runs, or the runs of a project."""
         return _sum(entry for entry in self.entries.values() if project in (None, entry.project))
 
     def release_dead(self) -> None:
-        """Count nothing as held for runs that have ended, or never came to be."""
+        """Drop the reservations of runs that have ended, or never existed."""
         for run, entry in self.entries.items():
             if entry.held and _is_dead(entry):
                 self.entries[run] = replace(entry, over=True)
@@ -162,7 +162,7 @@ def _is_dead(entry: Entry) -> bool:
     if has_result(run_dir):
         return True
     if os.path.lexists(os.path.join(run_dir, paths.PERMIT)):
-        return False  # it may go on on its host, although nobody vouches for it
+        return False  # it may still run on its host, even if no process here vouches for it
     if os.path.isdir(run_dir):
         return _is_free(own_copy.lock_of(run_dir))
     at = moment(entry.at)
@@ -171,7 +171,7 @@ def _is_dead(entry: Entry) -> bool:
 
 
 def _is_free(path: str) -> bool:
-    """Return whether nobody holds the lock of a run: no launcher, and no wrapper."""
+    """Return whether the lock of a run is free: neither a launcher nor a wrapper holds it."""
     try:
         lock = files.open_file(path, os.O_RDONLY)
     except OSError:
@@ -185,7 +185,7 @@ def _is_free(path: str) -> bool:
 
 
 def append(day: str, entries: Sequence[Entry]) -> None:
-    """Add lines to a day, after a torn one too. Raises OSError."""
+    """Append lines to a day, also after a torn one. Raises OSError."""
     files.make_private_directory(directory())
     descriptor = files.open_private(day_file(day), os.O_RDWR | os.O_APPEND)
     try:
@@ -199,7 +199,7 @@ def append(day: str, entries: Sequence[Entry]) -> None:
 
 
 class Locked:
-    """Holds the lock of those who reserve. Raises OSError, TimeoutError where another one keeps it."""
+    """Holds the lock of reserving launchers. Raises OSError, TimeoutError if another one keeps it."""
 
     def __init__(self) -> None:
         files.make_private_directory(directory())
@@ -218,14 +218,14 @@ class Locked:
 
 
 class RunBook:
-    """What one run has spent on each day; lines of it may be written by whoever has its events."""
+    """Spending of one run on each day; any process that has its events may write its lines."""
 
     def __init__(self, project: str, run: str, budget: float, launched_at: str) -> None:
         self._project = project
         self._run = run
         self._budget = budget
         self._days: dict[str, tuple[Usage, Usage]] = {local_day(launched_at): (Usage(), Usage())}
-        """The sums before and at the end of each day."""
+        """Sums before and at the end of each day."""
         self._total = Usage()
 
     def add(self, event: UsageReported, at: str) -> None:
@@ -251,7 +251,7 @@ class RunBook:
         return made
 
     def settle(self) -> None:
-        """Write the end of a lost run, and no less than what its wrapper had said. Raises OSError."""
+        """Record the end of a lost run, with no less than its wrapper had recorded. Raises OSError."""
         for day, entry in self.entries(is_over=True).items():
             book = DayBook(day)
             book.look()
@@ -260,7 +260,7 @@ class RunBook:
             append(day, [replace(entry, spent=spent, tokens=tokens)])
 
     def write(self, *, is_over: bool) -> None:
-        """Write all of it at the end, else the newest day, and once more the one before it. Raises OSError."""
+        """Write all days at the end, otherwise the newest day and the one before it. Raises OSError."""
         entries = self.entries(is_over=is_over)
         for day in sorted(entries)[0 if is_over else -2 :]:
             append(day, [entries[day]])

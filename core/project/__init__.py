@@ -1,4 +1,4 @@
-"""The runs of a project as they stand: read, followed, stopped, deleted, explained.
+"""The runs of a project: read, followed, stopped, deleted, explained.
 
-The engine hands these out; they know nothing of how a run is launched.
+The engine provides these; they know nothing about launching a run.
 """

@@ -1,7 +1,7 @@
-"""What a run that nobody is responsible for has left on disk, and the end that is made of it.
+"""The files of a run without a responsible process, and the result made from them.
 
-A file that cannot be read just now is not taken for one that is not there: then everything here raises OSError, and the
-run is looked at again later.
+An unreadable file is not treated as missing: everything here raises OSError instead, and the run is checked again
+later.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _PASSING = (
     *(paths.ENVIRONMENT, paths.WRITING, paths.FAULT, paths.TAKEN, paths.STARTING, paths.CHILDREN),
     *(artifacts.PREPARED, artifacts.RESERVE),
 )
-"""What is of use until there is a result."""
+"""Files that are only needed until there is a result."""
 
 
 class Remains:
-    """All records of one run, read while its lock is held, so that nobody adds to them."""
+    """All records of one run, read while its lock is held, so that no process adds to them."""
 
     def __init__(self, project: paths.Project, run_id: str, runner: RunnerFacts | None, *, went: str = "") -> None:
-        """Read them; raises OSError. `went` says what all its processes have gone with, where that is known."""
+        """Read the records. Raises OSError. `went` tells why all its processes are gone, if known."""
         self._project = project
         self._run_id = run_id
         self._run_dir = project.run_dir(run_id)
@@ -62,7 +62,7 @@ class Remains:
         self._is_fault_unsaid = not self._fault and files.exists(self._path(paths.FAULT))
         self.fold = Fold()
         self._settled: dict[str, MessageState] = {}
-        """What became of messages, by their ids."""
+        """Final states of messages, by id."""
         self._paid: list[UsageReported] = []
         for event in _events(self._path(paths.EVENTS)):
             self.fold.apply(event)
@@ -72,7 +72,7 @@ class Remains:
                 self._settled[event.id] = event.state
         end = self.fold.ended
         self._ended = end if end and proven.is_sealed_end(self._run_dir, end) else None
-        """As the run's wrapper wrote it, or who began to finish it; nobody else is believed."""
+        """Written by the run's wrapper, or by a process that began to finish it; no other end counts."""
         self._lasted_ms = self._duration_ms()
         self._tampered = own_copy.said(self._run_dir)
         self._writing = "" if self._prepared or self._ended else self._read_writing()
@@ -80,7 +80,7 @@ class Remains:
     def finish(self, by: str, not_ended: tuple[str, ...], *, is_certain: bool = True) -> None:
         """Write the end of the run into its records, the result last, signed with `by`. Raises OSError.
 
-        `not_ended` says what it left running and could not be ended, `is_certain` whether there can be nothing else.
+        `not_ended` lists processes that could not be ended, `is_certain` says whether there can be no others.
         """
         if self._writing:
             self._add(AssistantText(text=self._writing, partial=True))
@@ -103,8 +103,8 @@ class Remains:
         return RunEnded(status=result.status, reason=result.reason, mark=mark)
 
     def _settle(self) -> None:
-        """Say in the ledger what it has spent, before it has a result: whoever is killed here leaves that to the next,
-        and to say it twice changes nothing.
+        """Record the run's spending in the ledger before its result: if this process is killed here, the next one
+        repeats it, which changes nothing.
         """
         budget = (self._meta and self._meta.limits.budget) or 0.0
         if not (self._paid or budget) or self._meta is None or self._meta.is_in_spool:
@@ -120,7 +120,7 @@ class Remains:
             log_fault("recording the spending of a lost run", error)
 
     def _late(self, inbox: Inbox) -> tuple[Undelivered, ...]:
-        """Let nothing more into the inbox, and say of what was sent and never reached the child that it is late."""
+        """Close the inbox, and record messages that never reached the agent as late."""
         why = "its wrapper had died"
         sent = {id_: (message.text, message.by) for id_, message in self.fold.undelivered.items()}
         for entry in inbox.close():
@@ -138,7 +138,7 @@ class Remains:
         return os.path.join(self._run_dir, name)
 
     def _read_writing(self) -> str:
-        """Return what was being written when the wrapper died; of one of an earlier version the end of it."""
+        """Return the text being written when the wrapper died; from an earlier version's wrapper only its end."""
         if text := artifacts.read_writing(self._run_dir, self.fold.said_seq, certain=True).strip():
             return text
         record = artifacts.decode_activity(_certain_content(os.path.join(self._project.active, self._run_id)))
@@ -146,12 +146,12 @@ class Remains:
         return record.sentence.strip() if record and is_of_now else ""
 
     def _duration_ms(self) -> int | None:
-        """How long it ran up to its last sign of life, by the clock on the wall."""
+        """Return how long it ran up to its last sign of life, by the wall clock."""
         began, last = moment(self.fold.started_at or ""), moment(self.fold.last_event_at or "")
         return max(0, round((last - began).total_seconds() * 1000)) if began and last else None
 
     def _add(self, event: KnownEvent, more: str = "") -> None:
-        """Append an event to the records that people and programs read, as far as that is possible."""
+        """Append an event to the events and the transcript, if possible."""
         numbered = replace(event, seq=self.fold.last_seq + 1, ts=paths.now_iso())
         self.fold.apply(numbered)
         _append(self._path(paths.EVENTS), encode_event(numbered))
@@ -159,7 +159,7 @@ class Remains:
         _append(self._path(paths.TRANSCRIPT), text.encode("utf-8", "replace") + b"\n")
 
     def _result(self, by: str, not_ended: tuple[str, ...], *, is_certain: bool) -> RunResult:
-        """Put together what is known of a run whose wrapper said nothing at its end."""
+        """Build a result from the records of a run whose wrapper wrote none."""
         fold, meta = self.fold, self._meta
         ended = "were ended" if is_certain else "were ended, where found"
         reason, message = self._reason(by, "could not be ended completely" if not_ended else ended)
@@ -190,7 +190,7 @@ class Remains:
         )
 
     def _check(self) -> CheckResult | None:
-        """Return what the check said, or why there is nothing that it said."""
+        """Return the result of the check, or why there is none."""
         if not (self._meta and self._meta.check):
             return None
         check = self.fold.check
@@ -200,7 +200,7 @@ class Remains:
         return check.result if check.state is CheckState.ENDED else died
 
     def _changes(self) -> Changes | None:
-        """Say that nobody recorded what a run in a repository changed; readers find out what can still be told."""
+        """Report that the changes of a run in a repository were not recorded; readers find out what is still known."""
         baseline = self.fold.baseline
         if baseline is None or not self.fold.started_at:
             return None
@@ -208,7 +208,7 @@ class Remains:
         return Changes(note=f"{NOT_RECORDED}: {why}")
 
     def _complaint(self) -> str:
-        """Return what a wrapper whose disk took no file for it said of its own fault, a line."""
+        """Return the line on stderr about the wrapper's own fault, for a wrapper that could not write it to a file."""
         begun = f"\n{paths.FAULT_WORDS}".encode()
         said = _certain_content(self._path(paths.STDERR)).rpartition(begun)
         return one_line(plain(said[2].partition(b"\n")[0].decode("utf-8", "replace")), 300) if said[1] else ""
@@ -228,7 +228,7 @@ class Remains:
             return reason, f"{message}; its wrapper died before that was complete"
         if self._meta is None:
             return RunReason.LOST, f"{artifacts.fault_of(self._run_dir, paths.META)}, and no process holds the run"
-        if self._is_fault_unsaid:  # nor of a child that it may have started
+        if self._is_fault_unsaid:  # nor is any agent recorded that it may have started
             return RunReason.LOST, "the wrapper failed, and the error could not be written to disk"
         if self._fault:
             reason = RunReason.LOST if fold.child else RunReason.START_FAILED
@@ -243,7 +243,7 @@ class Remains:
         return RunReason.LOST, f"its wrapper died unexpectedly; its remaining processes {became}{error}"
 
     def _never_came(self, by: str) -> tuple[RunReason, str]:
-        """Tell why there is no sign of a wrapper."""
+        """Return why there is no sign of a wrapper."""
         if crash := _last_line(self._path(paths.STDERR)):
             return RunReason.START_FAILED, f"its wrapper could not start: {crash}"
         if by == "launcher" or files.exists(self._path(paths.TAKEN)):
@@ -253,7 +253,7 @@ class Remains:
         return RunReason.LOST, "its launcher died or failed before the wrapper was started"
 
     def _said_message(self, reason: RunReason) -> str | None:
-        """Return the message of an end that the wrapper wrote into the events only."""
+        """Return the message of an end that the wrapper wrote only into the events."""
         if STATUS_OF[reason] is RunStatus.COMPLETED:
             return None
         finalized = self._finalized()
@@ -276,7 +276,7 @@ def _events(path: str) -> Iterator[Event]:
 
 
 def _append(path: str, content: bytes) -> None:
-    """Append lines to a file that is there, after a torn one too; a disk that refuses keeps no run from its end."""
+    """Append lines to an existing file, also after a torn line; a disk error does not keep a run from its end."""
     try:
         descriptor = files.open_file(path, os.O_RDWR | os.O_APPEND)
     except OSError:
@@ -297,7 +297,7 @@ def _last_line(path: str) -> str:
 
 
 def _certain_content(path: str) -> bytes:
-    """Read a file; nothing only where there certainly is none. Raises OSError."""
+    """Read a file; empty only if it certainly does not exist. Raises OSError."""
     try:
         return files.read(path)
     except (FileNotFoundError, RefusedError):

@@ -1,4 +1,4 @@
-"""Say in one line why a run is not done, or how it ended."""
+"""Explain in one line why a run is not done, or how it ended."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from .liveness import is_here
 from .ownership import why_foreign
 
 MESSAGE = 300
-"""Characters of a message of an end."""
+"""Characters of the message of a result."""
 _FOREIGN_MESSAGES = frozenset(
     (RunReason.MODEL_ERROR, RunReason.FINALIZE_ERROR, RunReason.AGENT_MISSING, RunReason.START_FAILED)
 )
-"""Ends whose message is not a sentence of ours, so that it says too little alone."""
+"""Reasons whose message is not a sentence by subdeck, so that it needs an introduction."""
 
 
 class Process(Struct, frozen=True):
@@ -52,24 +52,24 @@ class Process(Struct, frozen=True):
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
-    """What is known beside the snapshot, as of one look."""
+    """Facts beyond the snapshot, as of one read."""
 
     wrapper: Process | None = None
-    """None where no pid was written, or one of another machine, boot or pid namespace."""
+    """None if no pid was recorded, or only one of another machine, boot or pid namespace."""
     child: Process | None = None
     elsewhere: str = ""
-    """The host that holds the run when it is not this one."""
+    """The host that holds the run if it is not this one."""
     foreign: str = ""
-    """Why the run is not this user's; then its processes were not looked at."""
+    """Why the run is not this user's; its processes were then not examined."""
     calls: tuple[str, ...] = ()
     """Tool calls without a result, oldest first: `bash: pytest -q`."""
     silence: float | None = None
-    """Seconds for which the run is silent; None for one that is not."""
+    """Seconds for which the run has been idle; None if it is not."""
     retry: str = ""
-    """What is being tried again, while that is the last event."""
+    """The current retry, while that is the last event."""
     stop: StopRequest | None = None
     faults: tuple[str, ...] = ()
-    """What is wrong with records of an unfinished run, in words."""
+    """Faults in records of an unfinished run, in words."""
     result: RunResult | None = None
 
 
@@ -83,7 +83,7 @@ def explain(run: RunSnapshot, evidence: Evidence, now: datetime) -> str:
 
 
 def ago(seconds: float) -> str:
-    """`3 s`, `4 min`, `2 h`, `5 days`; never negative, whatever the wall clock did."""
+    """`3 s`, `4 min`, `2 h`, `5 days`; never negative, even if the wall clock was set back."""
     whole = max(0, int(seconds))
     if whole < 120:
         return f"{whole} s"
@@ -139,7 +139,7 @@ def _ended(end: Ended, took: str, result: RunResult | None) -> list[str]:
 
 
 def _at_end(run: RunSnapshot, end: Ended) -> str:
-    """Say where a run of another machine was."""
+    """Return where a remote run was."""
     where = whereabouts(run)
     return where if end.late or not where else f"on {where}"
 
@@ -192,7 +192,7 @@ def _requested(stop: StopRequest | None) -> str:
 
 
 def _talking(run: RunSnapshot, running: Running, now: datetime) -> str:
-    """Say what a child waits for that can go on only with what a person says; empty where it does not."""
+    """Describe what an agent needs from the user to continue; empty if nothing."""
     if run.is_waiting:
         since = moment(run.requests[0].ts)
         took = f" for {ago((now - since).total_seconds())}" if since else ""
@@ -213,17 +213,17 @@ def _waiting(running: Running, evidence: Evidence) -> str:
 
 
 WINDOW = 512 * 1024
-"""Bytes before the end of the events where reading begins: a call that is waited for is among the last."""
+"""Bytes before the end of the events where reading begins: a pending call is among the last."""
 HEAD = 64 * 1024
 """Bytes at the beginning of the events that hold the first ones."""
 SUBJECT = 100
-"""Characters of what a call is about."""
+"""Characters of a call's subject."""
 _SUBJECTS = ("command", "pattern", "query", "path", "file_path", "url")
-"""Arguments that say best what a call is about, the best first."""
+"""Arguments that describe a call's subject, the best first."""
 
 
 class DiagnosisReader:
-    """Looks at one run again and again; each event is read once."""
+    """Reads one run repeatedly; each event is read once."""
 
     def __init__(self, project: paths.Project, run_id: str) -> None:
         self._run_dir = project.run_dir(run_id)
@@ -233,11 +233,11 @@ class DiagnosisReader:
 
     @property
     def text(self) -> str:
-        """The last text of the agent that is whole."""
+        """The agent's last complete text."""
         return self._fold.final_text or ""
 
     def read(self, run: RunSnapshot) -> Evidence:
-        """Return what is known now of a run that stands so."""
+        """Return the current evidence about a run in this state."""
         if run.foreign:
             return Evidence(foreign=why_foreign(self._run_dir))
         if run.has_ended:
@@ -261,7 +261,9 @@ class DiagnosisReader:
         )
 
     def _from_near_the_end(self) -> EventTail:
-        """Begin where the last events do; of those before, the first say which process is the child's."""
+        """Start near the end of the events; of the earlier ones, only the first are read: they name the agent
+        process.
+        """
         path = os.path.join(self._run_dir, paths.EVENTS)
         file = LineFile(path)
         mark = file.mark()
@@ -274,7 +276,7 @@ class DiagnosisReader:
 
 
 def _named(call: ToolCall) -> str:
-    """Say which tool works on what: `bash: pytest -q`."""
+    """Return a tool and its subject: `bash: pytest -q`."""
     name = tool_word(call.tool_name)
     texts = {key: value for key, value in call.args.items() if isinstance(value, str) and value.strip()}
     subject = next((texts[key] for key in (*_SUBJECTS, *texts) if key in texts), "")
@@ -282,5 +284,5 @@ def _named(call: ToolCall) -> str:
 
 
 def _process(pid: int, started: int | None) -> Process | None:
-    """Return None for a process without a start time: its pid alone proves nothing."""
+    """Return None for a process without a start time: a pid alone proves nothing."""
     return None if started is None else Process(pid, processes.is_alive(pid, started))

@@ -1,7 +1,7 @@
-"""Follow the runs of a project: first what is there, then every change, as frozen updates.
+"""Follow the runs of a project: first their current state, then every change, as frozen updates.
 
-One watch sees all active runs and the presets. What it yields are hints where to look: the kernel may drop notices
-without a word, so the follower also sweeps. The only module that knows watchfiles.
+One watch covers all active runs and the presets. Its notices are only hints: the kernel may drop some silently, so the
+follower also sweeps. Only this module uses watchfiles.
 """
 
 from __future__ import annotations
@@ -29,39 +29,39 @@ NEWEST = 200
 BATCH = 1000
 """Runs read between two updates while the older ones are loaded."""
 SWEEP = 2.0
-"""Seconds between two looks at whether anything that is open has grown without a notice."""
+"""Seconds between two sweeps for open runs that have grown without a notice."""
 REST = 0.25
-"""Seconds between two looks at a run that writes and is not shown."""
+"""Seconds between two reads of a run that writes and is not shown."""
 PROOF = 2.0
 """Seconds between two proofs of life of runs whose wrapper is not known to be alive."""
 FINISHED_PER_SWEEP = 500
-"""Finished runs whose directories are looked at in one sweep; the others follow in the next ones."""
+"""Finished runs whose directories are checked in one sweep; the others follow in the next ones."""
 PROOF_OF_ALL = 60.0
-"""Seconds between two looks at everything that is open, with proof of life."""
+"""Seconds between two checks of all open runs, with proof of life."""
 
 BEAT_S = 0.1
-"""Seconds after which something is yielded even without news; in a calm a little more."""
+"""Seconds after which an update is yielded even without changes; slightly more in a quiet period."""
 STEP_S = 0.011
 DEBOUNCE_S = 0.02
 CALM_PAUSE_S = 0.18
-"""Seconds added to a step while nothing has happened for `CALM_AFTER_S`: wake-ups are most of what a calm costs."""
+"""Seconds added to a step after `CALM_AFTER_S` without changes: wake-ups are most of a quiet period's cost."""
 CALM_AFTER_S = 3.0
 _NATIVE = (False, False, 0, False, False)
-"""No debug output, no polling nor its pace, nothing below the directories, no right that may be missing."""
+"""No debug output, no polling (and no delay for it), not recursive, permission errors not ignored."""
 CHECK_S = 2.0
-"""Seconds after which the directories are looked for, should the notice of one that came or went be lost."""
+"""Seconds between checks of the directories, in case the notice of a created or removed one is lost."""
 
 
 class Stop(Protocol):
-    """What ends a watch, a `threading.Event` for instance; it is asked again and again."""
+    """Ends a watch, a `threading.Event` for instance; it is polled."""
 
     def is_set(self) -> bool: ...
 
 
 class Update(Struct, frozen=True):
-    """What changed since the update before; the first one has the newest runs and all unfinished ones.
+    """The changes since the previous update; the first one has the newest runs and all unfinished ones.
 
-    One comes at least five times a second, `is_quiet` when nothing changed, so that whoever follows gets a turn.
+    One comes at least five times a second, `is_quiet` without changes, so that the consumer gets a turn.
     """
 
     runs: tuple[RunSnapshot, ...]
@@ -69,13 +69,13 @@ class Update(Struct, frozen=True):
     removed: tuple[str, ...]
     """Ids of runs whose directory is gone."""
     ended: tuple[RunSnapshot, ...]
-    """Those of `runs` that ended while they were followed; never a foreign one."""
+    """Members of `runs` that ended while they were followed; never an untrusted run."""
     counts: Counts
     """Of all runs known so far."""
     background: Counts
-    """Of those, the background runs."""
+    """Of the background runs among them."""
     complete: bool
-    """Every run directory has been read."""
+    """Whether every run directory has been read."""
     presets_changed: bool
 
     @property
@@ -84,7 +84,7 @@ class Update(Struct, frozen=True):
 
 
 class Follower:
-    """Turns changes into updates; `updates` is its one loop."""
+    """Turns changes into updates; `updates` is its only loop."""
 
     def __init__(
         self,
@@ -93,24 +93,26 @@ class Follower:
         preset_dirs: Callable[[], tuple[str, ...]],
         shown: Callable[[], Container[str]] | None = None,
     ) -> None:
-        """`shown` returns the ids of the runs that somebody looks at: the others are read only every `REST` seconds."""
+        """`shown` returns the ids of the runs on screen: the others are read only every `REST` seconds."""
         self._project = project
         self._registry = registry
         self._preset_dirs = preset_dirs
         self._shown = shown
         self._waiting: set[str] = set()
-        """Runs that have written and were not looked at since."""
+        """Runs that have written since they were last read."""
         self._recent: set[str] = set()
-        """Runs that were looked at since the last time all were."""
+        """Runs that were read since the last time all were."""
         self._rested = 0.0
         self._past: set[str] = set()
-        """Runs whose ends are not news: they had ended when they were first seen, or their ends were reported."""
+        """Runs whose ends are not news: they had ended when first seen, or their ends were reported."""
         self._open: set[str] = set()
-        """Runs that were seen before they had ended."""
+        """Runs that were first seen before they had ended."""
         self._reported: set[str] = set()
-        """Runs whose ends were reported: one whose result was removed looks open again while somebody makes it anew."""
+        """Runs whose ends were reported: a run whose result was removed looks open until the result is written
+        again.
+        """
         self._began = ""
-        """When the first look began, an ISO time."""
+        """When the first read began, an ISO time."""
         self._complete = False
         self._swept = self._proved = self._proved_all = 0.0
         self._listed: tuple[int, ...] = ()
@@ -123,7 +125,7 @@ class Follower:
         first = self._registry.look({*names[:NEWEST], *self._registry.active_names()}, prove=True)
         self._complete = len(names) <= NEWEST
         yield self._update(first, presets_changed=True)
-        told_until = now_iso()  # who follows has asked by now what had ended unseen
+        told_until = now_iso()  # by now the consumer has asked for ends that it missed
         for start in range(NEWEST, len(names), BATCH):
             if stop.is_set():
                 return
@@ -143,7 +145,7 @@ class Follower:
             yield self._update(touched, presets_changed=changes.presets)
 
     def _is_news(self, run: RunSnapshot) -> bool:
-        """Return whether a run has just ended: not one that was trusted or restored after its end, or copied here."""
+        """Return whether a run has just ended: it was not trusted or restored after its end, or copied here."""
         if not run.has_ended or run.foreign or run.run_id in self._past or run.run_id in self._reported:
             return False
         return run.run_id in self._open or self._has_ended_since(self._began, run.run_id)
@@ -154,7 +156,7 @@ class Follower:
         return ended_at is not None and moment <= ended_at <= now_iso()
 
     def _due(self) -> set[str]:
-        """Return which of the waiting runs are to be looked at now."""
+        """Return the waiting runs to read now."""
         if not self._waiting:
             return set()
         now = time.monotonic()
@@ -170,7 +172,7 @@ class Follower:
         return due
 
     def _sweep(self) -> set[str]:
-        """Look at what is open, and at the list of runs when it changed; finds all that the watch did not tell."""
+        """Read open runs, and the list of runs if it changed; finds everything that the watch missed."""
         now = time.monotonic()
         touched = self._registry.look(self._registry.grown_ids - self._waiting)
         doubtful = set[str]()
@@ -225,22 +227,22 @@ def _modified(directory: str) -> tuple[int, ...]:
 
 
 class Changes(Struct, frozen=True):
-    """Where something happened since the last time; empty at a beat without news."""
+    """Changes since the last time; empty at a tick without any."""
 
     runs: frozenset[str] = frozenset()
-    """Ids of runs whose activity file was written, or came or went."""
+    """Ids of runs whose activity file was written, created or removed."""
     presets: bool = False
     restarted: bool = False
-    """The watch has just begun, or begun again: what happened before it did was not seen."""
+    """The watch has just started or restarted: earlier changes were not seen."""
 
 
 class _PacedStop:
-    """Makes watchfiles look less often in a calm: it asks for the stop before each of its looks."""
+    """Makes watchfiles poll less often in a quiet period: it checks for the stop before each poll."""
 
     def __init__(self, stop: Stop) -> None:
         self._stop = stop
         self.pause = 0.0
-        """Seconds to sleep at each question."""
+        """Seconds to sleep at each check."""
 
     def is_set(self) -> bool:
         if self.pause:
@@ -249,21 +251,21 @@ class _PacedStop:
 
 
 def watch(project: Project, preset_dirs: Callable[[], tuple[str, ...]], stop: Stop) -> Iterator[Changes]:
-    """Yield what changes in `active/` and the preset directories, at each beat at least, until `stop` is set.
+    """Yield changes in `active/` and the preset directories, at least at each tick, until `stop` is set.
 
-    Directories that come and go are followed: the nearest one that exists stands for one that does not yet.
+    Created and removed directories are followed: the nearest existing ancestor stands for a missing one.
     """
     while not stop.is_set():
         try:
             yield from _watch(project, preset_dirs, stop)
         except (OSError, RuntimeError):
-            # Out of inotify watches, or a directory went meanwhile: the sweep alone still finds everything.
+            # Out of inotify watches, or a directory was removed: the sweep still finds everything.
             time.sleep(BEAT_S)
             yield Changes()
 
 
 def _watch(project: Project, preset_dirs: Callable[[], tuple[str, ...]], stop: Stop) -> Iterator[Changes]:
-    """Watch the directories that exist now, until one of them comes or goes."""
+    """Watch the directories that exist now, until one of them is created or removed."""
     active, presets = project.active, preset_dirs()
     wanted = (active, *presets)
     watched = _existing(wanted, project.root)
@@ -276,22 +278,22 @@ def _watch(project: Project, preset_dirs: Callable[[], tuple[str, ...]], stop: S
         runs = frozenset(name for parent, name in places if parent == active and is_run_id(name))
         touches_presets = any(parent in presets for parent, _ in places)
         if runs or touches_presets:
-            newest = now  # others may be busy in the directories above, which are no reason to hurry
+            newest = now  # activity in the parent directories does not end a quiet period
         paced_stop.pause = CALM_PAUSE_S if now - newest >= CALM_AFTER_S else 0.0
         yield Changes(runs, presets=restarted or touches_presets, restarted=restarted)
         restarted = False
         if touches_presets and preset_dirs() != presets:
-            return  # there are others now, of agent files in directories of their own
+            return  # the list of directories has changed, as for agent files in a new directory
         if len(places) > len(runs) or now - checked >= CHECK_S:
             checked = now
             if _existing(wanted, project.root) != watched or any(path in watched for _, path in batch):
-                return  # a directory came or went; one that came back is another one
+                return  # a directory was created or removed; a recreated one is a different one
 
 
 def _batches(directories: Collection[str], stop: Stop) -> Iterator[Collection[tuple[int, str]]]:
-    """Yield what was reported of these directories, nothing at a beat without news, as `watchfiles.watch` does.
+    """Yield notices about these directories, empty at a tick without any, as `watchfiles.watch` does.
 
-    The native part below that is enough: the package around it loads anyio, json and multiprocessing, for 25 ms.
+    The native part is enough: the package around it loads anyio, json and multiprocessing, for 25 ms.
     """
     native: type[RustNotify] = import_part("watchfiles", "_rust_notify").RustNotify
     with native(list(directories), *_NATIVE) as watcher:
@@ -306,10 +308,10 @@ def _ms(seconds: float) -> int:
 
 
 def _existing(directories: tuple[str, ...], root: str) -> tuple[str, ...]:
-    """Return for each directory itself or its nearest ancestor that exists, without repeats.
+    """Return each directory itself or its nearest existing ancestor, without repeats.
 
-    Nothing stands for a project that has gone, whose root this is: what others do above it is no news, and whether it
-    came back is looked at often enough.
+    A removed project, with this root, is omitted: changes above it do not matter, and its return is checked often
+    enough.
     """
     found: dict[str, None] = {}
     for directory in directories:
@@ -321,27 +323,27 @@ def _existing(directories: tuple[str, ...], root: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-# --- updates that go on after a fault --------------------------------------------------------------------------------
+# --- updates that continue after a fault -----------------------------------------------------------------------------
 
 DELAYS_S = (0.2, 0.5, 1.0, 2.0, 5.0)
-"""Seconds before each new beginning; one failure more in a row ends it."""
+"""Seconds before each restart; one more failure in a row is final."""
 STEADY_S = 60.0
-"""Seconds without a failure after which the next one is the first of its row."""
+"""Seconds without a failure after which a new row of failures begins."""
 
 
 class Told:
-    """What a reader of updates has been told, so that a fresh stream can continue where another one broke off."""
+    """The updates that a reader has received, so that a new stream can continue after a broken one."""
 
     def __init__(self) -> None:
         self.since = now_iso()
-        """When the reader began: an earlier end is not news."""
+        """When the reader began: earlier ends are not news."""
         self.last: Update | None = None
         self.open: set[str] = set()
         """Runs that had not ended."""
         self.ended: set[str] = set()
-        """Runs that had."""
+        """Runs that had ended."""
         self.reported: set[str] = set()
-        """Runs whose ends the reader was told."""
+        """Runs whose ends the reader has received."""
 
     def copy(self) -> Told:
         copied = Told()
@@ -350,7 +352,7 @@ class Told:
         return copied
 
     def note(self, update: Update) -> None:
-        """Remember an update that the reader has got."""
+        """Remember an update that the reader has received."""
         self.last = update
         self.reported.update(run.run_id for run in update.ended)
         for run_id in update.removed:
@@ -362,15 +364,15 @@ class Told:
             out.discard(run.run_id)
 
     def is_news(self, run: RunSnapshot) -> bool:
-        """Return whether the end of a run has to be reported to the reader."""
+        """Return whether a run's end still has to be reported to the reader."""
         if run.end is None or run.foreign or run.run_id in self.ended or run.run_id in self.reported:
             return False
         return run.run_id in self.open or self.since <= (run.end.ended_at or "") <= now_iso()
 
 
 def resumed(updates: Iterator[Update], told: Told) -> Iterator[Update]:
-    """Yield a fresh stream of updates as the continuation of another: the first one that has news is complete, and has
-    the ends and the removals that were missed.
+    """Yield a new stream of updates as the continuation of another. Its first update with changes is complete, and has
+    the ends and removals that were missed.
     """
     last = told.last
     if last is None:
@@ -399,9 +401,9 @@ def resumed(updates: Iterator[Update], told: Told) -> Iterator[Update]:
 
 
 def steady(begin: Callable[[], Iterator[Update]], stop: Stop) -> Iterator[Update]:
-    """Yield updates until `stop` is set; where they fail, begin again and continue.
+    """Yield updates until `stop` is set; after a failure, start again and continue.
 
-    Raises FollowingFailed after several failures in a row, and the errors that a person can act on at once.
+    Raises FollowingFailed after several failures in a row, and any error that the user can act on at once.
     """
     told, failures, failed_at = Told(), 0, 0.0
     while True:
@@ -427,7 +429,7 @@ def steady(begin: Callable[[], Iterator[Update]], stop: Stop) -> Iterator[Update
             if stop.is_set():
                 return
             if told.last is not None:
-                yield _quiet(told.last)  # who waits may have had enough
+                yield _quiet(told.last)  # the consumer may want to stop
             time.sleep(BEAT_S)
 
 

@@ -1,5 +1,5 @@
-"""Giving up a run on a host that does not come back: its operator writes the end, and what the host tells later is kept
-beside it.
+"""Abandon a run on an unreachable host: its user writes the result, and a later result from the host is stored beside
+it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .ownership import check_own, ring
 
 
 def refused(run: RunSnapshot) -> SubdeckError | None:
-    """Say why a run cannot be given up; None where it can."""
+    """Return why a run cannot be abandoned; None if it can."""
     name, stop = f"run {run.meta.short_id}", f"subdeck stop {run.meta.short_id} stops it"
     if run.has_ended:
         return RunBusy(f"{name} has already ended ({run.reason})", where=run.run_id)
@@ -39,7 +39,7 @@ def refused(run: RunSnapshot) -> SubdeckError | None:
 
 
 def not_heard(run: RunSnapshot) -> RunBusy:
-    """Say why a run cannot be deleted whose host is out of reach."""
+    """Return why a run on an unreachable host cannot be deleted."""
     return RunBusy(
         f"run {run.meta.short_id} may still be running on {run.host or 'its host'}, which is unreachable",
         where=run.run_id,
@@ -49,9 +49,9 @@ def not_heard(run: RunSnapshot) -> RunBusy:
 
 
 def give_up(project: paths.Project, run: RunSnapshot) -> None:
-    """Write that a run is lost by its operator's word. Raises SubdeckError where it is in reach, or has ended.
+    """Write the result of a run that its user declares lost. Raises SubdeckError if it is reachable, or has ended.
 
-    One that has no host yet is kept from ever getting one, and ends as stopped.
+    A run without a host never gets one, and ends as stopped.
     """
     check_own(project, run.run_id)
     if refusal := refused(run):
@@ -74,7 +74,7 @@ def give_up(project: paths.Project, run: RunSnapshot) -> None:
 
 
 def _result(run: RunSnapshot, run_dir: str, reason: RunReason, message: str) -> RunResult:
-    """Put together what is known of a run; nothing is added to its records, to which its host may still add."""
+    """Build a result from a run's records, without adding to them: its host may still do so."""
     fold = Fold()
     for event in EventTail(os.path.join(run_dir, paths.EVENTS)).read():
         fold.apply(event)

@@ -1,7 +1,7 @@
-"""Who is responsible for a run, proven by a kernel lock; asking them to end it, and finishing it where nobody is.
+"""Prove by a kernel lock whether a process is responsible for a run; ask it to stop, or finish a run without one.
 
-What a dead run left running is found by its control group. Where there is none, what gave up parent and environment in
-the last moments of the wrapper, or forks on and on without them, is known to nobody.
+Processes left by a dead run are found by its control group. Without one, a process is missed if it dropped its parent
+and its environment in the wrapper's last moments, or keeps forking without them.
 """
 
 from __future__ import annotations
@@ -32,42 +32,43 @@ from ._remains import Remains
 from .ownership import check_own, is_own
 
 _WRAPPERS = frozenset({"subdeck.core.wrapper", standby.OPTION, forker.OPTION})
-"""Among the arguments of every wrapper is one of these."""
+"""Every wrapper has one of these among its arguments."""
 BUSY_AGAIN = 0.02
-"""Seconds after which a lock that a prober holds is tried again."""
+"""Seconds between two tries of a lock that a prober holds."""
 FINISHING_S = 5.0
-"""Seconds after which a prober that holds the lock is not waited for any more."""
+"""Seconds to wait for a prober that holds the lock."""
 GLANCE_S = 0.04
-"""The same for who looks again soon and has more to do meanwhile."""
+"""The same for a caller that checks again soon and has other work to do."""
 DYING_S = 0.5
-"""Seconds after which a process whose locks the kernel has released is not on its way out."""
+"""Seconds that a process may need to exit after the kernel has released its locks."""
 GOING_S = 1.0
-"""Seconds that a wrapper gets to go once its result is there."""
+"""Seconds that a wrapper gets to exit once its result exists."""
 
 
 class Proof(Enum):
     FINISHED = "finished"
-    """There is a result."""
+    """It has a result."""
     ALIVE = "alive"
-    """Its launcher or its wrapper holds the lock, or a prober did for longer than it was waited for."""
+    """Its launcher or its wrapper holds the lock, or a prober held it for longer than the wait."""
     UNKNOWN = "unknown"
-    """Nobody here holds it, but another machine, boot or pid namespace may, or a newer subdeck wrote it; or its end
-    cannot be proven or written just now (rights, a full disk, too many open files)."""
+    """It is not held here, but another machine, boot or pid namespace may hold it, or a newer subdeck wrote it; or its
+    end cannot be proven or written just now (permissions, a full disk, too many open files).
+    """
     FOREIGN = "foreign"
-    """This user's subdeck did not make it: nobody here finds out more, or ends it."""
+    """This user's subdeck did not make it: it is neither examined further nor ended here."""
     GONE = "gone"
-    """There is no such run directory."""
+    """Its directory does not exist."""
 
 
 def reconcile(
     project: paths.Project, run_id: str, *, by: str | None, patience: float = FINISHING_S, is_sole: bool = False
 ) -> Proof:
-    """Find out whether somebody is responsible for a run; where nobody is, end what it left running and finish it.
+    """Find out whether a process is responsible for a run; if not, end the processes that it left and finish it.
 
-    The result is signed with `by`; with None nothing is ended or written. Takes microseconds as a rule; up to
-    `patience` seconds while another process does the same, and up to 11 s to end what is left running. Of a foreign run
-    not even the lock is tried. `is_sole` says that no other machine or container is at work in the project: its caller
-    has a lock on all of it, so a run of another boot or pid namespace whose lock is free is one of the past.
+    The result is signed with `by`; with None nothing is ended or written. Usually takes microseconds; up to `patience`
+    seconds while another process does the same, and up to 11 s to end leftover processes. The lock of an untrusted run
+    is not even tried. `is_sole` says that no other machine or container works in the project: the caller has locked all
+    of it, so a run of another boot or pid namespace with a free lock is over.
     """
     run_dir = project.run_dir(run_id)
     if has_result(run_dir):
@@ -78,7 +79,7 @@ def reconcile(
             return Proof.FOREIGN if files.exists(run_dir) else Proof.GONE
         if by is not None and not os.path.lexists(own_copy.lock_of(run_dir)):
             if _has_wrapper(run_id, run_dir):
-                return Proof.ALIVE  # somebody has taken its lock away; it makes another
+                return Proof.ALIVE  # its lock was removed; it makes another
             flags |= os.O_CREAT
         lock = _open_lock(run_dir, flags)
     except OSError:
@@ -89,10 +90,10 @@ def reconcile(
         if _has_ended(run_dir, by):
             return Proof.FINISHED
         if _has_wrapper(run_id, run_dir):
-            return Proof.ALIVE  # this is not the lock that it holds
+            return Proof.ALIVE  # it holds a different lock
         if not os.path.lexists(run_dir):
             own_copy.remove(run_dir)
-            return Proof.GONE  # somebody has removed it, and nobody is at work in it
+            return Proof.GONE  # it was removed, and no process works in it
         facts = artifacts.read_runner(run_dir, certain=True)
         if by is None or not _may_be_finished(run_dir, facts, is_sole):
             return Proof.UNKNOWN
@@ -104,8 +105,8 @@ def reconcile(
 
 
 def _has_ended(run_dir: str, by: str | None) -> bool:
-    """Return whether a run has ended. Restore the permissions of its directory first, unless `by` is None: then this is
-    a reader, which changes nothing. Raises OSError.
+    """Return whether a run has ended. Restore the permissions of its directory first, except for a reader (`by=None`),
+    which changes nothing. Raises OSError.
     """
     if by is not None:
         let_in(run_dir)
@@ -113,18 +114,18 @@ def _has_ended(run_dir: str, by: str | None) -> bool:
 
 
 def _may_be_finished(run_dir: str, facts: RunnerFacts | None, is_sole: bool) -> bool:
-    """Return whether a run whose lock is free is this machine's to end, and its end could be written.
+    """Return whether this machine may end a run whose lock is free, and could write its result.
 
     Raises OSError.
     """
-    # One with a permit may be on its host, whatever became of the record here.
+    # A run with a permit may be on its host, even if the record here is gone.
     is_ours = is_here(facts) if facts else not os.path.lexists(f"{run_dir}/{paths.PERMIT}")
     is_of_past = _is_of_earlier_boot(facts, run_dir) or (is_sole and files.is_local(run_dir))
     return (is_ours or is_of_past) and not artifacts.is_newer(run_dir) and not files.unwritable(run_dir)
 
 
 def _finish(project: paths.Project, run_id: str, by: str, facts: RunnerFacts | None, lock: int) -> Proof:
-    """End what a run left running and write its end, unless somebody else does that with another lock by now.
+    """End the processes that a run left and write its result, unless another process does so with another lock.
 
     Raises OSError.
     """
@@ -137,9 +138,9 @@ def _finish(project: paths.Project, run_id: str, by: str, facts: RunnerFacts | N
         left = LeftOvers(run_id, run_dir, facts, remains.fold.child)
         not_ended, is_certain = left.end(), left.is_certain
     elif facts and facts.boot_id == processes.boot_id():
-        not_ended = LeftOvers(run_id, run_dir, None, None).end()  # by its mark, as far as it can be seen from here
+        not_ended = LeftOvers(run_id, run_dir, None, None).end()  # by its mark, if visible from here
     else:
-        not_ended = ()  # of an earlier boot nothing is left, and its pids are others' by now
+        not_ended = ()  # nothing of an earlier boot is left, and its pids now belong to others
     if has_result(run_dir, certain=True):
         return Proof.FINISHED
     if _is_replaced(lock, run_dir):
@@ -150,7 +151,7 @@ def _finish(project: paths.Project, run_id: str, by: str, facts: RunnerFacts | N
 
 
 def _open_lock(run_dir: str, flags: int) -> int:
-    """Open a run's lock; for reading where it may not be written to, which is enough for locking it. Raises OSError."""
+    """Open a run's lock; read-only if it cannot be written, which is enough to lock it. Raises OSError."""
     path = own_copy.lock_of(run_dir)
     try:
         return files.open_file(path, flags)
@@ -161,8 +162,8 @@ def _open_lock(run_dir: str, flags: int) -> int:
 
 
 def _is_replaced(lock: int, run_dir: str) -> bool:
-    """Return whether a lock was taken away while it was held, and another one is in its place: whoever holds that has
-    found the run without a holder, too. Raises OSError.
+    """Return whether a lock was removed while it was held, and another one is in its place: the holder of that lock has
+    also found the run without a holder. Raises OSError.
     """
     try:
         return not os.path.samestat(os.lstat(own_copy.lock_of(run_dir)), os.fstat(lock))
@@ -173,7 +174,7 @@ def _is_replaced(lock: int, run_dir: str) -> bool:
 def _unknown_or_gone(run_dir: str) -> Proof:
     try:
         if has_result(run_dir, certain=True):
-            return Proof.FINISHED  # it has just ended, and its second copy went with that
+            return Proof.FINISHED  # it has just ended, which removed its second copy
         os.lstat(f"{run_dir}/.")
     except (FileNotFoundError, NotADirectoryError):
         return Proof.UNKNOWN if own_copy.exists(run_dir) else Proof.GONE
@@ -183,8 +184,8 @@ def _unknown_or_gone(run_dir: str) -> Proof:
 
 
 def _is_of_earlier_boot(facts: RunnerFacts | None, run_dir: str) -> bool:
-    """Return whether certainly nothing of a run is left: this very machine was restarted since, and no other one can
-    have taken the run up.
+    """Return whether certainly no process of a run is left: this machine was restarted since, and no other machine can
+    have continued the run.
     """
     if facts is None:
         return False
@@ -199,7 +200,7 @@ def _is_of_earlier_boot(facts: RunnerFacts | None, run_dir: str) -> bool:
 
 
 def _what_went(facts: RunnerFacts) -> str:
-    """Say what the processes of a run have gone with that was not of this boot and pid namespace."""
+    """Return why the processes of a run from another boot or pid namespace are gone."""
     if facts.boot_id == processes.boot_id():
         return "its container no longer exists"
     is_known = facts.host == processes.host() and facts.machine_id == processes.machine_id()
@@ -207,16 +208,16 @@ def _what_went(facts: RunnerFacts) -> str:
 
 
 def is_here(facts: RunnerFacts) -> bool:
-    """Return whether the pids in `facts` are those of this machine, this boot and this pid namespace."""
+    """Return whether the pids in `facts` are those of this machine, boot and pid namespace."""
     ours = (processes.host(), processes.boot_id(), processes.pid_namespace())
     return (facts.host, facts.boot_id, facts.pid_namespace) == ours
 
 
 def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: str, reason: StopReason) -> None:
-    """Write `stop.json` and signal the wrapper; one that has not come up yet finds the request when it does.
+    """Write `stop.json` and signal the wrapper; a wrapper that is still starting finds the request later.
 
-    A request is never made weaker by a later one. The host of a run gets it from the relay, at once or when it is back
-    in reach. Raises SubdeckError for a run that is foreign, or that another machine or boot holds.
+    A later request never weakens an earlier one. The relay passes it to the host of a remote run, at once or when the
+    host is reachable again. Raises SubdeckError for a run that is untrusted, or that another machine or boot holds.
     """
     check_own(project, run.run_id)
     if run.newer_schema:
@@ -247,16 +248,16 @@ def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: st
     try:
         wrappers = living_wrappers(run.run_id, run_dir)
     except OSError:
-        wrappers = {}  # it finds the request by itself
+        wrappers = {}  # it finds the request on its own
     for pid, started in wrappers.items():
         processes.send(pid, signal.SIGTERM, started)
-        processes.send(pid, signal.SIGCONT, started)  # one that was stopped could do nothing about it
+        processes.send(pid, signal.SIGCONT, started)  # a paused wrapper could not react to it
 
 
 def _has_wrapper(run_id: str, run_dir: str) -> bool:
-    """Return whether a wrapper of a run lives that is not this process; one that was killed gets a moment to go.
+    """Return whether another process is a living wrapper of a run; a killed one gets a moment to exit.
 
-    Raises OSError where it cannot be looked.
+    Raises OSError if that cannot be checked.
     """
     deadline = time.monotonic() + DYING_S
     while living_wrappers(run_id, run_dir).keys() - {os.getpid()}:
@@ -267,24 +268,24 @@ def _has_wrapper(run_id: str, run_dir: str) -> bool:
 
 
 def living_wrappers(run_id: str, run_dir: str) -> dict[int, int | None]:
-    """Return the living wrapper of a run, pid and start time, also one that could not write down who it is.
+    """Return the living wrapper of a run, pid and start time, even if it could not record its pid.
 
-    Raises OSError where it cannot be looked.
+    Raises OSError if that cannot be checked.
     """
     facts = artifacts.read_runner(run_dir, certain=True)
     if facts is not None:
         return {facts.pid: facts.pid_started} if _is_of_run(facts, run_dir) else {}
     found = [pid for pid in processes.marked(run_id) if not _WRAPPERS.isdisjoint(processes.arguments(pid))]
-    if len(found) > 1:  # its child looks like it until it has become the agent
+    if len(found) > 1:  # its agent process looks like it until exec
         parents = processes.living()
         found = [pid for pid in found if parents.get(pid) not in found]
     return {pid: processes.start_time(pid) for pid in found}
 
 
 def _is_of_run(facts: RunnerFacts, run_dir: str) -> bool:
-    """Return whether the process that `facts` name is of the run: with its mark, or as earlier wrappers with its lock.
+    """Return whether the process in `facts` is of the run: with its mark, or, for earlier wrappers, with its lock.
 
-    A pid and a start time alone are only what a file says.
+    A pid and a start time alone are only claims in a file.
     """
     if facts.pid_started is None or not is_here(facts) or not processes.is_alive(facts.pid, facts.pid_started):
         return False
@@ -293,7 +294,7 @@ def _is_of_run(facts: RunnerFacts, run_dir: str) -> bool:
 
 
 class WrapperWatch:
-    """The living wrappers of open runs; one call says which have died, where a proof of life costs several each."""
+    """The living wrappers of open runs; one call returns the dead ones, while a proof of life takes several each."""
 
     def __init__(self) -> None:
         self._deaths = select.epoll()
@@ -311,7 +312,7 @@ class WrapperWatch:
         self._deaths.close()
 
     def add(self, run_id: str, run_dir: str) -> None:
-        """Watch a run's wrapper if it is a living process of this machine, and few enough are watched already."""
+        """Watch a run's wrapper if it is a living process of this machine, unless too many are watched already."""
         if run_id in self._pidfds or len(self._pidfds) >= MOST_HELD:
             return
         facts = artifacts.read_runner(run_dir)
@@ -334,7 +335,7 @@ class WrapperWatch:
     def forget(self, run_id: str) -> None:
         """Stop watching a run's wrapper.
 
-        Closing alone is not enough: epoll keeps its registration while a child between fork and exec has a copy.
+        Closing is not enough: epoll keeps its registration while a child process between fork and exec has a copy.
         """
         pidfd = self._pidfds.pop(run_id, None)
         if pidfd is not None:
@@ -347,7 +348,7 @@ class WrapperWatch:
             self._deaths.unregister(pidfd)
 
     def take_dead(self) -> set[str]:
-        """Return the runs whose wrappers have died since the last call; they are not watched any more."""
+        """Return the runs whose wrappers have died since the last call, and stop watching them."""
         dead = set[str]()
         for pidfd, _ in self._deaths.poll(0):
             if run_id := self._run_ids.get(pidfd):
@@ -360,16 +361,16 @@ class WrapperWatch:
 
 
 def hold(run_dir: str) -> int | None:
-    """Take a run's lock exclusively; None while somebody else has it. The descriptor holds it until it is closed.
+    """Take a run's lock exclusively; None while another process has it. The descriptor holds it until it is closed.
 
-    A wrapper that has written the result is about to go: that is waited for.
+    Waits for a wrapper that has written the result and is about to exit.
     """
     try:
         lock = _open_lock(run_dir, os.O_RDWR)
     except OSError:
         return None
     deadline = time.monotonic() + GOING_S
-    with contextlib.suppress(OSError):  # the directory has gone, or its file system has no locks
+    with contextlib.suppress(OSError):  # the directory was removed, or its file system has no locks
         while not (is_taken := _take(lock, run_dir, FINISHING_S)) and has_result(run_dir, certain=True):
             if time.monotonic() > deadline:
                 break
@@ -381,22 +382,22 @@ def hold(run_dir: str) -> int | None:
 
 
 def _take(lock: int, run_dir: str, patience: float) -> bool:
-    """Take the lock exclusively; False when its launcher or wrapper has it, or a prober for `patience` seconds.
+    """Take the lock exclusively; False if its launcher or wrapper has it, or a prober for `patience` seconds.
 
-    They hold it shared and probers exclusively: a shared try tells them apart while no other prober is at it, which a
-    lock on the directory sees to. Raises OSError when the directory has gone or nothing can be locked there.
+    They hold it shared, and probers exclusively: a shared try tells them apart while no other prober tries, which a
+    lock on the directory ensures. Raises OSError if the directory was removed or nothing can be locked there.
     """
     deadline = time.monotonic() + patience
     while True:
         turn = files.open_directory(own_copy.place_of(run_dir))
         try:
-            with contextlib.suppress(OSError):  # some network file systems lock no directories
+            with contextlib.suppress(OSError):  # some network file systems cannot lock directories
                 files.lock(turn)
             if files.try_lock(lock):
                 return True
             if files.try_lock(lock, shared=True):
                 files.unlock(lock)
-                return files.try_lock(lock)  # a prober may have been at its end just now
+                return files.try_lock(lock)  # a prober may just have finished
         finally:
             os.close(turn)
         if time.monotonic() > deadline:
@@ -404,19 +405,19 @@ def _take(lock: int, run_dir: str, patience: float) -> bool:
         time.sleep(BUSY_AGAIN)
 
 
-# --- what is left over of a dead run ---------------------------------------------------------------------------------
+# --- leftover processes of a dead run --------------------------------------------------------------------------------
 
 PATIENCE_S = 0.5
-"""Between TERM and KILL."""
+"""Seconds between TERM and KILL."""
 MOST_CHILDREN = 64 * 1024
-"""Bytes of the list of children that are read, its newest."""
+"""Bytes read of the list of child processes, its newest."""
 
 
 class LeftOvers:
-    """The processes of one run."""
+    """The leftover processes of one run."""
 
     def __init__(self, run_id: str, run_dir: str, facts: RunnerFacts | None, started: RunStarted | None) -> None:
-        """`facts` and `started` are what the wrapper wrote down. Raises OSError where it cannot be looked."""
+        """`facts` and `started` are the wrapper's records. Raises OSError if processes cannot be checked."""
         self._run_id = run_id
         self._group = cgroup.find(run_id)
         self._written: set[tuple[int, int]] = set()
@@ -428,18 +429,18 @@ class LeftOvers:
 
     @property
     def is_certain(self) -> bool:
-        """Whether a control group says which they are: else some may not be found."""
+        """Whether a control group lists them: otherwise some may be missed."""
         return self._group is not None
 
     def end(self) -> tuple[str, ...]:
-        """End all of them; return what could not be ended, for a person. Raises OSError where it cannot be looked."""
+        """End all of them; return those left, for the user. Raises OSError if processes cannot be checked."""
         left = termination.end_found(self._found, PATIENCE_S, self._kill_group)
         if self._group:
             cgroup.remove(self._group)
         return left
 
     def _found(self) -> dict[int, int]:
-        """Return all that lives, pids and start times, but for this process."""
+        """Return all living ones, pids and start times, except this process."""
         parents = processes.living()
         found = set(processes.marked(self._run_id))
         found |= {pid for pid, started in self._written if processes.is_alive(pid, started)}
@@ -451,20 +452,20 @@ class LeftOvers:
     def _kill_group(self) -> None:
         if self._group:
             try:
-                if os.getpid() not in cgroup.members(self._group):  # whoever looks may be of the run itself
+                if os.getpid() not in cgroup.members(self._group):  # this process may belong to the run itself
                     cgroup.kill(self._group)
             except OSError:
-                return  # an older kernel: one by one, then
+                return  # an older kernel: they are ended one by one
 
 
 def _is_of_now(started: RunStarted) -> bool:
-    """Return whether the pids in an event are those of this boot and pid namespace, as far as the event says."""
+    """Return whether an event states that its pids are of this boot and pid namespace."""
     ours = (processes.boot_id(), processes.pid_namespace())
     return bool(started.boot_id) and (started.boot_id, started.pid_namespace) == ours
 
 
 def _listed(run_dir: str) -> list[tuple[int, int]]:
-    """Read the list that the wrapper kept; what is torn or not of ours says nothing. Raises OSError."""
+    """Read the list that the wrapper kept, skipping torn and invalid lines. Raises OSError."""
     try:
         content = files.read(f"{run_dir}/{paths.CHILDREN}")
     except (FileNotFoundError, RefusedError):

@@ -1,4 +1,4 @@
-"""Which runs are this user's, so that something may be done with them; the others are foreign, and only looked at."""
+"""Which runs are this user's, so that subdeck may act on them; the others are untrusted, and only displayed."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from ..system.directory import opened
 
 
 def is_own(run_dir: str, *, certain: bool = False) -> bool:
-    """Return whether this user's subdeck made a run; whoever ends, finishes, continues or cleans up one asks first.
+    """Return whether this user's subdeck made a run; check this before ending, finishing, continuing or cleaning up
+    one.
 
-    Where `certain` a record that cannot be read now raises OSError: it may well be this user's.
+    With `certain`, an unreadable record raises OSError: it may be this user's.
     """
     return artifacts.is_own(run_dir, Verifier(), certain=certain)
 
 
 def why_foreign(run_dir: str) -> str:
-    """Say in a clause why a run is not this user's."""
+    """Return a clause that explains why a run is not this user's."""
     try:
         with opened(run_dir) as directory:
             owner = directory.status(".").st_uid
@@ -46,7 +47,7 @@ def why_foreign(run_dir: str) -> str:
 
 
 def check_own(project: paths.Project, run_id: str) -> None:
-    """Raise SubdeckError for a run that is foreign; whoever acts on a run calls this first. One may be gone by now."""
+    """Raise SubdeckError for an untrusted run; call this before acting on a run. A run that is gone passes."""
     run_dir = project.run_dir(run_id)
     if not is_own(run_dir) and files.exists(run_dir):
         raise SubdeckError(
@@ -58,9 +59,9 @@ def check_own(project: paths.Project, run_id: str) -> None:
 
 
 def session_file(run_dir: str, meta: RunMeta) -> str | None:
-    """Return the file with the conversation of a run; None where there is none.
+    """Return the file with the conversation of a run; None if there is none.
 
-    It lies in the run directory, or where sticky ones do: no other path is believed, whatever the record says.
+    It must be in the run directory, or where sticky ones are: no other path in the record is trusted.
     """
     if meta.session_path is None:
         return None
@@ -76,9 +77,9 @@ def session_file(run_dir: str, meta: RunMeta) -> str | None:
 
 
 def adopt(project: paths.Project, run_id: str) -> None:
-    """Mark a run as this user's, under the name of its directory. Raises SubdeckError where that cannot be.
+    """Sign a run as this user's, under the name of its directory. Raises SubdeckError if that is impossible.
 
-    The conversation that it names is forgotten unless it is the run's own or one of a sticky preset.
+    Its conversation is dropped unless it is the run's own or one of a sticky preset.
     """
     run_dir = project.run_dir(run_id)
     meta = _adoptable(run_dir, run_id)
@@ -86,7 +87,7 @@ def adopt(project: paths.Project, run_id: str) -> None:
     if meta.system_prompt is not None:
         meta = structs.replace(meta, system_prompt_path=os.path.join(run_dir, paths.SYSTEM_PROMPT))
     try:
-        artifacts.seal_results(run_dir)  # first: a record of ours whose result is not signed would have no end
+        artifacts.seal_results(run_dir)  # first: with a signed record, an unsigned result would not count
         artifacts.rewrite_meta(run_dir, meta)
     except OSError as error:
         raise SubdeckError(f"cannot write its record: {error.strerror}", where=run_dir) from error
@@ -94,7 +95,9 @@ def adopt(project: paths.Project, run_id: str) -> None:
 
 
 def _adoptable(run_dir: str, run_id: str) -> RunMeta:
-    """Return the record of a run whose directory and files are this user's own and no links. Raises SubdeckError."""
+    """Return the record of a run whose directory and files belong to this user and are not links. Raises
+    SubdeckError.
+    """
 
     def refuse(what: str, hint: str = "subdeck rm moves it to the trash") -> SubdeckError:
         return SubdeckError(f"run {run_id[-6:]} cannot be trusted: {what}", where=run_dir, hint=hint)
@@ -122,9 +125,9 @@ def _adoptable(run_dir: str, run_id: str) -> RunMeta:
 
 
 def ring(project: paths.Project) -> None:
-    """Have those who follow the project look again: they see that the list of runs has changed."""
+    """Notify followers of the project: they see that the list of runs has changed."""
     try:
         with opened(project.runs) as runs:
             runs.touch(".")
     except OSError:
-        return  # they find out when they are started again
+        return  # they find out at their next start

@@ -1,8 +1,7 @@
-"""What an operator did to the queue: it is held, or runs were moved in it. Files that those who wait look at.
+"""The user's changes to the queue: whether it is paused, and its order. Waiting processes read these files.
 
-They lie beside the slots of the project, in the checkout: each counts only if this user's subdeck has signed it for
-that place. Without them the queue is in the order of launches and nobody looks further.
-Nothing here loads what a wrapper that waits does without.
+They are beside the slots of the project, in the checkout: each counts only if this user's subdeck signed it for that
+path. Without them the queue is in launch order. Nothing here loads modules that a waiting wrapper does not need.
 """
 
 from __future__ import annotations
@@ -15,27 +14,27 @@ from ..system import files
 from ..system.directory import Directory, opened
 
 PROJECT = "project"
-"""The directory of the slots that all runs of the project share."""
+"""The directory of the slots shared by all runs of the project."""
 HELD = "held"
 ORDER = "order"
 MOST = 10_000
-"""Runs of an order that are read."""
+"""Ids read from an order."""
 
 
 class QueueState:
-    """What the files said when they were read."""
+    """Content of the files when they were read."""
 
     __slots__ = ("held", "order")
 
     def __init__(self, order: Sequence[str] = (), held: bool = False) -> None:
         self.order = order
-        """Ids of runs, those that go first at the beginning; who is not among them goes after them."""
+        """Run ids, the next to start first; all other runs come after them."""
         self.held = held
-        """Whether nobody who waits for a slot gets one."""
+        """Whether no waiting run gets a slot."""
 
 
 def read_state(slots: str) -> QueueState:
-    """Read what holds in the queue whose slots are in this directory."""
+    """Read the state of the queue whose slots are in this directory."""
     try:
         with opened(f"{slots}/{PROJECT}") as directory:
             held = _content(directory, slots, HELD) is not None
@@ -46,7 +45,7 @@ def read_state(slots: str) -> QueueState:
 
 
 def _content(directory: Directory, slots: str, name: str) -> bytes | None:
-    """Return what a file of the operator's says; None where there is none, or it came with a checkout."""
+    """Return the content of a file by the user; None if it is missing, or came with a checkout."""
     if not directory.has(name):
         return None
     from ..run.mark import content_if_signed
@@ -62,7 +61,7 @@ def _about(slots: str, name: str) -> str:
 
 
 def hold(slots: str, held: bool) -> None:
-    """Keep all that wait from starting, or let them. Raises OSError, and SubdeckError without a key to sign with."""
+    """Pause or resume the queue. Raises OSError, and SubdeckError without a key to sign with."""
     if held:
         _write(slots, HELD, b"")
     else:
@@ -70,7 +69,7 @@ def hold(slots: str, held: bool) -> None:
 
 
 def write_order(slots: str, run_ids: Iterable[str]) -> None:
-    """Write down in which order runs go. Raises OSError, and SubdeckError without a key to sign with."""
+    """Write the order of the runs. Raises OSError, and SubdeckError without a key to sign with."""
     _write(slots, ORDER, b"".join(f"{run_id}\n".encode() for run_id in run_ids))
 
 
@@ -84,7 +83,7 @@ def _write(slots: str, name: str, content: bytes) -> None:
 
 
 def moved(waiting: Sequence[tuple[str, str]], run_id: str, step: int) -> list[str]:
-    """Return the ids of those who wait, given with their queues in their turn, after one has moved in its queue."""
+    """Return the ids of the waiting runs, given in order with their queues, after one has moved in its queue."""
     ids = [name for name, _ in waiting]
     line = dict(waiting)[run_id]
     mates = [name for name, its_line in waiting if its_line == line]

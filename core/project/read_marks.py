@@ -1,4 +1,4 @@
-"""Which results are read: a file of marks for each project, for all open apps and all commands that print results.
+"""Which results are read: a file of marks per project, for all open apps and all commands that print results.
 
 Each mark is a line, appended in one write, so that several processes may write; the last mark of a run counts.
 """
@@ -13,14 +13,14 @@ from ..paths import project_key, state_file
 from ..system import files
 
 SINCE = "since"
-"""Begins the file: from this time on results of background runs are unread until they are marked."""
+"""First word of the file: from this time on, results of background runs are unread until they are marked."""
 WAITED_SINCE = "waited-since"
 """The same for runs that a command or a parent agent waits for; files of earlier versions lack it."""
 SEEN, NEW = "seen", "new"
 
 
 def marks_file(project_root: str) -> str:
-    """Return the path of a project's marks; the first app that is opened on the project makes the file."""
+    """Return the path of a project's marks; the first app opened on the project creates the file."""
     return state_file("seen", project_key(project_root))
 
 
@@ -29,14 +29,14 @@ def line(word: str, about: str) -> bytes:
 
 
 def add_marks(path: str, mark: str, run_ids: Iterable[str]) -> None:
-    """Append a mark for each of these runs. Raises OSError, also without the file: then nothing is unread."""
+    """Append a mark for each of these runs. Raises OSError, also if there is no file: then nothing is unread."""
     with locked(path, os.O_WRONLY | os.O_APPEND) as descriptor:
         os.write(descriptor, b"".join(line(mark, run_id) for run_id in run_ids))
 
 
 @contextmanager
 def locked(path: str, flags: int) -> Generator[int]:
-    """Open the file of marks, and keep others from writing to it or replacing it. Raises OSError."""
+    """Open the file of marks, and keep other processes from writing to it or replacing it. Raises OSError."""
     while True:
         descriptor = files.open_file(path, flags)
         try:
@@ -49,7 +49,7 @@ def locked(path: str, flags: int) -> Generator[int]:
 
 
 def mark_read(project_root: str, run_ids: Iterable[str]) -> None:
-    """Mark the results of runs as read: whoever waited for them has them. Where that fails they stay unread."""
+    """Mark the results of runs as read, for a caller that waited for them. If that fails they stay unread."""
     try:
         add_marks(marks_file(project_root), SEEN, run_ids)
     except OSError:

@@ -1,6 +1,6 @@
-"""Snapshots of all known runs: finished ones read once, open ones drained as they grow.
+"""Snapshots of all known runs: finished ones are read once, open ones as they grow.
 
-What only open runs need is loaded with the first of them: a list of finished ones reads no events and proves nothing.
+Modules for open runs are loaded with the first of them: a list of finished runs reads no events and proves nothing.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     from .liveness import WrapperWatch
 
 MESSAGE_LENGTH = 300
-"""Characters of the one line that says how a run ended."""
+"""Characters of the line that describes how a run ended."""
 _OUT_OF_REACH = "unreachable"
-"""The key of a tally for runs on hosts that nothing was heard of lately; they are counted by their status, too."""
+"""The tally key of runs on unreachable hosts, which are also counted by their status."""
 
 
 class Registry:
-    """All runs of a project, or only some of them; what it answers is as of the last `look`."""
+    """All runs of a project, or some of them, as of the last `look`."""
 
     def __init__(
         self, project: paths.Project, *, by: str | None, only: Iterable[str] | None = None, looks_again: bool = False
     ) -> None:
-        """`by` signs the results of lost runs that are found here; with None nothing is written.
+        """`by` signs the results of lost runs found here; with None nothing is written.
 
         `looks_again` watches wrappers, and hardly waits for another process that is about to finish a lost run.
         """
@@ -56,20 +56,20 @@ class Registry:
         self._snapshots: dict[str, RunSnapshot] = {}
         self._open: dict[str, OpenRun] = {}
         self._versions: dict[str, artifacts.Version] = {}
-        """Of the finished runs that have been read from their files."""
+        """Of the finished runs read from their files."""
         self._unchecked: list[str] = []
-        """Runs whose versions are to be compared in this round."""
+        """Runs whose versions are still to compare in this round."""
         self._altered: dict[str, artifacts.Version] = {}
-        """Runs whose directories have changed since they were read, and how they stand now."""
+        """Runs whose directories have changed since they were read, with their new versions."""
         self._siblings: dict[str, OpenRun | None] = {}
-        """Other runs that may stand in front of ours in a queue; None once they do not any more."""
+        """Other runs that may be ahead in a queue; None once they are not."""
         self._numbered: object = None
-        """By what the queued runs were numbered last; None where one of them is not shown as it stands now."""
+        """The input of the last numbering of queued runs; None if the snapshot of one of them is outdated."""
         self._lost_on_hosts: set[str] = set()
-        """Runs that were given up, and of which a host may still tell another end."""
+        """Abandoned runs whose hosts may still report another result."""
         self._changed: set[str] = set()
         self._verifier = Verifier()
-        """Of the look that is going on."""
+        """Of the current `look`."""
         self._tally: Counter[RunStatus | str | None] = Counter()
         self._background_tally: Counter[RunStatus | str | None] = Counter()
 
@@ -79,7 +79,7 @@ class Registry:
 
     @property
     def background(self) -> Counts:
-        """The counts of background runs alone."""
+        """The counts of background runs only."""
         return _counts(self._background_tally)
 
     @property
@@ -88,17 +88,17 @@ class Registry:
 
     @property
     def grown_ids(self) -> set[str]:
-        """Of the open runs, those whose events have grown since they were looked at."""
+        """The open runs whose events have grown since the last `look`."""
         return {run_id for run_id, run in self._open.items() if run.has_grown()}
 
     @property
     def lost_on_hosts(self) -> frozenset[str]:
-        """Runs that were given up, and whose hosts have not told yet how they ended; a look finds out."""
+        """Abandoned runs whose hosts have not reported a result yet; a `look` checks for it."""
         return frozenset(self._lost_on_hosts)
 
     @property
     def unwatched_ids(self) -> set[str]:
-        """Of the open runs, those whose wrapper is not known to be alive, nor the relay that vouches for them."""
+        """The open runs whose wrapper is not known to be alive, nor the relay that vouches for them."""
         unwatched = {run_id for run_id in self._open if self._wrappers is None or run_id not in self._wrappers}
         placed = {run_id for run_id in unwatched if self._open[run_id].is_well_placed}
         if not placed:
@@ -118,16 +118,16 @@ class Registry:
         return self._snapshots.get(run_id)
 
     def snapshots(self) -> tuple[RunSnapshot, ...]:
-        """Return them newest first: an id holds the second, `createdAt` the rest."""
+        """Return the snapshots, newest first: an id has the second, `createdAt` the rest."""
         return tuple(sorted(self._snapshots.values(), key=_age, reverse=True))
 
     def names(self) -> list[str]:
         """Return the ids of the runs on disk, newest first."""
-        copied = self._named(own_copy.run_ids(self._project.runs))  # also those whose directories are not there now
+        copied = self._named(own_copy.run_ids(self._project.runs))  # also those whose directories are missing
         return sorted({*self._listed(self._project.runs), *copied}, reverse=True)
 
     def active_names(self) -> list[str]:
-        """Ids of the runs that are said to be unfinished; an activity file without such a run is removed."""
+        """Return the ids of unfinished runs with an activity file; an activity file without such a run is removed."""
         named = self._listed(self._project.active)
         unfinished = [name for name in named if name in self._open or _is_unfinished(self._project.run_dir(name))]
         for stale in set(named).difference(unfinished) if self._by is not None else ():
@@ -135,9 +135,9 @@ class Registry:
         return unfinished
 
     def look(self, run_ids: Iterable[str], *, prove: bool = False) -> set[str]:
-        """Read what is new of these runs; return the ids whose snapshot changed or is gone.
+        """Read new data of these runs; return the ids whose snapshot changed or is gone.
 
-        `prove` also asks for the proof of life of the open ones, and finishes those that are lost.
+        `prove` also proves whether the open ones are alive, and finishes lost ones.
         """
         self._changed = set()
         self._verifier = Verifier()
@@ -149,15 +149,15 @@ class Registry:
         return self._changed
 
     def look_at_finished(self, most: int) -> set[str]:
-        """Compare the directories of the next `most` finished runs with what was read; return what `look` does.
+        """Compare the directories of the next `most` finished runs with the last read; return the same as `look`.
 
-        One that has changed is read at the next call: whoever removes a run by hand is not met halfway by a new result.
+        A changed one is read at the next call, so that a run being removed by hand does not get a new result.
         """
         for run_id in self._altered:
             self._versions.pop(run_id, None)
         changed = self.look(self._altered) if self._altered else set[str]()
         for run_id, version in self._altered.items():
-            self._versions.setdefault(run_id, version)  # one that cannot be read, either: until it changes again
+            self._versions.setdefault(run_id, version)  # also if it is unreadable: until it changes again
         if not self._unchecked:
             self._unchecked = [run_id for run_id in self._snapshots if run_id not in self._open]
         checked, self._unchecked = self._unchecked[:most], self._unchecked[most:]
@@ -186,7 +186,7 @@ class Registry:
             known = self._snapshots.get(run_id)
             is_settled = known is not None and not known.foreign and run_id not in self._lost_on_hosts
             if is_settled and run_id in self._versions:
-                return  # it has ended; a foreign one may have been adopted since
+                return  # it has ended; an untrusted one may have been trusted since
             finished = self._finished(runs, run_id)
             if finished is not None:
                 meta, result, is_own, self._versions[run_id] = finished
@@ -202,7 +202,7 @@ class Registry:
             self._finish(run.meta, result, not run.is_foreign)
 
     def _prove(self, run_id: str, run: OpenRun | None) -> None:
-        """Look at a run that had no result a moment ago, with proof of life."""
+        """Check a run that had no result a moment ago, with proof of life."""
         from ..run.open_run import OpenRun
         from ..runners.hosts import see_to_relay
         from .liveness import FINISHING_S, GLANCE_S, Proof, WrapperWatch, reconcile
@@ -221,7 +221,7 @@ class Registry:
                 run.meta = _without_prompt(known[0])
             if proof is Proof.FINISHED:
                 result = artifacts.read_result(run_dir, certain=True)
-        except OSError as error:  # it may pass, and is looked at again then
+        except OSError as error:  # it may pass; the run is read again later
             proof, unreadable = Proof.UNKNOWN, f"cannot read it: {error.strerror}"
         if proof is Proof.FINISHED and result is None and not os.path.isdir(run_dir):
             self._changed |= self.forget_missing(self._snapshots.keys() - {run_id})
@@ -240,7 +240,7 @@ class Registry:
         if run.is_remote:
             run.is_vouched_for = proof is Proof.ALIVE
             if self._looks_again and self._by is not None and proof is Proof.UNKNOWN:
-                see_to_relay(self._project)  # nobody vouches for it; that may be for want of a relay
+                see_to_relay(self._project)  # the relay does not vouch for it: perhaps none is running
             _settle_remote(run, run_dir)
         if run.drain() or is_new or (run.is_elsewhere, run.is_foreign, run.unwritable, run.stop_waits) != before:
             self._show(run)
@@ -248,7 +248,7 @@ class Registry:
     def _finished(
         self, runs: Directory | None, run_id: str
     ) -> tuple[RunMeta, RunResult, bool, artifacts.Version] | None:
-        """Read a run whose result can be read."""
+        """Read a run with a readable result; None for any other."""
         if runs is None:
             return None
         try:
@@ -257,12 +257,12 @@ class Registry:
             return None
 
     def _read_meta(self, run_dir: str) -> tuple[RunMeta, bool]:
-        """Read `meta.json`, and whether the run is this user's. Raises OSError where that is not known."""
+        """Read `meta.json`, and whether the run is this user's. Raises OSError if that is unknown."""
         meta, is_own = artifacts.read_owned_meta(run_dir, self._verifier, certain=True)
         return meta or artifacts.unreadable_meta(run_dir), is_own
 
     def _show(self, run: OpenRun) -> None:
-        """Make known how an open run stands; a queued one when all are numbered."""
+        """Publish the snapshot of an open run; of a queued one when all are numbered."""
         if run.stands_in_queue:
             self._numbered = None
         else:
@@ -300,8 +300,8 @@ class Registry:
         _add(snapshot, step, *((self._tally, self._background_tally) if is_background else (self._tally,)))
 
     def _number_queue(self) -> None:
-        """Say of each queued run how many go first: those of its group, or all where the project has a cap; of one that
-        waits for a host, all that do.
+        """Set for each queued run how many are ahead: in its group, or in the project if that has a limit; for a run
+        that waits for a host, among all such runs.
         """
         ours = [run for run in self._open.values() if run.stands_in_queue]
         if not ours:
@@ -321,13 +321,13 @@ class Registry:
             lines[line] += not run.is_passed_over
 
     def queued(self) -> list[RunMeta]:
-        """Return the runs that wait, in their turn as of the last look."""
+        """Return the waiting runs in order, as of the last `look`."""
         place = {run_id: number for number, run_id in enumerate(read_state(self._project.slots).order)}
         waiting = [run.meta for run in self._open.values() if run.stands_in_queue]
         return sorted(waiting, key=lambda meta: _turn(meta, place))
 
     def _queued_siblings(self) -> list[OpenRun]:
-        """Return the queued runs that this registry was not asked for: they count for those that it was."""
+        """Return queued runs outside `only`: they count as ahead of the runs in it."""
         if self._only is None:
             return []
         from ..run.open_run import OpenRun
@@ -363,9 +363,9 @@ def _age(run: RunSnapshot) -> tuple[str, str, str]:
 
 
 def _settle_remote(run: OpenRun, run_dir: str) -> None:
-    """Say of an open run of another machine whether it is out of reach, and whether a wish to stop it waits there.
+    """Set whether an open remote run is unreachable, and whether a stop request waits for its host.
 
-    One without a permit has not started anywhere, whoever vouches for it.
+    A run without a permit has not started anywhere.
     """
     from ..run.hosts import has_permit
 
@@ -375,9 +375,7 @@ def _settle_remote(run: OpenRun, run_dir: str) -> None:
 
 
 def _of_host(run_dir: str, result: RunResult) -> tuple[Place | None, RunStatus | None]:
-    """Return where a run of another machine was, and how it ended there where its host told that only after it had been
-    given up.
-    """
+    """Return where a remote run was, and the status that its host reported after it had been abandoned."""
     from ..run.hosts import read_place
 
     late = artifacts.read_late_result(run_dir) if result.reason is RunReason.LOST else None
@@ -392,8 +390,8 @@ def finished_snapshot(
     place: Place | None = None,
     late: RunStatus | None = None,
 ) -> RunSnapshot:
-    """Draw a finished run from its two files alone; its events are not read. `place` and `late` are for one of another
-    machine.
+    """Make the snapshot of a finished run from its two files only, without its events. `place` and `late` are for a
+    remote run.
     """
     said = result.error_message or result.final_text or ""
     newest = max(meta.schema_version, result.schema_version)
@@ -425,17 +423,17 @@ def finished_snapshot(
 
 
 def ends_with_question(answer: str) -> bool:
-    """Return whether the last words of an answer are a question, whatever marks of emphasis close it."""
+    """Return whether an answer ends with a question, ignoring emphasis marks and quotes after it."""
     return answer[-200:].rstrip(" \t\r\n*_`\"'”’)").endswith(("?", "？"))
 
 
 def _without_prompt(meta: RunMeta) -> RunMeta:
-    """Leave the system prompt out, which no list needs."""
+    """Drop the system prompt, which no list needs."""
     return meta if meta.system_prompt is None else replace(meta, system_prompt=None)
 
 
 def _if_there(path: str) -> AbstractContextManager[Directory | None]:
-    """Hold a directory open, so that each step into it is one from there; None where it cannot be opened."""
+    """Hold a directory open, so that each step into it starts there; None if it cannot be opened."""
     try:
         return opened(path)
     except OSError:
@@ -443,7 +441,7 @@ def _if_there(path: str) -> AbstractContextManager[Directory | None]:
 
 
 def count(snapshots: Iterable[RunSnapshot]) -> Counts:
-    """Count runs by their status, without those that are foreign."""
+    """Count runs by their status, without untrusted ones."""
     tally: Counter[RunStatus | str | None] = Counter()
     for snapshot in snapshots:
         _add(snapshot, +1, tally)
@@ -451,8 +449,8 @@ def count(snapshots: Iterable[RunSnapshot]) -> Counts:
 
 
 def _add(snapshot: RunSnapshot, step: int, *tallies: Counter[RunStatus | str | None]) -> None:
-    """Count a run under its status, one that waits for a person under None, too, and one that is out of reach under
-    `_OUT_OF_REACH`; a foreign one not at all.
+    """Count a run under its status, also under None if it waits for the user, and under `_OUT_OF_REACH` if it is
+    unreachable; an untrusted run is not counted.
     """
     if snapshot.foreign:
         return
@@ -482,7 +480,7 @@ def _counts(tally: Counter[RunStatus | str | None]) -> Counts:
 
 
 def queue_line(meta: RunMeta) -> str:
-    """Name the queue a run stands in; empty for one that waits for nobody."""
+    """Return the name of a run's queue; empty for a run that waits for no other run."""
     if meta.runner is RunnerKind.HOSTS:
         return "hosts"
     if meta.max_running is not None:
@@ -495,7 +493,7 @@ def _is_unfinished(run_dir: str) -> bool:
 
 
 def _turn(meta: RunMeta, place: Mapping[str, int]) -> tuple[int, str, int, str]:
-    """Compare by the operator's order; those who are not in it go after it, in the order of their launch."""
+    """Sort by the user's order; other runs follow in the order of their launch."""
     return (place.get(meta.run_id, len(place)), meta.created_at, meta.group.index if meta.group else 0, meta.run_id)
 
 
@@ -503,9 +501,9 @@ def _turn(meta: RunMeta, place: Mapping[str, int]) -> tuple[int, str, int, str]:
 
 
 def move(project: paths.Project, registry: Registry, run_id: str, step: int) -> int:
-    """Let a queued run go before the one ahead of it (-1), or after the next one (1); return how many are ahead.
+    """Move a queued run before the one ahead of it (-1), or after the next one (1); return how many are ahead.
 
-    Raises SubdeckError for one that is foreign, or has no place in the queue.
+    Raises SubdeckError for a run that is untrusted, or not in the queue.
     """
     check_own(project, run_id)
     registry.look(registry.active_names(), prove=True)
@@ -527,9 +525,9 @@ def move(project: paths.Project, registry: Registry, run_id: str, step: int) -> 
 
 
 def found(word: str, names: Sequence[str], trash: Callable[[], Sequence[str]] | None) -> str:
-    """Return the one of these ids that a word stands for. Raises UnknownRun.
+    """Return the id that a word stands for. Raises UnknownRun.
 
-    `trash` has the ids of deleted runs, for a hint; None where the ids are those.
+    `trash` returns the ids of deleted runs, for a hint; None if `names` are those.
     """
     matching = _matching(word, names)
     exact = [name for name in matching if word in (name, name[-6:])]

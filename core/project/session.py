@@ -1,7 +1,7 @@
-"""A session's file: which background runs it launched, and whose ends were reported to it.
+"""A session's file: the background runs it launched, and which ends were reported to it.
 
-The entries have pi's form for custom entries. Appending `bg-update` under the file's lock is the claim by which each
-end is reported once, whoever else looks at the same session.
+The entries have the format of pi's custom entries. Appending `bg-update` under the file's lock claims an end, so that
+it is reported once even with several readers of the session.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _decode_entry = decoder(_Entry)
 
 
 def checked_session(session: str) -> str:
-    """Return a session id that is fit for a file name; raises UsageError."""
+    """Return a session id that is safe as a file name; raises UsageError."""
     if not _ID.fullmatch(session):
         raise UsageError(f"{one_line(session, 80)!r} is not a session id", hint="use 1 to 64 letters, digits, _ and -")
     return session
 
 
 class SessionFile:
-    """Reads what others append, and appends whole entries under a lock."""
+    """Reads entries of all processes, and appends whole entries under a lock."""
 
     def __init__(self, project: paths.Project, session: str) -> None:
         self.session = checked_session(session)
@@ -64,7 +64,7 @@ class SessionFile:
         self._reading = threading.RLock()
 
     def unreported(self) -> tuple[str, ...]:
-        """Ids of the session's background runs whose end was not reported yet."""
+        """Return the ids of the session's background runs whose end was not reported yet."""
         with self._reading:
             self._read()
             return tuple(run_id for run_id in self._launched if run_id not in self._reported)
@@ -74,9 +74,9 @@ class SessionFile:
             _write(descriptor, (_custom(BG_RUN, launch_data(meta)),))
 
     def claim(self, snapshot: RunSnapshot) -> bool:
-        """Claim the report of a run's end; True for the one caller, of all processes, that is to make it.
+        """Claim the report of a run's end; True for the one caller, of all processes, that has to make it.
 
-        Where the disk refuses the claim, each process reports once: twice is better than never.
+        If the disk refuses the claim, each process reports once: twice is better than never.
         """
         run_id = snapshot.run_id
         with self._reading:
@@ -90,7 +90,7 @@ class SessionFile:
             return is_first
 
     def _read(self) -> None:
-        """Take in what was appended since the last time; lines that are torn or not ours say nothing."""
+        """Read the entries appended since the last time; torn and other lines are skipped."""
         for line in self._tail.lines():
             try:
                 entry = _decode_entry(line)
@@ -111,7 +111,7 @@ def _stamped(**fields: Any) -> dict[str, Any]:
 
 
 def launch_data(meta: RunMeta) -> dict[str, Any]:
-    """Return what an entry `bg-run` says."""
+    """Return the data of a `bg-run` entry."""
     return {
         "runId": meta.run_id,
         "preset": meta.preset,
@@ -124,7 +124,7 @@ def launch_data(meta: RunMeta) -> dict[str, Any]:
 
 
 def end_data(snapshot: RunSnapshot) -> dict[str, Any]:
-    """Return what an entry `bg-update` says of a run that has ended."""
+    """Return the data of a `bg-update` entry for a run that has ended."""
     end = snapshot.end
     return {
         "runId": snapshot.run_id,
@@ -136,7 +136,7 @@ def end_data(snapshot: RunSnapshot) -> dict[str, Any]:
 
 
 def end_message(snapshot: RunSnapshot) -> dict[str, Any]:
-    """Put an end into words that stay in the session; nothing about it starts a turn."""
+    """Return the message about an end that stays in the session; it does not start a turn."""
     meta = snapshot.meta
     return {
         "customType": BG_DONE,
@@ -147,7 +147,7 @@ def end_message(snapshot: RunSnapshot) -> dict[str, Any]:
 
 
 def _write(descriptor: int, entries: Iterable[dict[str, Any]]) -> None:
-    """Append entries in one write, on a line of their own even after a torn one."""
+    """Append entries in one write, beginning a new line even after a torn one."""
     block = b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries)
     size = os.fstat(descriptor).st_size
     if size and os.pread(descriptor, 1, size - 1) != b"\n":

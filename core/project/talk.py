@@ -1,4 +1,4 @@
-"""Say something to a run: a message, an interrupt, or the reply to what its child asks; and learn what became of it."""
+"""Send a message, an interrupt, or the reply to a request to a run, and follow its delivery."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ from .ownership import check_own
 
 
 class Sent(Struct, frozen=True):
-    """What was left for a run; whether it reached the child is in the run's events."""
+    """An entry sent to a run; the run's events show whether it reached the agent."""
 
     run_id: str
     id: str
     kind: EntryKind
     read_from: int
-    """Bytes of the events that were written before."""
+    """Bytes of the events written before it."""
 
 
 class Outcome(Struct, frozen=True):
-    """How far something that was sent has come."""
+    """Delivery state of a sent entry."""
 
     state: MessageState
-    """Of an interrupt or a reply, DELIVERED says that it took effect."""
+    """For an interrupt or a reply, DELIVERED means that it took effect."""
     reason: str = ""
-    """Why it was refused, or came too late."""
+    """Why it was refused, or too late."""
 
 
 def send(project: paths.Project, run: RunSnapshot, text: str, by: str) -> Sent:
-    """Leave a message for a run; a queued one takes it into its prompt. Raises SubdeckError where nobody would."""
+    """Send a message to a run; a queued one adds it to its prompt. Raises SubdeckError if the run takes none."""
     _check_text(text, "the message")
     _check_listens(project, run)
     return _put(project, run, EntryKind.MESSAGE, text=_writable(text), by=by)
 
 
 def interrupt(project: paths.Project, run: RunSnapshot, by: str) -> Sent:
-    """Have the child end its turn, and wait for what is said next. Raises SubdeckError where that cannot be."""
+    """Make the agent end its turn and wait for a message. Raises SubdeckError if that is impossible."""
     _check_listens(project, run)
     if isinstance(run.state, Queued):
         raise SubdeckError(
@@ -85,9 +85,9 @@ def reply(
     by: str,
     read: str = "",
 ) -> Sent:
-    """Reply to what the child asks. Raises SubdeckError where it does not, or asks for something else.
+    """Reply to the agent's request. Raises SubdeckError if there is none, or a different one.
 
-    `read` is the hash of the request that was read; without it, it is taken to be the one that is open.
+    `read` is the hash of the request that was read; without it, the open request is assumed.
     """
     _check_listens(project, run)
     request = open_request(run, request_id)
@@ -101,7 +101,7 @@ def reply(
 
 
 def open_request(run: RunSnapshot, request_id: str = "") -> Request:
-    """Return what the child of a run asks under this id, or the one thing that it asks. Raises SubdeckError."""
+    """Return the request of a run's agent with this id, or its only one. Raises SubdeckError."""
     requests = run.requests
     known = ", ".join(request.id for request in requests)
     if not requests:
@@ -117,13 +117,13 @@ def open_request(run: RunSnapshot, request_id: str = "") -> Request:
 
 
 class UnknownRequest(UnknownRun):
-    """A run does not ask what is replied to, or not any more."""
+    """A run does not have this request, or no longer."""
 
     code = "request.not_found"
 
 
 class _Misfit(Exception):
-    """Why a reply does not fit what is asked, and what would."""
+    """Why a reply does not fit the request, and what would fit."""
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what)
@@ -131,7 +131,7 @@ class _Misfit(Exception):
 
 
 def _fitting(run: RunSnapshot, request: Request, verdict: Verdict, text: str) -> str:
-    """Return the text of a reply as the child takes it. Raises UsageError for one that does not fit the request."""
+    """Return the text of a reply in the agent's form. Raises UsageError if it does not fit the request."""
     try:
         if verdict is Verdict.DENY:
             if text:
@@ -158,12 +158,12 @@ def _leave(request: Request, verdict: Verdict) -> str:
 
 
 def _answer(request: Request, text: str) -> str:
-    """Return what is meant by the number of a choice, and the values of a form as JSON."""
+    """Return the choice that a number stands for, and the values of a form as JSON."""
     if request.choices and text not in request.choices:
         if text.strip().isdecimal() and 0 < int(text) <= len(request.choices):
             return request.choices[int(text) - 1]
         if request.kind is not RequestKind.CHOICE:
-            return text  # they are suggestions
+            return text  # the choices are suggestions
         offered = ", ".join(f"{number} {one_line(choice, 60)}" for number, choice in enumerate(request.choices, 1))
         raise _Misfit(f'"{one_line(text, 60)}" is not one of the choices', f"choose: {offered}")
     if request.kind is RequestKind.FORM and request.fields:
@@ -180,7 +180,7 @@ def _answer(request: Request, text: str) -> str:
 
 
 def _writable(text: str) -> str:
-    """Replace what a file cannot hold: halves of surrogate pairs, as an argument that is no UTF-8 has them."""
+    """Replace what a file cannot hold: halves of surrogate pairs, from arguments that are not UTF-8."""
     return text.encode("utf-8", "replace").decode("utf-8", "replace")
 
 
@@ -193,14 +193,14 @@ def _check_text(text: str, what: str) -> None:
 
 
 def _check_listens(project: paths.Project, run: RunSnapshot) -> None:
-    """Raise SubdeckError for a run that takes nothing, with what to do instead."""
+    """Raise SubdeckError for a run that takes no messages, with the way out."""
     check_own(project, run.run_id)
     if refusal := refused(run):
         raise refusal
 
 
 def refused(run: RunSnapshot) -> SubdeckError | None:
-    """Say why nothing can be said to a run that is this user's; None where something can."""
+    """Return why a run of this user takes no messages; None if it does."""
     name, where = f"run {run.meta.short_id}", run.run_id
     if run.newer_schema:
         hint = "use the subdeck that launched it"
@@ -229,7 +229,7 @@ def refused(run: RunSnapshot) -> SubdeckError | None:
 
 
 def not_by_hand(run: RunSnapshot) -> SubdeckError | None:
-    """Say why nobody can take over a run that is this user's; None where somebody can, also one that has ended."""
+    """Return why a run of this user cannot be opened in the agent; None if it can, also after its end."""
     name, why = f"run {run.meta.short_id}", run.why_not_by_hand
     if run.newer_schema or (run.unwritable and not run.has_ended):
         return refused(run)
@@ -238,7 +238,7 @@ def not_by_hand(run: RunSnapshot) -> SubdeckError | None:
 
 
 def _goes_on(run: RunSnapshot) -> str:
-    """Say how the conversation of a run that has ended goes on."""
+    """Return how to continue the conversation of a run that has ended."""
     if not run.child_session_id:
         return "it has no saved conversation to continue"
     preset = one_line(run.meta.preset, 80)
@@ -279,7 +279,9 @@ def _put(
 
 
 def wake(run_id: str, run_dir: str) -> None:
-    """Have the wrapper look into its inbox now; it looks by itself, too. One that would die of it is left alone."""
+    """Make the wrapper read its inbox now, as it also does on its own. A wrapper that the signal would kill is
+    skipped.
+    """
     try:
         for pid, started in living_wrappers(run_id, run_dir).items():
             if processes.catches(pid, signal.SIGUSR1):
@@ -296,7 +298,7 @@ def _size(path: str) -> int:
 
 
 class Reception:
-    """Reads in a run's events what became of something that was sent to it."""
+    """Reads the outcome of a sent entry in a run's events."""
 
     def __init__(self, project: paths.Project, sent: Sent) -> None:
         self._sent = sent
@@ -309,7 +311,7 @@ class Reception:
         return self.outcome is not None and self.outcome.state is not MessageState.ACCEPTED
 
     def read(self, run: RunSnapshot | None) -> None:
-        """Take what is new; `run` is how it stood before, None for one that was deleted."""
+        """Read new events; `run` is its state before, None for a deleted run."""
         for event in self._events.read():
             if not self.is_settled:
                 self.outcome = self._outcome(event) or self.outcome
@@ -324,6 +326,6 @@ class Reception:
             case Decision() if event.message == self._sent.id:
                 return Outcome(MessageState.DELIVERED)
             case Interrupted() if self._sent.kind is EntryKind.INTERRUPT:
-                return Outcome(MessageState.DELIVERED)  # of several interrupts one is enough
+                return Outcome(MessageState.DELIVERED)  # one of several interrupts is enough
             case _:
                 return None

@@ -1,4 +1,4 @@
-"""Deleting finished runs, by name or by the rules of retention; taking it back, and making it final."""
+"""Delete finished runs, by name or by the retention rules; restore them, or remove them for good."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ KEPT = DAY
 """Seconds that a deleted run can be restored."""
 MB = 1024 * 1024
 BLOCK = 512
-"""What `st_blocks` counts in, whatever the file system."""
+"""The unit of `st_blocks`, on every file system."""
 _LEVELS = 30
-"""Of directories in a run whose files are counted."""
+"""Levels of directories in a run whose files are counted."""
 
 
 def delete(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
-    """Move finished runs to the trash; return their ids. Raises RunBusy for one that somebody still holds.
+    """Move finished runs to the trash; return their ids. Raises RunBusy for a run that a process still holds.
 
-    A foreign run is moved whoever holds it, and nothing that its files name is touched.
+    An untrusted run is moved even if it is held, and no path in its files is touched.
     """
     from .liveness import hold
 
@@ -54,7 +54,7 @@ def delete(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
             moved.append(run_id)
             own_copy.remove(run_dir)
         except FileNotFoundError:
-            continue  # somebody else took it away
+            continue  # another process removed it
         except OSError as error:
             raise SubdeckError(f"cannot delete the run: {error.strerror}", where=run_dir) from error
         finally:
@@ -64,7 +64,7 @@ def delete(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_locked(run_dir: str) -> bool:
-    """Return whether there is a lock, which is held as it could not be taken; what else may be there locks nothing."""
+    """Return whether there is a lock file, which is held if it could not be taken; any other entry locks nothing."""
     try:
         os.close(files.open_file(os.path.join(run_dir, paths.LOCK), os.O_RDONLY))
     except (FileNotFoundError, RefusedError):
@@ -75,7 +75,7 @@ def _is_locked(run_dir: str) -> bool:
 
 
 def restore(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
-    """Take deleted runs back; return the ids of those that were still in the trash."""
+    """Restore deleted runs; return the ids of the restored ones."""
     back: list[str] = []
     for run_id in map(_checked, run_ids):
         try:
@@ -103,7 +103,7 @@ def old_runs(project: paths.Project) -> tuple[str, ...]:
 
 
 def _checked(run_id: str) -> str:
-    """Refuse what is not a run id: these names become paths that are moved and removed."""
+    """Refuse invalid run ids: these names become paths that are moved and removed."""
     if not paths.is_run_id(run_id):
         raise UnknownRun(f'"{one_line(run_id, 40)}" is not a run id', where="run")
     return run_id
@@ -123,35 +123,35 @@ def _close_pane(run_dir: str) -> None:
 
 
 class Stored(Struct, frozen=True, gc=False):
-    """A run as its directory shows it."""
+    """A run as measured in its directory."""
 
     run_id: str
     size: int
-    """Bytes that it takes on the disk."""
+    """Bytes on the disk."""
     ended: float | None
     """When its result was written, in seconds since the epoch; None for a run that has not ended."""
     foreign: bool = False
-    """Whether it has ended and is not this user's, so that no rule may take it."""
+    """Whether it has ended and is not this user's, so that no rule may delete it."""
 
 
 class Stock(Struct, frozen=True):
-    """All runs of a project, as of one look."""
+    """All runs of a project, as of one read."""
 
     runs: tuple[Stored, ...]
     trash: tuple[Stored, ...] = ()
-    """Deleted ones; `ended` is when they were deleted."""
+    """Deleted runs; `ended` is when they were deleted."""
     unreported: frozenset[str] = frozenset()
     """Ids of runs whose end was not reported yet."""
     unmerged: frozenset[str] = frozenset()
-    """Ids of runs whose work is nowhere but in their worktrees."""
+    """Ids of runs whose work exists only in their worktrees."""
     worktrees: int = 0
-    """How many there are, those of runs that are gone included."""
+    """Number of worktrees, including those of removed runs."""
     worktrees_size: int = 0
-    """Bytes that they take, in the sizes of their runs already."""
+    """Their bytes, already included in the sizes of their runs."""
     discarded: int = 0
-    """Worktrees that were discarded, and are kept for a day to be brought back."""
+    """Discarded worktrees, kept for a day so that they can be restored."""
     discarded_size: int = 0
-    """Bytes that these take."""
+    """Their bytes."""
 
     @property
     def size(self) -> int:
@@ -163,19 +163,19 @@ class Stock(Struct, frozen=True):
 
 
 class Selection(Struct, frozen=True):
-    """What goes, the oldest first, and what is left out although a rule would take it."""
+    """Runs to delete, the oldest first, and how many stay although a rule selects them."""
 
     going: tuple[Stored, ...]
     unfinished: int
-    """They are never taken."""
+    """Runs that are not finished, and never deleted."""
     needed: int
-    """How many a rule would take if nobody needed them."""
+    """Runs that a rule selects, but that are needed."""
     foreign: int
-    """How many a rule would take if they were this user's."""
+    """Runs that a rule selects, but that are not this user's."""
     unmerged: int
-    """How many a rule would take if their work were somewhere else, too."""
+    """Runs that a rule selects, but whose work exists nowhere else."""
     unreported: int
-    """How many of those that go have an end that was not reported yet."""
+    """Runs to delete whose end was not reported yet."""
 
     @property
     def size(self) -> int:
@@ -187,11 +187,11 @@ class Selection(Struct, frozen=True):
 
 
 def choose(stock: Stock, rule: Retention, now: float, needed: Collection[str] = ()) -> Selection:
-    """Decide by the three rules, each of which takes the oldest; a run goes when one of them takes it.
+    """Select runs by the three rules; a run is deleted if one of them selects it.
 
-    `days` takes what ended longer ago, `keep` all finished runs but the newest so many, `max_mb` as many as are
-    needed for what stays, unfinished runs included, to fit. Unfinished runs, foreign ones, those with
-    unmerged work and those in `needed` stay whatever the rules say; they count in all of them.
+    `days` selects runs that ended longer ago, `keep` all finished runs except so many of the newest, `max_mb` the
+    oldest ones until the rest, unfinished runs included, fits. Unfinished and untrusted runs, runs with unmerged work
+    and runs in `needed` always stay; they count in all rules.
     """
     foreign = {run.run_id for run in stock.runs if run.foreign}
     unmerged = stock.unmerged - foreign
@@ -227,22 +227,22 @@ def _age(run: Stored) -> tuple[float, str]:
 
 
 def read_stock(project: paths.Project) -> Stock:
-    """Look at every run directory; of a finished run `meta.json` is opened, too: 10,000 take a second at most."""
+    """Measure every run directory, and read `meta.json` of finished runs: 10,000 take a second at most."""
     runs, deleted = _stored(project.runs, Verifier()), _stored(project.trash)
     gone = tuple(structs.replace(run, ended=changed) for run, changed in deleted)
     return Stock(tuple(run for run, _ in runs), gone, _unreported(project))
 
 
 def _stored(place: str, verifier: Verifier | None = None) -> list[tuple[Stored, float]]:
-    """Return what has the name of a run in a directory, each with the time when that itself was last changed.
+    """Return the runs in a directory, each with the time when its directory last changed.
 
-    Without a verifier nobody asks whose they are.
+    Without a verifier, ownership is not checked.
     """
     found: list[tuple[Stored, float]] = []
     try:
         with opened(place) as directory:
             for run_id in filter(paths.is_run_id, directory.names()):
-                with suppress(OSError):  # somebody takes it away just now
+                with suppress(OSError):  # it is being removed
                     status = directory.status(run_id)
                     size, ended = _measured(directory, run_id) if stat.S_ISDIR(status.st_mode) else (0, None)
                     foreign = False
@@ -252,12 +252,12 @@ def _stored(place: str, verifier: Verifier | None = None) -> list[tuple[Stored, 
                     size += status.st_blocks * BLOCK
                     found.append((Stored(run_id, size, ended, foreign), status.st_mtime))
     except OSError:
-        pass  # there is none, or it is not what it should be
+        pass  # missing, or not a directory
     return found
 
 
 def _measured(above: Directory, name: str, levels: int = _LEVELS) -> tuple[int, float | None]:
-    """Return the bytes on the disk below a directory, and when the result in it was written; no link is followed."""
+    """Return the bytes on the disk below a directory, and when the result in it was written; links are not followed."""
     size, ended = 0, None
     with suppress(OSError), above.inside(name) as directory:
         for entry, status in directory.entries():
@@ -270,7 +270,7 @@ def _measured(above: Directory, name: str, levels: int = _LEVELS) -> tuple[int, 
 
 
 def size_of(path: str) -> int:
-    """Return the bytes on the disk that a directory takes with all that is in it; no link is followed."""
+    """Return the bytes on the disk of a directory and its content; links are not followed."""
     try:
         with opened(os.path.dirname(path)) as above:
             return _measured(above, os.path.basename(path))[0]
@@ -284,7 +284,7 @@ def _unreported(project: paths.Project) -> frozenset[str]:
 
     unreported: set[str] = set()
     for name in files.names(project.sessions):
-        with suppress(UsageError):  # not a file of ours
+        with suppress(UsageError):  # not a session file
             unreported.update(SessionFile(project, name.removesuffix(".jsonl")).unreported())
     return frozenset(unreported)
 
@@ -292,14 +292,14 @@ def _unreported(project: paths.Project) -> frozenset[str]:
 # --- directories of runs that were never published -------------------------------------------------------------------
 
 UNBORN_S = 24 * 3600.0
-"""After which such a directory is removed by whoever comes along."""
+"""Seconds after which any process removes such a directory."""
 SURELY_S = 60.0
-"""The same for who asks to remove everything; a launcher takes milliseconds from its directory to the lock in it."""
+"""The same for a request to remove everything; a launcher takes milliseconds from its directory to the lock in it."""
 
 
 def remove_unborn(project: paths.Project, older_than_s: float = UNBORN_S) -> int:
-    """Remove what is older than that and held by nobody, and second copies of runs that have ended; return how many
-    directories there were.
+    """Remove such directories older than `older_than_s` that no process holds, and second copies of ended runs; return
+    the number of directories.
     """
     for run_id in own_copy.run_ids(project.runs):
         if has_result(project.run_dir(run_id)):
@@ -310,12 +310,12 @@ def remove_unborn(project: paths.Project, older_than_s: float = UNBORN_S) -> int
             hidden = [name for name in runs.names() if name[0] == "." and paths.is_run_id(name[1:])]
             old = [name for name in hidden if runs.status(name).st_mtime < oldest]
     except OSError:
-        return 0  # another launcher removes them just now
+        return 0  # another launcher is removing them
     return sum(_remove(os.path.join(project.runs, name)) for name in old)
 
 
 def hold_file(path: str) -> int | None:
-    """Lock one file; None where somebody has it, or it cannot be locked."""
+    """Lock a file; None if another process has it, or it cannot be locked."""
     try:
         lock = files.open_lock(path)
     except OSError:
@@ -324,7 +324,7 @@ def hold_file(path: str) -> int | None:
         if files.try_lock(lock):
             return lock
     except OSError:
-        pass  # no locks there: then nobody can tell that it is free
+        pass  # there are no locks here, so it may be in use
     os.close(lock)
     return None
 

@@ -1,4 +1,4 @@
-"""One run: its nouns, its files, its events, and what they add up to.
+"""One run: its types, its files, its events, and the sums over them.
 
-Everything else may import from here; it imports nothing but `system`, `text`, `paths` and `errors`.
+Every other package may import it; it imports only `system`, `text`, `agent_kinds`, `paths` and `errors`.
 """

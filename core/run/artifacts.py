@@ -1,6 +1,6 @@
-"""Reading and writing the files of a run directory; what most of them hold is in `model`.
+"""Read and write the files of a run directory; `model` defines most of their records.
 
-Annotations are evaluated here, as there.
+Annotations are evaluated here, as in `model`.
 """
 
 import errno
@@ -39,18 +39,18 @@ from .restoring import move_forged
 T = TypeVar("T")
 Record = TypeVar("Record", RunMeta, RunResult)
 Version = tuple[int, int]
-"""Of a run directory: when a name in it last changed, in ns, and its inode."""
+"""Of a run directory: time of the last change to its names, in ns, and inode."""
 NO_VERSION: Version = (0, 0)
-"""Of a directory that is not there."""
+"""Of a missing directory."""
 
 
 _TMUX_NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_%-")
-"""The characters of our own; anything else in a record is no place to send a command to."""
+"""The characters that subdeck uses. A record with any other is never used to address a command."""
 _LONGEST_TMUX_NAME = 200
 
 
 class TmuxPlace(Struct, frozen=True):
-    """Where the pane of a run is; `socket` is a name as for `tmux -L`."""
+    """Location of a run's pane; `socket` is a name as for `tmux -L`."""
 
     socket: str
     session: str
@@ -64,7 +64,7 @@ class TmuxPlace(Struct, frozen=True):
 
 
 class RunnerFacts(Struct, frozen=True, rename="camel"):
-    """`runner.json`: which machine and which processes hold a run."""
+    """`runner.json`: the machine and the processes that hold a run."""
 
     kind: RunnerKind
     host: str
@@ -73,28 +73,28 @@ class RunnerFacts(Struct, frozen=True, rename="camel"):
     pid: Pid
     pid_started: Whole | None = None
     machine_id: str = ""
-    """Empty where an earlier version wrote it."""
+    """Empty if an earlier version wrote it."""
     child_pid: Pid | None = None
     child_pid_started: Whole | None = None
     tmux: TmuxPlace | None = None
 
 
 class ActivityRecord(Struct, frozen=True):
-    """`active/<run id>`: how far the events are, and the end of the sentence being written after that event."""
+    """`active/<run id>`: number of the last event, and the end of the sentence being written after it."""
 
     seq: Whole = 0
     sentence: str = ""
 
 
 class WrittenPiece(Struct, frozen=True):
-    """A line of `.writing`: what the model wrote after the event of this number, from the piece before on."""
+    """A line of `.writing`: the next piece of the text that the model writes after the event of this number."""
 
     seq: Whole = 0
     text: str = ""
 
 
 class _Versioned(Struct, rename="camel"):
-    """What is read of a record of any schema."""
+    """The field that is read from a record of any schema."""
 
     schema_version: Whole = SCHEMA_VERSION
 
@@ -107,33 +107,33 @@ _KINDS: dict[str, type[Struct]] = {
 }
 
 GIVEN_UP_BY = "operator"
-"""Who signs the result of a run that was given up."""
+"""`written_by` in the result of an abandoned run."""
 RESERVE = ".result.reserved"
-"""Space kept back by the wrapper, so that a full disk leaves room for the result."""
+"""Disk space reserved by the wrapper, so that a full disk leaves room for the result."""
 _RESERVED_BYTES = 64 * 1024
 PREPARED = ".result"
-"""The whole result, while the wrapper writes the last events: who finishes the run publishes it."""
+"""The whole result, written before the last events; the process that finishes the run publishes it."""
 _SHRINK = (None, 24_000, 1_000, 0)
-"""Characters of the answer that are tried in turn when the result does not fit."""
+"""Lengths of the answer that are tried in turn until the result fits on the disk."""
 
 
 def read_meta(run_dir: str, *, certain: bool = False) -> RunMeta | None:
-    """Read `meta.json`; None when it is missing or broken. Of a newer schema only the id and the version are kept.
+    """Read `meta.json`; None if it is missing or broken. Of a newer schema only the id and the version are kept.
 
-    A run goes by the name of its directory, whatever the record says. Where `certain`, as for each record here, one
-    that cannot be read now raises OSError: it may well be there. Of an unfinished run the second copy is read.
+    The run's id is always the name of its directory. With `certain`, here as in every reader below, an unreadable
+    record raises OSError, because it may exist. An unfinished run is read from its second copy.
     """
     return _meta(run_dir, _safe_record(run_dir, paths.META, certain=certain))
 
 
 def read_owned_meta(run_dir: str, verifier: Verifier, *, certain: bool = False) -> tuple[RunMeta | None, bool]:
-    """Read `meta.json` likewise, and whether the run is this user's, as `is_own` says."""
+    """Read `meta.json` in the same way, and return whether the run is this user's, as `is_own` does."""
     record, is_own = _owned_record(run_dir, verifier, certain=certain)
     return _meta(run_dir, record), is_own
 
 
 def is_own(run_dir: str, verifier: Verifier, *, certain: bool = False) -> bool:
-    """Return whether this user's subdeck made a run: its directory is this user's, and its record has the mark."""
+    """Return whether this user's subdeck made a run: this user owns its directory and signed its record."""
     return _owned_record(run_dir, verifier, certain=certain)[1]
 
 
@@ -150,9 +150,9 @@ def _owned_record(run_dir: str, verifier: Verifier, *, certain: bool = False) ->
 
 
 def owned_record(runs: Directory, run_id: str, verifier: Verifier) -> tuple[bytes, bool]:
-    """Read `meta.json` as it stands in its file, and whether the run is this user's. Raises OSError.
+    """Read `meta.json` from its file, and return whether the run is this user's. Raises OSError.
 
-    Where it is not, and the run has a second copy, that is read.
+    If it is not, and the run has a second copy, that copy is read.
     """
     status, (record,) = runs.read_inside(run_id, paths.META)
     if verifier.is_own(run_id, record, status.st_uid):
@@ -161,18 +161,18 @@ def owned_record(runs: Directory, run_id: str, verifier: Verifier) -> tuple[byte
 
 
 def _copied_record(run_dir: str, record: bytes, verifier: Verifier) -> tuple[bytes, bool]:
-    """Return the second copy of a record that is not this user's, and that it is; else what is there."""
+    """Return the second copy of a record if it is this user's, and True; otherwise the given record, and False."""
     copied = own_copy.read(run_dir, paths.META)
     return (copied, True) if verifier.is_marked(os.path.basename(run_dir), copied) else (record, False)
 
 
 def _safe_record(run_dir: str, name: str, *, certain: bool = False) -> bytes:
-    """Read a record of an unfinished run from its second copy, as far as there is one."""
+    """Read a record of an unfinished run from its second copy if there is one, otherwise from its file."""
     return own_copy.read(run_dir, name) or read_record(run_dir, name, certain=certain)
 
 
 def read_record(run_dir: str, name: str, *, certain: bool = False) -> bytes:
-    """Read a record as it stands in its file; nothing where it is missing or cannot be read."""
+    """Read a record from its file; empty if it is missing or cannot be read."""
     try:
         return files.read(f"{run_dir}/{name}")
     except (FileNotFoundError, RefusedError):
@@ -184,15 +184,15 @@ def read_record(run_dir: str, name: str, *, certain: bool = False) -> bytes:
 
 
 def read_result(run_dir: str, *, certain: bool = False) -> RunResult | None:
-    """Read `result.json` likewise; one whose status or reason nobody knows, or that is no end, is broken.
+    """Read `result.json` in the same way; broken also means that status and reason are unknown or do not match.
 
-    None also for one that has no signature, where the run wants one.
+    None also if the run requires a signature and the result has none.
     """
     return _sealed_result(run_dir, paths.RESULT, certain=certain)
 
 
 def read_late_result(run_dir: str) -> RunResult | None:
-    """Read how a run ended by the word of its host, which came after it had been given up."""
+    """Read the result that a host reported after the run had been abandoned."""
     return _sealed_result(run_dir, paths.LATE_RESULT)
 
 
@@ -202,14 +202,14 @@ def _sealed_result(run_dir: str, name: str, *, certain: bool = False) -> RunResu
 
 
 def version_of(status: os.stat_result) -> Version:
-    """Return what changes when a file of a run comes, goes or is replaced: given the status of its directory."""
+    """Return a value that changes when a file of a run is added, removed or replaced, from its directory's status."""
     return status.st_mtime_ns, status.st_ino
 
 
 def read_finished(runs: Directory, run_id: str, verifier: Verifier) -> tuple[RunMeta, RunResult, bool, Version] | None:
-    """Read a run with a result that can be read, whether it is this user's, and its version; None for any other.
+    """Read a run with a readable result, whether it is this user's, and its version; None for any other run.
 
-    A meta that cannot be read says so itself. Raises OSError where it is not certain what is there.
+    An unreadable meta is replaced by one that names the fault. Raises OSError if the state is uncertain.
     """
     status, (result_record, record) = runs.read_inside(run_id, paths.RESULT, paths.META)
     if not result_record:
@@ -220,7 +220,7 @@ def read_finished(runs: Directory, run_id: str, verifier: Verifier) -> tuple[Run
         return None
     is_own = verifier.is_own(run_id, record, status.st_uid)
     if not is_own and own_copy.exists(run_dir):
-        return None  # it has not ended: what is there was spoiled
+        return None  # not finished: this result was tampered with
     meta = _meta(run_dir, record) or unreadable_meta(run_dir)
     if is_own and meta.result_signed and not proven.is_sealed(run_id, paths.RESULT, result_record, verifier):
         return None
@@ -228,7 +228,7 @@ def read_finished(runs: Directory, run_id: str, verifier: Verifier) -> tuple[Run
 
 
 def standing(runs: Directory, run_id: str, verifier: Verifier) -> tuple[bool, bool]:
-    """Return of a run with a result whether it is foreign, and whether that result counts. Raises OSError."""
+    """Return whether a run with a result is untrusted, and whether that result counts. Raises OSError."""
     status, (record, result) = runs.read_inside(run_id, paths.META, paths.RESULT)
     run_dir = f"{runs.path}/{run_id}"
     if not verifier.is_own(run_id, record, status.st_uid):
@@ -242,15 +242,15 @@ def _is_end(result: RunResult) -> bool:
 
 
 def is_newer(run_dir: str) -> bool:
-    """Return whether a newer subdeck wrote a run's meta or its result. Raises OSError where that is not known."""
+    """Return whether a newer subdeck wrote a run's meta or its result. Raises OSError if that is unknown."""
     records = (read_meta(run_dir, certain=True), read_result(run_dir, certain=True))
     return any(record is not None and record.schema_version > SCHEMA_VERSION for record in records)
 
 
 def fault_of(run_dir: str, name: str) -> str:
-    """Say what is wrong with a record that says nothing: `meta.json is missing`, `stop.json is broken: …`.
+    """Describe the fault of an unusable record: `meta.json is missing`, `stop.json is damaged: …`.
 
-    Empty where it is in order, as it may be by now.
+    Empty if the record is in order, as it may be by now.
     """
     kind = _KINDS[name]
     try:
@@ -267,13 +267,13 @@ def fault_of(run_dir: str, name: str) -> str:
 
 
 def faults_of(run_dir: str, *names: str) -> tuple[str, ...]:
-    """Say what is wrong with those of these records that are there."""
+    """Describe the faults of these records, except missing ones."""
     there = (name for name in names if os.path.lexists(f"{run_dir}/{name}"))
     return tuple(filter(None, (fault_of(run_dir, name) for name in there)))
 
 
 def unreadable_meta(run_dir: str, problem: str = "", schema_version: int = SCHEMA_VERSION) -> RunMeta:
-    """Return what stands for a `meta.json` that cannot be read, so that the run can be seen and deleted."""
+    """Return a stand-in for a `meta.json` that cannot be read, so that the run can be shown and deleted."""
     return RunMeta(
         run_id=os.path.basename(run_dir),
         task=problem or f"({fault_of(run_dir, paths.META)})",
@@ -288,7 +288,7 @@ def unreadable_meta(run_dir: str, problem: str = "", schema_version: int = SCHEM
 
 
 def unreadable_result(run_dir: str, problem: str = "", schema_version: int = SCHEMA_VERSION) -> RunResult:
-    """Return what stands for a `result.json` that cannot be read."""
+    """Return a stand-in for a `result.json` that cannot be read."""
     return RunResult(
         run_id=os.path.basename(run_dir),
         status=RunStatus.FAILED,
@@ -300,7 +300,7 @@ def unreadable_result(run_dir: str, problem: str = "", schema_version: int = SCH
 
 
 def read_stop(run_dir: str, *, certain: bool = False) -> StopRequest | None:
-    """Read the request to stop; None also for one that has no signature, where the run wants one."""
+    """Read the stop request; None also if the run requires a signature and the request has none."""
     record = _safe_record(run_dir, paths.STOP, certain=certain)
     return _decoded(StopRequest, record) if record and proven.counts(run_dir, paths.STOP, record) else None
 
@@ -310,27 +310,27 @@ def read_runner(run_dir: str, *, certain: bool = False) -> RunnerFacts | None:
 
 
 def read_prepared(run_dir: str, *, certain: bool = False) -> RunResult | None:
-    """Read the result that a wrapper had written down before it died, but not published."""
+    """Read the result that a wrapper wrote but did not publish before it died."""
     record = read_record(run_dir, PREPARED, certain=certain)
     result = _decoded(RunResult, record) if record and proven.counts(run_dir, paths.RESULT, record) else None
     return result if result and _is_end(result) else None
 
 
 def read_writing(run_dir: str, since: int, *, certain: bool = False) -> str:
-    """Return what the model was writing after the event `since`; empty where that message has ended."""
+    """Return the text that the model was writing after the event `since`; empty if that message has ended."""
     lines = read_record(run_dir, paths.WRITING, certain=certain).split(b"\n")
     pieces = [piece for line in lines if (piece := _decoded(WrittenPiece, line))]
     return "".join(piece.text for piece in pieces) if pieces and pieces[-1].seq >= since else ""
 
 
 def decode_activity(content: bytes) -> ActivityRecord | None:
-    """Decode the content of an `active/` file, which is empty at first; None where it is torn or broken."""
+    """Decode the content of an `active/` file, which is empty at first; None if it is torn or broken."""
     line = content.partition(b"\n")[0]
     return _decoded(ActivityRecord, line) if line else ActivityRecord()
 
 
 def write_stop(run_dir: str, request: StopRequest) -> None:
-    """Write a request to stop, into the second copy too. Raises OSError where it can be written to neither."""
+    """Write a stop request, also into the second copy. Raises OSError if neither can be written."""
     record = proven.sealed(run_dir, paths.STOP, _pretty(request))
     is_copied = own_copy.write(run_dir, paths.STOP, record)
     try:
@@ -343,7 +343,7 @@ def write_stop(run_dir: str, request: StopRequest) -> None:
 
 
 def reserve_result(run_dir: str) -> None:
-    """Keep disk space for the result; it is given back by `write_result`."""
+    """Reserve disk space for the result; `write_result` frees it."""
     descriptor = files.open_private(os.path.join(run_dir, RESERVE), os.O_WRONLY)
     try:
         os.posix_fallocate(descriptor, 0, _RESERVED_BYTES)
@@ -352,10 +352,10 @@ def reserve_result(run_dir: str) -> None:
 
 
 def write_result(run_dir: str, result: RunResult) -> bool:
-    """Write `result.json`, with the signature, unless there is one that counts; False when another was first.
+    """Write `result.json` with the signature, unless a result that counts exists; return False if one does.
 
-    One that does not count is moved aside: who writes an end holds the run's lock. Where there is too little room the
-    answer is cut, and the result says so. Raises OSError when not even that fits.
+    A result that does not count is moved aside: the caller holds the run's lock. If space is short the answer is cut,
+    and the result reports it. Raises OSError if even that does not fit.
     """
     while True:
         try:
@@ -369,19 +369,19 @@ def write_result(run_dir: str, result: RunResult) -> bool:
 
 
 def write_late_result(run_dir: str, result: RunResult) -> None:
-    """Write what a host told after its run had been given up. Raises OSError."""
+    """Write a result that a host reported after its run had been abandoned. Raises OSError."""
     record = proven.sealed(run_dir, paths.LATE_RESULT, _pretty(result))
     files.write_whole(os.path.join(run_dir, paths.LATE_RESULT), record, durable=True)
 
 
 def prepare_result(run_dir: str, result: RunResult) -> None:
-    """Write a result down for `publish_result` to give it its name. Raises OSError as `write_result` does."""
+    """Write a result for `publish_result` to rename. Raises OSError as `write_result` does."""
     _write_fitting(files.write_whole, run_dir, PREPARED, result)
 
 
 def publish_result(run_dir: str) -> bool:
-    """Make the prepared result the run's, unless it has one that counts, as `write_result` does; False when another was
-    first. Raises OSError.
+    """Make the prepared result the run's, by the same rules as `write_result`; return False if another one counts.
+    Raises OSError.
     """
     with opened(run_dir) as directory:
         while True:
@@ -413,14 +413,14 @@ def _write_fitting(write: Callable[..., None], run_dir: str, name: str, result: 
 
 
 def create_run(runs: str, meta: RunMeta, prompt: str) -> int:
-    """Make a run directory under a dot name, locked, and rename it into place; return the lock's descriptor.
+    """Create a run directory under a dot name, locked, and rename it into place; return the lock's descriptor.
 
-    The descriptor holds the run (shared flock) until it is closed. Raises LaunchError when the disk says no, and
-    SubdeckError where the run cannot be marked as this user's.
+    The descriptor holds the run (shared flock) until it is closed. Raises LaunchError if the directory cannot be
+    written, and SubdeckError if the record cannot be signed.
     """
     hidden = os.path.join(runs, f".{meta.run_id}")
     try:
-        record = marked(meta.run_id, _pretty(meta))  # what can fail without the disk of the project comes first
+        record = marked(meta.run_id, _pretty(meta))  # first: this can fail before anything is written to the project
         with opened(runs, make=True) as directory:
             directory.make(os.path.basename(hidden))
         lock = files.open_lock(os.path.join(hidden, paths.LOCK))
@@ -454,13 +454,13 @@ def create_run(runs: str, meta: RunMeta, prompt: str) -> int:
 
 
 def rewrite_meta(run_dir: str, meta: RunMeta) -> None:
-    """Write the record of a run anew, with this user's mark. Raises OSError, and SubdeckError without a key."""
+    """Rewrite the record of a run with this user's signature. Raises OSError, and SubdeckError without a key."""
     record = marked(meta.run_id, _pretty(meta))
     files.write_whole(os.path.join(run_dir, paths.META), record, durable=True)
 
 
 def seal_results(run_dir: str) -> None:
-    """Sign what is said of the end of a run that was somebody else's. Raises OSError."""
+    """Sign the results of a run that was not this user's. Raises OSError."""
     for name in (paths.RESULT, paths.LATE_RESULT):
         result = _decoded(RunResult, read_record(run_dir, name, certain=True))
         if result is not None and result.schema_version <= SCHEMA_VERSION:
@@ -474,7 +474,7 @@ def run_ids(directory: str) -> list[str]:
 
 
 def present(run_dir: str) -> dict[str, str]:
-    """Return the files of a run that exist, name to path."""
+    """Return the existing files of a run, name to path."""
     try:
         with opened(run_dir) as directory:
             names = sorted(name for name, status in directory.entries() if stat.S_ISREG(status.st_mode))
@@ -514,7 +514,7 @@ def _result(run_dir: str, record: bytes) -> RunResult | None:
 
 
 def _versioned(kind: type[Record], content: bytes) -> tuple[Record | None, int]:
-    """Return a record, None when it is missing or broken, and the version of its schema as far as that is known."""
+    """Return a record, None if it is missing or broken, and the version of its schema if known."""
     record = _decoded(kind, content)
     if record is not None:
         return record, record.schema_version

@@ -1,4 +1,4 @@
-"""What a run changed, and where it works: types that its records hold.
+"""A run's changes, its worktree and its check: types that its records hold.
 
 Annotations are evaluated here, as in `model.py`.
 """
@@ -13,27 +13,27 @@ from .kinds import ExitCode, OpenEnum, Period, Whole
 
 
 class FileStatus(OpenEnum):
-    """What became of a file."""
+    """How a file changed."""
 
     ADDED = "added"
     DELETED = "deleted"
     MODIFIED = "modified"
     RENAMED = "renamed"
     MODE = "mode"
-    """Only its mode: whether it can be run."""
+    """Only its mode: whether it is executable."""
     TYPE = "type"
-    """A link has become a file, or the other way round."""
+    """A link became a file, or the reverse."""
     SUBMODULE = "submodule"
     """Another commit of a submodule."""
 
 
 class ChangesSource(OpenEnum):
-    """How it is known what a run changed."""
+    """How the changes of a run are known."""
 
     GIT = "git"
-    """By the trees before and after."""
+    """By comparing the trees before and after."""
     TOOLS = "tools"
-    """By what its tools were called with: outside git, and without what its commands wrote."""
+    """From the arguments of its tool calls: outside git, and without files that its commands wrote."""
 
 
 class ChangedFile(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -41,50 +41,50 @@ class ChangedFile(Struct, frozen=True, rename="camel", omit_defaults=True):
     """From the root of the repository; outside git from the run's directory."""
     status: FileStatus
     added: Whole | None = None
-    """Lines; None where they are not counted: a binary file, or one that is too large."""
+    """Lines; None if not counted: a binary file, or one that is too large."""
     removed: Whole | None = None
     old_path: str = ""
-    """Of a renamed one."""
+    """Previous path of a renamed file."""
     note: str = ""
-    """Why its content is not told, in words."""
+    """Why its content is not shown, in words."""
 
 
 NOT_RECORDED = "not recorded"
-"""Begin the note where nothing is known."""
+"""Start of the note if the changes are unknown."""
 EDITED = "edited since the run ended"
-"""For changes that are not the run's alone."""
+"""For changes that are not only the run's."""
 MOST_FILES = 1_000
-"""That are named in a record."""
+"""Files named in a record."""
 MOST_LISTED = 5
-"""Settings or ignored paths that are named in a sentence."""
+"""Settings or ignored paths named in a sentence."""
 
 
 class Changes(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What was changed while a run was at work; lines are counted where they can be."""
+    """Changes made while a run was working; lines are counted if possible."""
 
     files: Whole = 0
     added: Whole = 0
     removed: Whole = 0
     source: ChangesSource = ChangesSource.GIT
     shared: str = ""
-    """Who else may have changed some of it, in words; empty where only the run can have."""
+    """Who else may have made some of the changes, in words; empty if only the run can have."""
     note: str = ""
-    """Why nothing, or not all, is known, a sentence; empty where all is."""
+    """Why some or all changes are unknown, as a sentence; empty if all are known."""
     edited: bool = False
-    """Whether this is the run's worktree as it is now, because it was edited since the run ended; never recorded."""
+    """Whether these are the worktree's current changes, because it was edited after the run ended; never recorded."""
     tree: str = ""
-    """The id of the tree afterwards; empty outside git."""
+    """Id of the tree after the run; empty outside git."""
     settings: tuple[str, ...] = ()
-    """Settings, hooks and lists of the repository that have changed: `core.filemode`, `info/exclude`."""
+    """Changed settings, hooks and lists of the repository: `core.filemode`, `info/exclude`."""
     ignored: tuple[str, ...] = ()
-    """What is in none of this, as only ignore rules hide it that were not there before; a directory ends with `/`."""
+    """Paths missing above because only new ignore rules hide them; a directory ends with `/`."""
     named: tuple[ChangedFile, ...] = ()
-    """The first `MOST_FILES` of them, by path."""
+    """The first `MOST_FILES` files, by path."""
 
     @property
     def figure(self) -> str:
-        """`+12 −3`, `2 files` where no lines are counted, `–` for none; `shared` where others may have changed some of
-        them, `settings` if only the settings of the repository were changed, `?` where nothing is known.
+        """`+12 −3`, `2 files` if no lines are counted, `–` for none; `shared` if others may have changed some files,
+        `settings` if only repository settings changed, `?` if unknown.
         """
         if not self.files:
             return "settings" if self.settings else "–" if self.is_nothing else "?"
@@ -94,8 +94,8 @@ class Changes(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     @property
     def words(self) -> str:
-        """`3 files +41 −12`, `nothing`, `shared directory: 3 files +41 −12 (also at work there: scout 4ae0bd)`; then
-        that the worktree was edited since, and what is not known.
+        """`3 files +41 −12`, `nothing`, `shared directory: 3 files +41 −12 (also at work there: scout 4ae0bd)`; then a
+        note about later edits of the worktree, and the remarks.
         """
         said = self.sum if self.files else "nothing" if self.is_nothing else ""
         if self.shared and self.files:
@@ -104,14 +104,14 @@ class Changes(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a person should know beside the files, sentences without their full stops."""
+        """Notes for the user besides the files, sentences without their full stops."""
         settings = f"repository settings changed during the run: {_listed(self.settings)}" if self.settings else ""
         ignored = f"hidden by new ignore rules: {_listed(self.ignored)}" if self.ignored else ""
         return tuple(filter(None, (settings, ignored, self.note)))
 
     @property
     def is_nothing(self) -> bool:
-        """Whether it is known that there are no changes."""
+        """Whether there are certainly no changes."""
         return not self.files and (self.edited or not self.note)
 
     @property
@@ -143,7 +143,7 @@ def _short(count: int) -> str:
 
 
 def changes_fields(changes: Changes | None) -> dict[str, Any] | None:
-    """Return what programs are told of changes, each field also where there is nothing to say."""
+    """Return the changes as JSON fields, all of them present."""
     if changes is None:
         return None
     return {
@@ -172,30 +172,30 @@ def changes_fields(changes: Changes | None) -> dict[str, Any] | None:
 
 
 class WorktreePlan(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The worktree of a run, as decided at launch; to be shown: what is acted on is kept outside the checkout."""
+    """The worktree of a run, decided at launch. Only for display: the authoritative record is outside the checkout."""
 
     branch: str
     root: str
-    """Of the working tree that it was made from."""
+    """Root of the working tree that it was made from."""
     commit: str = ""
-    """What it begins with."""
+    """The commit that it starts from."""
     uncommitted: Whole = 0
-    """Files that are not committed there and came along."""
+    """Number of uncommitted files copied into it."""
     prefix: str = ""
-    """Where in it the run works, as `services/api`; empty for its root."""
+    """The run's directory inside it, such as `services/api`; empty for its root."""
     from_head: bool = False
-    """Whether what was not committed was left behind on purpose."""
+    """Whether uncommitted files were left behind on purpose."""
     host: str = ""
-    """The run whose worktree it goes on in; empty for one of its own."""
+    """The run whose worktree it continues in; empty if it has its own."""
 
     @property
     def origin(self) -> str:
-        """The directory that the run was launched in, of which the worktree has a copy."""
+        """The directory that the run was launched in; the worktree has a copy of it."""
         return os.path.join(self.root, self.prefix) if self.prefix else self.root
 
     @property
     def words(self) -> str:
-        """`subdeck/reviewer-4ae0bd, from the files as they were, 3 uncommitted`"""
+        """`subdeck/reviewer-4ae0bd, from your files at launch, 3 uncommitted`"""
         if self.host:
             return f"{self.branch}, that of run {self.host[-6:]}"
         count = f", {self.uncommitted:,} uncommitted" if self.uncommitted else ""
@@ -204,14 +204,14 @@ class WorktreePlan(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class CheckResult(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What a check of the operator's said of what a run left."""
+    """Result of the user's check of a run's changes."""
 
     name: str
     exit_code: ExitCode | None = None
-    """None where it did not end by itself."""
+    """None if it did not exit on its own."""
     seconds: float = 0.0
     output: str = ""
-    """Its end."""
+    """The end of its output."""
     note: str = ""
     """Why there is no exit code, in words."""
 
@@ -221,16 +221,16 @@ class CheckResult(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     @property
     def failed(self) -> bool:
-        """Whether it was run, or was to be, and did not pass; of a run that did not complete there is no verdict."""
+        """Whether it ran, or should have run, and did not pass; a run that did not complete has no verdict."""
         return not self.passed and not self.note.startswith(NOT_RUN)
 
 
 NOT_RUN = "not run"
-"""Begin the note where the check was never started."""
+"""Start of the note if the check was never started."""
 
 
 class CheckCommand(Struct, frozen=True):
-    """What a check runs, as the user's settings say."""
+    """The command of a check, from the user's settings."""
 
     argv: tuple[str, ...]
     timeout: Period

@@ -1,4 +1,4 @@
-"""Runs beside each other: what is said of each, row by row; pure."""
+"""Compare runs side by side, row by row; pure."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from .model import RunReason
 from .snapshot import RunSnapshot
 
 MOST = 6
-"""Runs that are compared at once."""
+"""Runs compared at once."""
 LEAST = 2
 ROWS = ("status", "check", "cost", "time", "turns", "tokens", "model", "changes")
-"""What there is a line of."""
+"""One line for each."""
 ANSWER = 4000
-"""Characters at the beginning of an answer that are shown."""
+"""Characters shown from the beginning of an answer."""
 FILES = 50
-"""Changed files that are named."""
+"""Changed files that are listed."""
 
 
 class Side(Struct, frozen=True, kw_only=True):
-    """One of the runs, with what is read of it beside its snapshot."""
+    """One of the compared runs, with data beyond its snapshot."""
 
     run: RunSnapshot
     changes: Changes | None = None
@@ -42,7 +42,7 @@ class Side(Struct, frozen=True, kw_only=True):
 
 
 def is_one_task(sides: Sequence[Side]) -> bool:
-    """Whether all of them did the same."""
+    """Return whether all runs had the same task."""
     return len({side.run.meta.task for side in sides}) < 2
 
 
@@ -81,7 +81,7 @@ def _changes(changes: Changes | None, run: RunSnapshot) -> str:
 
 
 def files(side: Side) -> list[tuple[str, str]]:
-    """Return the files that a run changed, with their lines."""
+    """Return a run's changed files, with their line counts."""
     changes = side.changes
     if changes is None:
         return []
@@ -97,7 +97,7 @@ def files(side: Side) -> list[tuple[str, str]]:
 
 
 def answer(side: Side) -> str:
-    """Return the beginning of what a run answered, or what it does now, or why it ended without."""
+    """Return the beginning of a run's answer, or its current activity, or why it ended without an answer."""
     run = side.run
     if text := plain(side.answer[:ANSWER]).strip():
         return text

@@ -1,4 +1,4 @@
-"""What runs cost: by period, and by preset, model or agent; pure."""
+"""Costs of runs: by period, and by preset, model or agent; pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .snapshot import RunSnapshot
 
 class Period(StrEnum):
     TODAY = "today"
-    """Since midnight where the reader sits."""
+    """Since midnight in the reader's time zone."""
     WEEK = "week"
     """Today and the six days before."""
     ALL = "all"
@@ -30,7 +30,7 @@ class Spent(Struct, frozen=True, rename="camel"):
     cost: float = 0.0
     failed: int = 0
     unpriced: int = 0
-    """Tokens of which no agent told a price: the cost is without them."""
+    """Tokens without a reported price: not in the cost."""
 
     def plus(self, run: RunSnapshot) -> Spent:
         return Spent(
@@ -43,14 +43,14 @@ class Spent(Struct, frozen=True, rename="camel"):
 
 
 class CostLine(Struct, frozen=True):
-    """What the runs of one preset, model or agent cost in each period."""
+    """Cost of the runs of one preset, model or agent in each period."""
 
     name: str
     spent: dict[Period, Spent]
 
 
 class CostSheet(Struct, frozen=True, rename="camel"):
-    """A line for each name, the dearest of all time first."""
+    """A line for each name, the most expensive of all time first."""
 
     total: dict[Period, Spent]
     by_preset: tuple[CostLine, ...]
@@ -68,7 +68,7 @@ _NAMES: tuple[Callable[[RunSnapshot], str], ...] = (
 
 
 def cost_sheet(runs: Iterable[RunSnapshot], now: datetime) -> CostSheet:
-    """Add up runs by when they were launched; foreign ones cost this user nothing. `now` has the reader's time zone."""
+    """Add up runs by launch time; untrusted runs cost this user nothing. `now` has the reader's time zone."""
     begins = period_begins(now)
     own = [(run, periods_of(run, begins)) for run in runs if not run.foreign]
     total = _added(own, lambda _: "")
@@ -80,11 +80,11 @@ def cost_sheet(runs: Iterable[RunSnapshot], now: datetime) -> CostSheet:
 
 
 HEADINGS = (*(period.value for period in Period), "tokens", "runs")
-"""Of the figures in a row: cost by period, then tokens and runs of all time."""
+"""Columns of a row: cost by period, then tokens and runs of all time."""
 
 
 def sections(sheet: CostSheet) -> list[tuple[str, list[tuple[str, ...]]]]:
-    """Lay the sheet out in words: `preset`, `model` and `agent`, each with rows of a name and its figures."""
+    """Format the sheet: `preset`, `model` and `agent`, each with rows of a name and its figures."""
     return [
         (title, [(readable_preset(line.name), *_figures(line.spent)) for line in lines])
         for title, lines in (("preset", sheet.by_preset), ("model", sheet.by_model), ("agent", sheet.by_agent))
@@ -92,7 +92,7 @@ def sections(sheet: CostSheet) -> list[tuple[str, list[tuple[str, ...]]]]:
 
 
 def remarks(sheet: CostSheet) -> str:
-    """Say what the figures leave out."""
+    """Describe what the figures omit."""
     unpriced = sheet.total[Period.ALL].unpriced
     unknown = f" {UNKNOWN} and {AND_MORE}: the agent reported no price for some tokens, {tokens(unpriced)} in total."
     return NOT_COUNTED + unknown * bool(unpriced)
@@ -103,9 +103,7 @@ def total_row(sheet: CostSheet) -> tuple[str, ...]:
 
 
 def money(cost: float, unpriced: int = 0) -> str:
-    """`$0.31`, `$1,204.50`, `<$0.01`; nothing is a dash. `$0.31+` and `?` where tokens were used whose price nobody
-    told.
-    """
+    """`$0.31`, `$1,204.50`, `<$0.01`; a dash for nothing. `$0.31+` and `?` if some tokens have no reported price."""
     amount = f"${cost:,.2f}" if cost >= 0.005 else "<$0.01" if cost > 0 else ""
     return known_cost(amount, unpriced)
 
@@ -117,7 +115,7 @@ def _figures(spent: dict[Period, Spent]) -> tuple[str, ...]:
 
 
 def period_begins(now: datetime) -> dict[Period, datetime]:
-    """Return when the periods begin that have a beginning."""
+    """Return the start of each period that has one."""
     midnight = datetime.combine(now.date(), time()).astimezone()
     week = datetime.combine(now.date() - timedelta(days=6), time()).astimezone()
     return {Period.TODAY: midnight, Period.WEEK: week}

@@ -1,4 +1,4 @@
-"""Put runs and figures into the words and glyphs that people read; pure, and the same on every surface."""
+"""Words and glyphs for runs and figures; pure, and the same on every surface."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .requests import request_line
 from .snapshot import Checking, Counts, Ended, Queued, Running, RunSnapshot
 
 NO_MODEL = "No model was used: this is the built-in offline agent (offline/reader)."
-"""How each answer of the offline agent begins; where there is room for one line only, the second one tells more."""
+"""Start of each answer of the offline agent; where only one line fits, the next line is shown instead."""
 GLYPHS: dict[RunStatus, str] = {
     RunStatus.RUNNING: "●",
     RunStatus.QUEUED: "◌",
@@ -32,22 +32,22 @@ _STATES = {status: f"{glyph} {status}" for status, glyph in GLYPHS.items()}
 ELSEWHERE_GLYPH = "◇"
 """For a run that another machine holds: its status is only the last one written."""
 OUT_OF_REACH = "unknown"
-"""The word for a run on a host that nothing was heard of lately."""
+"""The word for a run on an unreachable host."""
 
 SILENT = "idle"
 SILENT_GLYPH = "◐"
-"""For a run that has written nothing for longer than is its way."""
+"""For a run that has written nothing for unusually long."""
 
 WAITS, WAITS_GLYPH = "needs input", "?"
-"""For a run whose child waits for a person's reply."""
+"""For a run whose agent waits for the user's reply."""
 INTERRUPTED, INTERRUPTED_GLYPH = "interrupted", "◔"
-"""For a run whose turn was ended, and that waits for what is said next."""
+"""For a run whose turn was interrupted, and that waits for a message."""
 
 TAKEN_OVER, TAKEN_OVER_GLYPH = "in agent UI", "◑"
-"""For a run that a person goes on with in the agent's own program."""
+"""For a run that the user continues in the agent's own UI."""
 
 QUEUE_HELD = "The queue is paused: subdeck queue --release resumes it"
-"""For a run that does not start because the operator holds the queue."""
+"""For a run that does not start because the user paused the queue."""
 
 WAITING = {
     WaitsFor.SLOT: "Waiting for a free slot",
@@ -56,29 +56,29 @@ WAITING = {
     WaitsFor.HOST: "Waiting for a host",
     WaitsFor.HOLD: QUEUE_HELD,
 }
-"""What a queued run does, by what it waits for."""
+"""Activity of a queued run, by what it waits for."""
 
 BROKEN_OFF = "[incomplete: the text was cut off here]"
-"""Stands below what was being written when its run was ended."""
+"""Follows the text that was being written when its run ended."""
 
 HOST_NAME, HOST_WHY = 64, 200
-"""Characters of the name of a host, and of why a run waits for one."""
+"""Characters of a host's name, and of the reason why a run waits for one."""
 CHECK_NAME = 40
-"""Characters of the name of a check."""
+"""Characters of a check's name."""
 NOTHING = "–"
 UNKNOWN, AND_MORE = "?", "+"
-"""Stands for a cost that is not known, and behind one that is not all."""
+"""An unknown cost, and the suffix of an incomplete one."""
 NEWER = "newer"
-"""The word for a run that a newer subdeck wrote: its status is not known here."""
+"""The word for a run that a newer subdeck wrote: its status is unknown here."""
 FOREIGN = "untrusted"
-"""The word for a run that this user's subdeck did not make: its status is what its files say."""
+"""The word for a run that this user's subdeck did not make: its status comes only from its files."""
 
 
 def state(run: RunSnapshot, *, silent: bool = False) -> str:
-    """Glyph and word, never one without the other."""
+    """Return glyph and word, never one without the other."""
     if run.elsewhere or run.is_left_alone:
         return f"{ELSEWHERE_GLYPH} {_word(run)}"
-    if run.has_ended:  # as most in a long list
+    if run.has_ended:  # most runs in a long list
         return _STATES[run.status]
     if run.is_waiting:
         return f"{WAITS_GLYPH} {WAITS}"
@@ -98,14 +98,14 @@ def _word(run: RunSnapshot) -> str:
 
 
 def standing(run: RunSnapshot) -> str:
-    """Return `running · h07`, `queued · waits for a host (12 ahead)` or `unknown · h07 not heard since 14:02`; of a run
-    of this machine the word alone.
+    """Return `running · h07`, `queued · waiting for a host (12 ahead)` or `unknown · h07 not seen since 14:02`; for a
+    run of this machine only the word.
     """
     return " · ".join(filter(None, (_word(run), whereabouts(run))))
 
 
 def whereabouts(run: RunSnapshot) -> str:
-    """Return where a run of another machine is, or what it waits for to get there; empty for a run of this one."""
+    """Return where a remote run is, or what it waits for to get there; empty for a run of this machine."""
     if not run.is_remote or run.is_left_alone:
         return ""
     if run.is_out_of_reach:
@@ -130,7 +130,7 @@ def _host(run: RunSnapshot) -> str:
 
 
 def _since(run: RunSnapshot) -> str:
-    """Say since when nothing was heard of its host: `since 14:02`, of another day with the date."""
+    """Return since when its host is silent: `since 14:02`, of another day with the date."""
     place = run.place
     known = (place.heard_at or place.since if place else "", run.last_event_at or "")
     heard = [at for at in map(moment, known) if at]
@@ -143,9 +143,9 @@ def _since(run: RunSnapshot) -> str:
 
 
 def doing(run: RunSnapshot, limit: int = 400) -> str:
-    """Return what a run does now, where it waits, or how it ended, as one line.
+    """Return a run's current activity, what it waits for, or its result, as one line.
 
-    Of a foreign run, whose state is another word, the status comes first.
+    For an untrusted run, whose state is another word, the status comes first.
     """
     if not run.foreign:
         return _doing(run, limit)
@@ -153,7 +153,7 @@ def doing(run: RunSnapshot, limit: int = 400) -> str:
 
 
 def doing_silently(run: RunSnapshot, seconds: float, limit: int = 400) -> str:
-    """Return for how long a run is silent, and what it did before: `silent 6:07 after Search finished`."""
+    """Return for how long a run has been idle, and its last activity: `idle 6:07 after Search finished`."""
     return f"{SILENT} {clock(seconds)} after {doing(run, limit)}"
 
 
@@ -179,7 +179,7 @@ def _doing(run: RunSnapshot, limit: int) -> str:
 
 
 def _queued(run: RunSnapshot, queued: Queued) -> str:
-    """Say what a run waits for that has not started."""
+    """Describe what a queued run waits for."""
     match queued:
         case Queued(waits_for=WaitsFor.HOST):
             return whereabouts(run) or WAITING[WaitsFor.HOST].lower()
@@ -196,7 +196,7 @@ def _queued(run: RunSnapshot, queued: Queued) -> str:
 
 
 def _special(run: RunSnapshot, running: Running, limit: int) -> str:
-    """Return what keeps a run from going on by itself; empty where its child is at work."""
+    """Return what keeps a run from continuing on its own; empty while its agent is working."""
     if run.is_waiting:
         return asked(run, limit)
     if running.taken_over:
@@ -207,7 +207,7 @@ def _special(run: RunSnapshot, running: Running, limit: int) -> str:
 
 
 def asked(run: RunSnapshot, limit: int = 400) -> str:
-    """Say in a line what the child of a run asks; empty where it asks nothing."""
+    """Describe the request of a run's agent in a line; empty if there is none."""
     first, *others = run.requests or (None,)
     if first is None:
         return ""
@@ -216,7 +216,7 @@ def asked(run: RunSnapshot, limit: int = 400) -> str:
 
 
 def still_running(not_ended: Sequence[str], limit: int = 400) -> str:
-    """Name the processes that could not be ended; empty where there are none."""
+    """Name the processes that could not be ended; empty without any."""
     return one_line(f"could not be ended: {', '.join(not_ended)}", limit) if not_ended else ""
 
 
@@ -227,14 +227,14 @@ def checking_words(checking: Checking, now: datetime | None = None) -> str:
 
 
 def check_word(check: CheckResult | None) -> str:
-    """`check ✓`, `check ✗`; empty where there was none, or none could be run."""
+    """`check ✓`, `check ✗`; empty if there was none, or none could run."""
     if check is None or not (check.passed or check.failed):
         return ""
     return f"check {GLYPHS[RunStatus.COMPLETED if check.passed else RunStatus.FAILED]}"
 
 
 def check_fields(check: CheckResult) -> dict[str, Any]:
-    """Return what JSON has of a check."""
+    """Return a check as JSON fields."""
     return {
         "name": check.name,
         "passed": check.passed,
@@ -256,8 +256,8 @@ def check_words(check: CheckResult) -> str:
 
 
 def _how_it_ended(end: Ended, limit: int) -> str:
-    """Say it with the word of its check before it: what a person needs first of a run that completed."""
-    if not (word := check_word(end.check)):  # as of most in a long list
+    """Return a run's result, after the word of its check: the first thing to know of a completed run."""
+    if not (word := check_word(end.check)):  # most runs in a long list
         return _ending(end, limit)
     return f"{word} · {_ending(end, limit - len(word) - 3)}"
 
@@ -277,26 +277,26 @@ def _ending(end: Ended, limit: int) -> str:
 
 
 def _prose(text: str, limit: int) -> str:
-    """Return what an agent says as one plain line, without the marks of its markdown."""
+    """Return an agent's text as one plain line, without its markdown syntax."""
     if not any(mark in text for mark in "`*#["):
         return _cut(text, limit)
-    from ..text.markdown import prose  # half of all runs do without, and so does the wrapper
+    from ..text.markdown import prose  # loaded late: half of all runs do without, and so does the wrapper
 
     return prose(text, limit)
 
 
 def _cut(message: str, limit: int) -> str:
-    """Cut what is one plain line wherever an engine read it, and is made one where it is not."""
+    """Cut a text that an engine has already made one plain line; make it one first if it is not."""
     return shortened(message, limit) if message.isprintable() else one_line(message, limit)
 
 
 def is_held(run: RunSnapshot) -> bool:
-    """Return whether a run does not start because the operator holds the queue."""
+    """Return whether a run does not start because the user paused the queue."""
     return isinstance(run.state, Queued) and run.state.held
 
 
 def activity(run: RunSnapshot) -> str:
-    """Return what a run does now or waits for, in words; empty for one that has ended."""
+    """Return a run's current activity or what it waits for, in words; empty for one that has ended."""
     if run.is_out_of_reach:
         return whereabouts(run)
     match run.state:
@@ -313,19 +313,19 @@ def activity(run: RunSnapshot) -> str:
 
 
 def latest_line(run: RunSnapshot, limit: int) -> str:
-    """Return that in a line; where it is what a child asks, a shorter one says how many characters are missing."""
+    """Return `latest` as a line; a shortened request says how many characters are missing."""
     return recounted(latest(run), limit) if run.is_waiting else one_line(latest(run), limit)
 
 
 def latest(run: RunSnapshot) -> str:
-    """Return what a run does now, or the message of its end."""
+    """Return a run's current activity, or the message of its result."""
     return run.end.message if run.end else activity(run)
 
 
 def elapsed(run: RunSnapshot, now: datetime) -> str:
-    """How long a run took or has taken, without what is done after its child; a queued one, how long it waits."""
+    """Return how long a run took or has taken, up to its check; for a queued run, how long it has waited."""
     end = run.end
-    if end and end.duration_ms is not None:  # as of most in a long list
+    if end and end.duration_ms is not None:  # most runs in a long list
         return clock(end.duration_ms / 1000)
     match run.state:
         case Ended() as end:
@@ -345,7 +345,7 @@ def age(run: RunSnapshot, now: datetime) -> str:
 
 
 def span(seconds: float) -> str:
-    """Return a time in its largest unit; below 120 of one there is the next smaller."""
+    """Return a duration in one unit: minutes below 2 hours, hours below 2 days, days below 100, then weeks."""
     minutes = max(0, int(seconds // 60))
     if minutes < 120:
         return f"{minutes}m" if minutes else "<1m"
@@ -357,7 +357,7 @@ def span(seconds: float) -> str:
 
 
 def ago(iso: str, now: datetime) -> str:
-    """Say how long ago something was: `3m ago`; `just now` below a minute, or where the time cannot be read."""
+    """Return how long ago a time was: `3m ago`; `just now` below a minute, or if the time cannot be read."""
     at = moment(iso)
     seconds = (now - at).total_seconds() if at else 0.0
     return f"{span(seconds)} ago" if seconds >= 60 else "just now"
@@ -368,7 +368,7 @@ def _between(begin: datetime | None, end: datetime | None) -> str:
 
 
 def clock(seconds: float) -> str:
-    """`0:42`, `1:02:03`, `2d 3h`, `120d`; never negative, whatever the wall clock did."""
+    """`0:42`, `1:02:03`, `2d 3h`, `120d`; never negative, even if the wall clock was set back."""
     whole = max(0, int(seconds))
     minutes, second = divmod(whole, 60)
     hours, minute = divmod(minutes, 60)
@@ -379,9 +379,9 @@ def clock(seconds: float) -> str:
 
 
 def moment(iso: str) -> datetime | None:
-    """Read one of our timestamps; None when a foreign file holds something else.
+    """Read a subdeck timestamp; None if an untrusted file holds something else.
 
-    Years that another time zone would put beyond the calendar are none of ours.
+    Years that another time zone would put beyond the calendar are refused.
     """
     try:
         read = datetime.fromisoformat(iso)
@@ -393,14 +393,14 @@ def moment(iso: str) -> datetime | None:
 
 
 def tokens_used(usage: Usage) -> str:
-    """`3.2k`, a dash for nothing yet; `?` and `3.2k+` where the agent has not told all."""
+    """`3.2k`, a dash for none; `?` and `3.2k+` if the agent did not report all tokens."""
     if not usage.uncounted:
         return tokens(usage.tokens)
     return tokens(usage.tokens) + AND_MORE if usage.tokens else UNKNOWN
 
 
 def usage_fields(usage: Usage) -> dict[str, Any]:
-    """Return what JSON has of what was used; what no agent told is null, never 0."""
+    """Return usage as JSON fields; a value that no agent reported is null, never 0."""
     fields: dict[str, Any] = msgspec.to_builtins(usage)
     if usage.uncounted and not usage.tokens:
         fields |= dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"))
@@ -410,12 +410,12 @@ def usage_fields(usage: Usage) -> dict[str, Any]:
 
 
 def result_fields(result: RunResult) -> dict[str, Any]:
-    """Return what JSON has of a result."""
+    """Return a result as JSON fields."""
     return {**msgspec.to_builtins(result), "usage": usage_fields(result.usage)}
 
 
 def tokens(count: int) -> str:
-    """`812`, `3.2k`, `120k`, `1.2M`; nothing yet is a dash."""
+    """`812`, `3.2k`, `120k`, `1.2M`; a dash for none."""
     if not count:
         return NOTHING
     if count < 1000:
@@ -428,8 +428,8 @@ def tokens(count: int) -> str:
 
 
 def known_cost(amount: str, unpriced: int) -> str:
-    """Return an amount of money, empty for none, as far as it is known: `–` for none, `$0.31+` and `?` where there are
-    tokens whose price no agent told.
+    """Return an amount of money (empty for none) with its gaps marked: `–` for none, `$0.31+` and `?` if some tokens
+    have no reported price.
     """
     if not amount:
         return UNKNOWN if unpriced else NOTHING
@@ -437,7 +437,7 @@ def known_cost(amount: str, unpriced: int) -> str:
 
 
 def cost_words(usage: Usage) -> str:
-    """`$0.0312`, `at least $0.0312`, `unknown: the agent gave no price`; empty where nothing was charged."""
+    """`$0.0312`, `at least $0.0312`, `unknown: the agent reported no price`; empty if nothing was charged."""
     if usage.cost <= 0:
         return "unknown: the agent reported no price" if usage.unpriced else ""
     return f"at least ${usage.cost:.4f}" if usage.unpriced else f"${usage.cost:.4f}"
@@ -462,7 +462,7 @@ def unreadable_lines(count: int) -> str:
 
 
 def limits_words(limits: Limits) -> str:
-    """`timeout 30:00, 100 turns, stall 10:00, budget $0.50`; empty where nothing ends a run from outside."""
+    """`timeout 30:00, 100 turns, stall 10:00, budget $0.50`; empty without limits."""
     said = (
         "" if limits.timeout is None else f"timeout {clock(limits.timeout)}",
         "" if limits.max_turns is None else f"{limits.max_turns} turn{'' if limits.max_turns == 1 else 's'}",
@@ -479,7 +479,7 @@ def undelivered_words(count: int) -> str:
 
 
 def permissions_words(permissions: Permissions | None) -> str:
-    """`allow read, bash(git *); ask bash(git push *); deny edit(.git/**)`; empty where there are no rules."""
+    """`allow read, bash(git *); ask bash(git push *); deny edit(.git/**)`; empty without rules."""
     lists = asdict(permissions) if permissions else {}
     return "; ".join(f"{name} {', '.join(rules)}" for name, rules in lists.items() if rules)
 
@@ -493,7 +493,7 @@ def runs_word(count: int) -> str:
 
 
 def discarded_words(count: int, size: int) -> str:
-    """`2 discarded worktrees, 12 MB, are kept for undo until a day has passed`; empty where there are none."""
+    """`2 discarded worktrees, 12 MB, are kept for undo for a day`; empty for none."""
     if not count:
         return ""
     what = "1 discarded worktree" if count == 1 else f"{count} discarded worktrees"
@@ -506,12 +506,12 @@ def background_counts(counts: Counts) -> str:
 
 
 def _out_of_reach(counts: Counts) -> str:
-    """` · 3 out of reach`; empty for none."""
+    """` · 3 unreachable`; empty for none."""
     return f" · {counts.out_of_reach} unreachable" if counts.out_of_reach else ""
 
 
 def counted(counts: Counts, silent: int = 0) -> str:
-    """`12 runs: 2 running (1 queued), 9 completed, 1 failed`; what there is none of is not named."""
+    """`12 runs: 2 running (1 queued), 9 completed, 1 failed`; zero counts are omitted."""
     contained = ((counts.queued, "queued"), (counts.waiting, WAITS), (silent, SILENT))
     parts = ", ".join(f"{count} {word}" for count, word in contained if count)
     running = f"{counts.running} running" + (f" ({parts})" if parts else "")

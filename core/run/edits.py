@@ -1,4 +1,4 @@
-"""What a child changes in files, as the lines of a diff: from the texts of a call, or as its result says; pure."""
+"""File changes of an agent as diff lines: from the arguments of a call, or from its result; pure."""
 
 from __future__ import annotations
 
@@ -12,53 +12,54 @@ from ..text.visible import visible, visible_line
 from .events import Event, ToolCall, ToolResult, line_prefix
 
 CONTEXT = 3
-"""Unchanged lines that are shown before a change and after it."""
+"""Unchanged lines shown before and after a change."""
 
 EFFORT = 1_000_000
-"""Pairs of lines, each an old one with a new one, that are compared at most: about a second at the worst. Of larger
-edits all old lines are shown, then all new ones."""
+"""Pairs of old and new lines compared at most: about a second at worst. For a larger edit all old lines are shown, then
+all new ones.
+"""
 
 GAP = "⋯"
-"""Stands for unchanged lines that are left out."""
+"""Stands for omitted unchanged lines."""
 EVERYWHERE = "(replaced everywhere)"
 EMPTY = "(empty)"
 SAME = "(no difference)"
 
 _PAIRS = (("oldText", "newText"), ("old_string", "new_string"), ("old_text", "new_text"), ("old_str", "new_str"))
-"""How agents name the text that is replaced, and the one that stands in its place."""
+"""Agents' names for the replaced text, and for its replacement."""
 _NO_FILE = "/dev/null"
 _PATHS = ("path", "file_path", "filePath", "notebook_path")
 _WRITTEN = ("content", "file_text", "new_source")
 _WRITERS = frozenset({"write", "write_file", "create_file", "notebookedit"})
-"""Tools, in lower case, whose content becomes that of a file."""
+"""Tools, in lower case, whose content argument becomes a file's content."""
 _PATCH = "*** Begin Patch"
 _CALL, _RESULT = line_prefix(ToolCall), line_prefix(ToolResult)
 _MARKS = (_PATCH.encode(), *(f'"{name}"'.encode() for name in (*(old for old, _ in _PAIRS), *_WRITTEN, "changes")))
 
 _HUNK = r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@"
 _NUMBERED = r"([ +-]) *(\d{1,9}) (.*)"
-"""A line in the form of pi before 1.0, which has the number behind the sign."""
+"""A line in the format of pi before 1.0, with the number after the sign."""
 _SKIPPED = r" +\.\.\."
 
 
 class DiffLine(NamedTuple):
-    """A line of a diff, fit to be shown."""
+    """A line of a diff, safe to show."""
 
     text: str
     sign: str = ""
-    """`+`, `-`, or a space for a line that stays; empty for what stands between them: a path, a gap."""
+    """`+`, `-`, or a space for an unchanged line; empty for a line between those: a path, a gap."""
     number: int | None = None
-    """Of a removed line in the old file, else in the new one; None where that is not known."""
+    """In the old file for a removed line, otherwise in the new one; None if unknown."""
 
 
 class _Change(NamedTuple):
-    """One place that is changed: its old and its new lines, or lines that are a diff already."""
+    """One change: its old and new lines, or lines that are already a diff."""
 
     old: list[str]
     new: list[str]
     path: str = ""
     begins: int | None = None
-    """The number of the first line, where it is known."""
+    """Number of the first line, if known."""
     lines: tuple[DiffLine, ...] = ()
 
     @property
@@ -67,20 +68,20 @@ class _Change(NamedTuple):
 
 
 def may_be_edit(line: bytes) -> bool:
-    """Return False where a line of a run's events certainly tells of no edit."""
+    """Return False if a line of a run's events certainly reports no edit."""
     if line.startswith(_RESULT):
         return b'"diff":"' in line
     return line.startswith(_CALL) and any(mark in line for mark in _MARKS)
 
 
 def is_edit(event: Event) -> bool:
-    """Whether an event says what was changed in a file."""
+    """Return whether an event reports a change of a file."""
     return next(_changes(event), None) is not None
 
 
 def paths_of(call: ToolCall) -> list[tuple[str, str]]:
-    """Return the files that a call writes, as it names them, each with `add`, `delete` or `update` as far as that is
-    said; nothing for a call that writes none, or does not say which.
+    """Return the files that a call writes, as it names them, each with `add`, `delete` or `update` if given; empty for
+    a call that writes none, or does not name one.
     """
     args = call.args
     patch = next((text for text in args.values() if isinstance(text, str) and text.lstrip().startswith(_PATCH)), None)
@@ -95,19 +96,17 @@ def paths_of(call: ToolCall) -> list[tuple[str, str]]:
 
 
 def effort(event: Event) -> int:
-    """Return how many pairs of lines have to be compared for its diff; at most `EFFORT` are."""
+    """Return how many pairs of lines its diff has to compare, at most `EFFORT`."""
     return min(EFFORT, sum(_between(change).effort for change in _changes(event)))
 
 
 def diff_of(event: Event, most: int = EFFORT) -> list[DiffLine]:
-    """Return what an event says was changed in files, comparing at most so many pairs of lines; nothing where it tells
-    of no edit.
-    """
+    """Return an event's file changes, comparing at most `most` pairs of lines; empty if it reports no edit."""
     return [_cleaned(line) for line in _diff(event, most)]
 
 
 def diff_to_decide(diff: str) -> list[DiffLine]:
-    """Return all lines of the diff that a person decides on, each character of them visible."""
+    """Return all lines of the diff that the user decides on, with every character visible."""
     return [
         line._replace(text=visible(line.text) if line.sign else visible_line(line.text))
         for line in (_parsed(diff, is_whole=True) if diff else ())
@@ -115,7 +114,7 @@ def diff_to_decide(diff: str) -> list[DiffLine]:
 
 
 def exact_diff(edit: dict[str, str], most: int) -> list[DiffLine]:
-    """Return the diff of the old and new text of an edit, each character as it is, whatever the texts look like."""
+    """Return the diff of an edit's old and new text, with every character as it is."""
     change = next(_replaced("", edit), _Change([], []))
     return list(_compared(change, exact=_between(change).effort <= most))
 
@@ -141,7 +140,7 @@ def _diff(event: Event, most: int) -> list[DiffLine]:
 
 
 def diff_of_call(call: ToolCall, result: ToolResult | None) -> list[DiffLine]:
-    """Return the diff of a call: what its result says was changed, which has numbers, else what it was called with."""
+    """Return the diff of a call: from its result, which has line numbers, otherwise from its arguments."""
     if result is None or not (lines := diff_of(result)):
         return diff_of(call)
     path = _string(call.args, _PATHS)
@@ -149,11 +148,11 @@ def diff_of_call(call: ToolCall, result: ToolResult | None) -> list[DiffLine]:
 
 
 def diff_text(lines: Iterable[DiffLine]) -> str:
-    """Write a diff as plain text."""
+    """Return a diff as plain text."""
     return "\n".join(f"{line.sign}{line.text}" for line in lines)
 
 
-# --- what was changed -----------------------------------------------------------------------------------------------
+# --- the changes of an event ----------------------------------------------------------------------------------------
 
 
 def _changes(event: Event) -> Iterator[_Change]:
@@ -191,7 +190,7 @@ def _replaced(path: str, args: dict[str, Any]) -> Iterator[_Change]:
 
 
 def _codex_change(change: dict[str, Any]) -> Iterator[_Change]:
-    """Codex gives the whole text of a file that it adds or deletes, and a diff of one that it changes."""
+    """Read a change by Codex: the whole text of a file it adds or deletes, and a diff of one it changes."""
     path, kind, diff = _string(change, _PATHS), change.get("kind"), change.get("diff")
     if not path or not isinstance(kind, str):
         return
@@ -206,7 +205,7 @@ def _codex_change(change: dict[str, Any]) -> Iterator[_Change]:
 
 
 def _patched(patch: str) -> Iterator[_Change]:
-    """Read a patch in the form that Codex has its models write: signs, but no numbers."""
+    """Read a patch in the format that Codex has its models write: signs, but no numbers."""
     path = ""
     lines: list[DiffLine] = []
     for line in patch.split("\n"):
@@ -224,10 +223,10 @@ def _patched(patch: str) -> Iterator[_Change]:
 
 
 def _parsed(diff: str, *, is_whole: bool = False) -> list[DiffLine]:
-    """Read a unified diff of one file or several, or one in the form of pi before 1.0.
+    """Read a unified diff of one or several files, or one in the format of pi before 1.0.
 
-    In a unified diff nothing but the counts of a hunk tells a removed `-- x` from the name of the next file. What
-    stands between the hunks and is no name of a file is left out, unless `is_whole`.
+    In a unified diff only the counts of a hunk tell a removed `-- x` from the name of the next file. Other lines
+    between the hunks are dropped, unless `is_whole`.
     """
     lines = diff.rstrip("\n").split("\n")
     if not any(line.startswith("@@") for line in lines):
@@ -255,14 +254,14 @@ def _parsed(diff: str, *, is_whole: bool = False) -> list[DiffLine]:
 
 
 def _file_of(old: str, new: str) -> str:
-    """Return which file a diff is of, without the prefixes by which git tells the two sides."""
+    """Return the file that a diff is about, without git's prefixes for the two sides."""
     is_of_git = old.startswith(("a/", _NO_FILE)) and new.startswith(("b/", _NO_FILE))
     name = old if new == _NO_FILE else new
     return name[2:] if is_of_git else name
 
 
 class _Hunk:
-    """A part of a diff, with the numbers of its next lines; 0 where they are not known."""
+    """A part of a diff, with the numbers of its next lines; 0 if unknown."""
 
     def __init__(self, header: str) -> None:
         found = re.match(_HUNK, header)
@@ -277,7 +276,7 @@ class _Hunk:
         return not self.is_open and max(self._left.values()) <= 0
 
     def take(self, line: DiffLine) -> DiffLine:
-        """Return a line of it with its number."""
+        """Return its next line with the line's number."""
         if not line.sign:
             return line
         number = self._next["-" if line.sign == "-" else "+"]
@@ -316,7 +315,7 @@ def _between(change: _Change) -> _Change:
 
 
 def _equal_around(old: list[str], new: list[str]) -> tuple[int, int]:
-    """Return how many lines are equal at the beginning, and how many at the end."""
+    """Return how many lines are equal at the beginning, and at the end."""
     most = min(len(old), len(new))
     before = next((index for index in range(most) if old[index] != new[index]), most)
     most -= before
@@ -325,7 +324,7 @@ def _equal_around(old: list[str], new: list[str]) -> tuple[int, int]:
 
 
 def _compared(change: _Change, *, exact: bool) -> Iterator[DiffLine]:
-    """Compare old and new lines; where that is too much work only what is equal around the change is told apart."""
+    """Compare old and new lines; unless `exact`, only equal lines around the change are recognized."""
     old, new = change.old, change.new
     if old == new:
         yield DiffLine(SAME if old else EMPTY)
@@ -346,8 +345,8 @@ def _compared(change: _Change, *, exact: bool) -> Iterator[DiffLine]:
 
 
 def _equal_blocks(old: list[str], new: list[str], before: int, after: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the runs of equal lines inside a change: where they begin in both, and how long they are."""
-    from difflib import SequenceMatcher  # only where an edit is looked at
+    """Yield the runs of equal lines inside a change: their start in both, and their length."""
+    from difflib import SequenceMatcher  # loaded late: only needed to show an edit
 
     inner_old, inner_new = old[before : len(old) - after], new[before : len(new) - after]
     for old_at, new_at, size in SequenceMatcher(None, inner_old, inner_new).get_matching_blocks():
@@ -356,7 +355,7 @@ def _equal_blocks(old: list[str], new: list[str], before: int, after: int) -> It
 
 
 def _unchanged(lines: list[str], begin: int, first: int | None, *, head: int, tail: int) -> Iterator[DiffLine]:
-    """Show so many unchanged lines after a change and before the next one, and leave out the others."""
+    """Show `head` unchanged lines after a change and `tail` before the next one, and omit the others."""
 
     def shown(index: int) -> DiffLine:
         return DiffLine(lines[index], " ", None if first is None else first + begin + index)
@@ -370,7 +369,7 @@ def _unchanged(lines: list[str], begin: int, first: int | None, *, head: int, ta
 
 
 def _line_pairs(old: str, new: str) -> tuple[list[str], list[str]]:
-    """Cut both texts into lines; a newline that ends both, or the only one, is no line of its own."""
+    """Split both texts into lines; a newline that ends both, or the only one, does not count as a line."""
     if all(text.endswith("\n") or not text for text in (old, new)):
         return _lines(old), _lines(new)
     return old.split("\n") if old else [], new.split("\n") if new else []

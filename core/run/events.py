@@ -1,7 +1,7 @@
-"""Normalized child events, and the bytes of `events.jsonl`, of which each event is one line.
+"""Normalized agent events, and the bytes of `events.jsonl`, one line for each event.
 
-Durations and limits are never computed from `ts`: it is wall-clock time, for show. `seq` orders.
-Annotations are evaluated here, as in `model`.
+Durations and limits are never computed from `ts`: it is wall-clock time, for display. `seq` orders. Annotations are
+evaluated here, as in `model`.
 """
 
 import re
@@ -44,39 +44,39 @@ class RunQueued(_Event, frozen=True, kw_only=True, tag="queued"):
 
 class RunStarted(_Event, frozen=True, kw_only=True, tag="run_started"):
     pid: Pid
-    """The wrapper's."""
+    """Pid of the wrapper."""
     child_pid: Pid
     pid_started: Whole | None = None
     """Start time in clock ticks since boot, as in field 22 of `/proc/<pid>/stat`."""
     child_pid_started: Whole | None = None
     boot_id: str = ""
-    """Of which boot these pids are; empty from earlier versions."""
+    """The boot that these pids belong to; empty in events of earlier versions."""
     pid_namespace: str = ""
     attempt: Whole
     max_attempts: Whole
 
 
 class SessionTold(_Event, frozen=True, kw_only=True, tag="session"):
-    """The agent told by which id it keeps the conversation, where that was not known at launch."""
+    """The agent reported the id of its conversation, which was unknown at launch."""
 
     id: str
     conversation: str | None = None
-    """Where it keeps it; None where it does not say so."""
+    """Where it keeps the conversation; None if not reported."""
 
 
 class Baseline(_Event, frozen=True, kw_only=True, tag="baseline"):
-    """What the working tree was before the child did anything, in a git repository; to be shown: what is acted on is
-    kept outside the checkout.
+    """The working tree before the agent did anything, in a git repository. Only for display: the authoritative record
+    is outside the checkout.
     """
 
     root: str = ""
-    """Of the working tree; empty where that is not known."""
+    """Root of the working tree; empty if unknown."""
     prefix: str = ""
-    """Where in it the run works, as `services/api`; empty for its root."""
+    """The run's directory inside it, such as `services/api`; empty for its root."""
     tree: str = ""
-    """Its id; empty where there is none, `note` says why."""
+    """Id of the tree; if empty, `note` gives the reason."""
     head: str = ""
-    """The commit that was checked out; empty before the first one."""
+    """The checked-out commit; empty before the first one."""
     branch: str = ""
     note: str = ""
 
@@ -84,7 +84,7 @@ class Baseline(_Event, frozen=True, kw_only=True, tag="baseline"):
 class AssistantText(_Event, frozen=True, kw_only=True, tag="assistant_text"):
     text: str
     partial: bool = False
-    """True for what was being written when it was ended, or broke off by itself."""
+    """Whether the text is incomplete: it was ended or broke off while being written."""
 
 
 class Thinking(_Event, frozen=True, kw_only=True, tag="thinking"):
@@ -95,9 +95,9 @@ class ToolCall(_Event, frozen=True, kw_only=True, tag="tool_call"):
     tool_call_id: str
     tool_name: str
     args: dict[str, Any]
-    """At most about `ARGS_LIMIT` characters; where one was cut it ends with `[…truncated…]`."""
+    """At most about `ARGS_LIMIT` characters; a cut argument ends with `[…truncated…]`."""
     within: str = ""
-    """The id of the call whose nested agent made this one."""
+    """Id of the call whose nested agent made this one."""
 
 
 class ToolResult(_Event, frozen=True, kw_only=True, tag="tool_result"):
@@ -106,18 +106,19 @@ class ToolResult(_Event, frozen=True, kw_only=True, tag="tool_result"):
     is_error: bool
     content: str
     truncated: bool = False
-    """True when `content` was cut at `CONTENT_LIMIT` characters."""
+    """Whether `content` was cut at `CONTENT_LIMIT` characters."""
     exit_code: ExitCode | None = None
     duration_ms: Whole | None = None
     within: str = ""
-    """As that of its call."""
+    """As in its call."""
     diff: str = ""
-    """What an edit has changed, as the agent says it: a unified diff, or the numbered lines of pi before 1.0. At most
-    `CONTENT_LIMIT` characters."""
+    """The change by an edit, as the agent reports it: a unified diff, or the numbered lines of pi before 1.0. At most
+    `CONTENT_LIMIT` characters.
+    """
 
 
 class UsageReported(_Event, frozen=True, kw_only=True, tag="usage"):
-    """Of one assistant message, or of what else was used; tokens, and cost in dollars."""
+    """Usage of one assistant message, or of other work; tokens, and cost in dollars."""
 
     input: Whole
     output: Whole
@@ -127,11 +128,11 @@ class UsageReported(_Event, frozen=True, kw_only=True, tag="usage"):
     model: str
     stop_reason: str
     priced: bool = True
-    """False where the agent has told no price, or tells it later in a sum."""
+    """False if the agent reported no price, or reports it later in a sum."""
     estimated: bool = False
-    """Whether the cost is by the user's table, as the agent has told none."""
+    """Whether the cost comes from the user's table, because the agent reported none."""
     counted: bool = True
-    """False where the agent has not told all tokens that were used, or none at all."""
+    """False if the agent did not report all used tokens, or none."""
 
 
 class Retry(_Event, frozen=True, kw_only=True, tag="retry"):
@@ -151,113 +152,115 @@ class ErrorReported(_Event, frozen=True, kw_only=True, tag="error"):
 
 
 class Message(_Event, frozen=True, kw_only=True, tag="message"):
-    """What somebody says to a run; an event for each state. Of an interrupt or a reply that came to nothing, too."""
+    """A message to a run, an event for each state. Also for an interrupt or a reply that had no effect."""
 
     id: str
     state: MessageState
     text: str = ""
-    """In the first event of a message alone, at most `CONTENT_LIMIT` characters."""
+    """Only in the first event of a message, at most `CONTENT_LIMIT` characters."""
     by: str = ""
-    """A session, or a parent agent in words."""
+    """Its sender: a session, or a parent agent in words."""
     reason: str = ""
-    """Why it was refused, or came too late."""
+    """Why it was refused, or too late."""
 
 
 class Field(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One of a form."""
+    """A field of a form."""
 
     name: str
     title: str = ""
     text: str = ""
-    """What it is for."""
+    """Its purpose."""
     choices: tuple[str, ...] = ()
     required: bool = False
 
 
 class Request(_Event, frozen=True, kw_only=True, tag="request"):
-    """What the child asks a person, and waits for; open until the `Decision` of this id, or the end of the attempt."""
+    """A question or permission request that the agent waits on; open until the `Decision` of this id, or the end of the
+    attempt.
+    """
 
     id: str
-    """`q1`, `q2`, … in the records; a stream gives the agent's own."""
+    """`q1`, `q2`, … in the records; in a stream the agent's own id."""
     kind: RequestKind
     title: str
-    """One line, as `wants to run a command`."""
+    """One line, such as `wants to run a command`."""
     tool_name: str = ""
-    """In the one vocabulary of tools, where there is a word for it: `bash`, `edit`."""
+    """In subdeck's vocabulary of tools, if it has a word for it: `bash`, `edit`."""
     text: str = ""
-    """What is asked, in the agent's words."""
+    """The request in the agent's words."""
     command: str = ""
-    """Exactly as it would be run."""
+    """Exactly as it would run."""
     cwd: str = ""
-    """Where that is not the run's directory."""
+    """If it is not the run's directory."""
     paths: tuple[str, ...] = ()
     diff: str = ""
-    """What an edit would change: a unified diff."""
+    """The change that an edit would make: a unified diff."""
     choices: tuple[str, ...] = ()
     fields: tuple[Field, ...] = ()
     tool_call_id: str = ""
     rule: str = ""
-    """By which rule of the run's permissions it is asked; empty where the agent asks by itself."""
+    """The rule of the run's permissions that requires it; empty if the agent asks on its own."""
     run_rule: str = ""
-    """What `ALLOW_RUN` would allow from then on, as a rule; empty where that cannot be had."""
+    """The rule that `ALLOW_RUN` would add; empty if it cannot."""
     usual: Verdict | None = None
-    """What holds where no rule mentions it: ALLOW for what is asked because of rules alone. None: a person says."""
+    """The verdict if no rule matches: ALLOW for a request that exists only because of rules. None: the user decides."""
     missing: int = 0
-    """Characters of it that are not kept; then it cannot be allowed."""
+    """Characters that were not kept; such a request cannot be allowed."""
     display: str = ""
-    """All of it as lines in which every character can be seen; only in the records of one that is marked."""
+    """The whole request as lines with every character visible; only recorded if the request is marked."""
 
 
 class Decision(_Event, frozen=True, kw_only=True, tag="decision"):
-    """What became of a request, or of a call that a rule decided before anybody was asked."""
+    """The decision on a request, or on a call that a rule decided without a request."""
 
     request: str = ""
-    """Its id; empty where nobody was asked."""
+    """Id of the request; empty without one."""
     verdict: Verdict
     text: str = ""
-    """The word that goes with a denial, or the reply."""
+    """The reason for a denial, or the reply."""
     by: str = ""
-    """A session or a parent agent in words; `rule`, `timeout` or `agent`."""
+    """A session, a parent agent in words, `rule`, `timeout` or `agent`."""
     rule: str = ""
     tool_name: str = ""
     subject: str = ""
     """One line: the command, the path."""
     message: str = ""
-    """The id of what somebody sent with this decision; empty where nobody did."""
+    """Id of the message with this decision; empty if none was sent."""
 
 
 class Interrupted(_Event, frozen=True, kw_only=True, tag="interrupted"):
-    """The child's turn was ended; it waits for what is said next."""
+    """The agent's turn was ended; it waits for a message."""
 
     by: str = ""
     message: str = ""
-    """The id of the interrupt that somebody sent."""
+    """Id of the interrupt that was sent."""
 
 
 class TakenOver(_Event, frozen=True, kw_only=True, tag="taken_over"):
-    """A person goes on with the conversation in the agent's own program; the child was ended for it."""
+    """The user continues the conversation in the agent's own UI; the agent process was ended for it."""
 
     by: str = ""
     message: str = ""
-    """The id of the wish that somebody sent."""
+    """Id of the request that was sent for it."""
 
 
 class HandedBack(_Event, frozen=True, kw_only=True, tag="handed_back"):
-    """The agent's own program has ended; what was said in it stands before this."""
+    """The agent's own UI has exited; its conversation precedes this event."""
 
     by: str = ""
-    """Who had taken the run over."""
+    """Who had opened the run there."""
 
 
 class Check(_Event, frozen=True, kw_only=True, tag="check"):
-    """The operator's check of what the run left; what follows the state is known at its end."""
+    """The user's check of a run's changes; the fields after the state are known at its end."""
 
     name: str
     state: CheckState
     exit_code: ExitCode | None = None
     seconds: float = 0.0
     output: str = ""
-    """Its end."""
+    """The end of its output."""
     note: str = ""
     """Why there is no exit code, in words."""
 
@@ -306,10 +309,10 @@ KnownEvent = (
 Event = KnownEvent | UnknownEvent
 
 CONTENT_LIMIT = 64 * 1024
-"""Characters of a tool result's content that are kept."""
+"""Characters kept of a tool result's content."""
 
 ARGS_LIMIT = 64 * 1024
-"""Characters of a tool call's arguments that are kept, their names included."""
+"""Characters kept of a tool call's arguments, including their names."""
 
 _encoder = msgspec.json.Encoder()
 _KNOWN_TYPES = frozenset(str(kind.__struct_config__.tag) for kind in get_args(KnownEvent))
@@ -317,7 +320,7 @@ _KNOWN_TYPES = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Kn
 
 @cache
 def _decoders() -> tuple[Callable[[bytes], KnownEvent], Callable[[bytes], UnknownEvent]]:
-    """Prepare what reads events: half a millisecond that whoever only writes them does without."""
+    """Create the decoders on first use: a process that only writes events saves half a millisecond."""
     return decoder(cast("Any", KnownEvent)), decoder(UnknownEvent)
 
 
@@ -327,12 +330,12 @@ def encode_event(event: Event) -> bytes:
 
 
 def decode_event(line: bytes) -> Event | None:
-    """Decode one line; None when it is not an event: torn, not JSON, or a known type with a value that does not fit."""
+    """Decode one line; None if it is not an event: torn, not JSON, or a known type with an invalid value."""
     decode_known, decode_header = _decoders()
     try:
         return decode_known(line)
     except UNDECODABLE:
-        pass  # not JSON, of a type that is not known here, or with a value that does not fit
+        pass  # not JSON, an unknown type, or an invalid value
     try:
         header = decode_header(line)
     except UNDECODABLE:
@@ -342,13 +345,13 @@ def decode_event(line: bytes) -> Event | None:
 
 _LAST_ESCAPE = rb"(?s)\\(?:u[0-9a-fA-F]{0,4}|.?)$"
 _ENDS = (b'[\xe2\x80\xa6]"}', b'[\xe2\x80\xa6]"}}', b'"]}}')
-"""What closes a line that was cut within the text of an event, or within an argument of a call."""
+"""Endings that close a line cut within the text of an event, or within an argument of a call."""
 _TRIES = 4
-"""Escapes that are taken away from the cut end, until what is left is whole."""
+"""Escapes removed from the cut end until the rest is whole."""
 
 
 def decode_beginning(line: bytes) -> Event | None:
-    """Decode an event of which only the beginning is there; None where no text can be made of it."""
+    """Decode an event from its beginning; None if no text can be recovered."""
     text = line.decode("utf-8", "ignore").encode()
     for _ in range(_TRIES):
         for end in _ENDS:
@@ -360,7 +363,7 @@ def decode_beginning(line: bytes) -> Event | None:
 
 
 class EventTail(LineTail):
-    """Hands out the events of one run as they are written."""
+    """Reads the events of one run as they are written."""
 
     unreadable = 0
     """Lines so far that were not events."""
@@ -378,31 +381,31 @@ class EventTail(LineTail):
 
 
 _HEAD = 4096
-"""Bytes of a line within which its `seq`, its `ts` and the id of its call stand, in this order."""
+"""Bytes of a line that contain its `seq`, its `ts` and the id of its call, in this order."""
 
 
 def line_prefix(kind: type[KnownEvent]) -> bytes:
-    """Return how the lines of such events begin, and how no other line does."""
+    """Return the beginning of such events' lines, which no other line has."""
     return b'{"type":"%b"' % str(kind.__struct_config__.tag).encode()
 
 
 def seq_of_line(line: bytes) -> int:
-    """Return an event's number without decoding it; 0 where the line has none."""
+    """Return an event's number without decoding it; 0 if the line has none."""
     return int(_in_head(rb'"seq":(\d{1,15})', line) or 0)
 
 
 def ts_of_line(line: bytes) -> str:
-    """Return an event's time without decoding it; empty where the line has none."""
+    """Return an event's time without decoding it; empty if the line has none."""
     return _in_head(rb'"ts":"([^"\\]{1,40})"', line).decode("ascii", "replace")
 
 
 def call_id_of_line(line: bytes) -> bytes:
-    """Return the bytes by which a call and its result name the call; empty where there are none."""
+    """Return the bytes by which a call and its result name the call; empty if there are none."""
     return _in_head(rb'("toolCallId":"(?:[^"\\]|\\.)*")', line)
 
 
 def _in_head(pattern: bytes, line: bytes) -> bytes:
-    # Compiled at its first use, by `re.search`: no wrapper and no list of runs looks at lines in this way.
+    # `re.search` compiles the pattern at its first use: neither a wrapper nor a list of runs calls this.
     found = re.search(pattern, line[:_HEAD])
     return found[1] if found else b""
 
@@ -411,28 +414,28 @@ _ERROR_MARKS = (b'"isError":true', line_prefix(ErrorReported), line_prefix(RunEn
 
 
 def may_report_error(lines: bytes) -> bool:
-    """Return False where certainly none of these lines reports a failed tool, an error or an end."""
+    """Return False if certainly none of these lines reports a failed tool, an error or an end."""
     return any(mark in lines for mark in _ERROR_MARKS)
 
 
 CUT = "[…truncated…]"
-"""Stands at the end of a text that was cut, and for what was left out after it."""
+"""Ends a text that was cut, and replaces the items omitted after it."""
 
 _DEPTH = 32
-"""Levels of nesting that are kept."""
+"""Levels of nesting kept."""
 
 _SCALAR = 8
-"""Characters that a number, a truth value or an empty collection counts."""
+"""Characters counted for a number, a truth value or an empty collection."""
 
 
 def kept_args(args: dict[str, Any], limit: int) -> dict[str, Any]:
-    """Return the arguments with at most about `limit` characters in all, names included; they are kept in order."""
+    """Return the arguments, in order, cut to about `limit` characters in all, names included."""
     kept, _ = _kept(args, limit, _DEPTH)
     return kept
 
 
 def _kept(value: Any, room: int, depth: int) -> tuple[Any, int]:
-    """Return what is kept of a value, and the room that is left after it."""
+    """Return the kept part of a value, and the room left after it."""
     if isinstance(value, str):
         return (value, room - len(value)) if len(value) <= room else (value[: max(0, room)] + CUT, 0)
     if not isinstance(value, dict | list):

@@ -1,4 +1,4 @@
-"""Fold the events of one run into how it stands and what it used; what reads files here only feeds the folds."""
+"""Fold the events of one run into its state and its usage; readers of files here only feed the folds."""
 
 from __future__ import annotations
 
@@ -43,16 +43,15 @@ from .outcome import FINALIZE_TOOL
 from .progress import ProgressFormatter
 
 ACTIVITY_LENGTH = 200
-"""Characters of what a run does now."""
+"""Characters of a run's current activity."""
 NESTED = "subagents"
-"""Stands where a message says why it ended: for what nested agents used, in a sum. A price that it has is that of all
-before it."""
+"""Stop reason of a sum of the usage of nested agents. Its price, if any, also covers all unpriced usage before it."""
 UNCOUNTED_STOPS = frozenset({"error", "compaction", NESTED})
-"""Stop reasons of messages that are paid for but are no turn: a failed try, a summary."""
+"""Stop reasons of messages that are paid for but are not turns: a failed attempt, a summary."""
 
 
 def add_usage(total: Usage, event: UsageReported) -> Usage:
-    """Add one assistant message to a run's sums; whoever folds events counts turns as the wrapper does."""
+    """Add one assistant message to a run's sums; every fold counts turns as the wrapper does."""
     tokens = event.input + event.output + event.cache_read + event.cache_write
     unknown = max(tokens * (not event.priced), int(not event.counted))
     unpriced = total.unpriced + unknown
@@ -73,7 +72,7 @@ def add_usage(total: Usage, event: UsageReported) -> Usage:
 
 
 class Fold:
-    """Takes events in their order; everything it has is as of the last one."""
+    """Takes events in order; every attribute is as of the last one."""
 
     def __init__(self) -> None:
         self._formatter = ProgressFormatter()
@@ -82,43 +81,45 @@ class Fold:
         self.started_at: str | None = None
         """Of the first attempt."""
         self.child: RunStarted | None = None
-        """Says which process the last attempt is."""
+        """Identifies the process of the last attempt."""
         self.attempt = 1
         self.session: SessionTold | None = None
-        """Where the agent keeps the conversation, as it told last."""
+        """Where the agent keeps the conversation, as last reported."""
         self.baseline: Baseline | None = None
-        """What the working tree was before; None outside git, and as long as nobody has looked."""
+        """The working tree before the run; None outside git, and until it was recorded."""
         self.check: Check | None = None
-        """How far the check of the run has come; None before, and where there is none."""
+        """Progress of the run's check; None before it, and if there is none."""
         self.waits_for: WaitsFor | None = None
         self.activity = ""
         self.is_retrying = False
-        """Whether the last event is that something is tried again; `activity` says what."""
+        """Whether the last event is a retry; `activity` describes it."""
         self._texts: list[str] = []
-        """Those of `final_text`, which are joined only where somebody asks for that."""
+        """Parts of `final_text`, joined only on request."""
         self.partial: bool = False
-        """Whether `final_text` breaks off."""
+        """Whether `final_text` is incomplete."""
         self._goes_on = False
         """Whether another text would belong to the same message as `final_text`."""
         self.said_seq = 0
-        """Of the last event that begins or ends a message: what is being written comes after it."""
+        """Number of the last event that begins or ends a message: text being written comes after it."""
         self.stop_reason: str | None = None
         self.error: str | None = None
-        """Of the last message, as is `stop_reason`."""
+        """Of the last message, like `stop_reason`."""
         self.handed_over: dict[str, Any] | None = None
-        """What the child handed to its last successful call of `FINALIZE_TOOL` in this attempt."""
+        """Arguments of the last successful call of `FINALIZE_TOOL` in this attempt."""
         self._handing: ToolCall | None = None
-        """Such a call, of which the result is not known yet."""
+        """Such a call whose result is not known yet."""
         self.usage = Usage()
         self.model = ""
         self.requests: dict[str, Request] = {}
-        """What the child asks and nobody has replied to, by its id, oldest first."""
+        """Unanswered requests of the agent by id, oldest first."""
         self.interrupted = False
-        """Whether its turn was ended and it has done nothing since."""
+        """Whether its turn was ended and the agent has done nothing since."""
         self.hand: TakenOver | HandedBack | None = None
-        """That a person has taken the run over, or has handed it back and not said yet how it goes on."""
+        """Set while the run is open in the agent's UI, or returned from it and the user has not chosen how to
+        continue.
+        """
         self.undelivered: dict[str, Message] = {}
-        """Messages that the wrapper has and that the child has not shown, by their id, in their order."""
+        """Messages that the wrapper has and the agent has not shown, by id, in order."""
         self.warnings: tuple[str, ...] = ()
         self.ended: RunEnded | None = None
 
@@ -169,12 +170,12 @@ class Fold:
 
     @property
     def final_text(self) -> str | None:
-        """The last message of the agent that has text."""
+        """The agent's last message with text."""
         return "\n\n".join(self._texts) or None
 
     @property
     def checking(self) -> Check | None:
-        """The check that is at work; None where none is."""
+        """The running check; None if none is running."""
         return self.check if self.check and self.check.state is CheckState.STARTED and not self.ended else None
 
     def _apply_talk(self, event: Message | Request | Decision | Interrupted) -> None:
@@ -192,7 +193,7 @@ class Fold:
                 self.interrupted = True
 
     def _apply_said(self, event: KnownEvent) -> None:
-        """Take an event of the conversation."""
+        """Apply an event of the conversation."""
         self.interrupted &= isinstance(event, ErrorReported)
         match event:
             case AssistantText() if event.text.strip():
@@ -224,11 +225,11 @@ class Fold:
 
 
 class OpenCalls:
-    """The tool calls of a run that have no result yet."""
+    """The tool calls of a run without a result yet."""
 
     def __init__(self) -> None:
         self._calls: dict[str, ToolCall] = {}
-        """By their id, which an agent may use again later; oldest first."""
+        """By id, which an agent may reuse later; oldest first."""
 
     def __bool__(self) -> bool:
         return bool(self._calls)
@@ -237,7 +238,9 @@ class OpenCalls:
         return iter(self._calls.values())
 
     def apply(self, event: Event) -> list[ToolCall]:
-        """Take the next event; return the calls that end with it, by their result or because none can come any more."""
+        """Apply the next event; return the calls that end with it, by their result or because the attempt or run
+        ends.
+        """
         match event:
             case ToolCall(tool_call_id=call_id):
                 ended = self._pop(call_id)
@@ -258,25 +261,25 @@ class OpenCalls:
 
 
 KEPT = 5000
-"""Messages that are kept, the newest ones; all others are in the sums."""
+"""Newest messages kept; all others are only in the sums."""
 PIECE = 16 * 1024 * 1024
-"""Bytes read at a time, so that whoever waits can be told how far it is."""
+"""Bytes read at a time, so that progress can be shown."""
 _USAGE, _CALL = line_prefix(UsageReported), line_prefix(ToolCall)
 
 
 class UsageReader:
-    """Reads what each message of a run used as its events grow: each byte once, decoding only what is about usage."""
+    """Reads the usage of each message as a run's events grow: each byte once, decoding only usage events."""
 
     def __init__(self, run_dir: str) -> None:
         self._path = os.path.join(run_dir, EVENTS)
         self._tail = LineTail(self._path)
         self.newest: deque[UsageReported] = deque(maxlen=KEPT)
         self.messages = 0
-        """All that were read, those that are not kept too."""
+        """All messages read, including dropped ones."""
         self.total = Usage()
 
     def read(self) -> bool:
-        """Take in the next piece; return whether there is more."""
+        """Read the next piece; return whether there is more."""
         before, tool_uses = self._tail.offset, 0
         for line in self._tail.lines(PIECE):
             if line.startswith(_CALL):
@@ -290,7 +293,7 @@ class UsageReader:
 
     @property
     def progress(self) -> float:
-        """How much of the file was read, 0 to 1."""
+        """Share of the file that was read, 0 to 1."""
         try:
             size = os.stat(self._path).st_size
         except OSError:

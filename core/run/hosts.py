@@ -1,4 +1,4 @@
-"""Where a run of another machine is: the permit by which it may start there, and what the relay knows of it.
+"""Where a remote run is: the permit by which it may start there, and the relay's knowledge of it.
 
 Annotations are evaluated here, as in `model`.
 """
@@ -18,44 +18,44 @@ from .kinds import Cost, OpenEnum, Whole
 
 class PlaceState(OpenEnum):
     WAITS = "waits"
-    """For a host: it has no permit yet."""
+    """Waits for a host: it has no permit yet."""
     PLACED = "placed"
-    """Its host was heard of lately."""
+    """Its host was heard from recently."""
     OUT_OF_REACH = "out_of_reach"
-    """Its host has not been heard of for longer than `hosts.unreachable_after`."""
+    """Its host was not heard from for longer than `hosts.unreachable_after`."""
 
 
 class Permit(Struct, frozen=True):
-    """`host.json`: the one spool in which the run may start; given once, for ever."""
+    """`host.json`: the only spool in which the run may start; issued once, never changed."""
 
     spool: str
-    """The id of the spool; empty where the run was cancelled before it was placed."""
+    """Id of the spool; empty if the run was cancelled before it was placed."""
     host: str
     at: str
     via: str = ""
-    """Carrier and address of the host, where the carrier knows who answers there: `ssh me@h1`. Nobody else is believed
-    to have that spool.
+    """Carrier and address of the host, such as `ssh me@h1`, if the carrier authenticates it. Only that host is believed
+    to have the spool.
     """
 
 
 class Place(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """`place.json`: what the relay knows of a run beside what its host writes; written anew when that changes."""
+    """`place.json`: the relay's knowledge of a run beyond its host's own files; rewritten when it changes."""
 
     state: PlaceState
     host: str = ""
-    """Name of the host; empty as long as there is none."""
+    """Name of the host; empty until there is one."""
     since: str = ""
-    """Since when it is so."""
+    """Since when the state applies."""
     why: str = ""
-    """Of a run that waits: what for, in words, such as `no host has gpu`. Of one that has a host: what is wrong there,
-    such as that its disk has no room for it.
+    """For a waiting run, the reason in words, such as `no host has gpu`. For a run with a host, the problem there, such
+    as a disk too full for it.
     """
     heard_at: str = ""
-    """When its host was last heard of, as far as it is known when this was written."""
+    """When its host was last heard from, as known when this was written."""
     passed_over: bool = False
-    """Whether a run that waits stands in nobody's way: no host could take it."""
+    """Whether runs behind a waiting run may go first, because no host can take it."""
     address: str = ""
-    """How ssh reaches the host, where the settings say so: for attaching to its tmux pane."""
+    """How ssh reaches the host, if the settings say it: for attaching to its tmux pane."""
 
     @property
     def is_waiting(self) -> bool:
@@ -64,19 +64,19 @@ class Place(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 def read_permit(run_dir: str) -> Permit | None:
-    """Return the permit of a run; None where it has none. Raises OSError where that is not known."""
+    """Return the permit of a run; None if it has none. Raises OSError if that is unknown."""
     try:
         return decode(files.read(f"{run_dir}/{paths.PERMIT}"), Permit)
     except FileNotFoundError:
         return None
     except UNDECODABLE:
-        return Permit(spool="", host="", at="")  # it is there, so nobody may give another
+        return Permit(spool="", host="", at="")  # a permit exists, so no other may be given
 
 
 def give_permit(run_dir: str, permit: Permit) -> Permit:
-    """Give a run its permit, unless it has one; return the one that it has, as it is on the disk.
+    """Give a run its permit unless it has one; return the permit on the disk.
 
-    Raises OSError; then it may have been given all the same.
+    Raises OSError; the permit may exist even then.
     """
     try:
         files.write_new(os.path.join(run_dir, paths.PERMIT), msgspec.json.encode(permit), durable=True)
@@ -87,7 +87,7 @@ def give_permit(run_dir: str, permit: Permit) -> Permit:
 
 
 def read_place(run_dir: str) -> Place | None:
-    """Return what the relay wrote last; None where it wrote nothing, or nothing that can be read."""
+    """Return the relay's last record; None if there is none, or it cannot be read."""
     try:
         return decode(files.read(f"{run_dir}/{paths.PLACE}"), Place)
     except (OSError, *UNDECODABLE):
@@ -95,12 +95,12 @@ def read_place(run_dir: str) -> Place | None:
 
 
 def has_permit(run_dir: str) -> bool:
-    """Return whether a run may have started on a host: nobody takes a permit back."""
+    """Return whether a run may have started on a host: a permit is never revoked."""
     return os.path.lexists(f"{run_dir}/{paths.PERMIT}")
 
 
 class PlaceReader:
-    """Reads where a run is again when the relay has written that anew; else a look is one `stat`."""
+    """Rereads a run's place if the relay has rewritten it; otherwise a check is one `stat`."""
 
     def __init__(self, run_dir: str) -> None:
         self._run_dir = run_dir
@@ -109,11 +109,11 @@ class PlaceReader:
         self.place: Place | None = None
 
     def has_changed(self) -> bool:
-        """Tell whether there is something that was not read yet."""
+        """Return whether the file has unread changes."""
         return self._stamp() != self._seen
 
     def read(self) -> bool:
-        """Read what is new; return whether the place is another one."""
+        """Read the file if it has changed; return whether the place is different."""
         stamp = self._stamp()
         if stamp == self._seen:
             return False
@@ -129,15 +129,15 @@ class PlaceReader:
 
 
 def write_place(run_dir: str, place: Place) -> None:
-    """Write what is known of a run's place. Raises OSError."""
+    """Write a run's place. Raises OSError."""
     files.write_whole(os.path.join(run_dir, paths.PLACE), msgspec.json.encode(place))
 
 
-# --- what the relay knows of the hosts -------------------------------------------------------------------------------
+# --- the hosts as the relay knows them -------------------------------------------------------------------------------
 
 
 class HostState(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """A host as it was last heard of."""
+    """A host as of its last contact."""
 
     name: str
     carrier: str = ""
@@ -146,7 +146,7 @@ class HostState(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="c
     heard_at: str = ""
     slots: Whole = 0
     used: Whole = 0
-    """Slots that runs of all its operators hold."""
+    """Slots held by the runs of all its users."""
     runs: Whole = 0
     """Open runs of this project there."""
     load: Cost = 0.0
@@ -157,23 +157,23 @@ class HostState(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="c
     python: str = ""
     carrier_version: str = ""
     address: str = ""
-    """How ssh reaches it; empty where that is not known."""
+    """How ssh reaches it; empty if unknown."""
 
 
 class HostStates(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """`runs/.hosts.json`: written anew by the relay when something of it changed, once a second at most."""
+    """`runs/.hosts.json`: rewritten by the relay on a change, at most once a second."""
 
     at: str
     hosts: tuple[HostState, ...] = ()
     """By name."""
     faults: tuple[str, ...] = ()
-    """Why there are fewer hosts than there should be, in words: a scheduler that does not answer, an ssh that fails."""
+    """Why hosts are missing, in words: a scheduler that does not answer, an ssh that fails."""
 
 
 def read_host_states(project: paths.Project, addresses: Container[str] = ()) -> HostStates | None:
-    """Return what a relay wrote last; None where none ever did. Whether one lives is another question.
+    """Return the states that a relay wrote last; None if there are none. The relay itself may be dead.
 
-    The file may have come with a checkout: an address that is not among `addresses` is left out.
+    The file may have come with a checkout: an address that is not among `addresses` is dropped.
     """
     try:
         states = decode(files.read(project.hosts_file), HostStates)
@@ -184,5 +184,5 @@ def read_host_states(project: paths.Project, addresses: Container[str] = ()) -> 
 
 
 def write_host_states(project: paths.Project, states: HostStates) -> None:
-    """Write them for all readers. Raises OSError."""
+    """Write the states for all readers. Raises OSError."""
     files.write_whole(project.hosts_file, msgspec.json.encode(states))

@@ -1,8 +1,8 @@
-"""What was sent to a run while it goes on: a directory with a file for each message, interrupt or reply.
+"""Messages, interrupts and replies sent to an unfinished run: a directory with a file for each.
 
-Files are the truth: a sender may die as soon as one is written, several may write at once, and each is taken in its
-turn. It is closed by giving the directory another name, so that whoever comes later is certainly refused.
-Each carries this user's mark: a child that may write files, and nothing more, cannot answer what it asks itself.
+The files are authoritative: a sender may die as soon as its file is written, several may write at once, and entries are
+taken in order. Closing the inbox renames the directory, so that every later sender is refused. Each entry has this
+user's signature: an agent that can only write files cannot answer its own requests.
 """
 
 import os
@@ -23,32 +23,32 @@ from .model import Verdict
 LONGEST_TEXT = 1024 * 1024
 """Bytes of a message, as UTF-8."""
 BEGINNING = 200
-"""Characters of a message that the result of a run repeats, where it was not delivered."""
+"""Characters of an undelivered message that the run's result repeats."""
 MOST_ENTRIES = 1000
-"""Entries that are looked at in one go, the oldest ones."""
+"""Entries read at once, the oldest first."""
 _LARGEST = 8 * LONGEST_TEXT
-"""Bytes of a file: a text whose every byte is escaped."""
+"""Bytes of a file: a text with every byte escaped."""
 _ENTRY_ID = r"[0-9a-f]{12}"
 _NAME = rf"\d{{20}}-{_ENTRY_ID}\.json"
 _PASSED = ".passed"
-"""The ids of what came from another machine, a line each: it is sent again until that is certain."""
+"""The ids of entries from another machine, a line each: they are sent again until delivery is certain."""
 
 
 class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that was sent. Annotations are evaluated here, as in `model`."""
+    """A message, interrupt or reply. Annotations are evaluated here, as in `model`."""
 
     id: str
     kind: str
-    """Of `EntryKind`; what a newer subdeck may send is another word."""
+    """A word of `EntryKind`, or another word from a newer subdeck."""
     by: str = ""
-    """Who sent it: a session, or a parent agent in words."""
+    """Its sender: a session, or a parent agent in words."""
     at: str = ""
     text: str = ""
     request: str = ""
-    """Of a reply: the id of what is replied to; empty for whatever is asked."""
+    """Of a reply: id of the answered request; empty for any open request."""
     verdict: Verdict | None = None
     hash: str = ""
-    """Of a reply: of the request that its sender has seen, by `request_hash`."""
+    """Of a reply: `request_hash` of the request that its sender has seen."""
 
 
 class EntryKind(StrEnum):
@@ -56,11 +56,11 @@ class EntryKind(StrEnum):
     INTERRUPT = "interrupt"
     REPLY = "reply"
     TAKE_OVER = "take_over"
-    """A person wants to go on with the conversation by hand, and is there: see `core/takeover`."""
+    """A user is at a terminal to continue the conversation in the agent's UI: see `core/takeover`."""
 
 
 class InboxClosed(Exception):
-    """The run takes nothing more, or never took anything."""
+    """The run accepts no more entries, or never did."""
 
 
 def put(
@@ -73,8 +73,8 @@ def put(
     verdict: Verdict | None = None,
     read: str = "",
 ) -> Entry:
-    """Leave something for a run; `read` is the hash of the request that is replied to. Raises InboxClosed where nobody
-    will take it, OSError where the disk refuses it, and SubdeckError without a key.
+    """Send an entry to a run; `read` is the hash of the answered request. Raises InboxClosed if the run accepts no
+    more, OSError if the disk fails, and SubdeckError without a key.
     """
     entry = Entry(
         id=os.urandom(6).hex(),
@@ -91,9 +91,9 @@ def put(
 
 
 def pass_on(run_dir: str, entry: Entry) -> bool:
-    """Leave what was sent from another machine, with this user's mark here; False where that was done before.
+    """Store an entry from another machine, with this user's signature here; return False if that was done before.
 
-    Raises as `put` does, and ValueError for an entry without an id like ours.
+    Raises as `put` does, and ValueError if its id has another form than subdeck's.
     """
     if not re.fullmatch(_ENTRY_ID, entry.id):
         raise ValueError("its id is not the id of an entry")
@@ -110,7 +110,7 @@ def pass_on(run_dir: str, entry: Entry) -> bool:
 
 
 def _places(run_dir: str) -> list[str]:
-    """Return the directories that have an inbox of a run: its second copy, which is used first, and its own."""
+    """Return the directories with an inbox of a run: its second copy, which is used first, and its own."""
     copied = own_copy.directory_of(run_dir)
     return [copied, run_dir] if os.path.isdir(f"{copied}/{paths.INBOX}") else [run_dir]
 
@@ -118,7 +118,7 @@ def _places(run_dir: str) -> list[str]:
 def _leave(run_dir: str, entry: Entry) -> None:
     place = _places(run_dir)[0]
     name = f"{time.time_ns():020d}-{entry.id}.json"
-    # It is written outside: where the inbox is closed meanwhile, its name leads nowhere any more.
+    # Written outside first: if the inbox is closed by now, the rename fails.
     beside = os.path.join(place, f".inbox.{entry.id}")
     record = msgspec.json.format(msgspec.json.encode(entry), indent=1)
     files.write_new(beside, marked(_about(run_dir), record))
@@ -131,26 +131,26 @@ def _leave(run_dir: str, entry: Entry) -> None:
 
 
 def _about(run_dir: str) -> str:
-    """Return what the mark of an entry is for: by another one it would pass for another record of the run."""
+    """Return the subject of an entry's signature: with another one it could pass for a different record of the run."""
     return f"{os.path.basename(run_dir)} {paths.INBOX}"
 
 
 class Inbox:
-    """The inbox as the run's wrapper sees it, or who finishes a lost run: each entry is handed out once."""
+    """The inbox for the run's wrapper, or for the process that finishes a lost run: each entry is returned once."""
 
     def __init__(self, run_dir: str) -> None:
         self._run_dir = run_dir
         self._name = paths.INBOX
         self._places = _places(run_dir)
         self._seen: dict[str, str] = {}
-        """Paths by the ids of the entries that are not settled."""
+        """Paths of unsettled entries by id."""
         self._taken: set[str] = set()
-        """The ids of all entries that were handed out: a copy of one has its mark, and another name."""
+        """Ids of all returned entries: a copy of one has its signature, and another name."""
         self._broken: set[str] = set()
         self._verifier = Verifier()
 
     def take(self) -> list[Entry]:
-        """Return what came since the last call, in its order. What cannot be read now is tried again the next time."""
+        """Return the entries since the last call, in order. An unreadable one is tried again the next time."""
         known = {*self._seen.values(), *self._broken}
         entries: list[Entry] = []
         for path in [path for path in self._paths() if path not in known][:MOST_ENTRIES]:
@@ -169,7 +169,7 @@ class Inbox:
         return entries
 
     def _paths(self) -> list[str]:
-        """Return the files of all entries, in the order in which they came."""
+        """Return the files of all entries, in order of arrival."""
         paths_by_name = {
             name: f"{place}/{self._name}/{name}"
             for place in reversed(self._places)
@@ -179,13 +179,13 @@ class Inbox:
         return [paths_by_name[name] for name in sorted(paths_by_name)]
 
     def settle(self, entry_id: str) -> None:
-        """Take an entry away, once the records say what became of it."""
+        """Remove an entry, once the records have its result."""
         path = self._seen.pop(entry_id, None)
         if path is not None:
             files.remove(path)
 
     def close(self) -> list[Entry]:
-        """Let nothing more in; return what was not handed out yet. Nothing is left of the inbox after `discard`."""
+        """Close the inbox; return the entries not returned before. `discard` removes the rest."""
         for place in self._places:
             try:
                 files.rename(f"{place}/{paths.INBOX}", f"{place}/{paths.CLOSED_INBOX}")
@@ -202,13 +202,13 @@ class Inbox:
 
 
 def _moved(path: str) -> str:
-    """Return where a file of the inbox is once that is closed."""
+    """Return the path of an inbox file once the inbox is closed."""
     place, name = os.path.split(path)
     return f"{os.path.dirname(place)}/{paths.CLOSED_INBOX}/{name}"
 
 
 def _decoded(content: bytes, name: str) -> Entry | None:
-    """Read an entry; its id is that of its file's name, which nobody else has."""
+    """Decode an entry, which must have the id in its file's name: that name is unique."""
     if len(content) > _LARGEST:
         return None
     try:

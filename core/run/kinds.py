@@ -1,4 +1,4 @@
-"""The closed sets of words in the records of a run, and the numbers; everybody else takes them from `model`."""
+"""The enumerations and numbers in the records of a run; other modules import them from `model`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from msgspec import Meta
 from ..text.plain import one_line
 
 LARGEST = 2**53
-"""Of whole numbers in records: those that every reader of JSON keeps exactly. A record with a larger one is broken."""
+"""Largest whole number in a record: every reader of JSON keeps it exactly. A record with a larger one is broken."""
 MOST_SECONDS = 365 * 24 * 3600.0
-"""Of a limit or a pause: a year."""
+"""Longest limit or pause: a year."""
 
 Whole = Annotated[int, Meta(ge=0, le=LARGEST)]
 Pid = Annotated[int, Meta(ge=1, le=2**31 - 1)]
-"""Never 0 or below, which stand for groups of processes."""
+"""Never 0 or below, which address groups of processes."""
 ExitCode = Annotated[int, Meta(ge=-(2**31), le=2**31)]
 Cost = Annotated[float, Meta(ge=0, le=LARGEST)]
 Period = Annotated[float, Meta(ge=0, le=MOST_SECONDS)]
@@ -24,16 +24,16 @@ Period = Annotated[float, Meta(ge=0, le=MOST_SECONDS)]
 
 
 WORD = 40
-"""Characters of a word that nobody here knows."""
+"""Characters kept of an unknown word."""
 
 
 class OpenEnum(StrEnum):
-    """A closed set for who writes it; who reads takes the word of a newer subdeck as a value that is no member.
+    """A closed set for writers; readers accept a newer subdeck's word as a value that is not a member.
 
-    Such a word is made fit to be shown here, because everywhere it stands beside words of ours.
+    Such a word is sanitized here, because it is displayed next to known words.
     """
 
-    __hash__ = str.__hash__  # that of Enum is written in Python, and a list looks every run up by its status
+    __hash__ = str.__hash__  # Enum's is written in Python, and a list looks up every run by its status
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
@@ -52,20 +52,20 @@ class OpenEnum(StrEnum):
 class RunnerKind(OpenEnum):
     PROCESS = "process"
     TMUX = "tmux"
-    """A pane that a person can attach to."""
+    """A pane that a user can attach to."""
     HOSTS = "hosts"
     """Another machine, as a plain process there."""
 
 
 class WorktreeFrom(OpenEnum):
-    """What the worktree of a run begins with."""
+    """Content that the worktree of a run begins with."""
 
     FILES = "files"
-    """The working tree as it is, with what is not committed and what is untracked."""
+    """The working tree as it is, with uncommitted and untracked files."""
     HEAD = "head"
-    """The commit that is checked out."""
+    """The checked-out commit."""
     NONE = "none"
-    """There is no worktree: the run works in the project's own files."""
+    """No worktree: the run works in the project's own files."""
 
 
 class LauncherKind(OpenEnum):
@@ -79,9 +79,9 @@ class LauncherKind(OpenEnum):
 class StopReason(OpenEnum):
     STOPPED = "stopped"
     CANCELLED = "cancelled"
-    """Who waited for it gave up."""
+    """The caller stopped waiting for it."""
     UNREAD = "unread"
-    """The pipe that took the output of the command that waited for it was closed."""
+    """The output pipe of the waiting command was closed."""
 
 
 class PromptMode(OpenEnum):
@@ -92,7 +92,7 @@ class PromptMode(OpenEnum):
 
 
 class ToolPolicy(OpenEnum):
-    """Which tools a run has: the agent's own set, only those that the preset lists, or all but those."""
+    """Which tools a run has: the agent's own set, only the preset's list, or all except that list."""
 
     AGENT = "agent"
     ALLOW = "allow"
@@ -105,66 +105,66 @@ class NoticeLevel(OpenEnum):
 
 
 class WaitsFor(OpenEnum):
-    """What keeps a queued run from its start."""
+    """What a queued run waits for."""
 
     SLOT = "slot"
-    """One of the group's or the project's places."""
+    """A slot of the group or the project."""
     SESSION = "session"
-    """The child session, with which another run is at work."""
+    """The agent session, which another run is using."""
     WORKTREE = "worktree"
-    """Nothing any more: its worktree is being made."""
+    """Only its worktree, which is being created."""
     HOST = "host"
-    """A place on another machine."""
+    """A slot on another machine."""
     HOLD = "hold"
-    """The end of the operator's hold on the queue."""
+    """The user to resume the queue."""
 
 
 class RunStatus(OpenEnum):
     QUEUED = "queued"
-    """Its wrapper waits for a slot or for a child session."""
+    """Its wrapper waits for a slot or for an agent session."""
     RUNNING = "running"
     COMPLETED = "completed"
     FAILED = "failed"
     ABORTED = "aborted"
-    """Somebody or a limit ended it."""
+    """Ended by someone, or by a limit."""
 
 
 class RunReason(OpenEnum):
-    """Why a run ended; which status each belongs to is in `STATUS_OF`."""
+    """Why a run ended; `STATUS_OF` maps each reason to its status."""
 
     DONE = "done"
     TRUNCATED = "truncated"
     """The answer stops at the model's length limit."""
     FINALIZED = "finalized"
     UNVERIFIED = "unverified"
-    """The program cannot report errors, so that its answer may be one; a warning says what is missing."""
+    """The program cannot report errors, so the answer may be one; a warning names the gap."""
     DENIED = "denied"
-    """A request that was denied, or not answered, ended the turn."""
+    """A request that was denied or not answered ended the turn."""
     MODEL_ERROR = "model_error"
     EMPTY_ANSWER = "empty_answer"
     AGENT_EXIT = "agent_exit"
-    """The child went away without saying that it had finished."""
+    """The agent exited without reporting that it had finished."""
     AGENT_MISSING = "agent_missing"
     START_FAILED = "start_failed"
     FINALIZE_ERROR = "finalize_error"
     FINALIZE_MISSING = "finalize_missing"
     LOST = "lost"
-    """Its wrapper died without a word."""
+    """Its wrapper died without writing a result."""
     STOPPED = "stopped"
     KILLED = "killed"
     CANCELLED = "cancelled"
-    """Who waited for it gave up."""
+    """The caller stopped waiting for it."""
     SIGNAL = "signal"
-    """Its wrapper got a signal nobody of ours sent."""
+    """Its wrapper got a signal that subdeck did not send."""
     TIMEOUT = "timeout"
     MAX_TURNS = "max_turns"
     STALLED = "stalled"
     INTERRUPTED = "interrupted"
-    """Its agent was interrupted, by nobody of ours."""
+    """Its agent was interrupted, but not by subdeck."""
     BUDGET = "budget"
-    """It spent the dollars or used the tokens that it may."""
+    """It reached its limit of dollars or tokens."""
     LEASE = "lease"
-    """Its host was not heard of for so long that nobody could have stopped it any more."""
+    """Its host was out of contact for so long that it stopped the run on its own."""
 
 
 _REASONS = {
@@ -188,48 +188,48 @@ class PresetSource(OpenEnum):
 
 
 class MessageState(OpenEnum):
-    """How far a message to a run has come."""
+    """Delivery state of a message to a run."""
 
     ACCEPTED = "accepted"
     """Its wrapper has it."""
     DELIVERED = "delivered"
-    """The child's own output shows it."""
+    """The agent's own output shows it."""
     REFUSED = "refused"
     LATE = "late"
     """The run ended first."""
 
 
 class CheckState(OpenEnum):
-    """How far a check has come."""
+    """Progress of a check."""
 
     STARTED = "started"
     ENDED = "ended"
 
 
 class RequestKind(OpenEnum):
-    """What a child asks a person for."""
+    """Kind of an agent's request."""
 
     PERMISSION = "permission"
-    """To carry out a call of a tool."""
+    """Permission for a tool call."""
     QUESTION = "question"
-    """For a text."""
+    """A text as the answer."""
     CHOICE = "choice"
-    """For one of several."""
+    """One of several choices."""
     FORM = "form"
-    """For values of several fields."""
+    """Values of several fields."""
 
 
 class Verdict(OpenEnum):
-    """What was decided on a request."""
+    """The decision on a request."""
 
     ALLOW = "allow"
     ALLOW_RUN = "allow_run"
-    """This one, and what is like it for as long as the run lasts."""
+    """This request, and similar ones for the rest of the run."""
     DENY = "deny"
     REPLY = "reply"
-    """A text, a choice or a form was filled in."""
+    """A text, a choice or a filled-in form."""
     WITHDRAWN = "withdrawn"
-    """The child has taken the request back, or ended."""
+    """The agent withdrew the request, or ended."""
 
 
 class FinalizeStatus(OpenEnum):

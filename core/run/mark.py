@@ -1,7 +1,7 @@
-"""The mark by which a user's subdeck knows the runs that it made.
+"""The signature that identifies the runs made by a user's subdeck.
 
 It is the last field of `meta.json`: a hash of the run's id and of all bytes before the field, keyed by a secret of the
-user. A checkout, an archive or another user can bring a directory that looks like a run, but not its mark.
+user. A checkout, an archive or another user can bring a directory that looks like a run, but not its signature.
 """
 
 from __future__ import annotations
@@ -29,28 +29,30 @@ _FIELD_AT = len(_FIELD) + 2 * _DIGEST_BYTES + len(_END)
 
 
 def marked(run_id: str, record: bytes) -> bytes:
-    """Return the record of a run, in the form of `msgspec.json.format(…, indent=1)`, with the mark as its last field.
+    """Return a run's record, formatted as by `msgspec.json.format(…, indent=1)`, with the signature as its last field.
 
-    Makes the key where there is none. Raises SubdeckError when that cannot be done.
+    Creates the key if there is none. Raises SubdeckError if that fails.
     """
     head = record.removesuffix(b"\n}")
     return b"%b%b%b%b" % (head, _FIELD, _signature(_keyed(make_key()), run_id, head), _END)
 
 
 def signed(about: str, content: bytes) -> bytes:
-    """Return a file of this user that is no run: a line with its signature, then the content. `about` says which file
-    it is, and may not be a run id. Makes the key where there is none. Raises SubdeckError when that cannot be done.
+    """Return a signed file of this user that is not a run: a line with its signature, then the content. `about` names
+    the file, and must not be a run id. Creates the key if there is none. Raises SubdeckError if that fails.
     """
     return b"%b\n%b" % (_signature(_keyed(make_key()), about, content), content)
 
 
 def signature_of(about: str, content: bytes) -> str:
-    """Return the signature of such a content alone. Raises as `signed` does."""
+    """Return only the signature of such content. Raises as `signed` does."""
     return _signature(_keyed(make_key()), about, content).decode("ascii", "replace")
 
 
 def content_if_signed(about: str, file: bytes) -> bytes | None:
-    """Return the content of what `signed` made for this user; None for any other file, or if the key cannot be used."""
+    """Return the content of a file that `signed` made for this user; None for any other file, or if the key is
+    unusable.
+    """
     signature, _, content = file.partition(b"\n")
     try:
         key = read_key() if len(signature) == 2 * _DIGEST_BYTES else None
@@ -60,26 +62,26 @@ def content_if_signed(about: str, file: bytes) -> bytes | None:
 
 
 class Verifier:
-    """Tells marked records from others, as of one look: the key is read once, with the first that has a mark."""
+    """Verifies signatures; the key is read once, at the first signed record."""
 
     _user = -1
-    """The owner that was last found to be this user."""
+    """The last owner that was this user."""
 
     def is_marked(self, run_id: str, record: bytes) -> bool:
-        """Return whether a record carries this user's mark for a run of that id; False where the key cannot be used."""
+        """Return whether a record has this user's signature for that run id; False if the key is unusable."""
         if not is_mark_there(record) or self._keyed is None:
             return False
         head = memoryview(record)[:-_FIELD_AT]
         return record.startswith(_signature(self._keyed, run_id, head), len(record) - _FIELD_AT + len(_FIELD))
 
     def is_signed(self, about: str, content: bytes, signature: str) -> bool:
-        """Return whether this is what `signature_of` returned for this user."""
+        """Return whether `signature_of` made this signature for this user."""
         if len(signature) != 2 * _DIGEST_BYTES or self._keyed is None:
             return False
         return signature.encode("ascii", "replace") == _signature(self._keyed, about, content)
 
     def is_own(self, run_id: str, record: bytes, owner: int) -> bool:
-        """Return whether a record is marked like that in a directory of this user."""
+        """Return whether a record is signed like that, in a directory of this user."""
         if owner != self._user and paths.is_own(owner):
             self._user = owner
         return owner == self._user and self.is_marked(run_id, record)
@@ -94,12 +96,12 @@ class Verifier:
 
 
 def is_mark_there(record: bytes) -> bool:
-    """Return whether a record has a mark, whoever made it."""
+    """Return whether a record has a signature, valid or not."""
     return record.endswith(_END) and record.startswith(_FIELD, max(0, len(record) - _FIELD_AT))
 
 
 def make_key() -> bytes:
-    """Return this user's key, made where there is none. Raises SubdeckError, which says what to do."""
+    """Return this user's key, created if there is none. Raises SubdeckError, with a hint."""
     path = paths.key_file()
     key = read_key()
     if key is None:
@@ -115,7 +117,7 @@ def make_key() -> bytes:
 
 
 def check_key() -> None:
-    """Raise the SubdeckError that `make_key` would raise, as far as that can be told without making anything."""
+    """Raise the SubdeckError that `make_key` would raise, if it can be predicted without creating anything."""
     if read_key() is not None:
         return
     nearest = os.path.dirname(paths.key_file())
@@ -126,7 +128,7 @@ def check_key() -> None:
 
 
 def read_key() -> bytes | None:
-    """Return this user's key; None where there is none. Raises SubdeckError for one that cannot be used."""
+    """Return this user's key; None if there is none. Raises SubdeckError if it is unusable."""
     path = paths.key_file()
     try:
         descriptor, status = files.open_regular(path)
@@ -157,7 +159,7 @@ def read_key() -> bytes | None:
 
 
 def _write_key(path: str) -> None:
-    """Write a new key unless somebody else is first: one lock at a time, should the file system have no links."""
+    """Write a new key unless another process was first; the lock serves file systems without links."""
     turn = files.open_directory(os.path.dirname(path))
     try:
         files.lock(turn)
@@ -171,7 +173,7 @@ def _write_key(path: str) -> None:
 def new_hash(**options: Any) -> blake2b:
     """Begin a hash; the options are those of `hashlib.blake2b`."""
     try:
-        from _blake2 import blake2b  # what hashlib has; with hashlib comes OpenSSL, 9 ms
+        from _blake2 import blake2b  # the same as in hashlib, which loads OpenSSL, 9 ms
     except ImportError:
         from hashlib import blake2b
     return blake2b(**options)

@@ -1,7 +1,7 @@
 """A whole run as one markdown document, piece by piece.
 
-What a child said stays the markdown it is. All else is quoted, fenced or escaped, so that no tool output, task or file
-name can become a heading, a link or the end of its own block.
+The agent's text stays markdown. Everything else is quoted, fenced or escaped, so that no tool output, task or file name
+can become a heading, a link or the end of its block.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TITLE_LENGTH = 100
 """Characters of the task in the heading."""
 
 PIECE = 1024 * 1024
-"""Bytes of events that are read at once."""
+"""Bytes of events read at once."""
 
 _MARKS = re.compile(r"[\\`*_{}\[\]<>#|~&$]")
 _TICKS = re.compile(r"`{3,}")
@@ -49,9 +49,9 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
 
 def run_markdown(run: RunSnapshot, tail: EventTail, result: RunResult | None) -> Iterator[str]:
-    """Yield the document's pieces in their order: facts, task, then all that was written up to now.
+    """Yield the document's pieces in order: facts, task, then everything written so far.
 
-    `result` has the whole error where the snapshot has one line.
+    `result` has the whole error; the snapshot has only one line of it.
     """
     yield f"# {escaped(one_line(f'{run.meta.title} {run.meta.short_id}: {run.meta.task}', TITLE_LENGTH))}\n\n"
     yield "\n".join(f"- {name}: {escaped(one_line(value))}" for name, value in _facts(run, result) if value) + "\n\n"
@@ -70,12 +70,12 @@ def run_markdown(run: RunSnapshot, tail: EventTail, result: RunResult | None) ->
 
 
 def escaped(text: str) -> str:
-    """Make one plain line mean itself in markdown."""
+    """Escape one plain line for markdown."""
     return _MARKS.sub(r"\\\g<0>", text)
 
 
 def fenced(text: str, language: str = "text") -> str:
-    """Put text into a fence that is longer than any in it."""
+    """Put text into a fence that is longer than any fence in it."""
     shown = plain(text).strip("\n")
     longest = max((len(ticks) for ticks in _TICKS.findall(shown)), default=2)
     fence = "`" * (longest + 1)
@@ -87,7 +87,7 @@ def quoted(text: str) -> str:
 
 
 def closed(text: str) -> str:
-    """Close a fence that a text leaves open, so that what comes after it is not taken for its content."""
+    """Close a fence that a text leaves open, so that it does not enclose the text after it."""
     fence = ""
     for line in text.split("\n"):
         if not (found := _FENCE.match(line)):
@@ -128,7 +128,7 @@ def _facts(run: RunSnapshot, result: RunResult | None) -> Iterator[tuple[str, st
 
 
 def _said(event: Event, formatter: ProgressFormatter) -> str:
-    """Say one event; empty for one that a reader does not miss."""
+    """Describe one event; empty for one that a reader does not miss."""
     match event:
         case AssistantText():
             return closed(formatter.text(event) or "")
@@ -175,7 +175,7 @@ def _line(event: Event, formatter: ProgressFormatter) -> str:
 
 
 def _time(iso: str) -> str:
-    """Time of day where the reader sits."""
+    """Return the time of day in the reader's time zone."""
     when = moment(iso)
     return f"`{when.astimezone():%H:%M:%S}` " if when else ""
 
@@ -187,13 +187,13 @@ _BLOCK_FENCE = re.compile(r"( {0,3})(`{3,}|~{3,})[ \t]*([^\n]*)")
 
 class CodeBlock(NamedTuple):
     language: str
-    """As it stands behind the fence; empty without one."""
+    """The first word after the fence; empty without one."""
     text: str
     """Its lines, each with its newline."""
 
 
 def code_blocks(answer: str) -> tuple[CodeBlock, ...]:
-    """Return the blocks in their order; one that is not closed goes on to the end."""
+    """Return the blocks in order; an unclosed one extends to the end."""
     blocks: list[CodeBlock] = []
     lines: list[str] | None = None
     fence = language = indent = ""

@@ -1,4 +1,4 @@
-"""The records of a run: what was asked, what was decided before its start, and how it ended.
+"""The records of a run: its request, the decisions before its start, and its result.
 
 Annotations are evaluated here: written as text, msgspec would compile each one in each process that reads a record.
 """
@@ -38,11 +38,11 @@ from .kinds import (
 from .prices import Price, dollars
 
 SCHEMA_VERSION = 1
-"""Of the records that this version writes, and the newest that it reads."""
+"""Schema of the records that this version writes, and the newest that it reads."""
 OPERATOR = "operator"
-"""The session of a person at the app or a shell."""
+"""The session of a user at the app or a shell."""
 NO_PRESET = "ad hoc"
-"""Stands for the preset of a one-off run in what programs read."""
+"""Preset of a one-off run in output for programs."""
 
 
 def by_session(session: str) -> str:
@@ -61,7 +61,7 @@ def readable_preset(name: str | None) -> str:
 
 
 def newer_schema(version: int) -> str:
-    """Say that a record is not for this version to read, and what to do about it."""
+    """Explain that a record needs a newer version, and the way out."""
     known = f"schema {version}, this one reads up to {SCHEMA_VERSION}"
     return f"written by a newer subdeck ({known}): use that version for it"
 
@@ -78,12 +78,12 @@ class Group(Struct, frozen=True, rename="camel"):
 class Tools(Struct, frozen=True, rename="camel", omit_defaults=True):
     policy: ToolPolicy = ToolPolicy.AGENT
     resolved: tuple[str, ...] | None = None
-    """What the child is told to offer; None means no flag at all, empty means no tools."""
+    """Tools passed to the agent; None means no flag, empty means no tools."""
     warnings: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
-    """What the child is told not to offer of all that it has, where `resolved` is None."""
+    """Tools that the agent must not offer; only without `resolved`."""
     starts_servers: bool = True
-    """Whether the child may start the MCP servers that its user has set up for it."""
+    """Whether the agent may start the MCP servers that its user has set up for it."""
 
 
 class Usage(Struct, frozen=True, rename="camel"):
@@ -97,11 +97,11 @@ class Usage(Struct, frozen=True, rename="camel"):
     turns: Whole = 0
     tool_uses: Whole = 0
     unpriced: Whole = 0
-    """Tokens of which nobody has told a price: `cost` is without them."""
+    """Tokens without a reported price: not in `cost`."""
     estimated: Cost = 0.0
-    """How much of `cost` is by the user's table, where the agent may still tell it."""
+    """The part of `cost` from the user's table, until the agent reports its own."""
     uncounted: Whole = 0
-    """Messages of which the agent has not told all tokens: sums are without these."""
+    """Messages whose tokens the agent did not fully report: the sums are too low."""
 
     @property
     def tokens(self) -> int:
@@ -109,33 +109,33 @@ class Usage(Struct, frozen=True, rename="camel"):
 
 
 class Limits(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """When a run is ended from outside; None means never."""
+    """Limits that end a run from outside; None means no limit."""
 
     timeout: Period | None = None
     """Seconds."""
     max_turns: Whole | None = None
     stall: Period | None = None
-    """Seconds without a byte from the child while no tool runs."""
+    """Seconds without a byte from the agent while no tool runs."""
     budget: Cost | None = None
     """Dollars."""
     max_tokens: Whole | None = None
-    """Of all kinds: read, written, and those of the cache."""
+    """Of all kinds: input, output and cache."""
 
     def is_overspent(self, used: Usage) -> bool:
-        """Whether there is nothing left of the dollars or the tokens that the run may use."""
+        """Return whether the run has used up its dollars or its tokens."""
         return (self.budget is not None and used.cost >= self.budget) or (
             self.max_tokens is not None and used.tokens >= self.max_tokens
         )
 
     def spent_words(self, used: Usage) -> str:
-        """`spent $0.52 of $0.50`, `used 1,204 of 1,000 tokens`; of the limit that is used up."""
+        """`spent $0.52 of $0.50`, `used 1,204 of 1,000 tokens`; for the limit that is used up."""
         if self.budget is not None and used.cost >= self.budget:
             return f"spent {dollars(used.cost)} of {dollars(self.budget)}"
         return f"used {used.tokens:,} of {self.max_tokens or 0:,} tokens"
 
 
 class Permissions(Struct, frozen=True, omit_defaults=True):
-    """What a child may do without asking, what it has to ask for, and what it may not; rules as `bash(git *)`."""
+    """What an agent may do without asking, must ask for, and must not do; rules such as `bash(git *)`."""
 
     allow: tuple[str, ...] = ()
     ask: tuple[str, ...] = ()
@@ -143,7 +143,7 @@ class Permissions(Struct, frozen=True, omit_defaults=True):
 
 
 class LogCaps(Struct, frozen=True, rename="camel"):
-    """How much is kept of the child's raw output, and of what happened, in bytes."""
+    """Bytes kept of the agent's raw output, of the events and of the transcript."""
 
     stdout: Whole = 64 * 1024 * 1024
     stderr: Whole = 8 * 1024 * 1024
@@ -157,7 +157,7 @@ class LaunchedBy(Struct, frozen=True, rename="camel"):
 
 
 class InheritedContext(Struct, frozen=True):
-    """How much of its parent's conversation a child was given."""
+    """How much of its parent's conversation an agent got."""
 
     turns: Whole = 0
     chars: Whole = 0
@@ -177,25 +177,25 @@ class Origin(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class AgentSession(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A conversation that is kept by the agent, in a place of its own."""
+    """A conversation that the agent stores itself."""
 
     resume: str | None = None
-    """The id of the one that goes on; None begins one."""
+    """Id of the conversation to continue; None begins one."""
     id_file: str | None = None
-    """Holds the id of one that several runs share; it is read and written under the lock of the session."""
+    """File with the id of a conversation that several runs share; accessed under the lock of the session."""
     source: str | None = None
-    """The run in which the one that goes on was last at work."""
+    """The run that last used the conversation to continue."""
 
 
 class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
-    """`meta.json`: everything decided before the start; written once."""
+    """`meta.json`: everything decided before the start; rewritten only when the run is trusted."""
 
     run_id: str
     task: str
-    """As the person typed it, with `{previous}` filled in."""
+    """As typed, with `{previous}` filled in."""
     cwd: str
     agent: str
-    """Name of the child program: a kind, or a name of the settings."""
+    """Name of the agent: a kind, or a name from the settings."""
     agent_command: tuple[str, ...]
     """The program and its leading arguments, resolved at launch."""
     runner: RunnerKind
@@ -205,29 +205,29 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     background: bool = False
     group: Group | None = None
     preset: str = ""
-    """Empty for an ad hoc run."""
+    """Empty for a one-off run."""
     preset_source: PresetSource = PresetSource.ADHOC
     preset_path: str | None = None
     description: str = ""
     requested_model: str = ""
-    """As written in the call, the preset or the setting; empty when the agent needs none."""
+    """As written in the call, the preset or the setting; empty if the agent needs none."""
     resolved_model: str = ""
     """The agent's spelling."""
     thinking: str | None = None
     tools: Tools = Tools()
     system_prompt: str | None = None
-    """None in snapshots, which do not carry it, and where there is none."""
+    """None in snapshots, which omit it, and if there is none."""
     system_prompt_path: str | None = None
     prompt_mode: PromptMode = PromptMode.APPEND
     context_files: bool | None = None
-    """Whether the child reads AGENTS.md and the like; None: unless its system prompt was replaced."""
+    """Whether the agent reads AGENTS.md and the like; None: unless its system prompt was replaced."""
     project_resources: bool | None = None
-    """False: the child loads nothing that the project brings along for it, but context files."""
+    """False: the agent loads no files that the project provides for it, except context files."""
     child_session_id: str | None = None
     session_path: str | None = None
-    """None means that the child keeps no session."""
+    """None: the run has no session file."""
     session_lock: str | None = None
-    """Lock of a session that several runs share; None for one of the run's own."""
+    """Lock of a session that several runs share; None for the run's own session."""
     inherited: InheritedContext | None = None
     isolated: bool | None = None
     finalize: bool = False
@@ -238,43 +238,45 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     log_caps: LogCaps = LogCaps()
     origin: Origin = Origin()
     warnings: tuple[str, ...] = ()
-    """What was decided otherwise than written: a limit, a thinking level, a model that is not known."""
+    """Decisions that differ from the request: a limit, a thinking level, an unknown model."""
     agent_kind: str = ""
-    """What the child program speaks; empty in runs of earlier versions."""
+    """Kind of the agent program; empty in runs of earlier versions."""
     agent_session: AgentSession | None = None
-    """The conversation, where the agent keeps it itself; None with `session_path`, and where none is kept."""
+    """The conversation, if the agent stores it itself; None with `session_path`, and if none is kept."""
     talk: bool | None = None
-    """Whether the child takes messages and asks while it runs; None in runs of earlier versions: they have no inbox."""
+    """Whether the agent takes messages and asks while it runs; None in runs of earlier versions, which have no
+    inbox.
+    """
     permissions: Permissions | None = None
     answer_timeout: Period | None = None
-    """Seconds after which a request that nobody replied to is denied; None means never."""
+    """Seconds after which an unanswered request is denied; None means never."""
     idle_timeout: Period | None = None
-    """Seconds that an interrupted child waits for what is said next; None means as long as it takes."""
+    """Seconds that an interrupted agent waits for a message; None means without limit."""
     by_hand: bool = False
-    """Whether a person goes on with the conversation, in the agent's own program, before any child does."""
+    """Whether the user continues the conversation in the agent's own UI before an agent process starts."""
     worktree: WorktreePlan | None = None
-    """Where it works apart from its project's files; None where it works in them."""
+    """Its worktree; None if it works in its project's files."""
     check: str = ""
-    """Name of the operator's check that runs when its child has ended; empty for none."""
+    """Name of the user's check that runs after the agent; empty for none."""
     host: str = ""
-    """The host that it has to run on; empty for any, and for a run of this machine."""
+    """The host that it must run on; empty for any host, and for a local run."""
     needs: dict[str, Cost] = {}
-    """What its host has to have, as `gpu: 1`; each taken from what the host has for as long as the run lasts."""
+    """Resources required of its host, such as `gpu: 1`; each is reserved there while the run lasts."""
     prices: tuple[Price, ...] = ()
-    """What its tokens cost where the agent tells no price, by the user's table; only what may match its model."""
+    """Prices from the user's table, for an agent that reports none; only entries that may match its model."""
     result_signed: bool = False
-    """Whether its result, and what asks it to stop, count only with the user's signature; not in older runs."""
+    """Whether its result and stop requests count only with the user's signature; false in older runs."""
     decided_by: dict[str, str] = {}
-    """Of the fields that call, preset or settings decided, which of them did; not in older runs."""
+    """By field: whether call, preset or settings decided it; empty in older runs."""
 
     @property
     def origin_cwd(self) -> str:
-        """Where it was launched: its directory, or the one of which its worktree has a copy."""
+        """Where it was launched: its directory, or the directory that its worktree copies."""
         return self.worktree.origin if self.worktree else self.cwd
 
     @property
     def is_in_spool(self) -> bool:
-        """Whether this is the record on a host: the machine that launched it tells its ledger what is spent."""
+        """Whether this is the record on a host: the launching machine reports its spending to the ledger."""
         return bool(self.host) and self.runner == RunnerKind.PROCESS
 
     @property
@@ -284,19 +286,19 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def keeps_session(self) -> bool:
-        """Whether there is a conversation to go on with."""
+        """Whether it has a conversation to continue."""
         return bool(self.session_path or self.agent_session)
 
     @property
     def why_not_by_hand(self) -> str:
-        """Why no person can go on with its conversation in the agent's own program; empty where one can."""
+        """Why its conversation cannot be continued in the agent's own UI; empty if it can."""
         if self.kind not in INTERACTIVE:
             return f"the agent {one_line(self.agent, 64)} does not have its own UI"
         return "" if self.keeps_session else "it saves no conversation"
 
     @property
     def is_newer(self) -> bool:
-        """Whether a newer subdeck wrote it; then nothing else of it was read."""
+        """Whether a newer subdeck wrote it; then no other field was read."""
         return self.schema_version > SCHEMA_VERSION
 
     @property
@@ -329,16 +331,16 @@ class StopRequest(Struct, frozen=True):
 
 
 class Finalized(Struct, frozen=True, omit_defaults=True):
-    """What a child handed over as its result."""
+    """The structured result that an agent returned."""
 
     status: FinalizeStatus
     result: str | None = None
-    """The answer; with ERROR partial findings, or None."""
+    """The answer; with ERROR, partial findings or None."""
     error: str | None = None
 
 
 class Undelivered(Struct, frozen=True, omit_defaults=True):
-    """A message that never reached the child."""
+    """A message that never reached the agent."""
 
     id: str
     text: str
@@ -354,7 +356,7 @@ class RunResult(Struct, frozen=True, kw_only=True, rename="camel"):
     status: RunStatus
     reason: RunReason
     written_by: str
-    """`wrapper`, or who finished a lost run."""
+    """`wrapper`, or the process that finished a lost run."""
     schema_version: Whole = SCHEMA_VERSION
     exit_code: ExitCode | None = None
     signal: str | None = None
@@ -363,9 +365,9 @@ class RunResult(Struct, frozen=True, kw_only=True, rename="camel"):
     error_message: str | None = None
     final_text: str | None = None
     partial: bool = False
-    """True where `final_text` is what was being written when the run ended."""
+    """Whether `final_text` was still being written when the run ended."""
     finalized: Finalized | None = None
-    """None where the child handed over nothing, or did not have to."""
+    """None if the agent returned none, or did not have to."""
     attempts: Whole = 1
     resolved_model: str = ""
     child_session_id: str | None = None
@@ -375,18 +377,19 @@ class RunResult(Struct, frozen=True, kw_only=True, rename="camel"):
     duration_ms: Whole | None = None
     artifact_errors: tuple[str, ...] = ()
     conversation: str | None = None
-    """Where the agent keeps the conversation; None where it is a file of ours, and where that is not known."""
+    """Where the agent keeps the conversation; None if it is a session file, or unknown."""
     not_ended: tuple[str, ...] = ()
-    """Processes of the run that live on although they were killed for a while, each as `sleep (pid 123)`."""
+    """Processes of the run that survived repeated kills, each as `sleep (pid 123)`."""
     undelivered: tuple[Undelivered, ...] = ()
     changes: Changes | None = None
-    """None where nobody looked: the run never started, or an earlier version wrote this."""
+    """None if not examined: the run never started, or an earlier version wrote this."""
     check: CheckResult | None = None
-    """None where none was wanted, or where the run ended before."""
+    """None if there was no check, or the run ended before it."""
     snapshot: str = ""
-    """Of a run that took its files to another machine: the commit that its branch begins with, the files as they were
-    at its launch; empty for any other, and where it is not known what it changed."""
+    """For a run with files on another machine: the first commit of its branch, with the files as of its launch; empty
+    for any other run, and if its changes are unknown.
+    """
     branch: str = ""
-    """With what it changed there, in the repository that it was launched in; empty where it changed nothing."""
+    """Branch with its changes there, in the repository that it was launched in; empty without changes."""
     tampered: tuple[str, ...] = ()
-    """Records of the run that something else wrote to, removed or replaced while it ran, each as a sentence."""
+    """Records of the run that were changed, removed or replaced from outside while it ran, each as a sentence."""

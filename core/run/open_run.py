@@ -1,8 +1,7 @@
 """A run without a result, read as it grows.
 
-Whether its child counts as silent is drawn from the times of its events. How long it is silent now is measured by a
-clock that stands still while the machine sleeps and that nobody sets: else all children would be silent after a night
-with the lid closed.
+The times of its events decide when its agent counts as idle. The current idle time is measured by a clock that pauses
+while the machine sleeps and that cannot be set: otherwise all agents would be idle after a night with the lid closed.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from .model import RunMeta, RunnerKind, WaitsFor
 from .snapshot import Checking, Queued, Running, RunSnapshot
 
 ACTIVITY_BYTES = 16 * 1024
-"""More than an activity record has: 2 KB of a sentence, escaped."""
+"""More than an activity record needs: 2 KB of a sentence, escaped."""
 
 BROKEN_ACTIVITY = "its record in active/ cannot be read"
 
 
 class OpenRun:
-    """A run without a result: its events so far, and how far they were read. Its files are kept open."""
+    """A run without a result: its events so far, and the read position. Its files stay open."""
 
     def __init__(self, project: Project, meta: RunMeta) -> None:
         self.meta = meta
@@ -39,10 +38,10 @@ class OpenRun:
         self.is_foreign = False
         self.stop_waits = False
         self.is_vouched_for = False
-        """Of a run of another machine: whether its relay did when it was proven last."""
+        """For a remote run: whether its relay vouched for it at the last check."""
         self._run_dir = project.run_dir(meta.run_id)
         self._place: PlaceReader | None = None
-        """Of a run of another machine, from the first look on."""
+        """For a remote run, from the first read on."""
         self._tail = EventTail(os.path.join(self._run_dir, EVENTS), held=True)
         self._activity_file = HeldFile(os.path.join(project.active, meta.run_id))
         self._activity_bytes = b""
@@ -50,37 +49,37 @@ class OpenRun:
         self._activity_fault = ""
         self._pulse = Pulse()
         self._heard_at: float | None = None
-        """By `time.monotonic`; None before anything was read."""
+        """By `time.monotonic`; None before the first read."""
 
     def drain(self) -> bool:
-        """Read what is new; return whether there was anything."""
+        """Read new data; return whether there was any."""
         before, restarts = self._tail.offset, self._tail.restarts
         events = self._tail.read()
-        if self._tail.restarts != restarts:  # another file: what was in the former one is none of it
+        if self._tail.restarts != restarts:  # a different file: the old events do not belong to it
             self.fold, self._pulse = Fold(), Pulse()
         for event in events:
             self.fold.apply(event)
             self._pulse.apply(event)
         is_new = self._read_activity() or self._tail.offset != before
         if is_new:
-            # What is read first may be old; later on it is read soon after it was written, whatever the clock says.
+            # The first data may be old; later data is read soon after it was written, even if the clock was set.
             self._heard_at = time.monotonic() - (self._age() if self._heard_at is None else 0.0)
         return self._read_place() or is_new
 
     def _read_place(self) -> bool:
-        """Read where a run of another machine is; return whether that is another place than before."""
+        """Read the place of a remote run; return whether it has changed."""
         if not self.is_remote:
             return False
         self._place = self._place or PlaceReader(self._run_dir)
         return self._place.read()
 
     def has_moved(self) -> bool:
-        """Tell whether the relay has written anew where a run of another machine is."""
+        """Return whether the relay has rewritten the place of a remote run."""
         return self._place is not None and self._place.has_changed()
 
     @property
     def is_well_placed(self) -> bool:
-        """Whether a relay that lives would say it if the run had got a host, or its host had got out of reach."""
+        """Whether a live relay would report that the run got a host, or that its host became unreachable."""
         if self.place is None:
             return False
         return self.place.is_waiting or (self.is_vouched_for and self.place.state is PlaceState.PLACED)
@@ -91,11 +90,11 @@ class OpenRun:
 
     @property
     def place(self) -> Place | None:
-        """Where it is by the word of the relay, as of the last look; None where that is not known."""
+        """Its place according to the relay, as of the last read; None if unknown."""
         return self._place.place if self._place else None
 
     def _age(self) -> float:
-        """Seconds since the run wrote something, by the wall clock."""
+        """Return the seconds since the run last wrote, by the wall clock."""
         last = moment(self.fold.last_event_at or "")
         activity = self._activity_file.status()
         self._activity_file.release()
@@ -103,12 +102,12 @@ class OpenRun:
         return max(0.0, time.time() - max(times)) if any(times) else 0.0
 
     def has_grown(self) -> bool:
-        """Tell whether there are events to read, or it is in another place; a sweep asks this of every run."""
+        """Return whether there are new events or a new place; a sweep calls this for every run."""
         return self._tail.has_grown() or self.has_moved()
 
     @property
     def may_have_ended(self) -> bool:
-        """Whether its last event says so, or its activity file is not there any more."""
+        """Whether its last event is an end, or its activity file is gone."""
         if self.fold.ended is not None:
             return True
         status = self._activity_file.status()
@@ -121,8 +120,8 @@ class OpenRun:
 
     @property
     def stands_in_queue(self) -> bool:
-        """Whether it is queued and its place counts; a foreign one gets no place among ours, one that has a host has
-        its slot, and so has one whose worktree is being made.
+        """Whether it is queued and counts in the queue. An untrusted run does not count. A run that has a host, or
+        whose worktree is being created, has its slot already.
         """
         if self.is_foreign or not self.is_queued:
             return False
@@ -130,12 +129,12 @@ class OpenRun:
 
     @property
     def is_passed_over(self) -> bool:
-        """Whether those that are behind it in the queue go first: no host could take it."""
+        """Whether runs behind it in the queue go first, because no host can take it."""
         return self.place is not None and self.place.passed_over
 
     def snapshot(self, ahead: int = 0, *, held: bool = False) -> RunSnapshot:
-        """Return the run as it was last drained; `ahead` is how many go first while it is queued, and `held` whether
-        the queue is.
+        """Return the run as of the last `drain`; `ahead` is the number of runs before it in the queue, and `held`
+        whether the queue is paused.
         """
         fold = self.fold
         if fold.started_at is None:
@@ -180,16 +179,16 @@ class OpenRun:
 
     @property
     def _waits_for_host(self) -> bool:
-        """Whether it is to be on a host and is on none yet."""
+        """Whether it needs a host and has none yet."""
         return self.is_remote and (self.place is None or self.place.is_waiting)
 
     def _read_activity(self) -> bool:
-        """Read the activity file; return whether it says something else than before."""
+        """Read the activity file; return whether it has changed."""
         content = self._activity_file.read(ACTIVITY_BYTES, 0)
         if content == self._activity_bytes:
             self._activity_file.release()
             return False
-        if (record := decode_activity(content)) is None:  # it may be just being written
+        if (record := decode_activity(content)) is None:  # it may be half written
             content = self._activity_file.read(ACTIVITY_BYTES, 0)
             record = decode_activity(content)
         self._activity_file.release()
@@ -202,32 +201,32 @@ class OpenRun:
 # --- silence ---------------------------------------------------------------------------------------------------------
 
 LEAST_S = 60.0
-"""No child is silent before."""
+"""No agent counts as idle before."""
 FACTOR = 4
-"""How many times as long as nearly all of its own pauses."""
+"""How many times its usual pause an agent may be silent."""
 SHARE = 0.95
-"""How many of them are nearly all."""
+"""Share of its pauses that are at most as long as the usual one."""
 LONG_S = LEAST_S / FACTOR
-"""Shorter pauses are only counted: they cannot make a child's way longer than `LEAST_S`."""
+"""Shorter pauses are only counted: they cannot raise the limit above `LEAST_S`."""
 LONGEST_S = 900
 """Longer pauses count as this long: the machine may have slept, or its clock was set."""
 _TENS = len("2026-11-22T18:41:5")
-"""Characters of a time that are alike for events of the same ten seconds."""
+"""Leading characters that times within the same ten seconds share."""
 
 
 class Pulse:
-    """Follows the events of a run: whether a tool is at work, and how long its pauses were."""
+    """Follows the events of a run: whether a tool is running, and how long its pauses were."""
 
     def __init__(self) -> None:
         self._calls = OpenCalls()
         self._last_at = ""
-        """The time of the last event; empty before the first."""
+        """Time of the last event; empty before the first."""
         self._delay_s = 0.0
-        """What the last event says that it waits before it goes on."""
+        """Delay before the agent continues, as the last event announces."""
         self._is_over = True
         self._pauses = 0
         self._long: Counter[int] = Counter()
-        """Pauses of more than `LONG_S` by their whole seconds, rounded up."""
+        """Pauses longer than `LONG_S` by their whole seconds, rounded up."""
         self._long_count = 0
 
     def apply(self, event: Event) -> None:
@@ -250,7 +249,7 @@ class Pulse:
 
     @property
     def usual_pause(self) -> float:
-        """Seconds that nearly all of its pauses did not exceed; 0 where those are too short to matter."""
+        """Seconds that nearly all of its pauses did not exceed; 0 if too short to matter."""
         longer = self._pauses - math.ceil(SHARE * self._pauses)
         if self._long_count <= longer:
             return 0.0
@@ -261,7 +260,9 @@ class Pulse:
         return 0.0
 
     def patience(self, stall: float | None) -> float | None:
-        """Seconds of silence that are nothing special; None where none is: a tool is at work, or nothing more comes."""
+        """Return the seconds of silence that are normal; None if any silence is: a tool is running, or the run is
+        over.
+        """
         if self._is_over or self._calls:
             return None
         seconds = max(LEAST_S, FACTOR * self.usual_pause)

@@ -1,8 +1,7 @@
-"""The only place that decides how a run ended, and what counts as a result that its child handed over; pure.
+"""The only place that decides how a run ended, and what counts as a structured result; pure.
 
-An agent that goes on after a denial has had an answer from the model since: a text, a thought, or a further call
-that was carried out. An agent that ends its turn with none of these was ended by the denial, and its last text is what
-it said before it.
+If an agent continues after a denial, its model has replied since: a text, a thought, or a further call that ran. An
+agent that ends its turn without any of these was ended by the denial, and its last text is from before it.
 """
 
 from __future__ import annotations
@@ -32,22 +31,22 @@ from .model import (
 )
 
 FINALIZE_TOOL = "subagent_finalize"
-"""Registered in children only, by the extension `finalize.ts`."""
+"""Registered only in subagents, by the extension `finalize.ts`."""
 
 INSTRUCTION = (
     f"When your task is done, call the tool {FINALIZE_TOOL} as your final action, alone in its message: with status "
     "SUCCESS and your whole answer as result, or with status ERROR and the reason as error. Text outside that call is "
     "not returned."
 )
-"""The one line about it in the child's system prompt."""
+"""The line about it in the agent's system prompt."""
 
 
 class InvalidPayload(Exception):
-    """Nothing that counts as a result was handed over; the message says why."""
+    """No valid structured result was returned; the message says why."""
 
 
 def read_payload(payload: Mapping[str, Any] | None) -> Finalized:
-    """Return what was handed over. Raises InvalidPayload."""
+    """Return the structured result. Raises InvalidPayload."""
     if payload is None:
         raise InvalidPayload(f"{FINALIZE_TOOL} was not called")
     if fault := fault_of(payload):
@@ -59,7 +58,7 @@ def read_payload(payload: Mapping[str, Any] | None) -> Finalized:
 
 
 def fault_of(payload: Mapping[str, Any]) -> str:
-    """Say why a payload does not count as a result; empty where it does."""
+    """Return why a payload is not a valid result; empty if it is."""
     result, error, status = _text(payload, "result"), _text(payload, "error"), payload.get("status")
     match status:
         case "SUCCESS" if result is None:
@@ -75,7 +74,7 @@ def fault_of(payload: Mapping[str, Any]) -> str:
 
 
 def handed_over(facts: StreamFacts) -> Finalized:
-    """Return what the child handed over. Raises InvalidPayload; it says what a refused call was."""
+    """Return the agent's structured result. Raises InvalidPayload, with the fault of a refused call."""
     if facts.finalized is None and facts.refused:
         raise InvalidPayload(f"the call to {FINALIZE_TOOL} was refused: {facts.refused}")
     return read_payload(facts.finalized)
@@ -87,7 +86,7 @@ def _text(payload: Mapping[str, Any], name: str) -> str | None:
 
 
 def feedback(fault: str) -> str:
-    """Return what the same child session is asked next."""
+    """Return the next prompt for the same agent session."""
     return (
         f"Your last turn did not return a result: {fault}. Do not repeat the work. Call "
         f"{FINALIZE_TOOL} now, alone in its message: SUCCESS with your whole answer as result, or "
@@ -96,46 +95,47 @@ def feedback(fault: str) -> str:
 
 
 class StreamFacts(Struct, frozen=True):
-    """What the child's stream has said so far; what `outcome.decide` decides from."""
+    """The reports of an agent's stream so far, the basis of `outcome.decide`."""
 
     finished: bool = False
-    """A positive terminal event was seen, and nothing after it took it back."""
+    """Whether a positive terminal event was seen, and nothing after it revoked it."""
     final_text: str | None = None
-    """Last assistant message with non-blank text, be it only as far as it was written."""
+    """Last assistant message with non-blank text, even if it is incomplete."""
     partial: bool = False
-    """Whether `final_text` breaks off."""
+    """Whether `final_text` is incomplete."""
     stop_reason: str | None = None
-    """Of the last assistant message, as is `error_message`; `stop`, `length`, `toolUse`, `error` or `aborted` in pi's
-    words, else the model's own."""
+    """Of the last assistant message, like `error_message`; pi's words are `stop`, `length`, `toolUse`, `error` and
+    `aborted`, others are the model's own.
+    """
     error_message: str | None = None
     usage: Usage = Usage()
     model: str = ""
-    """`provider/id` as the child reports it."""
+    """`provider/id` as the agent reports it."""
     session_id: str | None = None
     conversation: str | None = None
-    """Where the agent keeps it, where its stream says so."""
+    """Where the agent keeps it, if its stream reports that."""
     ended: RunReason | None = None
-    """Why the agent ended the run by itself before it had finished: a limit of its own, or nothing to go on with."""
+    """Why the agent ended the run before it had finished: it reached its own limit, or could not continue."""
     silent: bool = False
-    """It has said nothing yet, of an agent that does so at once when it could be started."""
+    """No output yet, from an agent that writes at once after a successful start."""
     finalized: dict[str, Any] | None = None
-    """What the child handed to its last successful `subagent_finalize` call."""
+    """Arguments of the agent's last successful `subagent_finalize` call."""
     refused: str = ""
-    """What was wrong with the last such call, where the tool refused it."""
+    """Fault of the last such call, if the tool refused it."""
     handing_over: bool = False
-    """The last assistant message calls nothing but `subagent_finalize`: no other turn follows, unless it is refused."""
+    """The last assistant message only calls `subagent_finalize`: no other turn follows, unless the call is refused."""
     calling: bool = False
-    """A message of the model that `usage` does not hold yet calls a tool, so that another turn follows it."""
+    """A message of the model that `usage` lacks so far calls a tool, so that another turn follows."""
     denied: str = ""
-    """What was denied, or not answered, in the turn that ended, where nothing of the model came after it."""
+    """What was denied, or not answered, in the turn that ended, if the model did nothing after it."""
     unverified: bool = False
-    """The program cannot report errors, so that the end of a turn proves nothing."""
+    """The program cannot report errors, so the end of a turn proves nothing."""
     unreadable: int = 0
     """Lines so far that were not events."""
 
     @property
     def turns(self) -> int:
-        """How many messages the model has written, with one that is not paid for yet where it calls tools."""
+        """Number of messages from the model, including an unpaid one that calls tools."""
         return self.usage.turns + self.calling
 
     @property
@@ -145,15 +145,15 @@ class StreamFacts(Struct, frozen=True):
 
 
 class ChildExit(Struct, frozen=True):
-    """How the child process ended: an exit code or the name of a signal."""
+    """How the agent process ended: an exit code or the name of a signal."""
 
     code: int | None = None
     signal: str | None = None
-    """As `SIGKILL`."""
+    """Such as `SIGKILL`."""
 
     @classmethod
     def of(cls, returncode: int) -> ChildExit:
-        """Read what `Popen.returncode` says: negative numbers are signals."""
+        """Read `Popen.returncode`, in which negative numbers are signals."""
         if returncode >= 0:
             return cls(code=returncode)
         try:
@@ -163,15 +163,15 @@ class ChildExit(Struct, frozen=True):
 
 
 class Failure(Struct, frozen=True):
-    """Why a run failed by no doing of its child: it could not be started, or its wrapper had a fault."""
+    """A failure that the agent did not cause: it could not be started, or its wrapper had a fault."""
 
     reason: RunReason
-    """`agent_missing` or `start_failed`; `lost` once there was a child."""
+    """`agent_missing` or `start_failed`; `lost` once there was an agent process."""
     message: str
 
     @classmethod
     def of_start(cls, error: OSError, program: str) -> Failure:
-        """Tell a program that is missing or cannot be executed from everything else that a spawn may say."""
+        """Tell a program that is missing or cannot be executed from all other errors of a spawn."""
         cause = error.strerror or str(error)
         about_program = error.filename in (None, program)
         if about_program and error.errno in (errno.ENOENT, errno.EACCES, errno.ENOTDIR):
@@ -181,12 +181,12 @@ class Failure(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """How a run ended, as it goes into `result.json`."""
+    """The result of a run, as written to `result.json`."""
 
     status: RunStatus
     reason: RunReason
     message: str | None = None
-    """For a person, one sentence; None for a completed run."""
+    """One sentence for the user; None for a completed run."""
     exit_code: int | None = None
     signal: str | None = None
     stop_reason: str | None = None
@@ -217,7 +217,7 @@ REASONS: dict[RunReason, str] = {
     RunReason.BUDGET: "the run reached its budget",
     RunReason.LEASE: "the run lost contact and its lease expired",
 }
-"""How a run ended, in words for a person."""
+"""How a run ended, in words for the user."""
 
 
 def decide(
@@ -232,12 +232,12 @@ def decide(
     stderr: str = "",
     finalize: bool = False,
 ) -> Outcome:
-    """Decide status and reason of a run from what is known when its child is gone.
+    """Decide status and reason of a run from the facts known once its agent is gone.
 
-    With `finalize` what the child handed over by the tool is its only answer. `exit` is None when there never was a
-    child, `signal` names one that the wrapper got without a stop request, `figures` say how far
-    the limit was overstepped. A child that had finished before something
-    ended it has finished: then `stop`, `limit` and `signal` only say why it went away.
+    With `finalize`, only the structured result counts as its answer. `exit` stays None without an agent process,
+    `signal` names one that the wrapper got without a stop request, `figures` say how far the limit was exceeded. An
+    agent that had finished before something ended it has finished: then `stop`, `limit` and `signal` only explain its
+    exit.
     """
     message: str | None
     if facts.finished and facts.stop_reason != "aborted":
@@ -297,7 +297,7 @@ def _handed_over(facts: StreamFacts) -> tuple[RunReason, str | None]:
 
 
 def stopped(stop: StopRequest) -> tuple[RunReason, str]:
-    """Return the reason of a run that ends by a stop request, and a sentence that says who made it."""
+    """Return the reason of a run that a stop request ended, and a sentence that names its sender."""
     by = by_session(stop.by)
     if stop.reason == StopReason.UNREAD:
         return RunReason.CANCELLED, "cancelled: output pipe closed"
@@ -332,24 +332,24 @@ def _with(sentence: str, detail: str | None) -> str:
     return f"{sentence}: {text}" if text else sentence
 
 
-# Compiled at their first use, by `re.match`: a wrapper starts its child before it comes to an end.
+# `re.match` compiles these at first use: a wrapper starts its agent long before a run ends.
 _STACK = r"\s+at |Node\.js v\d|file://|\s*\^+\s*$"
 _ERROR = r"(?:Uncaught )?\w*Error\b.*:"
 
 
 def _why_not(facts: StreamFacts, words: str) -> str:
-    """Return why an agent did not start: the error that it answered with, or its last words if they say more."""
+    """Return why an agent did not start: its error, or its last words if they contain that error."""
     error = " ".join(_told(facts.error_message or "")).strip()
     return words if error in words else error
 
 
 def _told(text: str) -> list[str]:
-    """Return the lines of a text without those of a stack trace, which say nothing to a person."""
+    """Return the lines of a text without blank lines and the lines of a stack trace."""
     return [line for line in text.splitlines() if line.strip() and not re.match(_STACK, line)]
 
 
 def last_words(stderr: str) -> str:
-    """Return the line of stderr that names an error, else its last lines."""
+    """Return the line of stderr that names an error, otherwise its last lines."""
     lines = _told(stderr[-8192:])
     for line in reversed(lines):
         if re.match(_ERROR, line.lstrip()):
@@ -364,18 +364,18 @@ ENDED_BY = "the agent ended its turn after a request was denied"
 
 
 class Denials:
-    """Takes the events of one child in their order, and each denial when it is given."""
+    """Takes the events of one agent process in order, and each denial as it happens."""
 
     def __init__(self) -> None:
         self.words = ""
-        """What was denied, as a sentence; empty where the model has been at work since, or nothing was."""
+        """The denial as a sentence; empty if there was none, or the model has worked since."""
         self._has_result = False
-        """Whether the denied call has ended, so that a call told from then on may be the model's next one."""
+        """Whether the denied call has ended, so that a later call may be the model's next one."""
         self._later: set[str] = set()
-        """Calls told since then."""
+        """Calls reported since then."""
 
     def denied(self, what: str, *, is_told: bool = False) -> None:
-        """Take a denial; with `is_told` the agent has said already that its call failed."""
+        """Record a denial; with `is_told` the agent has already reported that its call failed."""
         self.words = f"{ENDED_BY}: {what}" if what else ENDED_BY
         self._begin(is_told)
 

@@ -1,9 +1,9 @@
-"""The second copy of what proves an unfinished run, in the user's state directory, where its child writes nothing.
+"""The second copy of the records that prove an unfinished run, in the user's state directory, where no agent writes.
 
-A child that may write files could spoil what is in the directory of its run. While there is a copy, readers believe
-that: its `meta.json`, `runner.json` and `stop.json`, its inbox, and its lock, which is held as the run's own one is.
-The wrapper makes it, and it goes with the result. Where it cannot be made, or the directory of the run was copied to
-this machine or mounted, everything is read from that directory.
+An agent that may write files could damage its run's directory. While there is a copy, readers trust it: its
+`meta.json`, `runner.json` and `stop.json`, its inbox, and its lock, which is held like the run's own. The wrapper makes
+it; writing the result removes it. If it cannot be made, or the run's directory was copied to this machine or mounted,
+everything is read from that directory.
 
 Only the standard library's lightest modules: a wrapper that waits in a queue loads this.
 """
@@ -19,15 +19,15 @@ from ..system.directory import HOME
 from .mark import new_hash
 
 OPEN = "open"
-"""In the state directory: the copies of all unfinished runs, by project."""
+"""In the state directory: copies of all unfinished runs, by project."""
 TAMPERED = "tampered"
-"""What something else did to the run's directory so far, a line each."""
+"""Outside changes to the run's directory so far, a line each."""
 _MOST_LINES = 50
 _RUNS = f"/{HOME}/runs"
 
 
 def directory_of(run_dir: str) -> str:
-    """Return where the copy of a run is while it has one: beside the key, one place whatever XDG says."""
+    """Return the path of a run's copy: beside the key, independent of XDG."""
     runs, _, run_id = run_dir.rpartition("/")
     return f"{_directory_of_all(runs, os.path.dirname(paths.key_file()))}/{run_id}"
 
@@ -35,13 +35,13 @@ def directory_of(run_dir: str) -> str:
 @lru_cache(256)
 def _directory_of_all(runs: str, state: str) -> str:
     name = new_hash(digest_size=8)
-    root = runs.removesuffix(_RUNS)  # below it a child may move our directories, and make links to them
+    root = runs.removesuffix(_RUNS)  # below it an agent may move subdeck's directories, and link to them
     name.update(os.fsencode(os.path.realpath(root) + runs[len(root) :]))
     return f"{state}/{OPEN}/{name.hexdigest()}"
 
 
 def run_ids(runs: str) -> list[str]:
-    """Return the runs of a directory of runs that have a copy."""
+    """Return the ids of the runs in a runs directory that have a copy."""
     return list(filter(paths.is_run_id, files.names(os.path.dirname(directory_of(f"{runs}/any")))))
 
 
@@ -51,7 +51,7 @@ def exists(run_dir: str) -> bool:
 
 
 def place_of(run_dir: str) -> str:
-    """Return the directory that is believed: the copy of a run, or its own where it has none."""
+    """Return the directory to trust: the copy of a run, or its own if it has none."""
     copied = directory_of(run_dir)
     return copied if os.path.exists(f"{copied}/{paths.META}") else run_dir
 
@@ -62,12 +62,12 @@ def lock_of(run_dir: str) -> str:
 
 
 def read(run_dir: str, name: str) -> bytes:
-    """Return a record of the copy; nothing where there is none."""
+    """Return a record of the copy; empty if there is none."""
     return files.content(f"{directory_of(run_dir)}/{name}")
 
 
 def write(run_dir: str, name: str, content: bytes) -> bool:
-    """Write a record into the copy of a run, if it has one; return whether that was done."""
+    """Write a record into the copy of a run, if it has one; return whether that succeeded."""
     if not exists(run_dir):
         return False
     try:
@@ -78,24 +78,24 @@ def write(run_dir: str, name: str, content: bytes) -> bool:
 
 
 def say(run_dir: str, sentence: str) -> None:
-    """Note what something else did to the directory of a run, as long as that is not too much."""
+    """Note an outside change to a run's directory, up to `_MOST_LINES`."""
     said = read(run_dir, TAMPERED)
     if said.count(b"\n") < _MOST_LINES:
         write(run_dir, TAMPERED, said + sentence.replace("\n", " ").encode("utf-8", "replace") + b"\n")
 
 
 def said(run_dir: str) -> tuple[str, ...]:
-    """Return what was noted."""
+    """Return the noted changes."""
     return tuple(read(run_dir, TAMPERED).decode("utf-8", "replace").splitlines())
 
 
 def note_lock(lock: int, status: os.stat_result) -> None:
-    """Write into the copy's lock, which is held by this descriptor, which file is the one in the run's directory."""
+    """Write the identity of the lock in the run's directory into the copy's lock, held by this descriptor."""
     os.pwrite(lock, _identity(status), 0)
 
 
 def is_the_lock(run_dir: str, status: os.stat_result) -> bool:
-    """Return whether a file is the lock in the run's directory as its wrapper made it."""
+    """Return whether a file is the lock that the wrapper made in the run's directory."""
     return read(run_dir, paths.LOCK) in (b"", _identity(status))
 
 
@@ -104,7 +104,7 @@ def _identity(status: os.stat_result) -> bytes:
 
 
 def make(run_dir: str, meta: bytes) -> int:
-    """Make the copy of a run with its record; return the descriptor that holds its lock, shared. Raises OSError."""
+    """Create the copy of a run with its record; return the descriptor that holds its lock, shared. Raises OSError."""
     directory = directory_of(run_dir)
     files.make_private_directory(directory)
     lock = files.open_lock(f"{directory}/{paths.LOCK}")
@@ -112,7 +112,7 @@ def make(run_dir: str, meta: bytes) -> int:
         files.lock(lock, shared=True)
         if os.path.isdir(f"{run_dir}/{paths.INBOX}"):
             files.make_private_directory(f"{directory}/{paths.INBOX}")
-        files.write_whole(f"{directory}/{paths.META}", meta)  # last: with it there is a copy
+        files.write_whole(f"{directory}/{paths.META}", meta)  # last: it makes the copy valid
     except OSError:
         os.close(lock)
         raise
@@ -120,8 +120,8 @@ def make(run_dir: str, meta: bytes) -> int:
 
 
 def remove(run_dir: str) -> None:
-    """Remove the copy of a run that has ended or is gone."""
+    """Remove the copy of a run that has ended or was removed."""
     directory = directory_of(run_dir)
     if os.path.lexists(directory):
-        files.remove(f"{directory}/{paths.META}")  # first: half a copy is none
+        files.remove(f"{directory}/{paths.META}")  # first: without it the copy is invalid
         files.remove_tree(directory)

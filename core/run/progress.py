@@ -1,6 +1,6 @@
-"""Say in words what a child does; the one formatter of live progress, transcript and app.
+"""Describe an agent's work in words; the only formatter of live progress, transcript and app.
 
-The wording is that of the design "Subagent Live Progress Rendering"; what an event does not say is not guessed.
+The wording follows the design "Subagent Live Progress Rendering"; facts missing from an event are not guessed.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ COMMAND_LIMIT = 100
 """Characters of a shell command."""
 
 _MAX_CALLS = 200
-"""Calls that are remembered until their result comes."""
+"""Calls remembered until their result arrives."""
 
 
 class _Wording(Struct, frozen=True):
-    """What is said of a known tool; `{}` stands for its subject, the first of `keys` that the call has."""
+    """Wording for a known tool; `{}` stands for its subject, the first of `keys` that the call has."""
 
     keys: tuple[str, ...]
     call: str
@@ -71,8 +71,8 @@ _OTHER_TEXTS = ("Running tool", "tool finished", "tool failed", "Retrying in s",
 
 
 def vocabulary(*texts: str) -> frozenset[str]:
-    """Return every word, in lower case, that the formatter itself may say, and the words of these texts."""
-    import re  # nobody but a search needs it
+    """Return every word, in lower case, of the formatter's own texts and of these texts."""
+    import re  # loaded late: only a search needs it
 
     worded = (text for wording in _WORDINGS.values() for text in (wording.call, wording.finished, wording.failed))
     return frozenset(
@@ -81,24 +81,24 @@ def vocabulary(*texts: str) -> frozenset[str]:
 
 
 def is_worded(tool_name: str) -> bool:
-    """Return whether calls of a tool are told in words of ours, which do not have its name."""
+    """Return whether calls of a tool have subdeck's wording, which omits its name."""
     return tool_name in _WORDINGS
 
 
 class ProgressFormatter:
-    """Turns the events of one run, in their order, into text for a person."""
+    """Turns the events of one run, in order, into text for the user."""
 
     def __init__(self, cwd: Callable[[], str] = str) -> None:
-        """`cwd` is asked for the directory of the run where a request has paths."""
+        """`cwd` returns the run's directory, for a request with paths."""
         self.cwd = cwd
         self._subjects: dict[str, tuple[str, str]] = {}
-        """Tool name and subject of the calls that have no result yet, oldest first."""
+        """Tool name and subject of the calls without a result, oldest first."""
 
     def text(self, event: Event) -> str | None:
-        """Return what a person reads about an event, None when there is nothing to say.
+        """Return the text of an event for the user, None if there is none.
 
-        Assistant text, a result that is handed over, a message and a request may have several lines; everything else is
-        one line.
+        Assistant text, a structured result, a message, a request and a failed check may have several lines; everything
+        else is one line.
         """
         match event:
             case AssistantText():
@@ -162,7 +162,7 @@ def _talk(event: Message | Request | Decision | Interrupted) -> str | None:
 
 
 def _subject(event: ToolCall) -> str:
-    """Return the path, pattern or command of a known tool's call, "" when the call does not say it."""
+    """Return the path, pattern or command of a known tool's call, "" if the call has none."""
     if wording := _WORDINGS.get(event.tool_name):
         for key in wording.keys:
             value = event.args.get(key)
@@ -172,7 +172,7 @@ def _subject(event: ToolCall) -> str:
 
 
 def _words(text: object) -> str:
-    """Return what a child says in its own words, with its lines."""
+    """Return an agent's own text, with its lines."""
     return plain(text).rstrip().lstrip("\n") if isinstance(text, str) else ""
 
 
@@ -181,7 +181,7 @@ def tool_word(name: str) -> str:
 
 
 def _within(event: ToolCall | ToolResult, text: str | None) -> str | None:
-    """Mark what a nested agent did."""
+    """Mark the work of a nested agent."""
     return f"↳ {text}" if text and event.within else text
 
 
@@ -193,7 +193,7 @@ def _retry(event: Retry) -> str:
 
 
 def _check(event: Check) -> str:
-    """Say that a check begins; or how it ended, with its last lines where it did not pass."""
+    """Describe the start of a check; or its result, with its last lines if it did not pass."""
     if event.state is CheckState.STARTED:
         return f"Checking: {one_line(event.name, LINE_LIMIT)}"
     verdict = f"Check {check_words(event.result)}"
@@ -211,7 +211,7 @@ def _line(text: str) -> str | None:
 
 
 def arguments_text(call: ToolCall) -> str:
-    """Write out what a call was given, an argument a line; a text of several lines stands below its name."""
+    """Return a call's arguments, one per line; a text of several lines is below its name."""
     return "\n".join(_argument(name, value) for name, value in call.args.items()) or _NO_ARGUMENTS
 
 

@@ -1,9 +1,9 @@
-"""Which records of a run count: those that this user's subdeck signed.
+"""Decide which records of a run count: only those signed by this user's subdeck.
 
-A child that may write files can write whatever it likes into the directory of its run, but not the user's signature.
-`meta.json` has said so since `resultSigned` is in it: for such a run a result or a request to stop without the
-signature never counts, and neither does an end in its events. Each is signed for its run and its purpose, so that none
-passes for another. Older runs, and those of others, are read as they stand.
+An agent that may write files can write anything into its run's directory, except the user's signature. Since
+`resultSigned` is in `meta.json`, it requires the signature: without it, a result or a stop request of such a run never
+counts, and neither does an end in its events. Each record is signed for its run and its purpose, so that none passes
+for another. Older runs, and those of other users, are read as they are.
 
 Only the standard library's lightest modules: a wrapper that waits in a queue loads this.
 """
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from .model import RunResult
 
 REJECTED = ".rejected-"
-"""Follows the name of what was moved aside; a number follows it."""
+"""Follows the name of a file that was moved aside, before a number."""
 _MOST_REJECTED = 20
 _FLAG = b'\n "resultSigned": true'
-"""As it stands in `meta.json`: no text in there has a newline of its own."""
+"""As written in `meta.json`, where no text contains a raw newline."""
 
 
 def sealed(run_dir: str, name: str, record: bytes) -> bytes:
-    """Return a record of a run with the user's signature for that file; as it is where there is no usable key."""
+    """Return a record of a run, signed for that file; unchanged if there is no usable key."""
     try:
         return marked(_about(run_dir, name), record)
     except SubdeckError:
@@ -41,7 +41,7 @@ def sealed(run_dir: str, name: str, record: bytes) -> bytes:
 
 
 def seal_of_end(run_dir: str, result: RunResult) -> str:
-    """Return the signature of the event that tells this end; empty where there is no usable key."""
+    """Return the signature of the event that reports this result; empty if there is no usable key."""
     try:
         return signature_of(_about(run_dir, paths.EVENTS), _words(result))
     except SubdeckError:
@@ -59,13 +59,13 @@ def _words(end: RunResult | RunEnded) -> bytes:
 
 
 def wants_seals(run_dir: str, verifier: Verifier | None = None) -> bool:
-    """Return whether records of a run count only with the signature."""
+    """Return whether a run's records count only with the signature."""
     meta = own_copy.read(run_dir, paths.META) or files.content(f"{run_dir}/{paths.META}")
     return is_flagged(meta) and (verifier or Verifier()).is_marked(os.path.basename(run_dir), meta)
 
 
 def is_flagged(meta: bytes) -> bool:
-    """Return whether a `meta.json` says that."""
+    """Return whether a `meta.json` requires the signature."""
     return _FLAG in meta
 
 
@@ -75,18 +75,18 @@ def is_sealed(run_id: str, name: str, record: bytes, verifier: Verifier) -> bool
 
 
 def counts(run_dir: str, name: str, record: bytes, verifier: Verifier | None = None) -> bool:
-    """Return whether a record that was read counts."""
+    """Return whether a record counts."""
     verifier = verifier or Verifier()
     return is_sealed(os.path.basename(run_dir), name, record, verifier) or not wants_seals(run_dir, verifier)
 
 
 def has_result(run_dir: str, *, certain: bool = False) -> bool:
-    """Return whether a run has ended: there is a result that counts. Where `certain`, raise OSError if nobody knows."""
+    """Return whether a run has a result that counts. With `certain`, raise OSError if that is unknown."""
     return _has(run_dir, paths.RESULT, certain)
 
 
 def has_stop(run_dir: str) -> bool:
-    """Return whether somebody asked to stop a run."""
+    """Return whether someone asked a run to stop."""
     return bool(own_copy.read(run_dir, paths.STOP)) or _has(run_dir, paths.STOP, False)
 
 
@@ -107,7 +107,7 @@ def _has(run_dir: str, name: str, certain: bool) -> bool:
         return False
     except OSError as error:
         if error.errno == errno.EACCES and own_copy.exists(run_dir):
-            return False  # not ours: our result is readable, and the copy is removed with it
+            return False  # not subdeck's result: that is readable, and removes the copy
         if certain:
             raise
         return True
@@ -115,26 +115,26 @@ def _has(run_dir: str, name: str, certain: bool) -> bool:
 
 
 def set_aside(directory: Directory, name: str) -> str:
-    """Move what has that name, itself and not what it leads to, to a name that says it was rejected; return that.
+    """Move an entry, itself and not its link target, to a name that marks it as rejected; return that name.
 
     Raises OSError.
     """
     names = (f"{name}{REJECTED}{number}" for number in range(1, _MOST_REJECTED + 1))
     aside = next((free for free in names if not directory.has(free)), "")
     if not aside:
-        aside = f"{name}{REJECTED}{_MOST_REJECTED}"  # somebody does it again and again: the newest is kept
+        aside = f"{name}{REJECTED}{_MOST_REJECTED}"  # repeated attempts: only the newest is kept
         directory.remove_tree(aside)
-        if directory.has(aside):  # made so that it cannot be removed
+        if directory.has(aside):  # it was made so that it cannot be removed
             aside = f"{name}{REJECTED}{os.urandom(6).hex()}"
     directory.rename(name, directory, aside)
     return aside
 
 
 def reject_result(run_dir: str) -> bool:
-    """Move a result that does not count aside; return whether the place is free now. Raises OSError.
+    """Move a result that does not count aside; return whether its name is free now. Raises OSError.
 
-    For who holds the run's lock. What was moved is looked at again, so that one who does not cannot take away a result
-    that came meanwhile.
+    The caller must hold the run's lock. The moved file is checked again, so that a caller without the lock cannot
+    remove a result that was written in between.
     """
     if has_result(run_dir, certain=True):
         return False

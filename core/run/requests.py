@@ -1,6 +1,6 @@
-"""What is said to a run, what its child asks and what was decided, in words; pure, and the same on every surface.
+"""A run's messages, requests and decisions in words; pure, and the same on every surface.
 
-A request is kept whole and marked if a part of it cannot be seen; its reply is bound to it by a hash.
+A request is kept whole, and marked if a part of it is invisible; its reply is bound to it by a hash.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from .events import Decision, Interrupted, Message
 
 SUBJECT = 200
-"""Characters of what a request or a decision is about."""
+"""Characters of the subject of a request or a decision."""
 TITLE = 80
-"""Characters of the title of a request in a line."""
+"""Characters of a request's title in a line."""
 
 BY_RULE, BY_TIMEOUT, BY_AGENT = "rule", "timeout", "agent"
-"""Who decided where nobody did: a rule of the run's permissions, the time, or the agent that took its request back."""
+"""Deciders other than a user: a rule of the run's permissions, the timeout, or the agent withdrawing its request."""
 
 FINISH_HERE, GO_ON = "finish here", "continue"
-"""What can be chosen once a person who had taken a run over has handed it back."""
+"""Choices after the user has returned a run from the agent's UI."""
 
 _VERDICTS = {
     Verdict.ALLOW: "Allowed",
@@ -47,19 +47,19 @@ _STATES = {
     MessageState.LATE: "too late",
 }
 WORDS = (*_VERDICTS.values(), *_STATES.values(), "by the rule agent Interrupted Waiting for your message matched in")
-"""All that is said here in words of ours."""
+"""Every word that this module writes on its own."""
 
 
 def subject_of(request: Request, limit: int | None = SUBJECT, cwd: str = "") -> str:
-    """Return what a request is about, in a line; its paths as `shown_path` does."""
+    """Return the subject of a request, in a line; paths as in `shown_path`."""
     paths = ", ".join(shown_path(path, cwd) for path in request.paths)
     return visible_line(request.command or paths or request.text or request.title, limit)
 
 
 def shown_path(path: str, cwd: str) -> str:
-    """Return a path from `cwd`, the directory of the run, if it is certainly in there or in the worktree around it.
+    """Return a path relative to `cwd`, the run's directory, if it is certainly inside it or the worktree around it.
 
-    Any other path stays as it is, so that nothing outside can pass for a file of the run.
+    Any other path is unchanged, so that nothing outside can pass for a file of the run.
     """
     if len(cwd) < 2 or not os.path.isabs(path) or os.path.normpath(path) != path:
         return visible_name(path)
@@ -69,7 +69,7 @@ def shown_path(path: str, cwd: str) -> str:
 
 
 def place_in_worktree(request: Request, cwd: str) -> str:
-    """Return `its worktree`, or `src in its worktree`, if a request would be carried out there; else nothing."""
+    """Return `its worktree`, or `src in its worktree`, if a request would run there; otherwise empty."""
     tree, where = worktree_around(cwd), os.path.normpath(os.path.join(cwd, request.cwd))
     if not tree or not f"{where}/".startswith(f"{tree}/"):
         return ""
@@ -78,7 +78,7 @@ def place_in_worktree(request: Request, cwd: str) -> str:
 
 
 def worktree_around(cwd: str) -> str:
-    """Return the root of the worktree of a run in which a directory is; empty if it is in none."""
+    """Return the root of the run worktree that contains a directory; empty if there is none."""
     parts = cwd.split("/")
     for at in range(3, len(parts)):
         if parts[at] == WORKTREE and parts[at - 3] == WORKS and is_run_id(parts[at - 1]):
@@ -87,7 +87,7 @@ def worktree_around(cwd: str) -> str:
 
 
 def request_line(request: Request, limit: int = SUBJECT, cwd: str = "") -> str:
-    """Return `wants to run a command: rm -rf build`; one that is marked begins with `!`."""
+    """Return `wants to run a command: rm -rf build`; a marked request begins with `!`."""
     mark = "! " if is_marked(request) else ""
     title = visible_line(request.title, TITLE)
     head = f"{mark}{title}: "
@@ -96,7 +96,7 @@ def request_line(request: Request, limit: int = SUBJECT, cwd: str = "") -> str:
 
 
 def run_rule_line(request: Request) -> str:
-    """Return the rule that would hold for the rest of the run, and which files it adds; empty if there is none."""
+    """Return the rule that would apply for the rest of the run, and the files it adds; empty if there is none."""
     rule = visible_line(request.run_rule)
     if not rule.endswith("(**)"):
         return rule
@@ -105,9 +105,9 @@ def run_rule_line(request: Request) -> str:
 
 
 def request_fields(request: Request, run_id: str, cwd: str) -> dict[str, Any]:
-    """Return everything about a request of a run in the form of JSON; what it does not say is empty.
+    """Return a run's request as JSON fields; unset fields are empty.
 
-    Its texts are exact; `display` has them as they are shown.
+    Its texts are exact; `display` has them as displayed.
     """
     fields = {
         name: getattr(request, field)
@@ -129,9 +129,9 @@ def _field_fields(field: Field) -> dict[str, Any]:
 
 
 def request_text(request: Request, cwd: str = "") -> str:
-    """Return exactly what is asked, in lines: the command, the paths, the change, what can be chosen.
+    """Return the exact request, in lines: the command, the paths, the change, the choices.
 
-    With the directory of the run its paths are from there.
+    With `cwd`, the run's directory, its paths are relative to it.
     """
     return "\n".join(_lines(request, cwd))
 
@@ -163,7 +163,7 @@ def _indented(text: str) -> Iterator[str]:
 
 
 def _field(field: Field) -> str:
-    """Return `name*: title, what it is for (one / two)`."""
+    """Return `name*: title, purpose (one / two)`."""
     choices = f" ({' / '.join(visible_name(choice) for choice in field.choices)})" if field.choices else ""
     title = "" if field.title == field.name else visible_line(field.title)
     about = ", ".join(filter(None, (title, visible_line(field.text))))
@@ -171,7 +171,7 @@ def _field(field: Field) -> str:
 
 
 def message_text(message: Message) -> str:
-    """Say what somebody told the run, once, and how far that has come."""
+    """Describe a message to the run and its state; its text is only in its first event."""
     state = _STATES.get(message.state, one_line(message.state, 40))
     why = f": {one_line(message.reason, SUBJECT)}" if message.reason else ""
     said = plain(message.text).strip("\n")
@@ -182,7 +182,7 @@ def message_text(message: Message) -> str:
 
 
 def decision_line(decision: Decision) -> str | None:
-    """Say what was decided; None where a rule allowed a call that nobody was asked about, as most are."""
+    """Describe a decision; None if a rule allowed a call without a request, the most common case."""
     if decision.verdict is Verdict.ALLOW and decision.by == BY_RULE and not decision.request:
         return None
     word = _VERDICTS.get(decision.verdict, one_line(decision.verdict, 40))
@@ -198,7 +198,7 @@ def _by(decision: Decision) -> str:
     if decision.by == BY_RULE:
         return f" by the rule {one_line(decision.rule, 80)}" if decision.rule else " by a rule"
     if decision.by == BY_TIMEOUT:
-        return ""  # the text says so
+        return ""  # the text explains it
     return " by the agent" if decision.by == BY_AGENT else by_session(decision.by)
 
 
@@ -206,23 +206,23 @@ def interrupted_line(event: Interrupted) -> str:
     return f"Interrupted{by_session(event.by)}. Waiting for your message"
 
 
-# --- what a person decides on ----------------------------------------------------------------------------------------
+# --- the basis of a person's decision --------------------------------------------------------------------------------
 
 REQUEST_LIMIT = 1_000_000
-"""Characters of a request that are kept."""
+"""Characters kept of a request."""
 MOST_NAMES = 10_000
-"""Paths, choices, or fields that are kept."""
+"""Paths, choices, or fields kept."""
 HASH = 32
 """Digits of the hash of a request: too many to find two requests with the same one."""
 UNSEEN = "invisible characters are shown as <U+…>: no rule can allow this"
 
 _UNHASHED = frozenset({"seq", "ts", "usual", "display"})
-"""Fields that are not decided on."""
+"""Fields that are not part of the decision."""
 
 
 @lru_cache(16)
 def is_marked(request: Request) -> bool:
-    """Whether a request has characters that cannot be seen. No rule allows such a request: a person decides on it."""
+    """Return whether a request has invisible characters. No rule allows such a request: the user decides."""
     names = (request.title, request.tool_name, request.cwd, *request.paths, *request.choices)
     fields = ((field.name, field.title, field.text, *field.choices) for field in request.fields)
     texts = (request.text, request.diff, *(text for field in fields for text in field))
@@ -234,15 +234,15 @@ def is_marked(request: Request) -> bool:
 
 
 def request_hash(run_id: str, request: Request) -> str:
-    """Return the hash of all that a person who answers a request of a run decides on."""
+    """Return the hash of everything that the user decides on when answering a run's request."""
     decided = [getattr(request, name) for name in request.__struct_fields__ if name not in _UNHASHED]
-    import hashlib  # few programs answer a request
+    import hashlib  # loaded late: few programs answer a request
 
     return hashlib.sha256(msgspec.json.encode([run_id, *decided])).hexdigest()[:HASH]
 
 
 def kept_request(request: Request, limit: int = REQUEST_LIMIT) -> Request:
-    """Return a request with at most so many characters in all, and how many are missing."""
+    """Return a request cut to `limit` characters in all, with the number of missing ones."""
     keeper = _Keeper(limit)
     return replace(
         request,
@@ -260,7 +260,7 @@ def kept_request(request: Request, limit: int = REQUEST_LIMIT) -> Request:
 
 
 class _Keeper:
-    """Cuts one text after the other, once there is no room left."""
+    """Cuts one text after the other once there is no room left."""
 
     def __init__(self, limit: int) -> None:
         self._room = limit
@@ -273,7 +273,7 @@ class _Keeper:
         return text if len(kept) == len(text) else kept + CUT
 
     def kept_all(self, texts: tuple[str, ...]) -> tuple[str, ...]:
-        """Keep as many as `MOST_NAMES`."""
+        """Keep at most `MOST_NAMES`."""
         self.missing += sum(max(1, len(text)) for text in texts[MOST_NAMES:])
         return tuple(map(self.kept, texts[:MOST_NAMES]))
 
@@ -294,7 +294,7 @@ class _Keeper:
 
 
 def warnings(request: Request) -> Iterator[str]:
-    """Yield what a person has to know before deciding: what cannot be seen, and what is missing."""
+    """Yield warnings to read before deciding: invisible or missing characters."""
     if is_marked(request):
         yield UNSEEN
     if request.missing:

@@ -1,6 +1,6 @@
-"""Bringing back what something else did to the records of an unfinished run, by their second copy.
+"""Restore the records of an unfinished run from its second copy if something else changed them.
 
-For who holds the run: its wrapper while it is at work, and who finishes a lost run.
+For the process that holds the run: its wrapper while it is working, or the process that finishes a lost run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..system.directory import Directory, RefusedError, opened, regain_way
 from . import own_copy, proven
 
 _WRITING_S = 0.2
-"""Seconds that a request to stop takes at most to be written, into the copy first and then beside the other records."""
+"""Seconds that writing a stop request takes at most, first into the copy and then beside the other records."""
 _CLOSED = "the permissions of the run's directory, or of one above it, were removed during the run"
 _KEPT = (
     *(paths.META, paths.RUNNER, paths.STOP, paths.LOCK),
@@ -24,7 +24,7 @@ _KEPT = (
 
 
 def let_in(run_dir: str) -> None:
-    """Restore our permissions on the directory of an unfinished run if something removed them."""
+    """Restore subdeck's permissions on the directory of an unfinished run if something removed them."""
     if not own_copy.exists(run_dir):
         return
     try:
@@ -36,9 +36,9 @@ def let_in(run_dir: str) -> None:
 
 
 def restore(run_dir: str) -> list[str]:
-    """Put the records of a run right as far as there is a copy of them; return what was wrong, a sentence each.
+    """Restore the records of a run from its copy, if it has one; return the faults, a sentence each.
 
-    What stands in the place of a record is moved aside, itself and not what it leads to.
+    An entry in the place of a record is moved aside, itself and not its link target.
     """
     said: list[str] = []
     let_in(run_dir)
@@ -68,14 +68,14 @@ def _restored(run_dir: str, directory: Directory, meta: bytes) -> list[str]:
     if not _is_stop_whole(run_dir, directory):
         said += _restore_record(directory, paths.STOP, own_copy.read(run_dir, paths.STOP))
     if not (directory.has(paths.LOCK) and own_copy.is_the_lock(run_dir, directory.status(paths.LOCK))):
-        said.append(moved_aside(directory, paths.LOCK))  # its wrapper makes another
+        said.append(moved_aside(directory, paths.LOCK))  # its wrapper creates another
     if os.path.isdir(f"{own_copy.directory_of(run_dir)}/{paths.INBOX}"):
         said += _restore_inbox(directory)
     return said
 
 
 def _is_stop_whole(run_dir: str, directory: Directory) -> bool:
-    """Whether the request to stop is as its copy has it, now or soon: somebody may be writing one to both places."""
+    """Return whether the stop request matches its copy, now or soon: a sender may be writing to both places."""
     deadline = time.monotonic() + _WRITING_S
     while True:
         try:
@@ -90,7 +90,7 @@ def _is_stop_whole(run_dir: str, directory: Directory) -> bool:
 
 
 def move_forged(run_dir: str, name: str) -> None:
-    """Move a record that nobody signed aside before another is written in its place. Raises OSError."""
+    """Move an unsigned record aside before another is written in its place. Raises OSError."""
     with opened(run_dir) as directory:
         if not directory.has(name):
             return
@@ -103,7 +103,7 @@ def move_forged(run_dir: str, name: str) -> None:
 
 
 def moved_aside(directory: Directory, name: str) -> str:
-    """Move what has that name aside, if there is anything; return the sentence that says so. Raises OSError."""
+    """Move an entry aside, if it exists; return a sentence about it. Raises OSError."""
     try:
         aside = proven.set_aside(directory, name)
     except FileNotFoundError:
@@ -119,7 +119,7 @@ def _regained(directory: Directory, name: str) -> bool:
 
 
 def _restore_directory(run_dir: str) -> list[str]:
-    """Make the run's directory again where it is none, unless all runs of the project are gone."""
+    """Create the run's directory again if it is not a directory, unless all runs of the project are gone."""
     with opened(os.path.dirname(run_dir)) as runs:
         name = os.path.basename(run_dir)
         said: list[str] = []
@@ -132,12 +132,12 @@ def _restore_directory(run_dir: str) -> list[str]:
 
 
 def _restore_record(directory: Directory, name: str, content: bytes) -> list[str]:
-    """Write a record again unless it is what it should be; without content there should be none."""
+    """Write a record again unless it is correct; without content it should not exist."""
     try:
         if content and directory.read(name) == content:
             return []
     except OSError:
-        pass  # it is no file, or not there
+        pass  # not a file, or missing
     said = moved_aside(directory, name)
     if content:
         directory.write_whole(name, content)

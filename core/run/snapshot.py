@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Counts(Struct, frozen=True, rename={"out_of_reach": "outOfReach"}):
-    """How many runs; `queued` and `waiting` are contained in `running`, so that the other four add up to `total`."""
+    """Numbers of runs; `running` includes `queued` and `waiting`, so that it and the ended ones add up to `total`."""
 
     running: int = 0
     completed: int = 0
@@ -24,83 +24,83 @@ class Counts(Struct, frozen=True, rename={"out_of_reach": "outOfReach"}):
     total: int = 0
     queued: int = 0
     waiting: int = 0
-    """For a reply to what their children ask."""
+    """Runs that wait for the reply to a request."""
     out_of_reach: int = 0
-    """On hosts that nothing was heard of lately; contained in `running`, too."""
+    """Runs on unreachable hosts; included in `running`."""
 
 
 class Queued(Struct, frozen=True):
-    """The state of a run that has not started: its wrapper comes up, or waits."""
+    """State of a run that has not started: its wrapper is starting or waiting."""
 
     waits_for: WaitsFor | None = None
-    """None until its wrapper says that it has to wait."""
+    """None until its wrapper reports that it has to wait."""
     ahead: int = 0
-    """How many runs go first."""
+    """Number of runs before it."""
     held: bool = False
-    """Whether the operator holds the queue that it waits in."""
+    """Whether the user has paused its queue."""
 
 
 class Checking(Struct, frozen=True):
-    """The check that is at work on what a run left."""
+    """The running check of a run's changes."""
 
     name: str
     since: str
 
 
 class Running(Struct, frozen=True, kw_only=True):
-    """The state of a run whose child was started."""
+    """State of a run whose agent was started."""
 
     started_at: str
     """Of the first attempt."""
     attempt: int = 1
     activity: str = ""
-    """What it does now, in words for a person."""
+    """Its current activity, in words for the user."""
     sentence: str = ""
     """The end of the sentence being written, at most 2 KB."""
     heard_at: float = 0.0
-    """When it last wrote something, by `time.monotonic`, which stands still while the machine sleeps."""
+    """When it last wrote something, by `time.monotonic`, which pauses while the machine sleeps."""
     patience: float | None = None
-    """Seconds after which it counts as silent; None where it never does: a tool is at work."""
+    """Seconds after which it counts as idle; None if it never does, as while a tool is running."""
     requests: tuple[Request, ...] = ()
-    """What its child asks and nobody has replied to yet, oldest first."""
+    """Unanswered requests of its agent, oldest first."""
     interrupted: bool = False
-    """Whether its turn was ended, and it waits for what is said next."""
+    """Whether its turn was ended, and it waits for a message."""
     undelivered: int = 0
-    """Messages that its wrapper has and that its child has not shown yet."""
+    """Messages that its wrapper has and its agent has not shown yet."""
     taken_over: bool = False
-    """Whether a person goes on with its conversation in the agent's own program."""
+    """Whether the user continues its conversation in the agent's own UI."""
     handed_back: bool = False
-    """Whether that program has ended, and nobody has said yet how the run goes on."""
+    """Whether that UI has exited, and the user has not chosen yet how to continue."""
     checking: Checking | None = None
-    """The check that is at work; its child has ended then."""
+    """The running check; its agent has ended by then."""
 
 
 class Ended(Struct, frozen=True, kw_only=True):
-    """The state of a run that has a result; the whole of it is in `RunResult`."""
+    """State of a run that has a result; `RunResult` has all of its fields."""
 
     reason: RunReason
     message: str = ""
     """One line: the error, or the beginning of the answer."""
     partial: bool = False
-    """Whether the last text breaks off: it was being written when the run ended."""
+    """Whether the last text is incomplete: it was being written when the run ended."""
     attempt: int = 1
     started_at: str | None = None
     """None for a run that never started."""
     ended_at: str = ""
     duration_ms: int | None = None
-    """None where nobody measured it: the run never started, or its wrapper died."""
+    """None if not measured: the run never started, or its wrapper died."""
     not_ended: tuple[str, ...] = ()
     """Processes that could not be ended."""
     asks: bool = False
     """Whether its answer ends with a question."""
     changes: Changes | None = None
-    """What was changed while it was at work; None where nobody looked."""
+    """Changes made while it was working; None if not examined."""
     check: CheckResult | None = None
-    """What its check said; None where none was wanted."""
+    """Result of its check; None if there was none."""
     branch: str = ""
-    """Where what it changed on another machine is; empty for none, also where it worked here."""
+    """Branch with its changes from another machine; empty for none, and for a local run."""
     late: RunStatus | None = None
-    """How it ended by the word of its host, which came after it had been given up; None for none."""
+    """Status that its host reported after the run had been abandoned; None for none."""
 
     @property
     def status(self) -> RunStatus:
@@ -113,25 +113,25 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
     meta: RunMeta
     state: Queued | Running | Ended
     elsewhere: bool = False
-    """True where another machine or pid namespace holds the run: its state is the last one written."""
+    """Whether another machine or pid namespace holds the run: its state is the last one written."""
     unwritable: str = ""
-    """Why its end could not be written here, in words; then its state is the last one written, too."""
+    """Why its end could not be written here, in words; its state is then the last one written."""
     foreign: bool = False
-    """True where this user's subdeck did not make the run: its files are shown, and nobody acts on what they say."""
+    """Whether this user's subdeck did not make the run: its files are shown, but never acted on."""
     newer_schema: int | None = None
-    """The schema of a record that a newer subdeck wrote: the run is shown and can be deleted, and that is all."""
+    """Schema of a record that a newer subdeck wrote: the run can only be shown and deleted."""
     fault: str = ""
-    """Which records of an unfinished run cannot be read, in words; it is among the warnings, too."""
+    """Unreadable records of an unfinished run, in words; also among the warnings."""
     place: Place | None = None
-    """Where a run of another machine is; None for a run of this one, and as long as no relay has taken it up."""
+    """Where a remote run is; None for a local run, and until a relay has handled it."""
     stop_waits: bool = False
-    """Whether it was asked to stop, and its host is out of reach and may not know."""
+    """Whether it was asked to stop, but its host is unreachable and may not know."""
     told_session: str | None = None
-    """The id of its conversation as the agent told it; None where that is the one of the meta."""
+    """Id of its conversation as the agent reported it; None if the meta has it."""
     usage: Usage = Usage()
     last_event_at: str | None = None
     last_seq: int = 0
-    """Of the last event that was read; 0 for an ended run, whose events are not read."""
+    """Number of the last event that was read; 0 for an ended run, whose events are not read."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -140,31 +140,31 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
 
     @property
     def child_session_id(self) -> str | None:
-        """The id of its conversation, as far as it is known yet."""
+        """Id of its conversation, if known yet."""
         return self.told_session or self.meta.child_session_id
 
     @property
     def is_remote(self) -> bool:
-        """Whether it runs on another machine of this operator's."""
+        """Whether it runs on another machine of this user."""
         return self.meta.runner == RunnerKind.HOSTS
 
     @property
     def host(self) -> str:
-        """The host that it is on or, before that, has to be on; empty where that is open, and for any other run."""
+        """The host that it is on or must run on; empty if that is open, and for a local run."""
         if not self.is_remote:
             return ""
         return (self.place.host if self.place else "") or self.meta.host
 
     @property
     def is_out_of_reach(self) -> bool:
-        """Whether it is on a host that nothing was heard of lately."""
+        """Whether it is on an unreachable host."""
         if not (self.elsewhere and self.is_remote) or self.has_ended:
             return False
         return self.place is None or not self.place.is_waiting
 
     @property
     def is_left_alone(self) -> bool:
-        """Whether nobody acts on it here: it is foreign, or for a newer subdeck."""
+        """Whether subdeck does not act on it here: it is untrusted, or from a newer subdeck."""
         return self.foreign or self.newer_schema is not None
 
     @property
@@ -179,13 +179,13 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
 
     @property
     def requests(self) -> tuple[Request, ...]:
-        """What its child asks, oldest first; nothing of a run that is foreign, or for a newer subdeck."""
+        """Requests of its agent, oldest first; empty for a run that is untrusted or from a newer subdeck."""
         return self.state.requests if isinstance(self.state, Running) and not self.is_left_alone else ()
 
     @property
     def is_waiting(self) -> bool:
-        """Whether its child waits for a person."""
-        state = self.state  # asked of every run at each update: nearly all ask nothing
+        """Whether its agent waits for the user."""
+        state = self.state  # checked for every run at each update: nearly all have no request
         return isinstance(state, Running) and bool(state.requests) and not (self.is_left_alone or self.elsewhere)
 
     @property
@@ -198,9 +198,7 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
 
     @property
     def why_not_by_hand(self) -> str:
-        """Why nobody can take it over, to go on with its conversation in the agent's own program; empty where somebody
-        can, also where it has ended.
-        """
+        """Why its conversation cannot be continued in the agent's own UI, now or after its end; empty if it can."""
         if why := self.meta.why_not_by_hand:
             return why
         if self.has_ended:
@@ -219,10 +217,10 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
 
     @property
     def can_talk(self) -> bool:
-        """Whether something can be said to it: its child listens, or it has none now and begins with what was said."""
+        """Whether it takes messages: its agent listens, or its next agent process begins with them."""
         if self.has_ended or self.is_left_alone or self.meta.talk is None or self.checking:
             return False
-        if self.elsewhere and not self.is_remote:  # for one on a host it is kept until that is back
+        if self.elsewhere and not self.is_remote:  # a remote run gets it when its host is back
             return False
         has_no_child = isinstance(self.state, Queued) or (
             isinstance(self.state, Running) and (self.state.taken_over or self.state.handed_back)
@@ -231,7 +229,7 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
 
     @property
     def end(self) -> Ended | None:
-        """The state of a run that has ended; None for any other."""
+        """State of a run that has ended; None for any other."""
         return self.state if isinstance(self.state, Ended) else None
 
     @property
@@ -244,22 +242,22 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
 
     @property
     def changes(self) -> Changes | None:
-        """What was changed while it was at work; None as long as it has not ended, and where nobody looked."""
+        """Changes made while it was working; None before its end, and if not examined."""
         return self.state.changes if isinstance(self.state, Ended) else None
 
     @property
     def branch(self) -> str:
-        """The branch with what it changed on another machine; empty for none."""
+        """Branch with its changes from another machine; empty for none."""
         return self.state.branch if isinstance(self.state, Ended) else ""
 
     @property
     def check(self) -> CheckResult | None:
-        """What its check said; None as long as it has not ended, and where none was wanted."""
+        """Result of its check; None before its end, and if there was none."""
         return self.state.check if isinstance(self.state, Ended) else None
 
     @property
     def checking(self) -> Checking | None:
-        """The check that is at work; None where none is."""
+        """The running check; None if none is running."""
         return self.state.checking if isinstance(self.state, Running) else None
 
     @property
@@ -268,16 +266,16 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
 
     @property
     def silent_from(self) -> float | None:
-        """When it counts as silent, by `time.monotonic`, if it writes nothing more; None for one that never does."""
+        """When it counts as idle, by `time.monotonic`, if it writes nothing more; None if it never does."""
         state = self.state
         if not isinstance(state, Running) or state.patience is None or self.elsewhere or self.is_left_alone:
             return None
         return state.heard_at + state.patience
 
     def silence(self, clock: float) -> float | None:
-        """Return for how many seconds a run is silent at this time of `time.monotonic`; None for one that is not."""
+        """Return how many seconds a run has been idle at this `time.monotonic`; None if it is not idle."""
         state = self.state
-        if not isinstance(state, Running):  # as most in a long list
+        if not isinstance(state, Running):  # most runs in a long list
             return None
         begin = self.silent_from
         return None if begin is None or clock < begin else clock - state.heard_at

@@ -1,4 +1,4 @@
-"""Which tools a child may use: what its preset allows or denies, within what its agent and its parent have."""
+"""Decide which tools an agent may use: its preset's lists, within the tools of the agent and its parent."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from .outcome import FINALIZE_TOOL
 DELEGATION_TOOLS = frozenset(
     {"subagent", "background_agent", "background_agent_status", "background_agent_send", "Agent", FINALIZE_TOOL}
 )
-"""Never handed on by a preset: a child does not delegate, and its finalization is added after the policy."""
+"""Never passed on by a preset: a subagent does not delegate, and its finalize tool is added after the policy."""
 
 SERVER_TOOLS = frozenset(
     {"codemode", "tool_search", "list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"}
 )
-"""By which pi 1.x reaches MCP servers, beside the tools that are named after a server."""
+"""Tools by which pi 1.x reaches MCP servers, besides those named after a server."""
 
 SERVER_PREFIX = "mcp__"
-"""As in `mcp__<server>__<tool>`."""
+"""Such as `mcp__<server>__<tool>`."""
 
 TOOL_NAMES = frozenset({"read", "bash", "edit", "write", "grep", "find", "ls", *SERVER_TOOLS})
-"""Of tools that agents bring along: whoever writes one of these means it."""
+"""Names of tools that agents include: never treated as a misspelling."""
 
 SIMILAR = 0.75
-"""How alike two names have to be for one to be taken for a misspelling of the other: `raed` and `read` are."""
+"""Similarity from which a name is treated as a misspelling of another: `raed` and `read` reach it."""
 
 _LEFT_OUT = "is left out"
 
@@ -39,20 +39,20 @@ _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.:-]*"
 
 
 class Offer(Struct, frozen=True):
-    """What an agent has to offer, as far as that is known without starting it."""
+    """The tools of an agent, as known without starting it."""
 
     known: tuple[str, ...] | None = None
-    """All the names; None where nothing is known."""
+    """All names; None if unknown."""
     default: tuple[str, ...] = ()
-    """What is on when no tools are named."""
+    """Tools that are on if no tools are named."""
     closed: bool = False
-    """True where there are no others; else an extension may bring more."""
+    """True if there are no others; otherwise an extension may add more."""
     excludes: bool = False
-    """Whether the agent can be told "all but these"."""
+    """Whether the agent supports "all but these"."""
     leaves_servers: bool = False
-    """Whether the agent can be told to start no MCP servers."""
+    """Whether the agent can be started without MCP servers."""
     agent: str = "the agent"
-    """What it is called in errors."""
+    """Its name in errors."""
 
 
 def parse_tools(text: str) -> tuple[str, ...]:
@@ -61,7 +61,7 @@ def parse_tools(text: str) -> tuple[str, ...]:
 
 
 def checked_tools(names: Iterable[str]) -> tuple[str, ...]:
-    """Strip the names, drop repeated ones; raise UsageError for what cannot be the name of a tool."""
+    """Strip the names, drop repeated ones; raise UsageError for an invalid tool name."""
     stripped = tuple(dict.fromkeys(name.strip() for name in names))
     for name in stripped:
         if not re.fullmatch(_NAME, name):
@@ -81,13 +81,13 @@ def resolve_tools(
     parent: Sequence[str] | None = None,
     parent_has: Sequence[str] | None = None,
 ) -> Tools:
-    """Decide what the child is told to offer.
+    """Decide which tools the agent offers.
 
-    `allow` and `deny` are the preset's lists, None for none; at most one is there. `parent` are a parent's active
-    tools, if it names them, and `parent_has` all that it has, switched on or not (None: no more than the active ones).
-    An allowlist is bounded by what the parent has; a denial starts from what is active there. Without a parent it
-    starts from all that the agent would offer, or, where an agent cannot be told "all but these", from its default set.
-    Raises UsageError when nothing is left of a list that is not empty.
+    `allow` and `deny` are the preset's lists, None for none; at most one is given. `parent` are a parent's active
+    tools, if it names them, and `parent_has` all its tools, active or not (None: only the active ones). An allowlist is
+    bounded by all of the parent's tools; a denylist starts from its active ones. Without a parent it starts from all of
+    the agent's tools, or from its default set if the agent does not support "all but these". Raises UsageError if no
+    tool is left, except for an empty `allow`.
     """
     if allow is not None:
         bound = parent if parent is None or parent_has is None else tuple(dict.fromkeys((*parent_has, *parent)))
@@ -103,9 +103,9 @@ def resolve_tools(
 
 
 def without(tools: Tools, denied: Sequence[str], offer: Offer) -> Tools:
-    """Take away what is denied whatever it is called with; an agent that cannot be told so is not told.
+    """Remove tools that are denied with any arguments; without a list only if the agent supports "all but these".
 
-    Raises UsageError where nothing is left.
+    Raises UsageError if no tool is left.
     """
     if tools.resolved is not None:
         left = tuple(name for name in tools.resolved if name not in denied)
@@ -122,12 +122,12 @@ def without(tools: Tools, denied: Sequence[str], offer: Offer) -> Tools:
 
 
 def left_out(tools: Tools) -> str:
-    """Return in one line which tools the child does not get although its preset lists them; empty where it gets all."""
+    """Return in one line the tools of the preset that the agent does not get; empty if it gets all."""
     return "; ".join(warning for warning in tools.warnings if _LEFT_OUT in warning)
 
 
 def with_finalize(tools: Tools) -> Tools:
-    """Add the tool by which a child hands in its result; where no tools are named the agent has it anyway."""
+    """Add the tool that returns a structured result; if no tools are named, the agent has it anyway."""
     if tools.resolved is None:
         return tools
     return replace(tools, resolved=(*tools.resolved, FINALIZE_TOOL))
@@ -145,7 +145,7 @@ def _allowed(allow: Sequence[str], offer: Offer, parent: Sequence[str] | None) -
             warnings.append(_near(f"{name} {_LEFT_OUT}: the agent does not have it", name, offer.known))
         else:
             resolved.append(name)
-            # A parent that has the tool got it from where the child gets it.
+            # If the parent has the tool, the agent gets it from the same source.
             if offer.known is not None and name not in offer.known and parent is None:
                 warnings.append(_near(f"{name} is not built in: an extension must provide it", name, offer.known))
     if allow and not resolved:
@@ -176,7 +176,7 @@ def _denied(deny: Sequence[str], offer: Offer, parent: Sequence[str] | None) -> 
 
 
 def _excluded(deny: Sequence[str], offer: Offer) -> Tools:
-    """Leave the choice to the agent, but for these. A name that is not known may be that of an extension's tool."""
+    """Leave the choice to the agent, except for these. An unknown name may be that of an extension's tool."""
     doubtful = [name for name in deny if _similar(name, offer.known or ())]
     return Tools(policy=ToolPolicy.DENY, excluded=tuple(deny), warnings=tuple(_denied_in_vain(doubtful, (), offer)))
 
@@ -186,7 +186,7 @@ def _reaches_servers(name: str) -> bool:
 
 
 def _denied_in_vain(deny: Sequence[str], base: Sequence[str], offer: Offer) -> Iterator[str]:
-    """Name what was meant to be denied under a name that nobody has: it may be a mistyped one that stays allowed."""
+    """Warn about denied names that match no tool: a misspelled tool would stay allowed."""
     known = {*base, *(offer.known or ()), *DELEGATION_TOOLS}
     for name in deny:
         if name not in known:
@@ -199,7 +199,7 @@ def _near(text: str, name: str, known: Iterable[str]) -> str:
 
 
 def _similar(name: str, known: Iterable[str]) -> str:
-    """Return "did you mean …?" where a known name is written nearly as this one; a tool's own name was meant."""
+    """Return "did you mean …?" if a known name is similar; empty for an exact name of a tool."""
     names = sorted(known)
     if name in names or name in TOOL_NAMES:
         return ""

@@ -1,4 +1,4 @@
-"""What people read of the runs, searched by going through their files: tasks, answers and transcripts.
+"""Search the readable texts of runs by reading their files: tasks, answers and transcripts.
 
-Cleaned texts are searched, line by line, and never the names in the JSON around them.
+Sanitized texts are searched, line by line, but never the names in the JSON around them.
 """

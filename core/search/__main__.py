@@ -1,4 +1,4 @@
-"""The process of `apart`: takes a request on stdin, and writes a line of JSON for each run that holds the pattern."""
+"""The process of `apart`: reads a request from stdin, and writes a line of JSON for each run that has a match."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .pattern import Pattern
 from .scan import search
 
 MOST_CPU_S = 300
-"""Seconds of work after which the kernel ends it, should nobody else be there to do so."""
+"""Seconds of CPU time after which the kernel ends it, in case its parent cannot."""
 
 
 def program() -> int:
@@ -30,7 +30,7 @@ def program() -> int:
             sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
             sys.stdout.buffer.flush()
     except BrokenPipeError:
-        os._exit(0)  # nobody waits for the rest
+        os._exit(0)  # the rest has no reader
     return 0
 
 

@@ -1,6 +1,6 @@
-"""A search in a process of its own, which can be ended at any moment.
+"""A search in its own process, which can be ended at any moment.
 
-An expression that tries everything holds the interpreter for as long as it takes: no thread beside it gets to run.
+An expression that backtracks without end holds the interpreter for that time: no other thread can run.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .pattern import Pattern
 from .scan import Cancelled, Found
 
 LOOK_S = 0.05
-"""Seconds between two looks at whether the search is still wanted."""
+"""Seconds between two checks whether the search was cancelled."""
 PIECE = 64 * 1024
 
 
 class SearchRequest(Struct, frozen=True):
-    """What the process is given on stdin."""
+    """The input of the process on stdin."""
 
     runs: str
     run_ids: tuple[str, ...]
@@ -37,7 +37,7 @@ _decode_found = decoder(Found)
 
 
 def search_apart(runs: str, run_ids: Iterable[str], pattern: Pattern, cancelled: Cancelled) -> Iterator[Found]:
-    """Yield what `scan.search` would. The process is ended when the iterator is closed."""
+    """Yield the results of `scan.search`. Closing the iterator ends the process."""
     request = SearchRequest(runs, tuple(run_ids), pattern.text, pattern.is_regex, pattern.ignores_case)
     process = subprocess.Popen(
         (sys.executable, "-P", "-E", "-m", "subdeck.core.search"),
@@ -57,7 +57,7 @@ def search_apart(runs: str, run_ids: Iterable[str], pattern: Pattern, cancelled:
 
 
 def _answers(process: subprocess.Popen[bytes], request: bytes, cancelled: Cancelled) -> Iterator[Found]:
-    """Hand over the request while the process reads it, then take a line for each run."""
+    """Send the request as the process reads it, and read a line for each run."""
     if process.stdin is None or process.stdout is None:
         return
     stdin, stdout = process.stdin.fileno(), process.stdout.fileno()
@@ -69,7 +69,7 @@ def _answers(process: subprocess.Popen[bytes], request: bytes, cancelled: Cancel
             try:
                 left = left[os.write(stdin, left) :]
             except BrokenPipeError:
-                return  # it could not even begin
+                return  # it could not even start
             if not left:
                 process.stdin.close()
         if readable:

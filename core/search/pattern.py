@@ -1,4 +1,4 @@
-"""What is looked for: words as they are typed, or a regular expression; and which lines of a file may hold it."""
+"""A search pattern: literal words or a regular expression; and which lines of a file may match it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ..errors import UsageError
 from ..text.plain import one_line, plain
 
 Span = tuple[int, int]
-"""Where a match begins and ends in its line."""
+"""Start and end of a match in its line."""
 
 _TAB = re.compile(" {4,}")
-"""What a tab may have become when its text was cleaned."""
+"""The possible form of a tab in a sanitized text."""
 
 _LOOKS_AROUND = re.compile(r"\(\?|\\[AZ]")
-"""Something in an expression by which it may match a line, but not the text that the line stands in."""
+"""Parts of an expression by which it may match a line, but not the text around the line."""
 
 _ESCAPES = re.compile(rb"\\[ubrf]")
 _BEYOND_ASCII = re.compile(
@@ -28,10 +28,10 @@ _DELETE = b"\x7f"
 
 
 class Pattern:
-    """Finds what it stands for in one line of plain text."""
+    """Finds its matches in one line of plain text."""
 
     def __init__(self, text: str, *, regex: bool = False, ignore_case: bool = False) -> None:
-        """Raise UsageError for a pattern that nothing could match, and for a regular expression that is none."""
+        """Raise UsageError for a pattern that nothing could match, and for an invalid regular expression."""
         self.text = text if regex else plain(text)
         self.is_regex = regex
         self.ignores_case = ignore_case
@@ -40,29 +40,29 @@ class Pattern:
         if "\n" in self.text:
             raise UsageError("the pattern has more than one line", where="PATTERN", hint="search for one of its lines")
         self.needles = () if regex else tuple(_needles(self.text, ignore_case))
-        """Bytes of which a line of JSON that holds the text has one; none where no such bytes are known."""
+        """Every line of JSON with the text contains one of these; empty if no such bytes are known."""
         self._expression = _compiled(self.text if regex else re.escape(self.text), self._flags())
         self._in_text = re.compile(self._expression.pattern, self._expression.flags | re.MULTILINE)
-        """Finds it in several lines at once, and may find more there."""
+        """Searches several lines at once, and may find more there."""
 
     def _flags(self) -> re.RegexFlag:
         if not self.ignores_case:
             return re.NOFLAG
-        # Else an `s` would be found in the long s, of which the bytes of an `s` say nothing.
+        # Otherwise an `s` would match the long s, whose bytes do not contain it.
         return re.IGNORECASE | re.ASCII if self.text.isascii() and not self.is_regex else re.IGNORECASE
 
     def spans(self, line: str) -> tuple[Span, ...]:
-        """Return where the pattern is in a line."""
+        """Return the spans of the matches in a line."""
         return tuple(match.span() for match in self._expression.finditer(line))
 
     def is_in(self, text: str) -> bool:
-        """Return False where no line of a text holds it."""
+        """Return False if no line of a text matches."""
         if self.is_regex and _LOOKS_AROUND.search(self.text):
             return True
         return self._in_text.search(text) is not None if self.is_regex or self.ignores_case else self.text in text
 
     def lines(self, block: bytearray, end: int) -> Iterable[Span]:
-        """Return where the lines of JSON are, in the first `end` bytes of a block, that may hold the pattern."""
+        """Return the spans of the lines of JSON that may match, in the first `end` bytes of a block."""
         if not self.needles:
             return _all_lines(block, end)
         low = block[:end].lower() if self.ignores_case else block
@@ -72,7 +72,7 @@ class Pattern:
         return sorted(found)
 
     def may_be_in(self, content: bytes) -> bool:
-        """Return False where certainly no text of a JSON document holds the pattern."""
+        """Return False if certainly no text of a JSON document matches."""
         if not self.needles:
             return True
         low = content.lower() if self.ignores_case else content
@@ -80,7 +80,9 @@ class Pattern:
 
 
 def hides(block: bytes | bytearray, end: int) -> bool:
-    """Whether these bytes may hold characters that are written otherwise there, or taken out before they are shown."""
+    """Return whether these bytes may contain characters that are written differently there, or removed before
+    display.
+    """
     if _ESCAPES.search(block, 0, end) or block.find(_DELETE, 0, end) >= 0:
         return True
     part = block[:end]
@@ -89,7 +91,7 @@ def hides(block: bytes | bytearray, end: int) -> bool:
 
 def _compiled(expression: str, flags: re.RegexFlag) -> re.Pattern[str]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what may once mean something else: it means what it means today
+        warnings.simplefilter("ignore")  # warnings of possible future meanings: the present one applies
         try:
             return re.compile(expression, flags)
         except (re.error, OverflowError, RecursionError) as error:
@@ -99,7 +101,7 @@ def _compiled(expression: str, flags: re.RegexFlag) -> re.Pattern[str]:
 
 
 def _needles(text: str, ignore_case: bool) -> Iterable[bytes]:
-    """Yield the forms in which JSON writes the longest part of a text of which no blank may have been a tab."""
+    """Yield the JSON forms of the longest part of a text in which no space can have been a tab."""
     part = max(_TAB.split(text.strip(" ")), key=len)
     if not part or (ignore_case and not part.isascii() and not part.lower() == part == part.upper()):
         return

@@ -1,4 +1,4 @@
-"""Go through the files of runs and find a pattern in them, the newest run first."""
+"""Search the files of runs for a pattern, the newest run first."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .pattern import Pattern, Span
 from .texts import texts_of
 
 BLOCK = 1024 * 1024
-"""Bytes of a file that are searched at once; mostly all of it."""
+"""Bytes of a file searched at once; mostly all of them."""
 
 EXCERPT = 400
-"""Characters of a line that are handed out."""
+"""Characters of a line that are returned."""
 BEFORE = 60
-"""Characters of it before the first match, where it is cut."""
+"""Characters before the first match, if the line is cut."""
 
 Record = TypeVar("Record")
 
@@ -35,27 +35,27 @@ Cancelled = Callable[[], bool]
 
 
 class Place(StrEnum):
-    """Where in a run something was found."""
+    """The part of a run that has a match."""
 
     TASK = "task"
-    """In what was asked, or its description."""
+    """The task, or its description."""
     TRANSCRIPT = "transcript"
     ANSWER = "answer"
-    """In the answer, or in the error that stands in its place."""
+    """The answer, or the error in its place."""
 
 
 class Hit(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A line that holds the pattern."""
+    """A line with a match."""
 
     place: Place
     line: str
     """Plain text; of a long line the part around the first match."""
     spans: tuple[Span, ...]
-    """Where the pattern is in `line`; what was cut off is not counted."""
+    """Spans of the matches in `line`; omitted text does not count."""
     at: str = ""
     """When it was written."""
     offset: int | None = None
-    """Where its event begins in `events.jsonl`; None where it stands in another file."""
+    """Start of its event in `events.jsonl`; None in another file."""
     kind: str = ""
     """The type of that event."""
 
@@ -70,7 +70,7 @@ class Found(Struct, frozen=True, rename="camel"):
 
 
 class _Asked(Struct, rename="camel"):
-    """What is read of `meta.json`."""
+    """Fields that are read from `meta.json`."""
 
     task: str = ""
     description: str = ""
@@ -79,7 +79,7 @@ class _Asked(Struct, rename="camel"):
 
 
 class _Said(Struct, rename="camel"):
-    """What is read of `result.json`."""
+    """Fields that are read from `result.json`."""
 
     final_text: str | None = None
     error_message: str | None = None
@@ -91,9 +91,9 @@ _decode_said = decoder(_Said)
 
 
 def search(runs: str, run_ids: Iterable[str], pattern: Pattern, cancelled: Cancelled) -> Iterator[Found]:
-    """Yield the runs of a directory that hold the pattern, in the order given, until cancelled.
+    """Yield the runs of a directory that have a match, in the order given, until cancelled.
 
-    A file that is missing, or is no regular one, holds nothing.
+    A file that is missing or not regular has no match.
     """
     try:
         directory = opened(runs)
@@ -107,7 +107,7 @@ def search(runs: str, run_ids: Iterable[str], pattern: Pattern, cancelled: Cance
             try:
                 found = _search_run(directory, run_id, pattern, buffer, cancelled)
             except OSError:
-                continue  # it was deleted meanwhile, or nobody may read it
+                continue  # it was deleted, or cannot be read
             if found:
                 yield found
 
@@ -132,7 +132,7 @@ def _search_run(
 
 
 def _add_answer(hits: list[Hit], pattern: Pattern, said: _Said) -> None:
-    """Say of the lines of the last texts that they are the answer; add what stands in no event."""
+    """Mark the hits in lines of the final texts as the answer; add lines that are not in any event."""
     for text in filter(None, (said.final_text, said.error_message)):
         answer = _hits(pattern, plain(text), Hit(place=Place.ANSWER, line="", spans=(), at=said.ended_at))
         written = {hit.line: index for index, hit in enumerate(hits) if hit.kind in _ANSWERING}
@@ -144,7 +144,7 @@ def _add_answer(hits: list[Hit], pattern: Pattern, said: _Said) -> None:
 
 
 _ANSWERING = frozenset(str(kind.__struct_config__.tag) for kind in (AssistantText, ToolCall))
-"""The events that an answer comes from: the last text, or the call that hands it over."""
+"""The events that an answer comes from: the last text, or the call that returns a structured result."""
 
 
 def _search_events(directory: Directory, pattern: Pattern, buffer: bytearray, cancelled: Cancelled) -> list[Hit]:
@@ -152,7 +152,7 @@ def _search_events(directory: Directory, pattern: Pattern, buffer: bytearray, ca
     try:
         descriptor = directory.open(paths.EVENTS, os.O_RDONLY)
     except FileNotFoundError:
-        return hits  # it waits, or never began
+        return hits  # it is waiting, or never started
     try:
         for start, end in _blocks(descriptor, buffer, cancelled):
             for begin, stop in pattern.lines(buffer, end):
@@ -171,9 +171,9 @@ def _search_events(directory: Directory, pattern: Pattern, buffer: bytearray, ca
 
 
 def _blocks(descriptor: int, buffer: bytearray, cancelled: Cancelled) -> Iterator[tuple[int, int]]:
-    """Read whole lines into the buffer, again and again; yield where they begin in the file and how many bytes.
+    """Read whole lines into the buffer repeatedly; yield their offset in the file, and the number of bytes.
 
-    Of a line that is longer than any of ours, only the beginning is there.
+    A line longer than any that subdeck writes is cut.
     """
     start = kept = 0
     while not cancelled():
@@ -203,7 +203,7 @@ def _blocks(descriptor: int, buffer: bytearray, cancelled: Cancelled) -> Iterato
 
 
 def _skip_line(descriptor: int) -> int:
-    """Read on to the end of a line; return where the next one begins, -1 where there is none, or hardly is."""
+    """Skip the rest of a line; return the start of the next one, -1 if it does not exist or is too far away."""
     for _ in range(ENDLESS // BLOCK):
         piece = os.read(descriptor, BLOCK)
         if (newline := piece.find(b"\n")) >= 0:
@@ -217,7 +217,7 @@ def _event(line: bytes) -> Event | None:
 
 
 def _hits(pattern: Pattern, text: str, found: Hit) -> list[Hit]:
-    """Return a hit for each line of a text that holds the pattern."""
+    """Return a hit for each line of a text with a match."""
     if not pattern.is_in(text):
         return []
     return [
@@ -229,7 +229,7 @@ def _hits(pattern: Pattern, text: str, found: Hit) -> list[Hit]:
 
 
 def _excerpt(line: str, spans: tuple[Span, ...]) -> tuple[str, tuple[Span, ...]]:
-    """Cut a long line around its first match, and blanks from its ends."""
+    """Cut a long line around its first match, and whitespace from its ends."""
     begin = len(line) - len(line.lstrip())
     begin = min(begin, spans[0][0])
     lead = ""

@@ -1,4 +1,4 @@
-"""The texts of an event that were written by somebody: what a search looks at, and an index would hold."""
+"""The texts of an event that someone wrote, as a search or an index reads them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ..text.plain import plain
 
 
 def texts_of(event: Event) -> Iterator[str]:
-    """Yield the texts of an event, cleaned; neither the names in its JSON nor our own words around it."""
+    """Yield the sanitized texts of an event, without the names in its JSON and without subdeck's own words."""
     match event:
         case AssistantText(text=text) | Thinking(text=text) | Notice(text=text):
             yield plain(text)
@@ -47,7 +47,7 @@ def texts_of(event: Event) -> Iterator[str]:
 
 
 def _leaves(value: Any) -> Iterator[str]:
-    """Yield what stands in the arguments of a call, at any depth."""
+    """Yield the values in the arguments of a call, at any depth."""
     pending = [value]
     while pending:
         item = pending.pop()

@@ -1,4 +1,4 @@
-"""What the operating system offers, made safe to use: files, locks, processes, the log of faults.
+"""Safe access to the operating system: files, locks, processes, the log of faults.
 
-Everything may import from here; it knows nothing of runs.
+Every other package may import it; it knows nothing about runs.
 """

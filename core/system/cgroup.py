@@ -1,7 +1,7 @@
-"""A control group (v2) for each run: what a process in it starts cannot leave it, whatever it forks or forgets.
+"""A control group (v2) for each run: a process started in it cannot leave it, even by forking or daemonizing.
 
-A group is made below the one that this process is in, where that is allowed; it needs no controller. It is called by
-the run's id, so that whoever finishes a run finds it without a record that could name another.
+It is created below the group of this process, if that is allowed; it needs no controller. Its name has the run's id, so
+that it is found without a record that could name another.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from . import files
 PREFIX = "subdeck-"
 MEMBERS = "cgroup.procs"
 _CLONE3 = 435
-"""The number of the call, the same on every architecture."""
+"""Number of the system call, the same on every architecture."""
 _CLONE_INTO_CGROUP = 0x200000000
-"""The first field of its `struct clone_args`; the fifth is the signal of the child's end, the last one the group."""
+"""The first field of its `struct clone_args`; the fifth is the exit signal of the child, the last one the group."""
 OLD_S = 60.0
-"""After this a group that is empty will not be entered any more."""
+"""Seconds after which an empty group will not be entered any more."""
 
 
 def own() -> str | None:
-    """Return the directory of the group that this process is in; None where there are none of version 2.
+    """Return the directory of this process's group; None without groups of version 2.
 
-    Raises OSError where that cannot be read.
+    Raises OSError if it cannot be read.
     """
     path = next((line[3:] for line in _lines("/proc/self/cgroup") if line.startswith("0::/")), None)
     if path is None or "/.." in path:
-        return None  # one outside of our namespace
+        return None  # a group outside this process's namespace
     for root, mount in _mounts():
         if path == root or path.startswith(root.rstrip("/") + "/"):
             return os.path.normpath(f"{mount}/{path[len(root.rstrip('/')) :]}")
@@ -39,14 +39,14 @@ def own() -> str | None:
 
 
 def can_make_groups(directory: str) -> bool:
-    """Return whether this process could make a group below its own and move into it."""
+    """Return whether this process could create a group below its own and move into it."""
     return os.access(directory, os.W_OK | os.X_OK) and os.access(f"{directory}/{MEMBERS}", os.W_OK)
 
 
 def find(run_id: str) -> str | None:
-    """Return the directory of a run's group, wherever in the tree this user made it; None where there is none.
+    """Return the directory of a run's group, if this user made one anywhere in the tree; otherwise None.
 
-    Raises OSError where it could not be looked for.
+    Raises OSError if the tree could not be searched.
     """
     wanted = PREFIX + run_id
     home = own()
@@ -60,7 +60,7 @@ def find(run_id: str) -> str | None:
 
 
 def make(run_id: str) -> str | None:
-    """Make the group of a run below that of this process; None where that cannot be."""
+    """Create the group of a run below that of this process; None if that fails."""
     try:
         home = own()
     except OSError:
@@ -78,10 +78,10 @@ def make(run_id: str) -> str | None:
 
 
 def fork_into(group: str) -> int:
-    """Fork a process that has one thread; the child, which gets 0, is in a group. It must become a program: this is no
-    fork that the interpreter knows of.
+    """Fork this process, which must have one thread; the child, which gets 0, is in a group. It must exec a program:
+    the interpreter does not know of this fork.
 
-    Raises OSError where the kernel cannot do that: it is too old, or a sandbox hides the call.
+    Raises OSError if the kernel cannot do that: it is too old, or a sandbox hides the call.
     """
     import ctypes
 
@@ -89,7 +89,7 @@ def fork_into(group: str) -> int:
     try:
         arguments = (ctypes.c_uint64 * 11)()
         arguments[0], arguments[4], arguments[10] = _CLONE_INTO_CGROUP, signal.SIGCHLD, directory
-        kernel = ctypes.PyDLL(None, use_errno=True)  # keeps the lock of the interpreter, which the child needs
+        kernel = ctypes.PyDLL(None, use_errno=True)  # keeps the interpreter's lock, which the child needs
         pid = kernel.syscall(ctypes.c_long(_CLONE3), ctypes.byref(arguments), ctypes.c_size_t(ctypes.sizeof(arguments)))
         if pid < 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), group)
@@ -99,9 +99,9 @@ def fork_into(group: str) -> int:
 
 
 def members(group: str) -> list[int]:
-    """Return the processes in a group and in those below it, dead ones left out; none where it is gone.
+    """Return the processes in a group and in the groups below it, without dead ones; empty if it is gone.
 
-    Raises OSError where it cannot be read.
+    Raises OSError if it cannot be read.
     """
     lines = (line for directory, _ in _tree(group) for line in _lines(f"{directory}/{MEMBERS}"))
     return list(map(int, lines))
@@ -113,15 +113,15 @@ def move_here(group: str) -> None:
 
 
 def kill(group: str) -> None:
-    """Kill all that is in a group and below it at once, so that no fork escapes; needs Linux 5.14.
+    """Kill all processes in a group and below it at once, so that no fork escapes; needs Linux 5.14.
 
-    Raises OSError where that is not possible.
+    Raises OSError if that is impossible.
     """
     _write(f"{group}/cgroup.kill", b"1")
 
 
 def remove(group: str) -> None:
-    """Remove a group and those below it, unless something lives in them."""
+    """Remove a group and the groups below it, unless a process lives in them."""
     try:
         if members(group):
             return
@@ -135,18 +135,18 @@ def remove(group: str) -> None:
 
 
 def remove_old(directory: str) -> None:
-    """Remove the empty groups of runs in a group, which wrappers left that were killed at their very end."""
+    """Remove the empty groups of runs in a group, left by wrappers that were killed at their very end."""
     oldest = time.time() - OLD_S
     for name in files.names(directory):
         try:
             if name.startswith(PREFIX) and os.stat(f"{directory}/{name}").st_mtime < oldest:
                 remove(f"{directory}/{name}")
         except OSError:
-            continue  # another wrapper has
+            continue  # another wrapper removed it
 
 
 def _mounts() -> Iterator[tuple[str, str]]:
-    """Yield which part of the tree of groups is mounted where."""
+    """Yield each mounted part of the tree of groups, with its mount point."""
     for line in _lines("/proc/self/mountinfo"):
         fields, _, source = line.partition(" - ")
         if source.startswith("cgroup2 "):
@@ -155,7 +155,7 @@ def _mounts() -> Iterator[tuple[str, str]]:
 
 
 def _lines(path: str) -> list[str]:
-    """Read a file of the kernel's; nothing when it is gone. Raises OSError."""
+    """Read a file of the kernel; empty if it is gone. Raises OSError."""
     try:
         return files.read(path).decode("utf-8", "surrogateescape").splitlines()
     except OSError as error:

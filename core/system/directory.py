@@ -1,8 +1,8 @@
-"""Directories that are held open while something is done in them; what a checkout brought leads nowhere from there.
+"""Directories held open while subdeck works in them, so that a checkout cannot redirect a path by a link.
 
-Below `.pi/subagents` of a project every step is taken from a descriptor and none may be a link; a file is a regular one
-and is opened without waiting. The way to the project may have links; `.pi` and `.pi/subagents` may be links to inside
-of it. Elsewhere links are followed: what a user keeps for himself he may arrange as he likes.
+Below `.pi/subagents` of a project every step is taken from a descriptor and none may be a link; a file must be regular,
+and is opened without waiting. The path to the project may have links; `.pi` and `.pi/subagents` may be links to inside
+the project. Elsewhere links are followed: users may arrange their own files as they like.
 
 Only the standard library's lightest modules: a wrapper that waits in a queue imports this.
 """
@@ -15,23 +15,23 @@ import stat
 from collections.abc import Callable, Iterable
 
 HOME = ".pi/subagents"
-"""What a project keeps of ours, below its root."""
+"""Directory of subdeck's files in a project, below its root."""
 _GUARDED = f"/{HOME}/"
 
 _ITSELF = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
 _STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEEPEST = 50
-"""Levels of directories that are open at a time while what is in them is removed."""
+"""Levels of directories open at a time while their content is removed."""
 _QUIET = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NOT_FOR_US = frozenset({errno.ENOENT, errno.EACCES, errno.ELOOP, errno.ENXIO})
-"""What the kernel says to the opening of a file that is not there, may not be read, is a link or a socket."""
+"""Errors of opening a file that is missing, may not be read, is a link or a socket."""
 _READ = os.O_RDONLY | os.O_NOFOLLOW | _QUIET
 _USUAL_BYTES = 32 * 1024
 LARGEST = 64 * 1024 * 1024
-"""Bytes of a file that is read whole; a larger one is none of ours."""
+"""Bytes of a file that is read whole; subdeck writes no larger one."""
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
-"""What FAT and some network file systems say to `link`."""
+"""Errors of `link` on FAT and some network file systems."""
 _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
     (stat.S_ISREG, "a file"),
     (stat.S_ISFIFO, "a pipe"),
@@ -40,11 +40,11 @@ _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
 
 
 class RefusedError(OSError):
-    """What has that name is not what may be opened there; `strerror` says what it is in a clause for a person."""
+    """The entry may not be opened there; `strerror` says in a clause for the user what it is."""
 
 
 class Directory:
-    """A directory, and all that is done with the files in it. Every method that touches the disk raises OSError."""
+    """A directory, and all operations on the files in it. Every method that touches the disk raises OSError."""
 
     __slots__ = ("_descriptor", "path")
 
@@ -73,13 +73,13 @@ class Directory:
         return Directory(path, None if self._descriptor is None else _step(self._descriptor, name, path))
 
     def make(self, name: str) -> None:
-        """Make a directory that only this user can look into. Raises FileExistsError where there is something."""
+        """Create a directory that only this user can access. Raises FileExistsError if the name is taken."""
         os.mkdir(self._at(name), 0o700, dir_fd=self._descriptor)
 
     def open(self, name: str, flags: int, *, mode: int = 0o600, follow: bool = False) -> int:
         """Open a regular file; return its descriptor. Raises RefusedError for anything else of that name.
 
-        With `follow` it may be a link to one: what people write by hand they may keep where they like.
+        With `follow` it may be a link to one: users may keep files that they write by hand anywhere.
         """
         descriptor = self._open(name, flags, mode, follow=follow)
         try:
@@ -97,7 +97,7 @@ class Directory:
         return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._descriptor)
 
     def status(self, name: str) -> os.stat_result:
-        """Return what stands under a name, be it a link."""
+        """Return the status of an entry; of a link itself, not of its target."""
         return os.stat(self._at(name), dir_fd=self._descriptor, follow_symlinks=False)
 
     def regain(self, name: str) -> bool:
@@ -131,7 +131,7 @@ class Directory:
             os.close(descriptor)
 
     def entries(self) -> list[tuple[str, os.stat_result]]:
-        """Return all names with what stands under them, be it a link; what is taken away meanwhile is left out."""
+        """Return all names with their status, of links themselves; entries removed by now are omitted."""
         found: list[tuple[str, os.stat_result]] = []
         for name in self.names():
             try:
@@ -149,10 +149,10 @@ class Directory:
             os.close(descriptor)
 
     def read_inside(self, name: str, *file_names: str) -> tuple[os.stat_result, list[bytes]]:
-        """Read files of a directory in this one as `read` does, nothing of one that is missing or may not be read.
+        """Read files of a directory in this one as `read` does; empty for a file that is missing or may not be read.
 
-        Return the status of that directory, taken before they are read, and the contents of the files. Runs are read by
-        the thousand this way: there is little between here and the kernel.
+        Return the status of that directory, taken before reading, and the contents of the files. Thousands of runs are
+        read this way: there is little code above the system calls.
         """
         descriptors = [_step(self._descriptor, self._at(name), f"{self.path}/{name}")]
         try:
@@ -165,8 +165,8 @@ class Directory:
     ) -> None:
         """Write a file so that readers see the old one or the new one, never a part.
 
-        `mode` is for a file that is new (less the umask); one that is replaced keeps its permissions. `durable` waits
-        until the content is on the disk.
+        `mode` is for a new file (less the umask); a replaced one keeps its permissions. `durable` waits until the
+        content is on the disk.
         """
         beside = self._write_beside(name, content, mode, durable=durable, is_replaced=True)
         try:
@@ -178,7 +178,7 @@ class Directory:
     def write_new(
         self, name: str, content: bytes | Iterable[bytes], *, mode: int = 0o600, durable: bool = False
     ) -> None:
-        """Write a file that readers see whole or not at all. Raises FileExistsError where there is one already."""
+        """Write a file that readers see completely or not yet. Raises FileExistsError if it exists."""
         if self.has(name):
             raise self._exists(name)
         beside = self._write_beside(name, content, mode, durable=durable)
@@ -189,13 +189,13 @@ class Directory:
             raise
 
     def publish(self, beside: str, name: str) -> None:
-        """Give a file its final name instead of its own. Raises FileExistsError where that is taken."""
+        """Give a file its final name instead of its temporary one. Raises FileExistsError if that is taken."""
         try:
             self.link(beside, self, name)
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
-            # Without links there are two steps, between which only a lock of the caller keeps others out.
+            # Without links this takes two steps; only the caller's lock keeps other processes out in between.
             if self.has(name):
                 raise self._exists(name) from error
             self.rename(beside, self, name)
@@ -203,28 +203,28 @@ class Directory:
             self.discard(beside)
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a link and not what it leads to."""
+        """Remove a file, or a link itself."""
         os.unlink(self._at(name), dir_fd=self._descriptor)
 
     def discard(self, name: str) -> None:
-        """Remove a file, as far as there is one and that is allowed."""
+        """Remove a file, if it exists and may be removed."""
         try:
             self.remove(name)
         except OSError:
             return
 
     def remove_tree(self, name: str) -> None:
-        """Remove a directory and what is in it, or whatever has that name, as far as that is allowed."""
+        """Remove a directory and its content, or any other entry; what may not be removed stays."""
         try:
             self.remove(name)
-        except (IsADirectoryError, PermissionError):  # what POSIX says to it is the second
+        except (IsADirectoryError, PermissionError):  # POSIX specifies the second one for a directory
             self._empty(name)
             _rmdir(self._at(name), self._descriptor)
         except OSError:
             return
 
     def _empty(self, name: str) -> None:
-        """Remove what is in a directory, however deep it goes, as far as that is allowed."""
+        """Remove the content of a directory, at any depth; what may not be removed stays."""
         try:
             top = os.open(self._at(name), _LISTED, dir_fd=self._descriptor)
         except OSError:
@@ -237,13 +237,13 @@ class Directory:
             os.close(top)
 
     def rename(self, name: str, target: Directory, new_name: str) -> None:
-        """Move what has that name, itself and not what it leads to."""
+        """Move an entry; a link itself, not its target."""
         os.rename(
             self._at(name), target._at(new_name), src_dir_fd=self._descriptor, dst_dir_fd=target._descriptor
         )  # fmt: skip
 
     def link(self, name: str, target: Directory, new_name: str) -> None:
-        """Give what has that name a second one. Raises FileExistsError where there is something."""
+        """Give an entry a second name. Raises FileExistsError if that is taken."""
         os.link(
             self._at(name),
             target._at(new_name),
@@ -253,7 +253,7 @@ class Directory:
         )
 
     def touch(self, name: str) -> None:
-        """Set when it was last changed to now."""
+        """Set its time of last change to now."""
         os.utime(self._at(name), dir_fd=self._descriptor, follow_symlinks=False)
 
     def _at(self, name: str) -> str:
@@ -269,8 +269,8 @@ class Directory:
     def _write_beside(
         self, name: str, content: bytes | Iterable[bytes], mode: int, *, durable: bool, is_replaced: bool = False
     ) -> str:
-        """Write a hidden file that is to become another one, with the permissions of that if it `is_replaced`; return
-        its name.
+        """Write a hidden file that will get the name `name`, with the permissions of that file if it `is_replaced`;
+        return the hidden name.
         """
         beside = f".subdeck.{os.urandom(6).hex()}"
         descriptor = self.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode=mode)
@@ -285,7 +285,7 @@ class Directory:
                     os.fsync(descriptor)
         except BaseException as error:
             self.discard(beside)
-            if isinstance(error, OSError) and error.filename is None:  # a write does not say to which file
+            if isinstance(error, OSError) and error.filename is None:  # an error of a write does not name the file
                 error.filename = f"{self.path}/{name}"
             raise
         return beside
@@ -295,8 +295,8 @@ class Directory:
 
 
 def _remove_below(place: int, top: int, depth: int) -> list[str]:
-    """Remove what is in a directory. What lies too deep to keep all directories above it open is moved into `top`;
-    return under which names.
+    """Remove the content of a directory. Directories too deep to keep all their parents open are moved into `top`;
+    return their new names.
     """
     moved: list[str] = []
     try:
@@ -342,7 +342,7 @@ def _rmdir(name: str, place: int | None) -> None:
 
 
 def _content(descriptors: list[int], name: str) -> bytes:
-    """Read a file of the directory that is the first of these; its descriptor is added to them."""
+    """Read a file in the first of these directories; its descriptor is added to them."""
     try:
         descriptor = os.open(name, _READ, dir_fd=descriptors[0])
     except OSError as error:
@@ -357,7 +357,7 @@ def _content(descriptors: list[int], name: str) -> bytes:
 
 
 def _close(descriptors: list[int]) -> None:
-    """Close what was opened one after the other: by one call where no other thread has got a number in between."""
+    """Close descriptors that were opened in a row: with one call if no other thread got a number in between."""
     first, end = descriptors[0], descriptors[0] + len(descriptors)
     if descriptors == list(range(first, end)):
         os.closerange(first, end)
@@ -372,7 +372,7 @@ def _whole(descriptor: int, place: str, name: str) -> bytes:
     except IsADirectoryError:
         raise _refused(f"{place}/{name}", stat.S_IFDIR) from None
     if 0 < len(content) < _USUAL_BYTES:
-        return content  # that was all of it
+        return content  # the whole file
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         raise _refused(f"{place}/{name}", status.st_mode)
@@ -385,9 +385,9 @@ def _whole(descriptor: int, place: str, name: str) -> bytes:
 
 
 def opened(path: str, *, make: bool = False) -> Directory:
-    """Open a directory; with `make` it is made where it is missing, and so are those above it.
+    """Open a directory; with `make` it is created if missing, and so are its parents.
 
-    Raises RefusedError where the way to it, as far as it is guarded, has a link or something else in it.
+    Raises RefusedError if the guarded part of its path has a link or anything else but directories.
     """
     root, mark, below = f"{path}/".rpartition(_GUARDED)
     if not mark:
@@ -403,7 +403,7 @@ def opened(path: str, *, make: bool = False) -> Directory:
 
 
 def regain_way(path: str) -> bool:
-    """Restore the user's permissions on a directory below `.pi/subagents` and on those above it.
+    """Restore the user's permissions on a directory below `.pi/subagents`, and on its parents from `.pi` on.
 
     Links and other users' directories stay as they are. Return whether permissions were missing. Raises OSError.
     """
@@ -428,12 +428,12 @@ def _regain(descriptor: int) -> bool:
     least = 0o700 if stat.S_ISDIR(status.st_mode) else 0o600 if stat.S_ISREG(status.st_mode) else 0
     if status.st_mode & least == least or status.st_uid != os.geteuid():
         return False
-    os.chmod(f"/proc/self/fd/{descriptor}", stat.S_IMODE(status.st_mode) | least)  # O_PATH has no other way
+    os.chmod(f"/proc/self/fd/{descriptor}", stat.S_IMODE(status.st_mode) | least)  # the only way with O_PATH
     return True
 
 
 def _open_home(root: str, make: bool) -> int:
-    """Open `.pi/subagents` of a project by descriptor; either may be a link to inside the project."""
+    """Open `.pi/subagents` of a project by descriptor; either part may be a link to inside the project."""
     pi, home = f"{root}/.pi", f"{root}{_GUARDED[:-1]}"
     if make:
         _make_all(root or "/")
@@ -459,7 +459,7 @@ def _is_inside(root: str, path: str) -> bool:
 
 
 def _next(descriptor: int, name: str, path: str, make: bool) -> int:
-    """Go one step on, and let go of where it was taken from."""
+    """Open the next directory, and close the one before it."""
     try:
         return _step(descriptor, name, path, make)
     finally:
@@ -478,14 +478,14 @@ def _step(descriptor: int | None, name: str, path: str, make: bool = False, mode
         try:
             os.mkdir(name, mode, dir_fd=descriptor)
         except FileExistsError:
-            pass  # another process has made it just now
+            pass  # another process has just made it
         return os.open(name, _STEP, dir_fd=descriptor)
     except OSError as error:
         raise _explained(error, descriptor, name, path, wants_directory=True) from None
 
 
 def _make_all(path: str) -> None:
-    """Make a directory that only this user can look into, and those above it where they are missing."""
+    """Create a directory that only this user can access, and its missing parents."""
     above = os.path.dirname(path.rstrip("/")) or "."
     if path.strip("/") and not os.path.exists(above):
         _make_all(above)
@@ -499,7 +499,7 @@ def _make_all(path: str) -> None:
 def _explained(
     error: OSError, descriptor: int | None, name: str, path: str, *, wants_directory: bool = False
 ) -> OSError:
-    """Return the error with the whole path; a refusal where there is something else than what was wanted."""
+    """Return the error with the whole path; a refusal if the entry is of another kind than expected."""
     error.filename = path
     if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EISDIR):
         return error

@@ -1,8 +1,8 @@
-"""Files that nobody sees half written and only this user can look into, and the kernel's locks on them (`flock`).
+"""Files that are never seen half written and that only this user can access, and the kernel's locks on them (`flock`).
 
-What lies below `.pi/subagents` is opened as `directory` says, whichever of these is called. A lock belongs to the open
-descriptor: it is released when that is closed, or with the process, however it ends.
-Only the standard library's lightest modules: a wrapper that waits in a queue imports this.
+Every function here opens paths below `.pi/subagents` by the rules of `directory`. A lock belongs to the open
+descriptor: it is released when that is closed, or when the process ends in any way. Only the standard library's
+lightest modules: a wrapper that waits in a queue imports this.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def write_whole(path: str, content: bytes | Iterable[bytes], *, mode: int = 0o60
 
 
 def write_new(path: str, content: bytes | Iterable[bytes], *, mode: int = 0o600, durable: bool = False) -> None:
-    """Write a file as `Directory.write_new` does. Raises FileExistsError where there is one already, OSError."""
+    """Write a file as `Directory.write_new` does. Raises FileExistsError if it exists, OSError."""
     with _above(path) as directory:
         directory.write_new(_name(path), content, mode=mode, durable=durable)
 
@@ -36,7 +36,7 @@ def read(path: str) -> bytes:
 
 
 def open_private(path: str, flags: int) -> int:
-    """Open a file, made where there is none, that only this user can look into; fits `open` as its `opener`."""
+    """Open a file, created if missing, that only this user can access; usable as the `opener` of `open`."""
     return open_file(path, flags | os.O_CREAT)
 
 
@@ -55,8 +55,8 @@ def open_directory(path: str) -> int:
 def open_regular(path: str, *, follow: bool = False) -> tuple[int, os.stat_result]:
     """Open a regular file for reading, without waiting for the writer of a pipe; return the descriptor and its status.
 
-    With `follow` it may be a link to one. Raises RefusedError for anything else of that name, OSError where it cannot
-    be read.
+    With `follow` it may be a link to one. Raises RefusedError for anything else of that name, OSError if it cannot be
+    read.
     """
     with _above(path) as directory:
         descriptor = directory.open(_name(path), os.O_RDONLY, follow=follow)
@@ -64,7 +64,7 @@ def open_regular(path: str, *, follow: bool = False) -> tuple[int, os.stat_resul
 
 
 def content(path: str) -> bytes:
-    """Read a whole regular file; nothing where it is missing or cannot be read."""
+    """Read a whole regular file; empty if it is missing or cannot be read."""
     try:
         return read(path)
     except OSError:
@@ -72,7 +72,7 @@ def content(path: str) -> bytes:
 
 
 def names(directory: str) -> list[str]:
-    """Return the names in a directory; none where it is missing or cannot be read."""
+    """Return the names in a directory; empty if it is missing or cannot be read."""
     try:
         with opened(directory) as found:
             return found.names()
@@ -99,7 +99,9 @@ def exists(path: str) -> bool:
 
 
 def is_there(path: str) -> bool:
-    """Return whether there is anything of that name, where much follows from it. Raises OSError where nobody knows."""
+    """Return whether there is anything of that name, for a caller that must be certain. Raises OSError if it is
+    unknown.
+    """
     try:
         with _above(path) as directory:
             directory.status(_name(path))
@@ -109,7 +111,7 @@ def is_there(path: str) -> bool:
 
 
 def unwritable(directory: str) -> str:
-    """Say in a clause why nothing can be written to a directory; empty where it can, or there is none."""
+    """Return a clause on why a directory cannot be written to; empty if it can, or is missing."""
     if os.access(directory, os.W_OK) or not os.access(directory, os.F_OK):
         return ""
     is_readonly = os.statvfs(directory).f_flag & os.ST_RDONLY
@@ -119,13 +121,14 @@ def unwritable(directory: str) -> str:
 _LOCAL = frozenset({
     0xEF53, 0x58465342, 0x9123683E, 0x2FC12FC1, 0xF2F52010, 0xCA451A4E, 0x52654973, 0x3153464A, 0x794C7630, 0x01021994,
 })  # fmt: skip
-"""What `statfs` calls the file systems that only one machine writes to: ext2 to ext4, XFS, Btrfs, ZFS, F2FS, bcachefs,
-ReiserFS, JFS, overlay, tmpfs."""
+"""`statfs` types of the file systems that only one machine writes to: ext2 to ext4, XFS, Btrfs, ZFS, F2FS, bcachefs,
+ReiserFS, JFS, overlay, tmpfs.
+"""
 
 
 def is_local(path: str) -> bool:
-    """Return whether a path is on a file system that no other machine has; False where that is not known."""
-    import ctypes  # 5 ms, for a question that is hardly ever asked
+    """Return whether a path is on a file system that no other machine has; False if unknown."""
+    import ctypes  # loaded late: 5 ms, for a rare question
 
     status = (ctypes.c_long * 64)()
     try:
@@ -136,12 +139,12 @@ def is_local(path: str) -> bool:
 
 
 def make_private_directory(path: str) -> None:
-    """Make a directory that only this user can look into, and those above it where they are missing. Raises OSError."""
+    """Create a directory that only this user can access, and its missing parents. Raises OSError."""
     opened(path, make=True).close()
 
 
 def settle_names(directory: str) -> None:
-    """Put on the disk which files there are in a directory. Raises OSError."""
+    """Sync the names in a directory to the disk. Raises OSError."""
     descriptor = open_directory(directory)
     try:
         os.fsync(descriptor)
@@ -150,19 +153,19 @@ def settle_names(directory: str) -> None:
 
 
 def rename(path: str, target: str) -> None:
-    """Give a file or directory another place, itself and not what it leads to. Raises OSError."""
+    """Move a file or directory; a link itself, not its target. Raises OSError."""
     with _above(path) as directory, _above(target) as place:
         directory.rename(_name(path), place, _name(target))
 
 
 def link(path: str, target: str) -> None:
-    """Give a file, or a link itself, a second name. Raises FileExistsError where there is something, OSError."""
+    """Give a file, or a link itself, a second name. Raises FileExistsError if that is taken, OSError."""
     with _above(path) as directory, _above(target) as place:
         directory.link(_name(path), place, _name(target))
 
 
 def remove(path: str) -> None:
-    """Remove a file, as far as there is one and that is allowed."""
+    """Remove a file, if it exists and may be removed."""
     try:
         with _above(path) as directory:
             directory.remove(_name(path))
@@ -171,7 +174,7 @@ def remove(path: str) -> None:
 
 
 def remove_tree(path: str) -> None:
-    """Remove a directory and what is in it, as far as that is allowed."""
+    """Remove a directory and its content; what may not be removed stays."""
     try:
         with _above(path) as directory:
             directory.remove_tree(_name(path))
@@ -180,7 +183,7 @@ def remove_tree(path: str) -> None:
 
 
 def write_state(path: str, content: bytes) -> None:
-    """Write a file that remembers something for this user, and the directories above it. Raises OSError."""
+    """Write a file of this user's state, and create its directories. Raises OSError."""
     make_private_directory(os.path.dirname(path))
     write_whole(path, content)
 
@@ -190,14 +193,14 @@ def open_lock(path: str) -> int:
 
 
 def lock(descriptor: int, *, shared: bool = False) -> None:
-    """Lock an open file, waiting for those who hold it. Raises OSError where the file system has no locks."""
+    """Lock an open file, waiting for its holders. Raises OSError if the file system has no locks."""
     fcntl.flock(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
 
 
 def try_lock(descriptor: int, *, shared: bool = False) -> bool:
-    """Lock an open file without waiting; return False where somebody else holds it.
+    """Lock an open file without waiting; return False if it is held.
 
-    Raises OSError where the file system has no locks.
+    Raises OSError if the file system has no locks.
     """
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
@@ -209,10 +212,10 @@ def try_lock(descriptor: int, *, shared: bool = False) -> bool:
 
 
 def lock_soon(descriptor: int, seconds: float) -> bool:
-    """Lock an open file; return False where somebody else still holds it after some seconds.
+    """Lock an open file; return False if it is still held after some seconds.
 
-    A process that was killed while it started another may hold its locks for a moment more: until that one has begun,
-    it has all open descriptors. Raises OSError where the file system has no locks.
+    A process that was killed while it started another may hold its locks slightly longer: until exec, the new process
+    has all open descriptors. Raises OSError if the file system has no locks.
     """
     deadline = time.monotonic() + seconds
     while not try_lock(descriptor):
@@ -223,7 +226,7 @@ def lock_soon(descriptor: int, seconds: float) -> bool:
 
 
 def claim(descriptor: int) -> bool:
-    """Take a second lock on an open file, which probers do not see; return False where another process has it."""
+    """Take a second lock on an open file, invisible to probers; return False if another process has it."""
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

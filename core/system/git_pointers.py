@@ -10,7 +10,7 @@ _LONGEST = 16 * 1024
 
 
 def read_pointer(path: str) -> str:
-    """Return the text of a small file that names another place; empty if it is missing or cannot be a name."""
+    """Return the text of a small file that names a path; empty if it is missing or cannot be a name."""
     try:
         if not os.path.isfile(path) or os.path.getsize(path) > _LONGEST:
             return ""

@@ -1,7 +1,7 @@
 """Import libraries without modules that only other programs need.
 
-During the import stand-ins replace these modules. A stand-in has the members that the library takes at once; asked for
-another one, it answers with that of the real module. No other thread may import anything at the same time.
+During the import stand-ins replace these modules. A stand-in has the members that the library uses at once; for any
+other member it returns that of the real module. No other thread may import anything at the same time.
 
 A library gets this only if it saves 5 ms or more on a path that a user waits for, and its version is pinned exactly in
 pyproject.toml. Measured as CPU time, Python 3.11: msgspec 12 of 42 ms of `subdeck status --all`, click 9 of 52 ms of
@@ -25,7 +25,7 @@ def import_click() -> None:
         "click",
         # It looks on the disk for translations, which do not exist.
         StandIn("gettext", gettext=str, ngettext=_ngettext),
-        StandIn("inspect", cleandoc=_cleandoc),  # brings the parser of Python
+        StandIn("inspect", cleandoc=_cleandoc),  # loads Python's parser
         StandIn("threading", local=vars(_thread)["_local"]),
         _UUID,
         StandIn("weakref", WeakKeyDictionary=dict),  # of the three standard streams
@@ -40,14 +40,14 @@ def import_msgspec() -> None:
         NO_DECIMALS,
         StandIn("textwrap"),
         _UUID,
-        missing=("typing_extensions",),  # without it msgspec takes what Python itself has
+        missing=("typing_extensions",),  # without it msgspec uses Python's own typing
     )
 
 
 def load(name: str) -> ModuleType:
-    """Import a module by its full name; `importlib`, with what it loads itself, takes longer than most modules."""
+    """Import a module by its full name; `importlib` and its own imports take longer than most modules."""
     if name not in sys.modules:
-        __import__(name, fromlist=("__name__",))  # without one it would load the package around it, too
+        __import__(name, fromlist=("__name__",))  # without one it would also load the package around it
     return sys.modules[name]
 
 
@@ -62,9 +62,9 @@ def import_part(package: str, name: str) -> ModuleType:
 
 
 def import_light(library: str, *stand_ins: StandIn, parts: Iterable[str] = (), missing: Iterable[str] = ()) -> None:
-    """Import a library and some of its modules, with stand-ins in the place of others that are not loaded.
+    """Import a library and some of its modules, with stand-ins for others that are not loaded.
 
-    `missing` names what is not to be found meanwhile.
+    `missing` names modules that must not be found during the import.
     """
     instead = {stand_in.__name__: stand_in for stand_in in stand_ins} | dict.fromkeys(missing)
     added = {name: module for name, module in instead.items() if name not in sys.modules}
@@ -79,10 +79,10 @@ def import_light(library: str, *stand_ins: StandIn, parts: Iterable[str] = (), m
 
 
 class StandIn(ModuleType):
-    """Has some members of a module; asked for another one, it imports the module."""
+    """Has some members of a module; for any other one, it imports the module."""
 
     def __init__(self, name: str, *later: str, **members: object) -> None:
-        """`later` names what is taken at once but not yet used: it comes from the module when it is."""
+        """`later` names members that are read at once but used later: only then they come from the module."""
         super().__init__(name)
         vars(self).update(members, **{member: Later(name, member) for member in later})
 
@@ -95,7 +95,7 @@ class StandIn(ModuleType):
 
 
 class Later:
-    """A member of a module that is imported when the member is called or asked for something."""
+    """A member of a module that is imported when the member is called or an attribute of it is read."""
 
     def __init__(self, module: str, name: str) -> None:
         self._module = module
@@ -109,9 +109,9 @@ class Later:
 
 
 NO_DECIMALS = StandIn("decimal", Decimal=type("Decimal", (), {}))
-"""For libraries that compare types with it: no record has one, no layout of the screen."""
+"""For libraries that compare types with it: neither a record nor a screen layout has one."""
 _UUID = StandIn("uuid", UUID=type("UUID", (), {}), SafeUUID=type("SafeUUID", (), {"unknown": None}))
-"""No record and no option is one."""
+"""Neither a record nor an option has one."""
 
 
 def _ngettext(one: str, many: str, count: int) -> str:

@@ -1,6 +1,6 @@
-"""Files of lines that are still being written: read on from an offset, back from the end, or anywhere between.
+"""Files of lines that are still being written: read from an offset, backward from the end, or anywhere between.
 
-The file may be missing, replaced, cut short or removed at any moment: then there is less to read, and nothing raises.
+The file may be missing, replaced, truncated or removed at any moment: then there is less to read, and nothing raises.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from msgspec import Struct
 from .files import open_regular
 
 FIRST_BYTES = 16 * 1024
-"""Read first of what was appended: mostly all of it."""
+"""Bytes of new content that are read first: mostly there are no more."""
 CHUNK = 64 * 1024
-"""Bytes of a chunk, a little more where a line is longer: what is decoded at once because it is shown."""
+"""Bytes of a chunk, slightly more if a line is longer: the amount that is decoded at once for display."""
 BLOCK = 256 * 1024
-"""Bytes read at a time where there are more, or where newlines are only counted."""
+"""Bytes read at a time if there are more, or if newlines are only counted."""
 HELD = 256 * 1024
-"""Bytes of one line that are handed out; of a longer one only the beginning."""
+"""Bytes of one line that are returned; of a longer one only the beginning."""
 WHOLE = 1024 * 1024
-"""Bytes of a chunk up to which it is read whole; one that is longer has a line that is cut."""
+"""Bytes up to which a chunk is read whole; a longer one has a line that is cut."""
 LONGEST = 4 * 1024 * 1024
-"""Bytes of one line that `blocks` hands out; of a longer one only the beginning."""
+"""Bytes of one line that `blocks` returns; of a longer one only the beginning."""
 ENDLESS = 64 * 1024 * 1024
-"""Bytes after which a line is taken for endless: nobody looks for the end of a file with a hole of a terabyte in it."""
+"""Bytes after which a line counts as endless: a file may have a hole of a terabyte, too long to search."""
 HEAD = 512
-"""Bytes of a line that `lines_backward` hands out with it."""
+"""Bytes of a line that `lines_backward` returns with it."""
 
 _OPEN_LIMIT = os.sysconf("SC_OPEN_MAX")
-"""Files that this process may have open at a time, usually 1,024; -1 where there is no limit."""
+"""Files that this process may have open at a time, usually 1,024; -1 without a limit."""
 MOST_HELD = 400 if _OPEN_LIMIT < 0 else min(400, _OPEN_LIMIT // 4)
-"""Files of this process that are kept open at a time, at most a quarter of those it may open."""
+"""Files that this process keeps open at a time, at most a quarter of its limit."""
 
 
 class HeldFile:
-    """A file that is read again and again, and kept open in between unless too many are."""
+    """A file that is read repeatedly, and kept open in between unless too many are."""
 
     held = 0
-    """How many are open now."""
+    """Number of them open now."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -50,7 +50,9 @@ class HeldFile:
         self.close()
 
     def status(self) -> os.stat_result | None:
-        """Return what the path names now, None for no file; a lost network file system is opened anew."""
+        """Return the status of the file that the path names now, None for no file; a lost network file system is
+        reopened.
+        """
         status = self._status()
         if status is None or not status.st_nlink:
             self.close()
@@ -70,7 +72,7 @@ class HeldFile:
 
     def close(self) -> None:
         if self._descriptor >= 0:
-            with contextlib.suppress(OSError):  # it is closed even where the file system is not there any more
+            with contextlib.suppress(OSError):  # it is closed even if the file system is gone
                 os.close(self._descriptor)
             self._descriptor = -1
             HeldFile.held -= 1
@@ -93,7 +95,7 @@ class HeldFile:
 
 
 class LineTail:
-    """Hands out whole lines as they appear; a file that shrank or was replaced is read from its beginning."""
+    """Yields whole lines as they appear; a file that shrank or was replaced is read from its beginning."""
 
     def __init__(self, path: str, offset: int = 0, *, held: bool = False) -> None:
         """`held` keeps the file open between two reads."""
@@ -101,13 +103,13 @@ class LineTail:
         self.offset = offset
         """Where the next unread whole line begins."""
         self.restarts = 0
-        """How often the file was read from its beginning again."""
+        """Number of times that the file was read from its beginning again."""
         self._inode = 0
         self._file = HeldFile(path)
         self._done = self._file.release if held else self._file.close
 
     def has_grown(self) -> bool:
-        """Tell whether there is anything to read, be it only the beginning of a line."""
+        """Return whether there is anything to read, even if only the beginning of a line."""
         status = self._file.status()
         self._done()
         return status is not None and status.st_size != self.offset
@@ -156,7 +158,7 @@ class Chunk(Struct, frozen=True, gc=False):
 
 
 class FileMark(Struct, frozen=True, gc=False):
-    """Which file a path named when it was looked at, and how long it was."""
+    """The file that a path named at some moment, and its length then."""
 
     inode: int
     size: int
@@ -177,7 +179,7 @@ class LineFile:
         return FileMark(status.st_ino, status.st_size)
 
     def read(self, start: int, length: int) -> bytes:
-        """Return these bytes, fewer where the file ends."""
+        """Return these bytes, fewer at the end of the file."""
         try:
             descriptor, _ = open_regular(self.path)
             try:
@@ -185,10 +187,10 @@ class LineFile:
             finally:
                 os.close(descriptor)
         except OSError:
-            return b""  # not there any more, or a directory in its place
+            return b""  # removed, or a directory in its place
 
     def end_of_lines(self, size: int) -> int:
-        """Return where the last whole line among the first `size` bytes ends; 0 when there is none near their end."""
+        """Return where the last whole line in the first `size` bytes ends; 0 if no newline is near their end."""
         position = size
         while position > max(0, size - ENDLESS):
             start = max(0, position - CHUNK)
@@ -199,7 +201,7 @@ class LineFile:
         return 0
 
     def line_start(self, position: int) -> int | None:
-        """Return where the first line at or after `position` begins; None while no newline is before it."""
+        """Return where the first line at or after `position` begins; None if there is no newline before it."""
         if position <= 0:
             return 0
         position -= 1  # a newline right there means that a line begins at the position itself
@@ -212,7 +214,7 @@ class LineFile:
         return None
 
     def blocks(self, start: int) -> Iterator[tuple[int, bytes, int]]:
-        """Yield whole lines from `start` on, mostly `BLOCK` bytes: where they begin, they, where the next begin.
+        """Yield whole lines from `start` on, mostly `BLOCK` bytes: their start, the bytes, the start of the next ones.
 
         Of a line longer than `LONGEST` only the beginning is there; a last one without a newline waits for its rest.
         """
@@ -224,7 +226,7 @@ class LineFile:
             start = following
 
     def _block(self, position: int) -> tuple[bytes, int]:
-        """Read whole lines, and return where the next ones begin; no bytes where no line is complete."""
+        """Read whole lines, and return where the next ones begin; no bytes if no line is complete."""
         size = BLOCK
         while True:
             block = self.read(position, size)
@@ -238,7 +240,7 @@ class LineFile:
             size *= 4
 
     def line_at(self, offset: int) -> bytes:
-        """Return the whole line that begins here, unless it is endless, without its newline."""
+        """Return the whole line that begins here, without its newline, unless it is endless."""
         parts: list[bytes] = []
         last = offset + ENDLESS
         while offset < last and (block := self.read(offset, BLOCK)):
@@ -250,7 +252,7 @@ class LineFile:
         return b"".join(parts)
 
     def lines(self, start: int, end: int) -> list[tuple[int, bytes]]:
-        """Return the lines of a chunk, each with the offset of its beginning; a very long one is cut at `HELD`."""
+        """Return the lines of a chunk, each with its offset; a very long one is cut at `HELD`."""
         if end - start <= WHOLE:
             return _split(start, self.read(start, end - start))
         head = self.read(start, HELD + CHUNK)
@@ -263,9 +265,9 @@ class LineFile:
         return lines + (_split(end - len(rest), rest) if newline else [])
 
     def chunks_before(self, end: int) -> Iterator[Chunk]:
-        """Yield the chunks of what is before `end`, the last one first, reading every byte once.
+        """Yield the chunks before `end`, the last one first, reading every byte once.
 
-        `end` is the beginning of a line. Each chunk is the shortest of at least `CHUNK` bytes.
+        `end` is the start of a line. Each chunk is the shortest of at least `CHUNK` bytes.
         """
         chunk_end = position = end
         lines = 0
@@ -291,7 +293,7 @@ class LineFile:
 
 
 def chunks_of(start: int, block: bytes) -> Iterator[Chunk]:
-    """Yield the chunks of whole lines that were read from `start` on, in their order."""
+    """Yield the chunks of whole lines that were read from `start` on, in order."""
     position = 0
     while position < len(block):
         newline = block.find(b"\n", position + CHUNK)
@@ -312,7 +314,7 @@ def _split(start: int, block: bytes) -> list[tuple[int, bytes]]:
 
 
 class Line(Struct, frozen=True, gc=False):
-    """Where a line is, without its newline, and its first `HEAD` bytes."""
+    """Position of a line, without its newline, and its first `HEAD` bytes."""
 
     offset: int
     length: int
@@ -320,7 +322,7 @@ class Line(Struct, frozen=True, gc=False):
 
 
 def lines_backward(descriptor: int, size: int) -> Iterator[Line]:
-    """Yield the lines of the first `size` bytes, the last one first; blank ones are left out."""
+    """Yield the lines of the first `size` bytes, the last one first; empty ones are omitted."""
     end = position = size
     while position > 0:
         start = max(0, position - BLOCK)

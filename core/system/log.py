@@ -1,4 +1,4 @@
-"""The log of faults: the file that `SUBDECK_LOG` names gets each with its traceback; without it nothing is written."""
+"""The log of faults: the file named by `SUBDECK_LOG` gets each with its traceback; without it nothing is written."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ VARIABLE = "SUBDECK_LOG"
 
 
 def log_fault(doing: str, fault: BaseException) -> None:
-    """Write what was being done and the traceback of what went wrong, where somebody wants a log."""
+    """Write the failed action and the traceback of its fault, if a log is set."""
     if path := os.environ.get(VARIABLE):
         _logger(path).error(doing, exc_info=fault)
 
 
 def log_thread_faults() -> None:
-    """Write the faults that end threads of this process too, where somebody wants a log."""
+    """Write faults that end threads of this process, if a log is set."""
     if not os.environ.get(VARIABLE):
         return
     import threading
@@ -44,7 +44,7 @@ def _logger(path: str) -> Logger:
         os.close(open_private(path, os.O_WRONLY | os.O_APPEND))
         handler: logging.Handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
     except OSError:
-        handler = logging.NullHandler()  # a log that cannot be written must not become a fault of its own
+        handler = logging.NullHandler()  # a log that cannot be written must not be a fault itself
     handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(threadName)s: %(message)s"))
     logger.addHandler(handler)
     return logger

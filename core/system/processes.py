@@ -1,6 +1,6 @@
-"""What Linux says of processes: identity, descendants, marks; and signals that cannot hit a stranger.
+"""Linux processes: identity, descendants, run marks; and signals that cannot hit the wrong process.
 
-Whoever wants to know that nothing is there gets an OSError where `/proc` cannot be read, never an empty answer.
+A caller that must be certain that no process is left gets an OSError if `/proc` cannot be read, never an empty result.
 Only the standard library's lightest modules: a wrapper that waits in a queue imports this.
 """
 
@@ -16,19 +16,19 @@ TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
     import signal
 else:
-    import _signal as signal  # without the enums of `signal`: 0.7 MB of each wrapper that waits
+    import _signal as signal  # without the enums of `signal`: saves 0.7 MB in each waiting wrapper
 
 RUN_MARK = "SUBDECK_RUN_ID"
 """Environment variable that every process of a run inherits."""
 
 
 def boot_id() -> str:
-    """Return the kernel's id of this boot; empty where `/proc` is missing."""
+    """Return the kernel's id of this boot; empty if `/proc` is missing."""
     return files.content("/proc/sys/kernel/random/boot_id").decode("ascii", "replace").strip()
 
 
 def machine_id() -> str:
-    """Return the id that this installation of the system has got; empty where there is none."""
+    """Return the machine id of this installation of the system; empty if it has none."""
     return files.content("/etc/machine-id").decode("ascii", "replace").strip()
 
 
@@ -44,18 +44,19 @@ def host() -> str:
 
 
 def start_time(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot; None when there is none. With the pid it is an identity.
+    """Return when a process started, in clock ticks since boot; None if it does not exist. With the pid it is an
+    identity.
 
-    Raises OSError where that cannot be read.
+    Raises OSError if that cannot be read.
     """
     fields = _stat(pid)
     return int(fields[_STARTED]) if fields else None
 
 
 def is_alive(pid: int, started: int) -> bool:
-    """Return whether the process that started at `started` runs; one that only waits to be reaped does not.
+    """Return whether the process that started at `started` is running; a zombie is not.
 
-    Where that cannot be read it is not believed gone.
+    If that cannot be read, the process counts as running.
     """
     try:
         fields = _stat(pid)
@@ -65,7 +66,7 @@ def is_alive(pid: int, started: int) -> bool:
 
 
 def living() -> dict[int, int]:
-    """Return every living process, each with its parent. Raises OSError where `/proc` cannot be read."""
+    """Return every living process, each with its parent. Raises OSError if `/proc` cannot be read."""
     found = {pid: fields for pid in _pids() if (fields := _stat(pid))}
     return {pid: int(fields[_PARENT]) for pid, fields in found.items() if not _is_dead(fields)}
 
@@ -84,24 +85,23 @@ def below(roots: Iterable[int], parents: Mapping[int, int]) -> list[int]:
 
 
 def descendants(root: int) -> list[int]:
-    """All living processes below `root`, parents before children. Raises OSError where `/proc` cannot be read."""
+    """Return all living processes below `root`, parents before children. Raises OSError if `/proc` cannot be read."""
     return below([root], living())
 
 
 def children() -> list[int]:
-    """Return the children of this process, which has one thread; those that wait to be reaped too.
+    """Return the children of this process, which has one thread, including zombies.
 
-    None where the kernel has no such list. Until they are reaped their pids and those of their groups are not given
-    to others.
+    Empty if the kernel has no such list. Until they are reaped, their pids and group ids are not reused.
     """
     own = os.getpid()
     return [int(pid) for pid in files.content(f"/proc/{own}/task/{own}/children").split()]
 
 
 def marked(run_id: str) -> list[int]:
-    """All living processes of this user, but this one, whose environment says that they belong to a run.
+    """Return all other living processes of this user with the mark of a run in their environment.
 
-    Raises OSError where `/proc` cannot be read; a process that does not let us look has no mark.
+    Raises OSError if `/proc` cannot be read; a process that cannot be examined has no mark.
     """
     mark = f"{RUN_MARK}={run_id}".encode()
     own = os.getpid()
@@ -109,7 +109,7 @@ def marked(run_id: str) -> list[int]:
 
 
 def is_marked(pid: int, run_id: str) -> bool:
-    """Return whether the environment of a process says that it belongs to a run. Raises OSError as `marked` does."""
+    """Return whether a process has the mark of a run in its environment. Raises OSError as `marked` does."""
     return f"{RUN_MARK}={run_id}".encode() in _content(pid, "environ").split(b"\0")
 
 
@@ -121,26 +121,28 @@ def has_open(pid: int, path: str) -> bool:
             try:
                 found = os.stat(f"/proc/{pid}/fd/{descriptor}")
             except OSError:
-                continue  # closed meanwhile
+                continue  # closed by now
             if (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino):
                 return True
     except OSError:
-        pass  # it has gone, or is another user's
+        pass  # it is gone, or another user's
     return False
 
 
 def name(pid: int) -> str:
-    """Return what a process is called, as its program or itself has it; empty when it is gone."""
+    """Return the name of a process, from its program or as changed at run time; empty if it is gone."""
     return files.content(f"/proc/{pid}/comm").decode("utf-8", "replace").strip()
 
 
 def arguments(pid: int) -> list[str]:
-    """Return the command line of a process; nothing when it is gone. Raises OSError where that cannot be read."""
+    """Return the command line of a process; empty if it is gone. Raises OSError if it cannot be read."""
     return os.fsdecode(_content(pid, "cmdline")).split("\0")
 
 
 def wear_mark(run_id: str) -> None:
-    """Write a run's mark over the one with which this process was started, where others see it; both are as long."""
+    """Overwrite the mark that this process was started with by a run's mark, where others see it; both have one
+    length.
+    """
     import ctypes
 
     getenv = ctypes.CDLL(None).getenv
@@ -152,16 +154,16 @@ def wear_mark(run_id: str) -> None:
 
 
 def find_program(name: str) -> str | None:
-    """Return the path of a program on PATH; None where there is none."""
+    """Return the path of a program on PATH; None if it is not there."""
     paths = (os.path.join(directory, name) for directory in os.environ.get("PATH", os.defpath).split(os.pathsep))
     return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), None)
 
 
 def send(pid: int, number: int, started: int | None = None) -> bool:
-    """Signal a process, only if it is the one that started at `started`; False when it is gone or may not be signalled.
+    """Signal a process if it started at `started`; return False if it is gone or may not be signalled.
 
-    It goes through a pidfd, which keeps its pid from being given to another meanwhile; where the kernel gives none
-    (too old, a sandbox, too many open files) the time between the comparison and the signal has to be short enough.
+    A pidfd keeps the pid from being reused in between; if the kernel gives none (too old, a sandbox, too many open
+    files) the time between the comparison and the signal has to be short enough.
     """
     try:
         descriptor = os.pidfd_open(pid)
@@ -185,7 +187,7 @@ def send(pid: int, number: int, started: int | None = None) -> bool:
 
 
 def catches(pid: int, number: int) -> bool:
-    """Return whether a process has a handler for a signal, which would else end it. Raises OSError as `marked` does."""
+    """Return whether a process handles a signal that would otherwise end it. Raises OSError as `marked` does."""
     for line in _content(pid, "status").splitlines():
         name, _, value = line.partition(b":")
         if name == b"SigCgt":
@@ -194,16 +196,16 @@ def catches(pid: int, number: int) -> bool:
 
 
 def close_inherited(above: int = 2) -> None:
-    """Close all descriptors but stdin, stdout and stderr: locks and pipes that a parent of ours let us have."""
+    """Close all descriptors except stdin, stdout and stderr: locks and pipes inherited from a parent process."""
     for descriptor in [int(name) for name in files.names("/proc/self/fd") if int(name) > above]:
         try:
             os.close(descriptor)
         except OSError:
-            continue  # the one by which the directory was read
+            continue  # the descriptor of this listing
 
 
 def reap(keep: int) -> None:
-    """Collect the exits of orphans that were handed to this process; that of the child `keep` is left to its owner."""
+    """Collect the exits of orphans handed to this process; that of the child `keep` is left to its owner."""
     while True:
         try:
             exited = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -215,7 +217,7 @@ def reap(keep: int) -> None:
 
 
 def reap_all() -> bool:
-    """Collect the exits of all children; return whether some are left that have not ended."""
+    """Collect the exits of all children; return whether some have not ended yet."""
     try:
         while os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG):
             continue
@@ -225,8 +227,8 @@ def reap_all() -> bool:
 
 
 def become_subreaper() -> bool:
-    """Have orphans among this process's descendants handed to it, so that `setsid` does not hide them."""
-    import ctypes  # 5 ms and 1 MB: only for a wrapper that is about to start its child
+    """Make orphans among this process's descendants its children, so that `setsid` does not hide them."""
+    import ctypes  # 5 ms and 1 MB: only for a wrapper that is about to start its agent
 
     set_child_subreaper = 36
     try:
@@ -236,7 +238,7 @@ def become_subreaper() -> bool:
 
 
 def ending_with_parent(number: int) -> Callable[[], None]:
-    """Return what a process that was forked here calls to get a signal once this one has gone, also killed."""
+    """Return a function that a forked process calls to get a signal once this process is gone, even if killed."""
     import ctypes
 
     parent, libc, set_death_signal = os.getpid(), ctypes.CDLL(None, use_errno=True), 1
@@ -261,7 +263,7 @@ def _pids() -> list[int]:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """Fields of `/proc/<pid>/stat` from the state on; empty when the process is gone."""
+    """Return the fields of `/proc/<pid>/stat` from the state on; empty if the process is gone."""
     return _content(pid, "stat").rpartition(b") ")[2].split()
 
 
@@ -271,7 +273,7 @@ def _is_dead(fields: list[bytes]) -> bool:
 
 
 def _content(pid: int, name: str) -> bytes:
-    """Read a file that the kernel has for a process; nothing when that is gone or somebody else's."""
+    """Read a kernel file about a process; empty if the process is gone or another user's."""
     try:
         return files.read(f"/proc/{pid}/{name}")
     except OSError as error:

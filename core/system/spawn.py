@@ -1,6 +1,6 @@
-"""Starting a program whose streams are ours, in a control group from its first moment on where there is one.
+"""Start a program with pipes as its streams, in a control group from its first moment if there is one.
 
-Neither `subprocess` nor `os.posix_spawn` forks into a group, and to move a process into one takes the kernel 20 ms. The
+Neither `subprocess` nor `os.posix_spawn` forks into a group, and moving a process into one takes the kernel 20 ms. The
 process that starts others has one thread.
 """
 
@@ -15,22 +15,22 @@ from typing import NoReturn
 from . import cgroup, processes
 
 _NOT_MOVED = b"-"
-"""What the child reports where it could not be moved into its group; it goes on outside."""
+"""Report of a child that could not be moved into its group; it continues outside."""
 _IN_DIRECTORY, _IN_PROGRAM = b"d", b"p"
-"""What the child could not enter, or could not become."""
+"""Reports of a child that could not enter its directory, or exec its program."""
 
 
 class Child:
-    """A program that was started here, in a session of its own."""
+    """A program that was started here, in its own session."""
 
     def __init__(self, pid: int, stdout: int, stderr: int, stdin: int | None = None, *, is_grouped: bool) -> None:
         self.pid = pid
         self.stdout = stdout
         self.stderr = stderr
         self.stdin = stdin
-        """The writing end of a pipe, where it has one."""
+        """The writing end of a pipe, if it has one."""
         self.is_grouped = is_grouped
-        """Whether it is in the group that it was to be in."""
+        """Whether it is in the requested group."""
         self.returncode: int | None = None
         """A negative signal or an exit code, once `poll` has seen its end."""
 
@@ -39,19 +39,19 @@ class Child:
         if self.returncode is None:
             try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
-            except ChildProcessError:  # its exit was collected with those of all others
+            except ChildProcessError:  # its exit was collected with all others
                 self.returncode = 0
             else:
                 self.returncode = os.waitstatus_to_exitcode(status) if pid else None
         return self.returncode
 
     def terminate(self) -> None:
-        """Ask it to end. Until `poll` has seen its end the pid is nobody else's."""
+        """Ask it to end. Until `poll` has seen its end, its pid is not reused."""
         if self.poll() is None:
             os.kill(self.pid, signal.SIGTERM)
 
     def close(self) -> None:
-        """Close our ends of what it writes to; `stdin` is closed by whom it was given to."""
+        """Close the reading ends of its output; the holder of `stdin` closes that."""
         os.close(self.stdout)
         os.close(self.stderr)
 
@@ -65,11 +65,10 @@ def start(
     group: str | None = None,
     one_output: bool = False,
 ) -> Child:
-    """Start a program; it reads the descriptor `stdin`, or what is written to a pipe. The three standard streams of
-    this process are open. With `one_output` its stderr goes where its stdout does, and keeps its place in between.
+    """Start a program; it reads the descriptor `stdin`, or a pipe. The three standard streams of this process must be
+    open. With `one_output` its stderr goes where its stdout does, in order.
 
-    Raises OSError with the file that is to blame, ValueError for words that no program can be given; nothing was
-    started then.
+    Raises OSError with the file at fault, ValueError for words that no program can be given; nothing is started then.
     """
     words = [os.fsencode(word) for word in argv]
     variables = {os.fsencode(name): os.fsencode(value) for name, value in environment.items()}
@@ -110,19 +109,19 @@ def start(
 
 
 def _programs(name: str, environment: Mapping[str, str]) -> list[str]:
-    """Return the paths at which a program is looked for."""
+    """Return the paths to try for a program."""
     if "/" in name:
         return [name]
     return [os.path.join(directory, name) for directory in os.get_exec_path(environment)]
 
 
 def _fork(group: str | None) -> tuple[int, bool]:
-    """Fork, into a group where that is possible; return the child's pid, 0 in the child, and whether it is in there."""
+    """Fork, into a group if possible; return the child's pid, 0 in the child, and whether it is in the group."""
     if group:
         try:
             return cgroup.fork_into(group), True
         except OSError:
-            pass  # an older kernel, or a sandbox that knows nothing of it
+            pass  # an older kernel, or a sandbox that does not know the call
     return os.fork(), False
 
 
@@ -136,9 +135,10 @@ def _become(
     mask: set[int],
     group: str | None,
 ) -> NoReturn:
-    """Be the program, as the child that was forked for it, or report why that cannot be; `group` is yet to be entered.
+    """Become the program, in the child that was forked for it, or report why that fails; `group` is still to be
+    entered.
 
-    Signals are blocked: none of our handlers may run here.
+    Signals are blocked: no handler of this process may run here.
     """
     trouble = _IN_DIRECTORY
     try:
@@ -179,7 +179,7 @@ def _enter(group: str) -> bool:
 
 
 def _rest(descriptor: int) -> bytes:
-    """Read what a child reports, until it has become its program or has ended, and close our end."""
+    """Read a child's report, until it has become its program or has ended, and close the pipe."""
     reported = b""
     while part := os.read(descriptor, 64):
         reported += part

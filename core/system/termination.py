@@ -1,4 +1,4 @@
-"""Ending processes, and not believing that they are gone until the kernel says so."""
+"""End processes; they count as gone only when the kernel confirms it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from collections.abc import Callable
 from . import processes
 
 PERSISTENCE_S = 10.0
-"""How long KILL is repeated; what lives then cannot be ended."""
+"""Seconds for which KILL is repeated; a process that survives it cannot be ended."""
 EMPTY_LOOKS = 4
-"""Looks in a row that find nothing, where no kernel says that nothing is left: one misses what forks just then."""
+"""Empty searches in a row that count as the end, if the kernel cannot confirm it: one misses a process that just
+forks.
+"""
 MOST_LOOKS = 50
 """Searches for new descendants while a process tree is being stopped."""
 _PAUSE_S = 0.005
@@ -20,15 +22,15 @@ _UNSEEN = "a process that /proc does not show"
 
 
 class UnseenError(OSError):
-    """Processes are left, and it cannot be looked which: who can look has to end them."""
+    """Processes are left that this process cannot see: one that can has to end them."""
 
 
 def end_children(patience: float, kill_group: Callable[[], None] | None = None) -> tuple[str, ...]:
-    """End all that is below this process, a subreaper: TERM, `patience` seconds, then KILL.
+    """End all processes below this one, a subreaper: TERM, `patience` seconds, then KILL.
 
-    Whatever has daemonised, or forks in a chain, is handed to a subreaper by the kernel sooner or later: nothing is
-    left when that says that there are no children. `kill_group` kills the control group that they are in, where there
-    is one. Returns what could not be ended, for a person. Raises UnseenError if it was not possible to look.
+    The kernel hands daemonized processes and chains of forks to a subreaper sooner or later: nothing is left when it
+    reports no children. `kill_group` kills their control group, if there is one. Returns the processes that could not
+    be ended, for the user. Raises UnseenError if they cannot be listed.
     """
     asked: set[int] = set()
     kill_from = time.monotonic() + patience
@@ -50,7 +52,7 @@ def end_children(patience: float, kill_group: Callable[[], None] | None = None) 
 
 
 def kill_below() -> None:
-    """Send KILL to all that is below this process: to whole process groups, which no fork escapes, where it can."""
+    """Send KILL to all processes below this one: to whole process groups, which no fork escapes, if possible."""
     own = os.getpgrp()
     for pid in processes.children():
         try:
@@ -88,10 +90,10 @@ def kill_tree(child: int) -> None:
 def end_found(
     find: Callable[[], dict[int, int]], patience: float, kill_group: Callable[[], None] | None = None
 ) -> tuple[str, ...]:
-    """End what `find` returns, pids and start times of processes of others, likewise; it is asked again and again.
+    """End the processes that `find` returns, pids and start times, in the same way; it is called repeatedly.
 
-    What was found once has ended when it has gone, and all of it when several looks in a row have found nothing.
-    Returns what could not be ended, for a person. Raises OSError where it was not possible to look.
+    Each has ended when it is gone, and all of them when several searches in a row have found nothing. Returns the
+    processes that could not be ended, for the user. Raises OSError if the search fails.
     """
     asked: dict[int, int] = {}
     kill_from = time.monotonic() + patience
@@ -117,12 +119,12 @@ def end_found(
 def _below() -> list[int]:
     try:
         return processes.descendants(os.getpid())
-    except OSError:  # the next look may do better
+    except OSError:  # the next search may succeed
         return processes.children()
 
 
 def _left() -> list[int]:
-    """Return all that lives below this process. Raises UnseenError."""
+    """Return all living processes below this one. Raises UnseenError."""
     try:
         return processes.descendants(os.getpid())
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Foreign text made fit to be shown or edited, and foreign JSON decoded.
+"""Sanitize untrusted text for display or editing, and decode untrusted JSON.
 
-Everything may import from here; it imports nothing of ours.
+Every other package may import it; it imports no other part of subdeck.
 """

@@ -1,8 +1,8 @@
-"""JSON that came from outside: whatever its bytes are, decoding gives a value or raises one of `UNDECODABLE`.
+"""Untrusted JSON: for any bytes, decoding gives a value or raises one of `UNDECODABLE`.
 
-Nobody else decodes JSON: a reader that forgets one of these errors lets a single file end a whole command. And msgspec
-0.22 shows a type to other threads before it knows all of it: one that decodes it then ends the process with a
-segmentation fault. So types are made ready by one thread at a time.
+No other module decodes JSON: a reader that forgets one of these errors lets a single file end a whole command. Also,
+msgspec 0.22 shows an incomplete type to other threads: decoding it then ends the process with a segmentation fault. So
+one thread at a time prepares types.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from .plain import one_line
 T = TypeVar("T")
 
 UNDECODABLE = (ValueError, RecursionError, OverflowError)
-"""What decoding may raise. All errors of msgspec and those of encodings are ValueErrors; absurd nesting is not."""
+"""Errors of decoding. All errors of msgspec and of encodings are ValueErrors; absurd nesting is not."""
 
 WHY_LENGTH = 200
-"""Characters of a sentence of `why`."""
+"""Characters of the clause from `why`."""
 
 _LOCK = _thread.RLock()
 _ready: set[Any] = set()
 
 
 def _make_ready(kind: Any) -> None:
-    """Have msgspec know a type and all that is in it, before a thread decodes it."""
+    """Make msgspec know a type and all its parts before a thread decodes it."""
     try:
         if kind in _ready:
             return
-    except TypeError:  # some annotations cannot be remembered
+    except TypeError:  # some annotations are not hashable
         with _LOCK:
             msgspec.json.Decoder(kind)
         return
@@ -46,7 +46,7 @@ def decode(content: bytes | str) -> Any: ...
 @overload
 def decode(content: bytes | str, kind: type[T]) -> T: ...
 def decode(content: bytes | str, kind: Any = Any) -> Any:
-    """Decode one JSON value, of a type where one is given; raise one of `UNDECODABLE`."""
+    """Decode one JSON value, as a type if one is given; raise one of `UNDECODABLE`."""
     _make_ready(kind)
     return msgspec.json.decode(content, type=kind)
 
@@ -58,19 +58,19 @@ def unpack(content: bytes, kind: type[T]) -> T:
 
 
 def decoder(kind: type[T]) -> Callable[[bytes | str], T]:
-    """Return `decode` for one type, prepared for who decodes many lines: nothing stands between it and msgspec."""
+    """Return `decode` for one type, prepared for many lines: it is msgspec's own method."""
     _make_ready(kind)
     return msgspec.json.Decoder(kind).decode
 
 
 def fit(value: Any, kind: type[T]) -> T:
-    """Return a decoded value as another type; raise one of `UNDECODABLE` where it does not fit."""
+    """Return a decoded value as another type; raise one of `UNDECODABLE` if it does not fit."""
     _make_ready(kind)
     return msgspec.convert(value, kind)
 
 
 def encode_shown(value: object) -> str:
-    """Write a decoded value as JSON for a person; what is nested too deeply for that is only said to be."""
+    """Return a decoded value as JSON for the user; a placeholder if it is nested too deeply."""
     try:
         return msgspec.json.encode(value).decode()
     except UNDECODABLE:
@@ -78,12 +78,12 @@ def encode_shown(value: object) -> str:
 
 
 def indented(content: bytes) -> str:
-    """Lay out JSON over several lines; raise one of `UNDECODABLE`."""
+    """Format JSON on several lines; raise one of `UNDECODABLE`."""
     return msgspec.json.format(content, indent=2).decode("utf-8", "replace")
 
 
 def why(error: Exception) -> str:
-    """Say in a clause for a person what is wrong with what could not be decoded: `it is not UTF-8 text`."""
+    """Return a clause for the user on why decoding failed: `not UTF-8 text`."""
     said = str(error)
     if isinstance(error, UnicodeError):
         return "not UTF-8 text"

@@ -1,7 +1,7 @@
-"""The little of markdown that agents write, line by line: what is shown of each line, in which style; pure.
+"""The little markdown that agents write, line by line: the displayed text of each line, and its styles; pure.
 
-Only marks go: every other character stays, in its place. What is not certainly a mark stays as it is, for answers are
-full of globs, names with underscores and half-written code. The work is linear in the text, whatever that is.
+Only marks are removed: every other character stays in its place. Anything that is not certainly a mark stays, because
+answers are full of globs, names with underscores and half-written code. The work is linear in any text.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import NamedTuple
 from .plain import one_line
 
 LONGEST_LINE = 2000
-"""Characters of a line in which marks are looked for; a longer one is shown as it is."""
+"""Characters up to which a line is searched for marks; a longer one is shown as it is."""
 _SIGNS = ("`", "*", "#", "[", ">", "~~~", "\n-", "\n+", "\n_", "\n ")
-"""Of them every text with marks has one, or begins with a bullet, a rule or blanks."""
+"""Every text with marks contains one of these, or begins with a bullet, a rule or spaces."""
 CODE_PREFIX = "  "
-"""In front of each line of a code block, so that it is one without colours, too."""
+"""Before each line of a code block, so that it is visible as one without colours."""
 
 _FENCE = re.compile(r" {0,8}(`{3,}|~{3,})([^`]*)$")
 _HEADING = re.compile(r" {0,3}(#{1,6}) +(?=\S)")
@@ -38,16 +38,16 @@ _EMPHASIS = re.compile(r"""(?<![^\s("'\0])\*(?=[\w\0])([^*]+)(?<=[\w\0.!?,)])\*(
 _LINK = re.compile(r"(!?\[)([^\[\]]+)(\]\()([^()\s]+)\)")
 _INNER_HEADING = re.compile(r"(?<!\S)#{2,6} +(?=\S)")
 _OPAQUE = "\0"
-"""Stands for what no further mark is looked for in; no text that is fit to be shown has it."""
+"""Replaces text that is not searched for further marks; safe text never contains it."""
 
 
 class Look(StrEnum):
-    """How a part of a line is shown."""
+    """Style of a part of a line."""
 
     STRONG = "strong"
     EMPHASIS = "emphasis"
     TITLE = "title"
-    """Of the two highest kinds of headings."""
+    """Of the two highest levels of headings."""
     CODE = "code"
     FAINT = "faint"
 
@@ -59,19 +59,21 @@ class Span(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line, or a part of one, as it is shown."""
+    """A line, or a part of one, as displayed."""
 
     text: str
     spans: tuple[Span, ...] = ()
     prefix: str = ""
-    """Stands before it, and is no part of the text."""
+    """Displayed before it, and not part of the text."""
     source: str = ""
-    """As it was written; empty where nothing was taken out of it."""
+    """As it was written; empty if nothing was removed from it."""
     places: tuple[int, ...] = ()
-    """With `source`: where each of its characters is in the text, or the next one that is, and where the text ends."""
+    """With `source`: position in the text of each of its characters, or of the next one shown, and of the text's
+    end.
+    """
 
     def found(self, words: re.Pattern[str]) -> list[tuple[int, int]]:
-        """Return where in the text words stand that match what is shown, or what was written."""
+        """Return the spans of the text that match as displayed, or as written."""
         spans = [found.span() for found in words.finditer(self.text)]
         if self.source:
             spans += [
@@ -82,12 +84,12 @@ class Line(NamedTuple):
 
 
 def may_have_marks(text: str) -> bool:
-    """Return False where a text is certainly shown as it is written."""
+    """Return False if a text is certainly displayed as it is written."""
     return text[:1] in ("-", "+", "_", " ") or any(sign in text for sign in _SIGNS)
 
 
 class Source(NamedTuple):
-    """A line as it is written, and what it is: laying it out is left to who shows it."""
+    """A line as it is written, and its kind; its layout is left to the caller."""
 
     text: str
     is_code: bool = False
@@ -95,12 +97,12 @@ class Source(NamedTuple):
 
 
 def lines(text: str) -> list[Line]:
-    """Lay out a text that is fit to be shown; a fence is not shown, but what stands in it."""
+    """Lay out a text that is safe to show; fences are hidden, but not their content."""
     return [laid_out(source) for source in sources(text)]
 
 
 def sources(text: str) -> list[Source]:
-    """Return the lines of a text that are shown; each takes as many cells as it is written in, or fewer."""
+    """Return the displayed lines of a text; each takes as many cells as it is written in, or fewer."""
     if not may_have_marks(text):
         return [Source(line) for line in text.split("\n")]
     return [*_sources(text)] or [Source(line, is_code=True) for line in text.split("\n")]
@@ -113,7 +115,7 @@ def laid_out(source: Source) -> Line:
 
 
 def prose(text: str, limit: int) -> str:
-    """Fold a text into one line without marks, of at most so many characters."""
+    """Fold a text into one line without marks, of at most `limit` characters."""
     line = one_line(text, limit * 2)
     if not may_have_marks(line):
         return one_line(line, limit)
@@ -122,7 +124,7 @@ def prose(text: str, limit: int) -> str:
 
 
 def part(line: Line, start: int, end: int, prefix: str | None = None) -> Line:
-    """Return a part of a line, as it is broken into rows."""
+    """Return a part of a line, for breaking it into rows."""
     spans = tuple(
         Span(max(span.start, start) - start, min(span.end, end) - start, span.look)
         for span in line.spans
@@ -142,7 +144,7 @@ def _sources(text: str) -> Iterator[Source]:
     has_indented = text.startswith("    ") or "\n    " in text
     is_in_list = False
     was_blank = True
-    """Whether the line before was blank, or code by its indentation."""
+    """Whether the previous line was blank, or code by its indentation."""
     for line in text.split("\n"):
         found = _FENCE.match(line) if "```" in line or "~~~" in line else None
         ticks = found[1] if found else ""
@@ -167,7 +169,7 @@ def _whole(line: str, look: Look) -> tuple[Span, ...]:
 
 
 def _marked(line: str, *, is_cut: bool = False) -> Line:
-    """Lay out one line outside of code blocks. One that `is_cut` may lack the end of its last mark."""
+    """Lay out one line outside of code blocks. With `is_cut` the end of its last mark may be missing."""
     if len(line) > LONGEST_LINE or _TABLE_ROW.match(line):
         return Line(line)
     if _is_rule(line):
@@ -187,27 +189,27 @@ def _marked(line: str, *, is_cut: bool = False) -> Line:
 
 
 def _is_rule(line: str) -> bool:
-    """Tell whether a line is three or more of `-`, `*` or `_` and nothing else."""
+    """Return whether a line is three or more of `-`, `*` or `_` and nothing else."""
     marks = line.replace(" ", "")
     return len(marks) >= 3 and marks[0] in "-*_" and marks == marks[0] * len(marks) and not line.startswith(" " * 4)
 
 
 def _heading_end(line: str) -> int:
-    """Return where the text of a heading ends, before the `#` that may close it."""
+    """Return where the text of a heading ends, before a closing `#`."""
     whole = line.rstrip(" ")
     text = whole.rstrip("#")
     return len(text.rstrip(" ")) if text != whole and text.endswith(" ") else len(whole)
 
 
 class _Marks:
-    """The marks of one line, by their places in it."""
+    """The marks of one line, by position."""
 
     def __init__(self, line: str) -> None:
         self._line = line
         self._shown = line
-        """With other characters in the place of some, as many."""
+        """With some characters replaced, at the same length."""
         self._hidden = line
-        """Where marks are still looked for."""
+        """The text that is still searched for marks."""
         self._dropped: list[tuple[int, int]] = []
         self._spans: list[Span] = []
 
@@ -245,7 +247,7 @@ class _Marks:
             self._dropped.append((found.start(), found.start() + 2))
 
     def _code(self, *, is_cut: bool) -> None:
-        """Take spans of code: between two runs of as many backticks, in which nothing else is a mark."""
+        """Apply spans of code: between two runs of equally many backticks, with no other marks inside."""
         if "`" not in self._hidden:
             return
         runs = [found.span() for found in _TICKS.finditer(self._hidden)]
@@ -257,7 +259,7 @@ class _Marks:
             start, end = runs[number]
             if self._line[start - 1 : start] == "\\":
                 number += 1
-                continue  # it is meant as it stands
+                continue  # it is escaped
             same = later[end - start]
             while same and same[-1] <= number:
                 same.pop()
@@ -272,7 +274,7 @@ class _Marks:
     def _take_code(self, start: int, inner: int, inner_end: int, end: int) -> None:
         code = self._line[inner:inner_end]
         if len(code) > 2 and code[0] == code[-1] == " " and code[1] + code[-2] != "  " and "`" in code:
-            inner, inner_end = inner + 1, inner_end - 1  # the blanks keep its own backticks from the marks
+            inner, inner_end = inner + 1, inner_end - 1  # the spaces separate its own backticks from the marks
         self._dropped += [(start, inner), (inner_end, end)]
         self.style(inner, inner_end, Look.CODE)
         self._hide(start, end)
@@ -284,7 +286,7 @@ class _Marks:
         return self._finished("".join(self._shown[start:end] for start, end in kept), kept)
 
     def _finished(self, text: str, kept: list[tuple[int, int]]) -> Line:
-        """Return the line with the place of each of its characters in what is shown."""
+        """Return the line with the position of each of its characters in the displayed text."""
         places: list[int] = []
         shown = 0
         for start, end in kept:
@@ -297,6 +299,6 @@ class _Marks:
 
 
 def _without(dropped: Iterable[tuple[int, int]], length: int) -> list[tuple[int, int]]:
-    """Return what is left of so many characters."""
+    """Return the remaining ranges of `length` characters."""
     bounds = [(0, 0), *sorted(dropped), (length, length)]
     return [(end, start) for (_, end), (start, _) in pairwise(bounds) if end < start]

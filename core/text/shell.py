@@ -1,4 +1,4 @@
-"""Words of a command that a person pastes into a shell, be it sh, bash, dash, zsh or fish."""
+"""Quote the words of a command that a user pastes into sh, bash, dash, zsh or fish."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./,:@+-][A-Za-z0-9_./,:@+=%-]*")
-"""What no shell changes; a `=` or `%` at the beginning is a program to zsh, and a job to fish."""
+"""Text that no shell changes; a `=` or `%` at the beginning is a program to zsh, and a job to fish."""
 
 
 def shell_word(text: str) -> str:
     """Return a text as one word.
 
-    A backslash in single quotes is itself to sh and an escape to fish, so neither it nor a quote stands in them:
-    outside, all of these shells read both behind a backslash as they are.
+    In single quotes a backslash is literal to sh and an escape to fish, so neither it nor a quote is put there:
+    outside, all of these shells read both literally after a backslash.
     """
     if _PLAIN.fullmatch(text):
         return text
@@ -22,5 +22,5 @@ def shell_word(text: str) -> str:
 
 
 def shell_words(words: Iterable[str]) -> str:
-    """Return a command."""
+    """Return the words as one command."""
     return " ".join(map(shell_word, words))

@@ -1,8 +1,8 @@
-"""Show every character of a text that somebody decides on: nothing is taken out, and what could not be seen is named.
+"""Show every character of a text that the user decides on: nothing is removed, and invisible characters are named.
 
-`plain` strips what would command a terminal, payload included. A shell strips nothing: it runs what stands between ESC
-and BEL. So newlines and tabs are laid out here, and every other character without a picture of its own stands as its
-code point, `<U+001B>`. Joiners and variation selectors that only shape the grapheme they stand in stay as they are.
+`plain` strips terminal commands, payload included. A shell strips nothing: it runs the text between ESC and BEL. So
+newlines and tabs are laid out here, and every other character without a glyph is shown as its code point, `<U+001B>`.
+Joiners and variation selectors that only shape their grapheme stay as they are.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from collections.abc import Callable
 from .plain import UNSAFE
 
 NEW_LINE = "⏎"
-"""A newline in one line."""
+"""Stands for a newline in a single line."""
 _TAB = "    "
-# Compiled at its first use, by `re.search`.
+# `re.search` compiles it at first use.
 _UNSEEN = (
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\ufffc"
     "\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
 )
-"""A pattern for what Python calls printable and what has no ink: fillers, blanks that are letters, selectors."""
+"""A pattern for characters that are printable to Python but have no ink: fillers, blank letters, selectors."""
 _ESCAPED_END = r"\\[ \t]+$"
-"""A pattern for blanks at the end of a line behind a backslash: the line seems to go on, and does not."""
+"""A pattern for whitespace at the end of a line after a backslash: the line seems to continue, and does not."""
 _MARK = r"[^\x00-\u02ff]"
-"""A pattern for the blocks in which combining marks are."""
+"""A pattern for the blocks that contain combining marks."""
 
 
 def visible(text: str) -> str:
-    """Lay out newlines and tabs, and put its code point for each other character that cannot be seen."""
+    """Lay out newlines and tabs, and replace each other invisible character by its code point."""
     return _laid_out(text, "\n", _TAB)
 
 
 def visible_name(text: str) -> str:
-    """Do so for a path or a name, in which newlines, tabs, and blanks at either end are named as well."""
+    """Return the same for a path or a name, in which newlines, tabs and outer spaces are named."""
     inner = text.strip(" ")
     before, _, after = text.partition(inner) if inner else (text, "", "")
     shown = _laid_out(inner, _code("\n"), _code("\t"))
@@ -42,7 +42,7 @@ def visible_name(text: str) -> str:
 
 
 def visible_line(text: str, limit: int | None = None) -> str:
-    """Do so in one line; with a limit, cut it to that many characters, which say about how many are missing."""
+    """Return the same in one line; with a limit, cut it to that many characters, with about how many are missing."""
     text = text.strip("\n")
     beyond = 0 if limit is None else max(0, len(text) - limit)
     line = _laid_out(text[:limit] if beyond else text, f" {NEW_LINE} ", _TAB)
@@ -50,7 +50,7 @@ def visible_line(text: str, limit: int | None = None) -> str:
 
 
 def _cut(line: str, limit: int, beyond: int) -> str:
-    """Cut a line, behind which there are more characters, and say how many are missing: `… (+1,234)`."""
+    """Cut a line, after which there are more characters, and add how many are missing: `… (+1,234)`."""
     if len(line) <= limit and not beyond:
         return line
     room = max(0, limit - len(f"… (+{len(line) + beyond:,})"))
@@ -58,9 +58,9 @@ def _cut(line: str, limit: int, beyond: int) -> str:
 
 
 def recounted(line: str, room: int, measure: Callable[[str], int] = len) -> str:
-    """Cut a line that may have been cut before to less room, and say how many characters are missing in all.
+    """Cut a line that may have been cut before to less room, and add how many characters are missing in all.
 
-    `measure` says how much room a text takes, as cells of a terminal.
+    `measure` returns how much room a text takes, as in cells of a terminal.
     """
     if measure(line) <= room:
         return line
@@ -75,18 +75,20 @@ def recounted(line: str, room: int, measure: Callable[[str], int] = len) -> str:
 
 
 def is_hiding(text: str, *, is_file: bool = False) -> bool:
-    """Whether a text has a character that only `visible` shows; in files (`is_file`) CR LF is a newline as well."""
+    """Return whether a text has a character that only `visible` shows; in files (`is_file`) CR LF counts as a
+    newline.
+    """
     lines = (text.replace("\r\n", "\n") if is_file else text).split("\n")
     return any(not _is_seen(line) and any(_hidden(line, "\t", is_file=is_file)) for line in lines)
 
 
 def is_hiding_name(text: str) -> bool:
-    """Whether a path or a name has one; there newlines and tabs are."""
+    """Return the same for a path or a name, in which newlines and tabs count."""
     return not _is_seen(text) and any(_hidden(text, ""))
 
 
 def escaped_json(document: str) -> str:
-    """Return JSON in which every character that a terminal must not get, or nobody would see, is an escape."""
+    """Return JSON in which every character that is invisible, or must not reach a terminal, is an escape."""
     document = re.sub(UNSAFE, lambda found: _escape(ord(found[0])), document)
     if is_hiding(document):
         document = re.sub(r"[^\x00-\x7f]", lambda found: _escape_hidden(found[0]), document)
@@ -110,7 +112,7 @@ def _laid_out(text: str, newline: str, tab: str) -> str:
 
 
 def _is_seen(text: str) -> bool:
-    """Tell at a glance that a text has nothing to be named."""
+    """Return whether a quick check finds nothing to name."""
     if not text.isprintable() or ("\\ " in text and re.search(_ESCAPED_END, text)):
         return False
     return text.isascii() or not (re.search(_UNSEEN, text) or _has_stray_mark(text))
@@ -129,7 +131,7 @@ def _line(line: str, tab: str) -> str:
 
 
 def _hidden(line: str, laid_out: str, *, is_file: bool = False) -> list[bool]:
-    """Tell of each character whether it cannot be seen."""
+    """Return for each character whether it is invisible."""
     end = None if is_file else re.search(_ESCAPED_END, line)
     escaped = end.start() + 1 if end else len(line)
     return [
@@ -152,19 +154,21 @@ def _code(sign: str) -> str:
 _JOINERS = "\u200c\u200d"
 _KEYCAP = "\u20e3"
 _JOINING = frozenset({"ARABIC", "SYRIAC", "MANDAIC", "NKO", "MONGOLIAN"})
-"""Scripts whose letters are joined, by the first word of their names."""
+"""Scripts with joined letters, by the first word of their names."""
 _VIRAMA = 9
-"""The combining class of the signs of Indic scripts that join consonants."""
+"""The combining class of the signs that join consonants in Indic scripts."""
 _MOST_MARKS = 8
-"""On one letter: real ones have half as many."""
+"""Marks on one letter: real ones have half as many."""
 _WESTERN = frozenset({"LATIN", "GREEK", "CYRILLIC"})
-"""Scripts whose letters take no marks but the combining ones: those of others may have no ink there."""
+"""Scripts whose letters take only combining marks: marks of other scripts may have no ink there."""
 _EMOJI = frozenset("‼⁉™ℹ↔↕↖↗↘↙↩↪◽◾⤴⤵〰〽㊗㊙➡➕➖➗")
 """Emoji that are not among the other symbols (So)."""
 
 
 def shapes(line: str, at: int) -> bool:
-    """Whether a joiner or selector stands inside a grapheme that it shapes, as in emoji, Arabic and Indic scripts."""
+    """Return whether a joiner or selector is inside a grapheme that it shapes, as in emoji, Arabic and Indic
+    scripts.
+    """
     sign, before, after = line[at], line[max(0, at - 1) : at], line[at + 1 : at + 2]
     if not before:
         return False
@@ -180,7 +184,7 @@ def shapes(line: str, at: int) -> bool:
 
 
 def _base(line: str, at: int) -> str:
-    """Return the character before a position, or the one that its selector or colour of skin belongs to."""
+    """Return the character before a position, or the base of its selector or skin tone."""
     before = line[max(0, at - 3) : at]
     return before.rstrip("\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff")[-1:] or before[-1:]
 
@@ -190,7 +194,7 @@ def _is_emoji(sign: str) -> bool:
 
 
 def _is_joined(line: str, at: int) -> bool:
-    """Whether a joiner stands between letters of one script whose shapes depend on it."""
+    """Return whether a joiner is between letters of one script whose shapes depend on it."""
     before, after = _letter(line[max(0, at - 8) : at][::-1]), line[at + 1 : at + 2]
     if not (before and after) or unicodedata.category(after)[0] not in "LM" or _script(before) != _script(after):
         return False
@@ -199,7 +203,7 @@ def _is_joined(line: str, at: int) -> bool:
 
 
 def _letter(backwards: str) -> str:
-    """Return the letter before, behind its marks."""
+    """Return the letter before, skipping its marks."""
     return next((sign for sign in backwards if unicodedata.category(sign) not in ("Mn", "Me")), "")
 
 
@@ -208,8 +212,8 @@ def _script(sign: str) -> str:
 
 
 def is_stray_mark(line: str, at: int) -> bool:
-    """Whether a character is a mark of no width that stands on nothing that it could be part of, on a letter that takes
-    no marks of its script, or on more marks than letters have.
+    """Return whether a character is a zero-width mark on nothing that it could be part of, on a letter that takes no
+    marks of its script, or on more marks than letters have.
     """
     if line[at] < "\u0300" or not _is_mark(line[at]):
         return False
