@@ -1,4 +1,4 @@
-"""The kinds of agents: the one table of them. Naming a kind loads nothing of it."""
+"""The table of agent kinds. Naming a kind imports none of its code."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ KINDS: dict[str, str] = {
 }
 """The package of each kind, in the order in which `auto` tries them.
 
-Its module `agent` has an `AGENT`, which is what launchers need (`agents/agent.py`); its module `child` has a `CHILD`,
-which is what a wrapper needs (`agents/child.py`); its module `paths` says how its tools read a path, and which
-files of a project are its settings (`agents/path_rules.py`).
+Each package has a module `agent` with an `AGENT` for launchers (`agents/agent.py`), a module `child` with a `CHILD` for
+wrappers (`agents/child.py`), and a module `paths`, which says how its tools read a path and which project files
+are its settings (`agents/path_rules.py`).
 """
 
 INTERACTIVE = frozenset({"pi", "claude", "codex"})
-"""Those that have a program of their own for people, on the same conversations: their module `interactive` has an
-`INTERACTIVE`, which is what a wrapper needs where a person takes over (`agents/interactive.py`)."""
+"""Kinds with an interactive program for the same conversations. Their module `interactive` has an `INTERACTIVE`, for
+wrappers of runs that a person opens in the agent (`agents/interactive.py`)."""
 
 NAMED_ONLY = "acp"
-"""The kind that has no program of its own: its agents are those of the settings."""
+"""The kind without its own program: its agents are defined in the settings."""
 
 USUAL = "pi"
-"""What an agent of the settings speaks that names no kind, and what a wrapper loads before it knows its run."""
+"""The kind of an agent whose settings name none, and the one loaded by a wrapper before it knows its run."""
 
 
 def kind_of(agent: str) -> str:
-    """Return the kind of an agent that says none: a run of an earlier version, or a name of the settings."""
+    """Return the kind of an agent; `USUAL` if its name is not one: an earlier version's run, or a settings name."""
     return agent if agent in KINDS else USUAL

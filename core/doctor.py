@@ -1,7 +1,7 @@
-"""Checks of what subdeck needs on this machine and in this project, each with the step that fixes what is missing.
+"""Checks of subdeck's requirements on this machine and in this project, each with the step that fixes a problem.
 
-A check changes nothing, and starts nothing but `node --version`, where pi says which node it needs, and git: for
-its version, and where there are worktrees of runs.
+A check changes nothing. It starts only `node --version`, if pi names the node it needs, and git: for its version, and
+if there are worktrees of runs.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class State(StrEnum):
     WARN = "warn"
     """Something works less well, or not yet."""
     PROBLEM = "problem"
-    """Runs cannot be started here, or their state cannot be proven."""
+    """Runs cannot start here, or their state cannot be proven."""
 
 
 SYMBOLS = {State.OK: "✓", State.WARN: "!", State.PROBLEM: "✗"}
-"""Shown beside the word, in the app and on the command line."""
+"""Shown beside the word in the app and on the command line."""
 
 
 class Check(Struct, frozen=True):
@@ -51,11 +51,11 @@ class Check(Struct, frozen=True):
     state: State
     detail: str
     fix: str = ""
-    """The command or the step that fixes it."""
+    """The command or step that fixes it."""
 
 
 def examine(cwd: str | None = None) -> tuple[Check, ...]:
-    """Run all checks, for a launch from `cwd` (default: the current directory)."""
+    """Run all checks, as for a launch from `cwd` (default: the current directory)."""
     where = os.path.abspath(cwd or os.getcwd())
     project = trust.find_project(where)
     try:
@@ -84,7 +84,7 @@ def examine(cwd: str | None = None) -> tuple[Check, ...]:
 
 
 def missing_programs(settings: Settings) -> tuple[Check, ...]:
-    """Return what an operator has to install before children are real and can be attached to."""
+    """Return the programs to install before agents are real and can be attached to."""
     checks = (*_pi(settings), *_programs())
     return tuple(check for check in checks if check.name in ("pi", "tmux") and check.state is not State.OK)
 
@@ -110,7 +110,7 @@ def _system(project: paths.Project) -> Iterator[Check]:
 
 
 def _processes(settings: Settings) -> Iterator[Check]:
-    """Say how the processes of a run are kept together, and what of them might not be found."""
+    """Check how a run's processes are kept together, and which could be missed."""
     if sys.platform != "linux":
         return
     systemd_run, home = shutil.which("systemd-run"), cgroup.own()
@@ -143,7 +143,7 @@ def _processes(settings: Settings) -> Iterator[Check]:
 
 
 def _key() -> Check:
-    """Say whether runs can be marked as this user's."""
+    """Check that runs can be signed as this user's."""
     path = paths.key_file()
     try:
         check_key()
@@ -153,7 +153,7 @@ def _key() -> Check:
 
 
 def _can_lock(project: paths.Project) -> bool:
-    """Try a lock on a nameless file in the project's file system; assume success where none can be made."""
+    """Try a lock on an unnamed file in the project's file system; assume success if none can be created."""
     try:
         descriptor = files.open_file(os.path.join(_nearest(project.runs), "."), os.O_TMPFILE | os.O_RDWR)
     except OSError:
@@ -196,7 +196,7 @@ def _project(project: paths.Project) -> Iterator[Check]:
 
 
 def _work(project: paths.Project) -> Iterator[Check]:
-    """Name the worktrees of runs, and what is left of those that are gone; nothing where there is none."""
+    """Report the runs' worktrees and the remains of deleted ones, if there are any."""
     from .work import acts
     from .work.worktrees import RunState, left_in_repository, listed
 
@@ -274,7 +274,7 @@ def _pi(settings: Settings) -> Iterator[Check]:
 
 
 def _other_agents(settings: Settings) -> Iterator[Check]:
-    """Name all agents but pi that are installed, and those of the settings that cannot be used."""
+    """Report the installed agents other than pi, and agents in the settings that are unusable."""
     installed = {agent.name: agent for agent in installed_agents(settings) if not agent.own_model}
     for name in dict.fromkeys((*installed, *settings.agents)):
         if name == "pi":
@@ -289,7 +289,7 @@ def _other_agents(settings: Settings) -> Iterator[Check]:
 
 
 def _about(agent: AgentChoice) -> str:
-    """Say version, program and credentials of an agent."""
+    """Describe an agent: version, program, credentials."""
     seen = credentials_of(agent)
     about = f"{agent.version or 'version unknown'} ({one_line(' '.join(agent.command), 200)})"
     if seen is None:
@@ -298,7 +298,7 @@ def _about(agent: AgentChoice) -> str:
 
 
 def _node(settings: Settings) -> Iterator[Check]:
-    """Check the node that pi starts with: the one of its command, else the first on PATH."""
+    """Check the node that pi starts with: the one in its command, or the first on PATH."""
     try:
         command = _pi_command(settings)
     except AgentUnavailable:
@@ -330,8 +330,8 @@ def _pi_command(settings: Settings) -> tuple[str, ...]:
 
 
 def _version_of(node: str) -> str:
-    """Return what `node --version` says, as `22.19.0`; empty where it says nothing that is a version."""
-    import subprocess  # only doctor starts it, not the app's look for what is missing
+    """Return the version from `node --version`, such as `22.19.0`; empty if it prints none."""
+    import subprocess  # only doctor starts it, not the app's check for missing programs
 
     try:
         said = subprocess.run((node, "--version"), stdin=subprocess.DEVNULL, capture_output=True, timeout=10).stdout
@@ -341,7 +341,7 @@ def _version_of(node: str) -> str:
 
 
 def _git() -> Check:
-    """Say whether git is there, and new enough for all that it is asked for."""
+    """Check that git is installed, and new enough for everything that needs it."""
     from .git.program import MERGING, OLDEST, GitError, GitMissing, program, version
 
     try:
@@ -386,7 +386,7 @@ _PACKAGES: dict[str, dict[str, str]] = {
     "sudo zypper install": {"rg": "ripgrep", "node": "nodejs"},
     "brew install": {"rg": "ripgrep"},
 }
-"""Install command -> program -> package, where the package is not named like the program."""
+"""Install command -> program -> package, if the package is not named after the program."""
 
 
 def _install(program: str) -> str:

@@ -1,6 +1,6 @@
-"""The facade: one project, its presets and its runs. All of it is synchronous.
+"""The facade: one project, its presets and its runs. All calls are synchronous.
 
-What only launching needs is loaded by it: half of what a plain `status` would otherwise cost.
+Modules needed only to launch are imported by `launch`, which halves the cost of a plain `status`.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _PARENTS = {LauncherKind.MCP: "the MCP client", LauncherKind.PI: "pi"}
 
 
 class Engine:
-    """Opened on one project by one session; several may be open on the same project at the same time."""
+    """Opened on one project by one session. Several can be open on the same project."""
 
     def __init__(self, cwd: str, session: str, kind: LauncherKind, *, readonly: bool) -> None:
         self.project = trust.find_project(cwd)
-        if self.project.root.endswith("/tree"):  # as the worktrees of runs are called
+        if self.project.root.endswith("/tree"):  # the name of a run's worktree directory
             from .work.worktrees import project_of
 
             self.project = project_of(self.project)
@@ -59,16 +59,16 @@ class Engine:
         self.cwd = cwd
         self._launched_by = LaunchedBy(session, kind)
         self._workspace: Workspace | None = None
-        """None as long as the settings are the defaults and nobody has asked for them."""
+        """None while the settings are the defaults and have not been requested."""
         if paths.has_settings(self.project):
             self.read_settings()
         self._work: Work | None = None
         self._day_book: DayBook | None = None
-        """What was spent today, as it was read last."""
+        """Today's spending, as last read."""
         self._stood: tuple[Settings, Standing] | None = None
-        """What came of that, and by which settings."""
+        """The last spending report, and the settings it was computed with."""
         self._looks_by = None if readonly else kind
-        """Who signs the results of lost runs; None finishes none."""
+        """Signs the results of lost runs; None: lost runs are not finished."""
 
     @classmethod
     def open(
@@ -81,9 +81,9 @@ class Engine:
     ) -> Engine:
         """Open the project of a directory (default: the current one).
 
-        Nothing is written; `readonly` never does by looking, so that a lost run stays `unknown`. Raises
-        SettingsError, and UsageError for a bad session id, a directory that is not there, and a project whose own
-        directories are another user's or lead out of it.
+        Nothing is written; with `readonly` not even by reading, so a lost run stays `unknown`. Raises SettingsError,
+        and UsageError for a bad session id, a missing directory, and a project whose directories belong to another user
+        or lead out of it.
         """
         if session != OPERATOR:
             from .project.session import checked_session
@@ -98,7 +98,7 @@ class Engine:
     @property
     def workspace(self) -> Workspace:
         if self._workspace is None:
-            from .config.settings import Settings  # 2 ms that a list of runs does without
+            from .config.settings import Settings  # 2 ms that a list of runs can skip
             from .config.workspace import Workspace
 
             self._workspace = Workspace(self.project, self.cwd, Settings())
@@ -106,12 +106,12 @@ class Engine:
 
     @property
     def settings(self) -> Settings:
-        """As they were when they were last read: at the opening, a check or a launch."""
+        """The settings as last read: when opened, at a check or at a launch."""
         return self.workspace.settings
 
     def read_settings(self) -> Settings:
-        """Read the settings again, as each launch does. Raises SettingsError; then the old ones stay in force.
-        Wrong values of what only the app reads are errors for the command line alone.
+        """Read the settings again, as each launch does. On SettingsError the old ones stay effective. Wrong values that
+        only the app reads are errors only for the command line.
         """
         from .config.workspace import load_settings
 
@@ -135,19 +135,19 @@ class Engine:
         return choose_agent(self.settings.agent, self.settings)
 
     def check(self, request: RunRequest, *, asks: bool = False) -> tuple[SubdeckError, ...]:
-        """Return what would keep a request from being launched now; `asks`: as a launch, which may ask its agent."""
+        """Return the problems that would prevent a launch now. `asks`: query the agent, as a launch may."""
         try:
             return self._plan((request,), asks=asks)[0].problems
         except SettingsError as error:
             return (error,)
 
     def standing(self) -> Standing | None:
-        """Return what was spent today of what may be; None without a budget for it. A look costs one stat."""
+        """Return today's spending and its budget; None without a budget. Costs one stat if nothing changed."""
         is_limited = self._workspace is not None and self._workspace.settings.has_day_budget
         return self.spending() if is_limited else None
 
     def spending(self) -> Standing:
-        """Return what was spent today, with a budget or without."""
+        """Return today's spending, with or without a budget."""
         from .budget.allowance import standing
         from .budget.ledger import DayBook, local_day
 
@@ -159,10 +159,10 @@ class Engine:
         return self._stood[1]
 
     def launch(self, requests: Sequence[RunRequest], *, background: bool) -> tuple[RunSnapshot, ...]:
-        """Start runs, one for each request; several are a group, of which `max_parallel` run at a time.
+        """Start a run for each request. Several form a group that runs `max_parallel` at a time.
 
-        Returns when each has given its first sign of life. Raises a SubdeckError before anything exists when one
-        request is wrong; afterwards every failure is a result. Settings and presets are read again.
+        Return after each has given its first sign of life. If a request is wrong, raise a SubdeckError before anything
+        exists; later failures are results. Settings and presets are read again.
         """
         from .launch.plan import as_group
         from .launch.start import launch
@@ -184,7 +184,7 @@ class Engine:
 
     @property
     def work(self) -> Work:
-        """What the runs changed, and what can be done with that."""
+        """The changes of the runs, and the actions on them."""
         if self._work is None:
             from .work.changes import Work
 
@@ -192,8 +192,8 @@ class Engine:
         return self._work
 
     def find(self, words: Iterable[str], *, deleted: bool = False) -> tuple[str, ...]:
-        """Return full run ids, each once, for ids, short ids or unambiguous beginnings of either. Raises UnknownRun.
-        With `deleted` they are looked for in the trash.
+        """Return full run ids, each once, for ids, short ids or unambiguous prefixes. Raises UnknownRun. With
+        `deleted`, search the trash.
         """
         names = self.deleted() if deleted else Registry(self.project, by=self._looks_by).names()
         trash = None if deleted else self.deleted
@@ -204,8 +204,8 @@ class Engine:
         return sorted(artifacts.run_ids(self.project.trash), reverse=True)
 
     def snapshots(self, run_ids: Iterable[str] | None = None, *, last: int | None = None) -> tuple[RunSnapshot, ...]:
-        """Return runs as they stand now, newest first; lost ones are finished on the way.
-        With `run_ids` only those; with `last` the unfinished ones and that many of the newest; else all.
+        """Return the current state of runs, newest first; lost runs are finished first. With `run_ids` only these; with
+        `last` the unfinished ones and that many of the newest; otherwise all.
         """
         registry = Registry(self.project, by=self._looks_by, only=run_ids)
         names = registry.names()
@@ -213,11 +213,11 @@ class Engine:
         return registry.snapshots()
 
     def result(self, run_id: str) -> RunResult | None:
-        """Return the whole result; None until the run has ended."""
+        """Return the complete result; None until the run has finished."""
         return artifacts.read_result(self.project.run_dir(run_id))
 
     def meta(self, run_id: str) -> RunMeta:
-        """Return the whole meta with the system prompt. Raises UnknownRun when it cannot be read."""
+        """Return the complete meta with the system prompt. Raises UnknownRun if it is unreadable."""
         where = self.project.run_dir(run_id)
         meta = artifacts.read_meta(where)
         if meta is None:
@@ -226,12 +226,12 @@ class Engine:
         return meta
 
     def artifacts(self, run_id: str) -> dict[str, str]:
-        """Return the files of a run that exist, name to path."""
+        """Return a run's existing files, name to path."""
         return artifacts.present(self.project.run_dir(run_id))
 
     def write_answer(self, run_id: str, answer: str) -> str:
-        """Write a run's answer into a file of its own, for who cannot show all of it; return the path.
-        Where that cannot be done, it is the path of the result, which has the answer too.
+        """Write a run's answer to its own file, for a client that cannot show it in full; return the path. If that
+        fails, return the path of the result, which has the answer too.
         """
         from .system import files
 
@@ -244,13 +244,13 @@ class Engine:
         return path
 
     def events(self, run_id: str) -> EventTail:
-        """Return a reader that hands out the events of a run, each once, as they appear."""
+        """Return a reader of the run's events, which yields each once as it appears."""
         from .run.events import EventTail
 
         return EventTail(os.path.join(self.project.run_dir(run_id), paths.EVENTS))
 
     def line_file(self, run_id: str, name: str) -> LineFile:
-        """Return a file of a run for reading anywhere in it; it need not exist."""
+        """Return a file of a run for random access; it may not exist."""
         from .system.line_file import LineFile
 
         return LineFile(os.path.join(self.project.run_dir(run_id), name))
@@ -263,8 +263,8 @@ class Engine:
         cancelled: Callable[[], bool] = lambda: False,
         apart: bool = False,
     ) -> Iterator[Found]:
-        """Yield the runs that hold a pattern, the newest first, with all hits in each; with `run_ids` only of those.
-        With `apart` a process of its own searches, which can be ended whatever the pattern makes it do.
+        """Yield the runs that match a pattern, newest first, with all hits in each; with `run_ids` only in these.
+        `apart` searches in a separate process, which can be killed even if the pattern never ends.
         """
         if apart:
             from .search.apart import search_apart as search
@@ -278,11 +278,11 @@ class Engine:
     def updates(
         self, stop: Stop, *, only: Iterable[str] | None = None, shown: Callable[[], Container[str]] | None = None
     ) -> Iterator[Update]:
-        """Yield what changes in the project until `stop` is set; the first update has what is there.
+        """Yield the project's changes until `stop` is set; the first update has the current state.
 
-        One comes at least five times a second; where nothing changed it says just that. With `only` these runs are
-        followed and no others. `shown` returns the ids of the runs that somebody looks at, and is called again and
-        again: the others are read at most four times a second. Without it all are read at once.
+        Yields at least five times a second; an update may be empty. With `only`, follow only these runs. `shown` is
+        called repeatedly and returns the ids of the runs on screen; other runs are read at most four times a second.
+        Without it all are read at once.
         """
         from .project.follower import Follower
 
@@ -295,7 +295,7 @@ class Engine:
         return Follower(self.project, registry, preset_dirs, shown).updates(stop)
 
     def follow(self, stop: Stop, *, only: Iterable[str] | None = None) -> Iterator[Update]:
-        """Yield what `updates` does, and continue after a failure of it. Raises FollowingFailed after several."""
+        """Yield `updates`, and continue after a failure. Raises FollowingFailed after several failures."""
         from .project.follower import steady
 
         return steady(lambda: self.updates(stop, only=only), stop)
@@ -308,11 +308,11 @@ class Engine:
         on_update: Callable[[Update], None] | None = None,
         stop: Stop | None = None,
     ) -> tuple[RunSnapshot, ...]:
-        """Block until all these runs have ended, `timeout` seconds are over or `stop` is set.
+        """Block until all these runs have finished, `timeout` seconds have passed or `stop` is set.
 
-        Return them as they stand, in the order asked. `on_update` is called with each update, as `updates` yields it.
+        Return their current state, in the given order. `on_update` is called with each of the `updates`.
         """
-        import threading  # which a list of runs does not need
+        import threading  # which listing runs does not need
 
         deadline = None if timeout is None else time.monotonic() + timeout
         standing: dict[str, RunSnapshot] = {}
@@ -330,8 +330,8 @@ class Engine:
 
     @property
     def _name(self) -> str:
-        """Who this is, for a person: a parent agent's session is an id that means nothing to one, and what a child says
-        is not its operator's word.
+        """The sender's name for a person: a parent agent's session id means nothing to one, and an agent's message is
+        not the user's.
         """
         if paths.is_child():
             return "an agent"
@@ -340,10 +340,10 @@ class Engine:
     def stop(
         self, run_ids: Iterable[str], *, force: bool = False, reason: StopReason = StopReason.STOPPED
     ) -> tuple[str, ...]:
-        """Ask runs to end; return the ids of those that had not ended yet.
+        """Request runs to stop; return the ids of the unfinished ones.
 
-        Soft: the child gets TERM, and KILL after the grace; `force`: its whole process tree gets KILL at once.
-        Raises SubdeckError for a run that is foreign, or that another machine or boot holds.
+        Soft: the agent gets TERM, and KILL after the grace; `force`: its whole process tree gets KILL at once. Raises
+        SubdeckError for an untrusted run, or one that another machine or boot holds.
         """
         from .project.liveness import ask_to_stop
 
@@ -353,24 +353,24 @@ class Engine:
         return tuple(run.run_id for run in active)
 
     def send(self, run_id: str, text: str) -> Sent:
-        """Leave a message for a run; `receptions` says when its child has got it. Raises SubdeckError where the run
-        takes none: it has ended, is one-way or foreign, or somebody else holds it.
+        """Leave a message for a run; `receptions` reports its delivery. Raises SubdeckError if the run takes no
+        messages: it has finished, is non-interactive or untrusted, or held by another process.
         """
         from .project.talk import send
 
         return send(self.project, self._standing(run_id), text, self._name)
 
     def interrupt(self, run_id: str) -> Sent:
-        """Have the child of a run end its turn, and wait for what is said next. Raises SubdeckError as `send` does."""
+        """Interrupt the agent's turn; it then waits for your message. Raises SubdeckError as `send` does."""
         from .project.talk import interrupt
 
         return interrupt(self.project, self._standing(run_id), self._name)
 
     def reply(self, run_id: str, request_id: str, verdict: Verdict, text: str = "", read: str = "") -> Sent:
-        """Reply to what the child of a run asks, by the id of the request; empty for the only one.
+        """Reply to a run's request by its id; empty for the only one.
 
-        `text` is the answer, or the word that goes with a denial; `read` the hash of what was read. Raises SubdeckError
-        as `send` does, and for what does not fit the request.
+        `text` is the answer, or the reason for a denial; `read` the hash of the request as read. Raises SubdeckError as
+        `send` does, and for a reply that does not fit the request.
         """
         from .project.talk import reply
 
@@ -380,10 +380,10 @@ class Engine:
         return reply(self.project, self._standing(run_id), request_id, verdict, text, by=self._name, read=read)
 
     def take_over(self, run_id: str) -> tuple[str, ...]:
-        """Return the command that lets a person go on with a run in the agent's own program, to be run in a terminal.
+        """Return the terminal command that lets a person continue a run in the agent's own program.
 
-        One that has ended is gone on with in a run of its own, which is launched here. Raises SubdeckError where that
-        cannot be: the agent has no such program, or the run keeps no conversation.
+        A finished run continues as a new run, which is launched here. Raises SubdeckError if that is impossible: the
+        agent has no such program, or the run keeps no conversation.
         """
         from .project.ownership import check_own
         from .project.talk import not_by_hand
@@ -400,15 +400,15 @@ class Engine:
         return command(self.project.run_dir(run.run_id), self._name)
 
     def requests(self) -> tuple[RunSnapshot, ...]:
-        """Return the runs whose children wait for a reply, as they stand now, those first that wait longest."""
+        """Return the runs that wait for a reply, in their current state, the longest wait first."""
         waiting = (run for run in self.snapshots(last=0) if run.is_waiting)
         return tuple(sorted(waiting, key=lambda run: run.requests[0].ts))
 
     def receptions(
         self, sent: Sequence[Sent], *, timeout: float | None = None, stop: Stop | None = None
     ) -> tuple[Outcome | None, ...]:
-        """Wait until each of these is settled, `timeout` seconds are over or `stop` is set; return how far each came,
-        in their order: None for one that no wrapper has taken yet.
+        """Wait until each of these is settled, `timeout` seconds have passed or `stop` is set. Return their outcomes in
+        order; None for one that no wrapper has taken yet.
         """
         import threading
 
@@ -431,15 +431,15 @@ class Engine:
         return tuple(reception.outcome for reception in receptions)
 
     def _standing(self, run_id: str) -> RunSnapshot:
-        """Return one run as it stands now. Raises UnknownRun."""
+        """Return the current state of one run. Raises UnknownRun."""
         for run in self.snapshots((run_id,)):
             return run
         raise UnknownRun("not a run, or just deleted", where=self.project.run_dir(run_id))
 
     def move_in_queue(self, run_id: str, step: int) -> int:
-        """Let a queued run go before the one ahead of it (-1), or after the next one (1); return how many are ahead.
+        """Move a queued run one place forward (-1) or back (1); return how many runs are ahead.
 
-        Raises SubdeckError for one that is foreign, or is not waiting in the queue.
+        Raises SubdeckError for a run that is untrusted or not queued.
         """
         from .project.registry import move
 
@@ -451,7 +451,7 @@ class Engine:
         return read_state(self.project.slots).held
 
     def hold_queue(self, held: bool) -> None:
-        """Keep every run that has not started from starting, or let all of them start in their turn."""
+        """Pause the queue, so that no more runs start, or resume it."""
         from .project.ownership import ring
         from .project.queue import hold
 
@@ -459,7 +459,7 @@ class Engine:
         ring(self.project)
 
     def attach_command(self, run_id: str) -> AttachInfo:
-        """Return how to show the run's tmux pane in this terminal, and to leave it. Raises SubdeckError without one."""
+        """Return how to show the run's tmux pane in this terminal, and detach. Raises SubdeckError without a pane."""
         from .project.ownership import check_own
 
         run_dir = self.project.run_dir(run_id)
@@ -480,23 +480,22 @@ class Engine:
         return attach_command(facts.tmux, run_id, os.environ, pid=facts.pid if is_here(facts) else None)
 
     def claim(self, run: RunSnapshot) -> bool:
-        """Claim to report the end of one of this session's background runs; True once, for one caller.
+        """Claim the report of the end of one of this session's background runs; True once, for one caller.
 
-        The end of a run that a newer subdeck wrote is left to that version, which knows how it ended; a foreign one is
-        nobody's.
+        A run of a newer subdeck is left to that version, which knows how it ended; an untrusted run is never reported.
         """
         ours = run.meta.background and run.meta.launched_by.session == self._launched_by.session
         return ours and run.has_ended and not run.is_left_alone and self._session.claim(run)
 
     def unseen(self) -> tuple[RunSnapshot, ...]:
-        """Return this session's background runs whose end was not reported yet."""
+        """Return this session's finished background runs that were not reported yet."""
         unreported = self._session.unreported()
         runs = self.snapshots(unreported) if unreported else ()
         return tuple(run for run in runs if run.has_ended and not run.is_left_alone)
 
     def give_up(self, run_id: str) -> None:
-        """End a run on a host that does not come back, by the operator's word. Raises SubdeckError for one that is in
-        reach, or has ended.
+        """Abandon a run on a host that does not return, at the user's request. Raises SubdeckError if it is online or
+        has finished.
         """
         from .project.given_up import give_up
 
@@ -505,8 +504,8 @@ class Engine:
         give_up(self.project, self._standing(run_id))
 
     def delete(self, run_ids: Iterable[str], *, for_good: bool = False) -> tuple[str, ...]:
-        """Move finished runs to the trash; return their ids. Raises RunBusy for one of ours that has not ended.
-        With `for_good` the caller purges them next: nothing is noted for undoing that.
+        """Move finished runs to the trash; return their ids. Raises RunBusy for a trusted run that has not finished.
+        With `for_good` the caller purges them next, so no undo is recorded.
         """
         from .project.given_up import not_heard
         from .work.deletion import delete
@@ -520,26 +519,26 @@ class Engine:
         return delete(self.project, wanted, for_good=for_good)
 
     def is_own(self, run_id: str) -> bool:
-        """Return whether this user's subdeck made a run: a foreign one is only looked at, or moved to the trash."""
+        """Whether this user's subdeck created a run. An untrusted run can only be viewed, or moved to the trash."""
         from .project.ownership import is_own
 
         return is_own(self.project.run_dir(run_id))
 
     def adopt(self, run_ids: Iterable[str]) -> None:
-        """Take over foreign runs: from now on they are this user's. Raises SubdeckError for one that cannot be."""
+        """Trust runs: from now on they are this user's. Raises SubdeckError for a run that cannot be trusted."""
         from .project.ownership import adopt
 
         for run_id in run_ids:
             adopt(self.project, run_id)
 
     def restore(self, run_ids: Iterable[str]) -> tuple[str, ...]:
-        """Take deleted runs back; return the ids of those that could be."""
+        """Restore deleted runs; return the ids of those restored."""
         from .work.deletion import restore
 
         return restore(self.project, run_ids)
 
     def purge(self, run_ids: Iterable[str] | None = None) -> None:
-        """Remove deleted runs for good: these, or all that were deleted more than a day ago."""
+        """Remove these deleted runs for good, or all that were deleted more than a day ago."""
         from .work import deletion
 
         if run_ids is None:
@@ -548,19 +547,19 @@ class Engine:
             deletion.purge(self.project, run_ids)
 
     def unmerged(self, run_ids: Iterable[str]) -> tuple[Unmerged, ...]:
-        """Return those of these runs, deleted ones too, whose work is nowhere but in their worktrees."""
+        """Return the runs, including deleted ones, whose work is only in their worktrees."""
         from .work.deletion import unmerged
 
         return unmerged(self.project, run_ids)
 
     def last_act(self) -> Act | None:
-        """Return what would be taken back next, whoever did it: the app, or the command line."""
+        """Return the action that undo would revert next, whether from the app or the command line."""
         from .work.acts import last_act
 
         return last_act(self.project)
 
     def take_back(self, act: Act) -> TakenBack:
-        """Take back what was done last. Raises SubdeckError where that cannot be done, all of it or some."""
+        """Undo the last action. Raises SubdeckError if that fails in full or in part."""
         from .work.acts import take_back
 
         return take_back(self.project, act)
@@ -572,7 +571,7 @@ class Engine:
         return SessionFile(self.project, self._launched_by.session)
 
     def _plan(self, requests: Sequence[RunRequest], *, asks: bool) -> list[Plan]:
-        """Read the settings again and plan what is asked for by them. Raises SettingsError."""
+        """Read the settings again and plan the requests with them. Raises SettingsError."""
         from .launch.plan import plan_all
 
         self.read_settings()

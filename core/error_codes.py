@@ -1,4 +1,4 @@
-"""Exit codes, and the errors that have a stable code for programs; the reference of errors is made of both."""
+"""Exit codes, and the errors that have a stable code for programs; the error reference is generated from both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One tree of errors; each says what is wrong, where, and what to do."""
+"""The tree of errors. Each one says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 
 class SubdeckError(Exception):
-    """Something the user can act on.
+    """An error that the user can act on.
 
     `what` is one plain sentence, `where` a file, key or argument, `hint` the next step; the last two may be empty.
     """
@@ -25,8 +25,7 @@ class SubdeckError(Exception):
         self.where = where
         self.hint = hint
         self.brief_hint = hint if brief_hint is None else brief_hint
-        """For a reader who sees the fields of a dialog: one line, with neither a list of all that is possible nor
-        options of the command line."""
+        """The hint for a dialog that shows the fields: one line, without lists of choices or command-line options."""
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}" if self.where else self.what
@@ -34,7 +33,7 @@ class SubdeckError(Exception):
 
     @property
     def advice(self) -> str:
-        """What is wrong and what to do, in one line, for a reader who can see where."""
+        """The problem and the next step in one line, for a reader who can see where."""
         return f"{self.what}; {self.hint}" if self.hint else self.what
 
     @property
@@ -44,23 +43,23 @@ class SubdeckError(Exception):
 
 
 class UsageError(SubdeckError):
-    """Nothing was started: the request itself is wrong."""
+    """The request itself is wrong; nothing was started."""
 
 
 class ContentError(UsageError):
-    """What a file holds cannot be used: its encoding, its YAML, or a value in it."""
+    """A file's content is unusable: its encoding, its YAML, or a value."""
 
     def __init__(self, what: str, *, line: int | None = None, hint: str = "") -> None:
         super().__init__(what, hint=hint)
         self.line = line
-        """Counted from 1; None where no single line is at fault."""
+        """Counted from 1; None if no single line is at fault."""
 
     @property
     def advice(self) -> str:
         return super().advice if self.line is None else f"line {self.line}: {super().advice}"
 
     def within(self, path: str) -> str:
-        """Return `path:line`, or the path alone where the line is not known."""
+        """Return `path:line`, or only the path if the line is unknown."""
         return path if self.line is None else f"{path}:{self.line}"
 
 
@@ -83,47 +82,47 @@ class ModelError(UsageError):
 
 
 class AgentUnavailable(UsageError):
-    """The program of a child agent is missing or cannot be executed."""
+    """An agent's program is missing or cannot be executed."""
 
     code = "agent.unavailable"
 
 
 class RunnerUnavailable(UsageError):
-    """What a runner needs is missing."""
+    """A runner's requirement is missing."""
 
     code = "runner.unavailable"
 
 
 class UnknownRun(UsageError):
-    """An id stands for no run, or for more than one."""
+    """An id matches no run, or several."""
 
     code = "run.not_found"
 
 
 class LaunchError(SubdeckError):
-    """A run could not be started although the request was right (disk, processes)."""
+    """A valid request could not be started (disk, processes)."""
 
     code = "launch.failed"
 
 
 class BudgetExceeded(UsageError):
-    """The day's budget, or the project's, leaves no room for a launch; a person may allow it once."""
+    """The budget of the day or of the project does not allow a launch; a person may allow it once."""
 
     code = "budget.exceeded"
 
 
 class RunBusy(SubdeckError):
-    """The request needs a finished run, and this one has not ended."""
+    """The request needs a finished run, and this run has not finished."""
 
     code = "run.busy"
 
 
 class NotNoted(SubdeckError):
-    """What was asked for was done, and what undoing it needs could not be written."""
+    """The action succeeded, but its undo information could not be written."""
 
 
 class FollowingFailed(SubdeckError):
-    """What happens to runs cannot be followed any longer; the runs themselves continue."""
+    """Runs can no longer be followed; the runs themselves continue."""
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -137,8 +136,8 @@ _FREE_SPACE = "free space on that disk (df shows it), then try again"
 
 
 def explained(error: BaseException) -> SubdeckError:
-    """Return any error in words for a person: an error of the system by its reason and path, an unexpected one by its
-    type. Never the `str()` of one, which is written for programmers.
+    """Return any error in words for a person: a system error by its reason and path, an unexpected error by its type.
+    Never its `str()`, which is written for programmers.
     """
     if isinstance(error, SubdeckError):
         return error
@@ -147,7 +146,7 @@ def explained(error: BaseException) -> SubdeckError:
         where = os.fsdecode(name) if isinstance(name, (str, bytes)) else ""
         hint = _FREE_SPACE if error.errno in _FULL else ""
         return SubdeckError(error.strerror, where=where, hint=hint, code=_OS_CODES.get(error.errno or 0, ""))
-    if isinstance(error, TimeoutError) or type(error).__name__ == "TimeoutExpired":  # which subprocess raises
+    if isinstance(error, TimeoutError) or type(error).__name__ == "TimeoutExpired":  # raised by subprocess
         return SubdeckError("timed out")
     return SubdeckError(
         f"an unexpected error ({type(error).__name__})", hint="set SUBDECK_LOG=FILE to log details", code=_UNEXPECTED
@@ -155,7 +154,7 @@ def explained(error: BaseException) -> SubdeckError:
 
 
 def reason(error: BaseException) -> str:
-    """Return the same for the middle of a sentence, without what to do."""
+    """Return the error for the middle of a sentence, without its hint."""
     known = explained(error)
     return known.what if not known.where or known.where in known.what else f"{known.where}: {known.what}"
 
@@ -172,7 +171,7 @@ def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6, count: int 
 
 
 def nearest_of(word: str, known: Iterable[str], *, cutoff: float = 0.5, count: int = 1) -> list[str]:
-    """Return the known words that are most like one, the nearest first."""
+    """Return the known words closest to a word, the nearest first."""
     from difflib import get_close_matches  # the wrapper imports this module and never needs it
 
     return get_close_matches(word, list(known), n=count, cutoff=cutoff)

@@ -1,4 +1,4 @@
-"""The only place that knows file and directory names.
+"""The only module that knows file and directory names.
 
 Imports nothing heavy: a wrapper that waits in a queue loads this.
 """
@@ -18,26 +18,26 @@ PROMPT = "prompt.md"
 SYSTEM_PROMPT = "system-prompt.md"
 LOCK = "lock"
 TAKEN = ".taken"
-"""Made by the first wrapper of a run; another one leaves again."""
+"""Created by a run's first wrapper; a second wrapper exits."""
 STARTING = ".starting"
-"""Made by the launcher before it starts a wrapper here, which says nothing of itself until it has loaded."""
+"""Created by the launcher before it starts a local wrapper, which leaves no other trace until it has loaded."""
 WRITING = ".writing"
-"""What the model is writing, in pieces; only who finishes the run of a killed wrapper reads it."""
+"""The text that the model is writing, in pieces; read only to finish the run of a killed wrapper."""
 FAULT = ".fault"
-"""Why the wrapper failed, a line; left for who finishes the run."""
+"""Why the wrapper failed, in one line; read to finish the run."""
 FAULT_WORDS = "[subdeck] its wrapper failed with "
-"""Begin that line in `stderr.log`, where the disk takes no file for it."""
+"""Start of that line in `stderr.log` if the disk cannot take the file."""
 RUNNER = "runner.json"
 CHILDREN = ".children"
-"""What the wrapper had as children, a line `PID START_TIME` each; only where no control group tells that."""
+"""The wrapper's child processes, a line `PID START_TIME` each; only without a control group."""
 PERMIT = "host.json"
-"""The one spool in which a run of another machine may start."""
+"""The only spool in which a run for another machine may start."""
 PLACE = "place.json"
-"""Where a run of another machine is, as the relay knows it."""
+"""Where a run on another machine is, as the relay knows it."""
 CODE = "code.json"
-"""Says of a run on another machine which files it takes along; what is acted on is kept outside of the checkout."""
+"""Describes the files sent with a run to another machine. Only records outside the checkout are acted on."""
 LATE_RESULT = "late-result.json"
-"""What a host told of a run's end after it had been given up."""
+"""The result that a host reported after its run had been abandoned."""
 EVENTS = "events.jsonl"
 TRANSCRIPT = "transcript.log"
 STDOUT = "stdout.log"
@@ -45,58 +45,59 @@ STDERR = "stderr.log"
 CHILD_SESSION = "child-session.jsonl"
 STOP = "stop.json"
 INBOX = "inbox"
-"""What was sent to a run and is not settled yet, a file each."""
+"""Entries sent to a run and not settled yet, a file each."""
 CLOSED_INBOX = ".inbox"
-"""The same once the run takes nothing more."""
+"""The inbox once the run accepts no more messages."""
 HAND = ".hand"
-"""Locked for as long as a person has the conversation in hand, by what runs the agent's own program and by that."""
+"""Locked by `takeover` while a person has the conversation open in the agent; holds the agent's `PID START_TIME`."""
 INVITATION = ".invitation"
-"""How that program is started; read and unlinked by what starts it."""
+"""How to start the agent for that; read and removed by `takeover`."""
 RESULT = "result.json"
 CHANGES_PATCH = "changes.patch"
+"""The run's changes, as git writes them."""
 SETUP_LOG = "setup.log"
-"""What the run changed, as git writes it."""
+"""Output of the setup command."""
 CHECK_LOG = "check.log"
-"""What the check of the run wrote."""
+"""Output of the run's check."""
 ANSWER = "answer.md"
-"""The answer alone; only where a client could not be given all of it."""
+"""Only the answer, for a client that was sent only a part of it."""
 _GIT_FILE = b"gitdir:"
-"""How a `.git` begins that is a file, as in a worktree."""
+"""Start of a `.git` that is a file, as in a worktree."""
 ENVIRONMENT = "environment"
-"""What a tmux child needs from its launcher's environment; read and unlinked by the wrapper."""
+"""The launcher's environment for an agent in tmux; read and removed by the wrapper."""
 SLOTS = ".slots"
-"""Beside the runs: the locks of their queue, and how the operator left it."""
+"""Locks and state of the queue, beside the runs."""
 WORKS, WORKTREE = "work", "tree"
-"""Of the directories outside checkouts: of all work, and of the worktree of a run."""
+"""Directories outside checkouts: of all work, and of a run's worktree."""
 AGENT_ENVIRONMENT = "SUBDECK_AGENT_ENVIRONMENT"
-"""The variable in which a wrapper gets, as JSON, what the settings add to the environment of its child alone."""
+"""Passes a wrapper, as JSON, the variables that the settings add for its agent only."""
 
 
 CHILD = "PI_SUBAGENTS_CHILD"
-"""`1` in the environment of every child."""
+"""`1` in the environment of every agent."""
 
 
 def is_child() -> bool:
-    """Return whether this process belongs to a child agent: it never delegates, and answers for nobody."""
+    """Whether this process belongs to an agent. Agents never delegate, and cannot reply for the user."""
     return os.environ.get(CHILD) == "1"
 
 
 DEMO = "SUBDECK_DEMO"
-"""The directory of a demo, in the environment of whoever looks at it."""
+"""The directory of a demo, in the environment of the app that shows it."""
 
 
 def is_demo() -> bool:
-    """Return whether this process looks at a demo: nothing is launched, and no agent is looked for."""
+    """Whether this process shows a demo: it launches nothing and searches for no agent."""
     return bool(os.environ.get(DEMO))
 
 
 def prompt_name(attempt: int) -> str:
-    """Name of what the child reads on stdin in its n-th attempt, counted from 1."""
+    """Name of the agent's stdin file for an attempt, counted from 1."""
     return PROMPT if attempt == 1 else f"prompt-{attempt}.md"
 
 
 class Project:
-    """The directory an engine is opened on; nothing in it exists before the first launch or saved preset."""
+    """The directory an engine is opened on. Its files exist only after the first launch or saved preset."""
 
     __slots__ = (
         "active",
@@ -117,16 +118,16 @@ class Project:
         self.home = os.path.join(root, ".pi", "subagents")
         self.runs = f"{self.home}/runs"
         self.slots = f"{self.runs}/{SLOTS}"
-        """Slot locks: `<group id>/` and `project/`; the dot keeps them out of the list of runs."""
+        """Slot locks: `<group id>/` and `project/`. The dot keeps them out of the list of runs."""
         self.active = f"{self.home}/active"
         self.sessions = f"{self.home}/sessions"
         self.trash = f"{self.home}/trash"
         self.settings_file = f"{self.home}/config.yaml"
         self.relay_lock = f"{self.runs}/.relay"
-        """Held by the relay, which sees to runs on other machines."""
+        """Held by the relay, which manages runs on other machines."""
         self.relay_log = f"{self.runs}/.relay.log"
         self.hosts_file = f"{self.runs}/.hosts.json"
-        """What the relay knows of the hosts."""
+        """The relay's view of the hosts."""
 
     def run_dir(self, run_id: str) -> str:
         return f"{self.runs}/{run_id}"
@@ -136,7 +137,7 @@ class Project:
 
 
 def is_own(owner: int, _: str = "") -> bool:
-    """Return whether a user id is this user's, or that of the user who has become root by sudo."""
+    """Whether a user id is this user's, or that of the user who became root with sudo."""
     own = os.geteuid()
     return owner == own or (own == 0 and os.environ.get("SUDO_UID") == str(owner))
 
@@ -144,14 +145,14 @@ def is_own(owner: int, _: str = "") -> bool:
 def find_project(cwd: str, is_trusted: Callable[[int, str], bool] = is_own) -> Project:
     """Find the project of a directory without starting git.
 
-    The git root; outside git the nearest ancestor that has `.pi/subagents`, never HOME or what lies above it; else
-    the directory itself. A `.git` or `.pi` that is another user's (`is_trusted` is asked with its owner and where it
-    stands), or a `.git` that git would not take, makes no project, and nothing above it is looked at.
+    The git root; outside git the nearest ancestor with `.pi/subagents`, never HOME or above it, or the directory
+    itself. A `.git` or `.pi` of an untrusted user (`is_trusted` gets its owner and directory), or a `.git` that git
+    would refuse, makes no project and ends the search upwards.
     """
     start = os.path.realpath(cwd)
     ancestors: list[str] = []
     directory = start
-    demo = os.environ.get(DEMO)  # a temporary directory may be in a repository of the user's
+    demo = os.environ.get(DEMO)  # a temporary directory may be inside one of the user's repositories
     while directory != demo:
         ancestors.append(directory)
         if os.path.lexists(f"{directory}/.git"):
@@ -174,7 +175,7 @@ def find_project(cwd: str, is_trusted: Callable[[int, str], bool] = is_own) -> P
 
 
 def is_repository(directory: str, is_trusted: Callable[[int, str], bool]) -> bool:
-    """Return whether git would take the `.git` of a directory: a repository, or a file that names one."""
+    """Whether git would accept the `.git` of a directory: a repository, or a file that names one."""
     path = f"{directory}/.git"
     if not all(is_trusted(owner, directory) for owner in _owners(path)):
         return False
@@ -191,7 +192,7 @@ def is_repository(directory: str, is_trusted: Callable[[int, str], bool]) -> boo
 
 
 def _owners(path: str) -> set[int]:
-    """Return the owners of what has that name, and of what it leads to where it is a link; none where it is missing."""
+    """Return the owners of a path, and of its target if it is a link; empty if it is missing."""
     try:
         return {os.lstat(path).st_uid, os.stat(path).st_uid}
     except OSError:
@@ -199,19 +200,19 @@ def _owners(path: str) -> set[int]:
 
 
 def at_home(path: str) -> str:
-    """Return a path with `~` for the home directory, to be read by a person."""
+    """Return a path for display, with `~` for the home directory."""
     home = os.path.expanduser("~")
     return "~" + path[len(home) :] if path == home or path.startswith(home.rstrip("/") + "/") else path
 
 
 def agent_dir() -> str:
-    """pi's own directory, where global presets and the list of models live; `PI_CODING_AGENT_DIR` moves it."""
+    """pi's own directory, with global presets and the list of models; `PI_CODING_AGENT_DIR` moves it."""
     named = os.environ.get("PI_CODING_AGENT_DIR")
     return os.path.expanduser(named) if named else os.path.join(os.path.expanduser("~"), ".pi", "agent")
 
 
 def shared_sessions() -> str:
-    """Return the directory of the conversations that the runs of a sticky preset share."""
+    """Return the directory of conversations shared by the runs of sticky presets."""
     return os.path.join(os.path.dirname(agent_dir()), "subagent-sessions")
 
 
@@ -220,32 +221,32 @@ def user_settings_file() -> str:
 
 
 def has_settings(project: Project) -> bool:
-    """Whether there is a file with settings, of the user or of the project."""
+    """Whether a settings file exists, for the user or the project."""
     return any(map(os.path.lexists, (user_settings_file(), project.settings_file)))
 
 
 def state_file(*names: str) -> str:
-    """Return the path of what is remembered from one start to the next; it may not be there."""
+    """Return the path of a file kept between starts; it may not exist."""
     return os.path.join(_own_dir("XDG_STATE_HOME", ".local/state"), *names)
 
 
 def spool_dir() -> str:
-    """Return where this machine keeps the runs of other machines, if nothing else is named; homes may be shared."""
+    """Return where this machine keeps other machines' runs by default; named by machine, since homes may be shared."""
     return state_file(f"spool-{os.uname().nodename}")
 
 
 def key_file() -> str:
-    """Return the path of the secret that marks this user's runs: one place for all launchers, whatever XDG says."""
+    """Return the path of the secret that signs this user's runs: one for all launchers, regardless of XDG."""
     return os.path.join(os.path.expanduser("~"), ".local", "state", "subdeck", "key")
 
 
 def work_dir(project: Project, run_id: str) -> str:
-    """Return the directory of what is kept of a run's work outside its checkout: git objects, its worktree."""
+    """Return the directory of a run's work outside its checkout: git objects, its worktree."""
     return os.path.join(works_dir(project), run_id)
 
 
 def works_dir(project: Project) -> str:
-    """Return the directory of the work of all runs of a project."""
+    """Return the directory of all work of a project."""
     return state_file(WORKS, project_key(project.root))
 
 
@@ -259,19 +260,19 @@ def _own_dir(variable: str, usual: str) -> str:
 
 
 def project_key(root: str) -> str:
-    """Return the name of a file that is about one project: 16 hex digits, whatever the project's path is."""
+    """Return a file name for one project: 16 hex digits, for a path of any length."""
     return hex_digest(os.fsencode(os.path.realpath(root)), 16)
 
 
 def hex_digest(content: bytes, digits: int) -> str:
-    """Return the first so many hexadecimal digits of the SHA-256: a short name for a long text."""
-    import hashlib  # with it comes OpenSSL, which neither a launch nor the first paint waits for
+    """Return the first `digits` hex digits of the SHA-256: a short name for a long text."""
+    import hashlib  # loads OpenSSL, which neither a launch nor the first paint should wait for
 
     return hashlib.sha256(content).hexdigest()[:digits]
 
 
 def new_run_id() -> str:
-    """`YYYYMMDD-HHMMSS-xxxxxx` in UTC; the six hex digits are random and are the short id."""
+    """`YYYYMMDD-HHMMSS-xxxxxx` in UTC; the six random hex digits are the short id."""
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
 
 
@@ -282,8 +283,8 @@ def is_run_id(name: str) -> bool:
 
 
 def is_session_id(name: str) -> bool:
-    """Return whether an id that an agent gave its conversation can be no option, no path that leads elsewhere, and no
-    text: it becomes an argument of that agent's program.
+    """Whether an agent's conversation id is safe as an argument of its program: not an option, not a path that leads
+    elsewhere, and not free text.
     """
     if not 0 < len(name) <= 200 or not name.isascii() or ".." in name:
         return False
@@ -291,10 +292,10 @@ def is_session_id(name: str) -> bool:
 
 
 def now_iso() -> str:
-    """UTC with milliseconds, as in every file of ours."""
+    """UTC with milliseconds, as in all our files."""
     return iso_time(time.time())
 
 
 def iso_time(at: float) -> str:
-    """Write seconds since 1970 as `now_iso` does."""
+    """Format seconds since 1970 as `now_iso` does."""
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(at))}.{int(at * 1000) % 1000:03d}Z"

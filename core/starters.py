@@ -1,4 +1,4 @@
-"""`subdeck init`: four starter presets for a project or a user, and what they need in the user's settings."""
+"""`subdeck init`: four starter presets for a project or a user, and the user settings that they need."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ TEXTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "presets", "sta
 
 
 class TestCommand(Struct, frozen=True):
-    """How the tests of a project are run."""
+    """How a project's tests are run."""
 
     name: str
-    """Of the check in the settings."""
+    """Name of the check in the settings."""
     argv: tuple[str, ...]
     file: str
     """The file that shows it, relative to the project."""
 
-    __test__ = False  # pytest takes it for tests by its name
+    __test__ = False  # keeps pytest from collecting it by its name
 
     @property
     def is_installed(self) -> bool:
@@ -57,7 +57,7 @@ class TestCommand(Struct, frozen=True):
 class Starter(Struct, frozen=True):
     name: str
     path: str
-    """Of the file that will be written, or is there already."""
+    """The file to write, or the existing file."""
     exists: bool
     text: str
     description: str
@@ -85,11 +85,11 @@ class StarterPlan(Struct, frozen=True):
     agents: tuple[KnownAgent, ...]
     """The installed agents that use a model, and whether each is logged in."""
     stand_in: str
-    """The agent without a model that runs get although others are installed, since those have to be named; or empty."""
+    """The agent without a model that runs get although others are installed, which have to be named; may be empty."""
     tests: tuple[TestCommand, ...]
-    """What was detected; the check uses the first."""
+    """The detected commands; the check uses the first."""
     check: str
-    """The check of fix-tests; empty for none."""
+    """The check of fix-tests; empty without one."""
     cannot_start: dict[str, tuple[Obstacle, ...]]
     """By preset, once everything is written."""
 
@@ -104,14 +104,14 @@ class StarterPlan(Struct, frozen=True):
 
 
 def plan_starters(workspace: Workspace, *, for_all: bool) -> StarterPlan:
-    """Plan the presets for a project, or for all projects of the user. Nothing is written or started."""
+    """Plan the presets for one project, or for all of the user's projects. Nothing is written or started."""
     settings = workspace.settings
     directory = os.path.join(agent_dir(), "subagents") if for_all else project_place(workspace)
     source = PresetSource.GLOBAL if for_all else PresetSource.PROJECT
     tests = detect_tests(workspace.project.root)
     there = _names_in(directory)
     check, entries = "", list(_roles(workspace))
-    if tests and not for_all:  # a check for all projects cannot be told from one of them
+    if tests and not for_all:  # one project cannot show the check for all projects
         check = _check_of(there["fix-tests"], tests[0]) if "fix-tests" in there else _check_name(tests[0], settings)
         if check and check not in settings.checks:
             argv = f"[{', '.join(tests[0].argv)}]"
@@ -127,7 +127,7 @@ def plan_starters(workspace: Workspace, *, for_all: bool) -> StarterPlan:
 
 
 def write_starters(plan: StarterPlan) -> tuple[tuple[Starter, ...], tuple[str, ...]]:
-    """Write what is missing; return the presets that were written, and what went wrong beside them, a sentence each.
+    """Write the missing files; return the presets written, and a sentence for each failure.
 
     Nothing is replaced. If the check cannot be added to the settings, fix-tests is written without one. Raises
     PresetError if no preset can be written.
@@ -157,7 +157,7 @@ def write_starters(plan: StarterPlan) -> tuple[tuple[Starter, ...], tuple[str, .
 
 
 def _names_in(directory: str) -> dict[str, str]:
-    """Return the paths of the presets in a directory by name, and by file name without its ending."""
+    """Return a directory's presets: paths by preset name, and by file name without its suffix."""
     try:
         paths = sorted(preset_files(directory))
     except OSError:
@@ -185,7 +185,7 @@ def _text(name: str, check: str, tests: Sequence[TestCommand]) -> str:
 
 
 def _stand_in(settings: Settings) -> str:
-    """Return the name of the agent of runs that name none, if it is one without a model that nobody chose."""
+    """Return the default agent's name if `auto` fell back to one without a model; otherwise empty."""
     if settings.agent != AUTO:
         return ""
     choice = choose_agent(AUTO, settings)
@@ -193,7 +193,7 @@ def _stand_in(settings: Settings) -> str:
 
 
 def _roles(workspace: Workspace) -> Iterator[Entry]:
-    """Yield the roles that presets which come with subdeck need to start, if these presets are on."""
+    """Yield the roles that bundled presets need to start, if bundled presets are on."""
     if not workspace.settings.bundled_presets:
         return
     counted = {preset.path for preset in discover(workspace).presets}
@@ -210,15 +210,15 @@ def _settings_with(entries: Sequence[Entry], settings: Settings, tests: Sequence
 
 
 def _check_of(path: str, tests: TestCommand) -> str:
-    """Return the check of a fix-tests that is there if these tests are meant, as in the file of somebody else who ran
-    `init` in this project; else an empty text.
+    """Return the check of an existing fix-tests if it means these tests, as after another user's `init` in this
+    project; otherwise empty.
     """
     preset = read_preset(path, PresetSource.PROJECT)
     return tests.name if isinstance(preset, Preset) and preset.check == tests.name else ""
 
 
 def _check_name(tests: TestCommand, settings: Settings) -> str:
-    """Return the check of the settings that runs these tests, else a name that is free."""
+    """Return the check in the settings that runs these tests, or a free name."""
     for name, argv in settings.checks.items():
         if argv == tests.argv:
             return name
@@ -232,7 +232,7 @@ def _check_name(tests: TestCommand, settings: Settings) -> str:
 
 
 def detect_tests(root: str) -> tuple[TestCommand, ...]:
-    """Find out from a project's files how its tests are run; those whose program is installed come first."""
+    """Detect from a project's files how its tests are run. Commands whose program is installed come first."""
     found = [*_make(root), *_npm(root), *_cargo(root), *_go(root), *_pytest(root)]
     return tuple(sorted(found, key=lambda command: not command.is_installed))
 
@@ -306,7 +306,7 @@ def _pytest(root: str) -> Iterator[TestCommand]:
 
 
 def plan_lines(plan: StarterPlan, path: Callable[[str], str] = one_line) -> list[str]:
-    """Return the installed agents, the test command and the files to write for a person; `path` shortens paths."""
+    """Return the installed agents, the test command and the files to write as lines of text; `path` shortens paths."""
     lines = [
         *_agent_lines(plan.agents),
         f"Tests     {_tests_words(plan)}",

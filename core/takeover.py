@@ -1,7 +1,7 @@
-"""Let a person go on with a run in the agent's own program, in this terminal: `python -m subdeck.core.takeover RUN BY`.
+"""Let a person continue a run in the agent's own program, in this terminal: `python -m subdeck.core.takeover RUN BY`.
 
-The run's wrapper keeps the run. It is asked to end its child, says how the program is started, and waits for as long as
-a lock is held here, or the program lives. So whichever of the two processes dies, the other one knows what is left.
+The run stays with its wrapper. On request the wrapper ends the agent and describes how to start the program. It waits
+while this process holds a lock or the program lives. If either process dies, the other knows the state.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
 LOOK_S = 0.05
-"""Between two looks for the invitation."""
+"""Seconds between checks for the invitation."""
 LIFE_S = 1.0
-"""Between two looks whether the wrapper lives, or somebody wants the run stopped."""
+"""Seconds between two checks that the wrapper lives, or for a stop request."""
 _LEAVE_SCREEN = b"\x1b[?1049l\x1b[?2004l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[<u\x1b[?25h\x1b[0m\r\n"
-"""What a program that was killed may have left switched on."""
+"""Resets terminal modes that a killed program may have left on."""
 
 
 class Invitation(Struct, frozen=True):
-    """How the agent's own program is started, as the run's wrapper says it."""
+    """How to start the agent's own program, as described by the run's wrapper."""
 
     id: str
     argv: tuple[str, ...]
@@ -54,12 +54,12 @@ class Invitation(Struct, frozen=True):
 
 
 def command(run_dir: str, by: str) -> tuple[str, ...]:
-    """Return the words by which this is run in another terminal."""
+    """Return the command that runs this module in another terminal."""
     return (sys.executable, "-P", "-E", "-m", __name__, run_dir, by)
 
 
 def request_by_hand(meta: RunMeta, session: str | None) -> RunRequest:
-    """Return what goes on with the conversation of a run, as that was set up."""
+    """Return a request that continues a run's conversation with the run's setup."""
     is_adhoc = not meta.preset
     return RunRequest(
         task="Continue a run interactively.",
@@ -76,9 +76,9 @@ def request_by_hand(meta: RunMeta, session: str | None) -> RunRequest:
 
 
 def take_over(run_dir: str, by: str) -> int:
-    """Let a person go on with a run, until they leave the agent's program; return its exit code.
+    """Let a person continue a run until they exit the agent's program; return its exit code.
 
-    Raises SubdeckError where nobody can take the run over, or somebody else has.
+    Raises SubdeckError if the run cannot be opened in the agent, or is already open there.
     """
     project, run_id = _project(run_dir)
     check_own(project, run_id)
@@ -95,7 +95,7 @@ def take_over(run_dir: str, by: str) -> int:
 
 @contextmanager
 def _held(run_dir: str) -> Generator[int]:
-    """Hold the conversation, and the run: nobody ends it below a person's hands because its wrapper has died."""
+    """Lock the conversation and the run, so that a dead wrapper does not end the run while a person has it open."""
     locks: list[int] = []
     try:
         locks.append(lock := files.open_lock(os.path.join(run_dir, paths.HAND)))
@@ -116,13 +116,13 @@ def _held(run_dir: str) -> Generator[int]:
 
 
 def _is_alive(lock: int) -> bool:
-    """Whether the program that was started under an earlier lock lives."""
+    """Whether the program started under an earlier lock is alive."""
     words = os.pread(lock, 100, 0).split()
     return len(words) == 2 and all(map(bytes.isdigit, words)) and processes.is_alive(int(words[0]), int(words[1]))
 
 
 def _invited(run_dir: str, by: str) -> Invitation:
-    """Ask for the run, and wait until its child has ended."""
+    """Request the run, and wait until its agent has ended."""
     events = EventTail(os.path.join(run_dir, paths.EVENTS), _size(os.path.join(run_dir, paths.EVENTS)))
     try:
         entry = put(run_dir, EntryKind.TAKE_OVER, by=by)
@@ -159,7 +159,7 @@ def _too_late(run_dir: str) -> SubdeckError:
 
 
 def _run(invitation: Invitation, run_dir: str, lock: int) -> int:
-    """Run the agent's program in this terminal; it is ended where somebody stops the run."""
+    """Run the agent's program in this terminal, and end it on a stop request."""
     terminal = {name: os.environ[name] for name in _TERMINAL if name in os.environ}
     environment = {name: value for name, value in invitation.environment.items() if name not in _TERMINAL}
     environment |= terminal | {processes.RUN_MARK: os.path.basename(run_dir)}
@@ -186,11 +186,11 @@ def _run(invitation: Invitation, run_dir: str, lock: int) -> int:
 
 
 _TERMINAL = ("TERM", "COLORTERM", "TMUX", "TMUX_PANE", "COLUMNS", "LINES", "TERM_PROGRAM", "SSH_TTY")
-"""Variables that say which terminal this is."""
+"""Variables that describe this terminal."""
 
 
 def _wait(child: subprocess.Popen[bytes], grace: float, run_dir: str) -> int:
-    """Wait for the program; end it, softly first, where there is a request to stop the run."""
+    """Wait for the program. On a stop request terminate it, and kill it after the grace period."""
     kill_at: float | None = None
     while True:
         with suppress(subprocess.TimeoutExpired):
@@ -205,7 +205,7 @@ def _wait(child: subprocess.Popen[bytes], grace: float, run_dir: str) -> int:
 
 
 def _pass(number: int, frame: object) -> None:
-    """Leave a key to the program; a handler, unlike to ignore the signal, is not handed down."""
+    """Leave a key to the program. Unlike an ignored signal, a handler is not inherited."""
 
 
 def _settings() -> list[Any] | None:
@@ -240,7 +240,7 @@ def _say(text: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do it in a window of its own, which says what went wrong before it closes."""
+    """Open the run in a separate window, and show an error there before it closes."""
     run_dir, by = arguments
     try:
         return take_over(run_dir, by)

@@ -1,7 +1,7 @@
-"""Whose directories are used: this user's own, and those of others that he has said he trusts.
+"""Whose directories are used: this user's, and those of other users that this user trusts.
 
-What lies below `.pi/subagents` says what is run and with which words, so that another user's is refused, as git refuses
-another user's repository. The ways out are the user's own: his setting `trusted`, git's `safe.directory`, and sudo.
+Files below `.pi/subagents` decide what is run and with which prompts, so another user's are refused, as git refuses
+another user's repository. To allow them: the user's setting `trusted`, git's `safe.directory`, or sudo.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ _GIT_PATIENCE_S = 5.0
 
 
 def find_project(cwd: str) -> paths.Project:
-    """Find the project of a directory as `paths.find_project` does; what is trusted counts as this user's own."""
+    """Find the project of a directory as `paths.find_project` does; trusted directories count as this user's own."""
     return paths.find_project(cwd, is_trusted)
 
 
 def is_trusted(owner: int, root: str) -> bool:
-    """Return whether a project may be used of which something belongs to this user id.
+    """Whether a project with files of this user id may be used.
 
-    Raises SettingsError where another user's is met and the user's settings cannot be read.
+    Raises SettingsError if the owner is another user and this user's settings cannot be read.
     """
     return paths.is_own(owner, root) or _is_named(root) or _is_safe_for_git(root)
 
 
 def check(project: paths.Project) -> None:
-    """Raise UsageError where a project's own directories are another user's, or lead out of it."""
+    """Raise UsageError if a project's directories belong to another user, or lead out of it."""
     if fault := fault_of(project):
         raise fault
 
 
 def fault_of(project: paths.Project) -> SubdeckError | None:
-    """Return why what a project keeps may not be used; None where it may, or where there is nothing yet."""
+    """Return why a project's files may not be used; None if they may, or if there are none yet."""
     try:
         _check_owner(project, ".pi", os.stat(f"{project.root}/.pi").st_uid)
         with opened(project.home) as home:
@@ -51,7 +51,7 @@ def fault_of(project: paths.Project) -> SubdeckError | None:
         hint = "remove it if you did not create it; runs must be in directories inside their project"
         return UsageError(f"{refusal.strerror}", where=str(refusal.filename), hint=hint, code="project.untrusted")
     except OSError:
-        return None  # it is not there, or whoever uses it says what is wrong
+        return None  # missing, or its user reports the error
     return None
 
 
@@ -75,8 +75,8 @@ def _name_of(owner: int) -> str:
 
 
 def _is_named(root: str) -> bool:
-    """Whether the user's own settings name the project, or a directory above it; `*` names all."""
-    from .config.files import trusted_directories  # the YAML reader, for who meets another user's project
+    """Whether the user's own settings name the project or a directory above it; `*` names all."""
+    from .config.files import trusted_directories  # the YAML reader, needed only for another user's project
 
     here, named = os.path.realpath(root), map(os.path.expanduser, trusted_directories())
     return any(
@@ -86,7 +86,7 @@ def _is_named(root: str) -> bool:
 
 
 def _is_safe_for_git(root: str) -> bool:
-    """Whether git itself would take a repository there, by what the user has told it."""
+    """Whether the user's git configuration marks a repository there as safe."""
     from subprocess import DEVNULL, SubprocessError, run
 
     command = ("git", "config", "--global", "--get-all", "safe.directory")
@@ -96,7 +96,7 @@ def _is_safe_for_git(root: str) -> bool:
         return False
     named: list[str] = []
     for line in os.fsdecode(answer.stdout).splitlines():
-        named = [*named, line] if line else []  # an empty one takes back those before it
+        named = [*named, line] if line else []  # an empty one discards the previous ones
     here = os.path.realpath(root)
     return any(
         name in ("*", here) or (name.endswith("/*") and here.startswith(name[:-1]))

@@ -1,1 +1,1 @@
-"""`subdeck demo`: a busy project that is made up, in a private directory, and the process that keeps its runs alive."""
+"""`subdeck demo`: a made-up busy project in a private directory, and the process that keeps its runs alive."""

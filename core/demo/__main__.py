@@ -1,4 +1,4 @@
-"""The process that keeps a demo alive: it makes the deck, plays its agents, and removes all of it at the end.
+"""The process that keeps a demo alive: it creates the deck, plays its agents, and removes everything at the end.
 
 `python -m subdeck.core.demo DIRECTORY PID`: until stdin is closed or the process PID has ended.
 """
@@ -26,13 +26,13 @@ from ._script import Script
 from .playground import READY, project_of
 
 _LOOK_S = 1.0
-"""Seconds between two looks for requests to stop that no signal announced."""
+"""Seconds between two checks for stop requests without a signal."""
 _ROUNDS = (60, 300)
-"""How many rounds a run works: 7 to 40 minutes. So one ends about each minute, and another begins."""
+"""Rounds per run: 7 to 40 minutes, so about each minute one run ends and another begins."""
 _AGAIN_S = 20.0
-"""Seconds after the end of the run with the request until another one asks."""
+"""Seconds after the end of the run with the request until another one appears."""
 _SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
-"""By which whoever stops a run or replies to it wakes its wrapper; nothing else is meant by them here."""
+"""Signals that wake a wrapper for a stop or a reply; they have no other meaning here."""
 
 
 class Feeder:
@@ -45,7 +45,7 @@ class Feeder:
         self._order = count()
         self._requests = 0
         self._asks_at: float | None = None
-        """When another run asks; None while one does."""
+        """When another run makes a request; None while one is open."""
         for run in made.silent:
             self._play(run, _script.silent())
         for run in (*made.group, *made.working):
@@ -58,7 +58,7 @@ class Feeder:
         return max(0.0, self._due[0][0] - time.monotonic()) if self._due else _LOOK_S
 
     def look(self) -> None:
-        """Take what was sent to the runs, and end those that are to be stopped."""
+        """Read the runs' inboxes, and end runs with a stop request."""
         for run in tuple(self._scripts):
             with self._played_alone(run):
                 run.hear()
@@ -68,7 +68,7 @@ class Feeder:
                     self._replace(run)
 
     def play(self) -> None:
-        """Have each run do what is due."""
+        """Play the next step of each run that is due."""
         now = time.monotonic()
         while self._due and self._due[0][0] <= now:
             _, _, run = heapq.heappop(self._due)
@@ -83,7 +83,7 @@ class Feeder:
 
     @contextmanager
     def _played_alone(self, run: HeldRun) -> Generator[None]:
-        """Leave a run where it is if its files cannot be written; the others play on."""
+        """Drop a run if its files cannot be written; the others continue."""
         try:
             yield
         except OSError:
@@ -103,7 +103,7 @@ class Feeder:
             heapq.heappush(self._due, (now + pause, next(self._order), run))
 
     def _replace(self, run: HeldRun) -> None:
-        """Keep about as many runs alive as there were."""
+        """Keep the number of live runs about constant."""
         if run.meta.permissions:
             self._asks_at = time.monotonic() + _AGAIN_S
         elif run not in self._made.silent:
@@ -120,13 +120,13 @@ class Feeder:
 
 
 def _answering(run: HeldRun, said: str, rest: Script) -> Script:
-    """Answer a message, and go on."""
+    """Answer a message, and continue."""
     yield from _script.say(run, f"This is a demo: no agent reads “{said[:80]}”. I continue with my task.")
     yield from rest
 
 
 def main() -> int:
-    """Play until nobody is left to look at it."""
+    """Play until the demo is over."""
     directory, parent = sys.argv[1], int(sys.argv[2])
     ended = _Ended(parent)
     try:
@@ -162,7 +162,7 @@ def _make(directory: str) -> MadeDeck:
 
 
 class _Ended:
-    """Waits, until a signal comes or the demo is over: its stdin is closed, or its parent has ended."""
+    """Waits until a signal comes or the demo is over: its stdin is closed, or its parent has ended."""
 
     def __init__(self, parent: int) -> None:
         self.is_woken = False
@@ -182,11 +182,11 @@ class _Ended:
         except ProcessLookupError:
             self._has_gone = True
         except OSError:
-            pass  # an old kernel: its end of stdin is closed with it
+            pass  # an old kernel: the end of stdin shows the parent's end
         self._has_gone |= os.getppid() != parent
 
     def wait(self, seconds: float) -> bool:
-        """Wait for so long at most; return whether the demo is over."""
+        """Wait for at most `seconds`; return whether the demo is over."""
         ready = {descriptor for descriptor, _ in self._poll.poll(seconds * 1000)}
         if self._wakes in ready:
             os.read(self._wakes, 4096)

@@ -1,4 +1,4 @@
-"""A deck in the middle of a day: 300 runs, 30 of them running; this process holds those and plays their agents."""
+"""A deck in the middle of a day: 300 runs, 30 of them running, which this process holds and plays."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ READINGS = (
     ("Failed jobs go to a second table. Who reads it?", "src/queue/failed.py"),
     ("Only the report. Last, the tests of the queue.", "tests/test_queue.py"),
 )
-"""What a run says and reads before it is idle."""
+"""Messages and files of a run before it is idle."""
 LAST_WORDS = "The queue is read. Now its workers."
 SILENT_FOR_S = 367
 _SHORT_IDS, _STRIDE = 0x1000000, 0x9E3779
-"""Short ids are spread over all that there are, as those of real runs."""
+"""Spread short ids over their whole range, like those of real runs."""
 _KIND = "offline"
-"""What the made-up agents count as: no program of theirs is looked for, to take a run over or to list its models."""
+"""The kind of the made-up agents: it has no program to search for, to open a run or to list models."""
 
 ANSWERS = {
     "repo-scout": "`{file}:{line}` decides it, and nothing else does.\n\n- `check()` reads it first\n"
@@ -93,9 +93,9 @@ ANSWERS = {
     "    return order.refund_of(key)\n```",
     "docs-writer": "Written, with **{line} lines**. It links to [the guide]({file}).",
 }
-"""What agents answer, by preset."""
+"""The agents' answers, by preset."""
 NEEDLE = "reconciliation_window"
-"""Stands in one transcript alone."""
+"""A word in only one transcript."""
 
 DIFF = """--- a/src/refunds.py
 +++ b/src/refunds.py
@@ -124,7 +124,7 @@ def write_presets(project: Project) -> None:
 
 
 class MadeDeck:
-    """The runs by what is special about them; those that are running do so until `close`."""
+    """The deck's runs, grouped by their role; the running ones run until `close`."""
 
     def __init__(self, project: Project, *, asks_leave: bool = False) -> None:
         """`asks_leave`: one of the running runs has a permission request."""
@@ -153,12 +153,12 @@ class MadeDeck:
             run.close()
 
     def starting(self, age: float = 0.0) -> HeldRun:
-        """Hold another run that is at work, which began so many seconds ago."""
+        """Hold another run at work, begun `age` seconds ago."""
         preset, task = self._task()
         return self._at_work(self._meta(preset, task, age), age)
 
     def asking(self, number: int, age: float = 0.0) -> HeldRun:
-        """Hold a run with a permission request, of which there are several kinds."""
+        """Hold a run with a permission request; `number` selects its kind."""
         meta = self._meta("fixer", "make refunds idempotent, and push the branch", age)
         meta = replace(meta, permissions=Permissions(ask=("bash", "edit")))
         run = self._held(meta, age)
@@ -211,7 +211,7 @@ class MadeDeck:
         reason: RunReason = RunReason.DONE,
         error: str | None = None,
     ) -> str:
-        """Write a run that has ended so many seconds ago; return its id."""
+        """Write a run that has ended `age` seconds ago; return its id."""
         took = self.chance.uniform(20, 400)
         made = self._meta(preset, task, age + took)
         began = self._now - age - took
@@ -249,7 +249,7 @@ class MadeDeck:
         return made.run_id
 
     def _write(self, run_id: str, contents: dict[str, bytes]) -> None:
-        """Write the files of a run that nobody sees yet: one step each, where there are a thousand of them."""
+        """Write the files of a run that is not visible yet: one step per file, since there are a thousand of them."""
         with self._runs.inside(run_id) as run_dir:
             for name, content in contents.items():
                 with open(run_dir.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb", buffering=0) as file:
@@ -272,7 +272,7 @@ class MadeDeck:
         return self._end("fixer", "make refunds idempotent", 25 * 60, events, FIXED)
 
     def _found(self) -> str:
-        """Write an old run with a word that nothing else has."""
+        """Write an old run with a unique word."""
         events = (AssistantText(text=f"The nightly job reads {NEEDLE} from the settings."),)
         return self._end("repo-scout", "find what the nightly job reads", 9 * DAY, events, "It reads one setting.")
 
@@ -283,12 +283,12 @@ class MadeDeck:
         return self._end(preset, task, 5 * 60 + self._number, events, None, RunReason.LOST, error)
 
     def _held(self, meta: RunMeta, age: float, history: Sequence[tuple[float, Event]] = ()) -> HeldRun:
-        """Hold a run that began so many seconds ago; people can talk to it."""
+        """Hold an interactive run that began `age` seconds ago."""
         return HeldRun(self.project, replace(meta, talk=True), time.time() - age, history)
 
     def _silent(self, task: str) -> HeldRun:
         said_last = self._now - SILENT_FOR_S
-        steps = [*reading_steps(READINGS)]  # one each second: long enough to know its usual pause
+        steps = [*reading_steps(READINGS)]  # one each second: long enough to learn its usual pause
         history = [(said_last - len(steps) + second, step) for second, step in enumerate(steps)]
         age = 9 * 60
         return self._held(
@@ -296,14 +296,14 @@ class MadeDeck:
         )
 
     def _group(self) -> tuple[HeldRun, ...]:
-        """Hold runs that were launched together, whose tasks differ in the middle alone."""
+        """Hold runs of one launch, whose tasks differ only in the middle."""
         size, age = 8, 3 * 60
         metas = [self._meta("fixer", GROUP_TASK.format(place), age) for place in PLACES[:size]]
         grouped = (replace(meta, group=Group(metas[0].run_id, index, size, size)) for index, meta in enumerate(metas))
         return tuple(self._at_work(meta, age) for meta in grouped)
 
     def _at_work(self, meta: RunMeta, age: float) -> HeldRun:
-        """Hold a run whose agent has done something, and is writing."""
+        """Hold a run whose agent has done some steps, and is writing."""
         steps = [*steps_of(self.chance, 2)] if age else []
         at = time.time()
         history = [(at - age * (len(steps) - number) / (len(steps) + 1), step) for number, step in enumerate(steps)]

@@ -1,4 +1,4 @@
-"""A run that this process holds as a wrapper does: locked, recorded, talked to; what its child does is made up."""
+"""A run held by this process as by a wrapper: locked, recorded, interactive; its agent is made up."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..wrapper.supervise import conclude
 
 
 class Listener:
-    """Takes what is said to a made-up child; the script of its run looks at what came."""
+    """Receives messages for a made-up agent; its run's script reads them."""
 
     talks = True
     is_stdin_done = False
@@ -33,11 +33,11 @@ class Listener:
     def __init__(self) -> None:
         self.is_waiting = False
         self.is_interrupted = False
-        """Whether its turn is to end."""
+        """Whether its turn should end."""
         self.told: list[tuple[str, str]] = []
-        """Messages that it has not answered, each with its id."""
+        """Unanswered messages, each with its id."""
         self.verdict: tuple[Verdict, str] | None = None
-        """The reply to what it asked."""
+        """The reply to its request."""
 
     def tell(self, message_id: str, text: str) -> None:
         self.told.append((message_id, text))
@@ -49,7 +49,7 @@ class Listener:
         self.verdict = verdict, text
 
     def denied(self, what: str) -> None:
-        """Do nothing: the script of the run knows."""
+        """Do nothing: the run's script handles it."""
 
     def close(self) -> None:
         self.is_waiting = False
@@ -61,7 +61,7 @@ class HeldRun:
     def __init__(
         self, project: Project, meta: RunMeta, began: float, history: Sequence[tuple[float, Event]] = ()
     ) -> None:
-        """Hold a run that `began` at a time, in seconds since 1970; `history` is what happened since, with times."""
+        """Hold a run that `began` at a time, in seconds since 1970; `history` has its events since, with times."""
         self.meta = meta
         self._began = began
         self._run_dir = project.run_dir(meta.run_id)
@@ -98,14 +98,14 @@ class HeldRun:
         self._mailbox = Mailbox(meta, self._run_dir, self._records)
         self._mailbox.attach(self.child)
         self.said = ""
-        """What its child said last."""
+        """The agent's last message."""
 
     @property
     def run_id(self) -> str:
         return self.meta.run_id
 
     def write(self, event: Event) -> None:
-        """Record what the child does; what it was writing is done with that."""
+        """Record an agent's event, which ends the text it was writing."""
         self._sentence.clear()
         match event:
             case UsageReported():
@@ -118,21 +118,21 @@ class HeldRun:
         self.touch()
 
     def writing(self, piece: str) -> None:
-        """Show more of the sentence that the child is writing."""
+        """Show more of the sentence that the agent is writing."""
         self._sentence.add(msgspec.json.encode(piece)[1:-1])
         self._records.sentence(self._sentence)
         self.touch()
 
     def touch(self) -> None:
-        """Write what waits for its time, so that readers see it."""
+        """Write pending records that are due, for readers."""
         self._records.touch(time.monotonic())
 
     def hear(self) -> None:
-        """Take what was sent to the run: replies, messages, interrupts."""
+        """Read the run's inbox: replies, messages, interrupts."""
         self._mailbox.look()
 
     def deliver(self) -> str:
-        """Take the next message that was said to the child; return its text, empty where there is none."""
+        """Take the agent's next message; return its text, empty if there is none."""
         if not self.child.told:
             return ""
         message_id, text = self.child.told.pop(0)
@@ -141,21 +141,21 @@ class HeldRun:
         return text
 
     def pause(self) -> None:
-        """End the turn that was interrupted, and wait for what is said next."""
+        """End the interrupted turn, and wait for a message."""
         self.child.is_interrupted, self.child.is_waiting = False, True
         self._sentence.clear()
         self._mailbox.take(Interrupted())
         self.touch()
 
     def wanted_end(self) -> RunReason | None:
-        """Return how somebody wants it ended; None where nobody does."""
+        """Return the reason of a stop request; None without one."""
         stop = artifacts.read_stop(self._run_dir)
         if stop is None:
             return None
         return RunReason.KILLED if stop.force else RunReason(stop.reason)
 
     def end(self, reason: RunReason) -> None:
-        """Write its end and let go of it."""
+        """Write its result, and release it."""
         self._mailbox.detach()
         self._mailbox.close("the run ended first")
         is_done = reason is RunReason.DONE
@@ -178,6 +178,6 @@ class HeldRun:
         os.close(self._lock)
 
     def close(self) -> None:
-        """Let go of it without an end, as a wrapper that dies does."""
+        """Release it without a result, as a dying wrapper does."""
         self._records.close()
         os.close(self._lock)

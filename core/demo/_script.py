@@ -1,6 +1,6 @@
-"""What made-up agents do: they read, search, run tests, edit, say what comes next, and now and then ask for leave.
+"""The behavior of made-up agents: they read, search, run tests, edit, announce steps, and sometimes request permission.
 
-A script is a generator that plays one run: it does a little, and yields the seconds until it goes on.
+A script is a generator that plays one run: it does a step, and yields the seconds until the next one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ CODE = """def {word}(order, key):
 """
 TICK_S = 0.25
 _PIECE = 18
-"""Characters that an agent writes in a tick."""
+"""Characters that an agent writes per tick."""
 _FINAL = (
     "Done: `{file}` is changed, and its **{count} tests** pass.\n\n- `{word}` keeps the key\n- no caller had to change"
 )
@@ -67,7 +67,7 @@ _EDIT = """--- src/refunds.py
 
 
 def steps_of(chance: random.Random, rounds: int) -> Iterator[Event]:
-    """Yield what an agent did in a few rounds."""
+    """Yield an agent's events in some rounds."""
     for _ in range(rounds):
         yield AssistantText(text=sentence_of(chance))
         yield from _tool_use(chance)
@@ -75,7 +75,7 @@ def steps_of(chance: random.Random, rounds: int) -> Iterator[Event]:
 
 
 def reading_steps(readings: Iterable[tuple[str, str]]) -> Iterator[Event]:
-    """Yield what an agent does that says a sentence and reads a file, for each pair of the two."""
+    """Yield events of an agent that says a sentence and reads a file, for each pair of the two."""
     for number, (text, path) in enumerate(readings):
         call = f"read-{number}"
         yield AssistantText(text=text)
@@ -104,7 +104,7 @@ def at_work(run: HeldRun, chance: random.Random, rounds: int) -> Script:
 
 
 def begin_request(run: HeldRun, number: int) -> None:
-    """Have a run ask for leave: to run a command, or every other time to change a file."""
+    """Add a permission request to a run: to run a command, or, for an odd `number`, to change a file."""
     if number % 2:
         said = "One line is missing: the refund has to be noted under its key."
         tool, args = "edit", {"path": "src/refunds.py", "edits": [{"oldText": "return None", "newText": "…"}]}
@@ -125,7 +125,7 @@ def begin_request(run: HeldRun, number: int) -> None:
 
 
 def after_request(run: HeldRun, number: int) -> Script:
-    """Wait for the reply, and go on as it says."""
+    """Wait for the reply, and act on it."""
     while run.child.verdict is None:
         yield TICK_S
     verdict, reason = run.child.verdict
@@ -153,7 +153,7 @@ def after_request(run: HeldRun, number: int) -> Script:
 
 
 def silent() -> Script:
-    """Play an agent that does nothing more."""
+    """Play an idle agent."""
     while True:
         yield 1.0
 

@@ -1,4 +1,4 @@
-"""The private directory of a demo: made, found, entered and removed; a lock in it says whether its demo is alive."""
+"""A demo's private directory: created, found, entered and removed; a lock in it shows whether the demo is alive."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from ..errors import SubdeckError
 
 PREFIX = "subdeck-demo-"
 _HIDDEN = ".subdeck-demo-"
-"""While it has no lock yet, it goes by a name that nobody looks for."""
+"""Prefix of its name until it has its lock, so that no search finds it."""
 _LOCK = "lock"
 _PROJECT = os.path.join("home", "src", "orders")
 _MEMORY = "/dev/shm"  # noqa: S108 - a directory is made in it that only this user can enter
 _ROOM = 256 * 1024 * 1024
 """Bytes that must be free there: a deck takes a few megabytes, and twenty more each hour."""
 READY = b"ready\n"
-"""What the feeder writes once the deck can be looked at."""
+"""The feeder's output once the deck is ready."""
 _ENDING_S = 10.0
-"""Seconds that the feeder gets to end what it started."""
+"""Seconds for the feeder to end its processes."""
 _KEPT = frozenset({
     "COLORTERM", "COLUMNS", "LANG", "LANGUAGE", "LINES", "LOGNAME", "NO_COLOR", "PATH", "SHELL", "TERM", "TERM_PROGRAM",
     "TERM_PROGRAM_VERSION", "TMUX", "TMUX_PANE", "TZ", "USER",
 })  # fmt: skip
-"""Variables that a demo keeps: the terminal, the language and the clock. Every other may lead to something of the
-user's: a home, a key, settings, a log."""
+"""Variables that a demo keeps: terminal, language and clock. Any other may lead to the user's data: a home, a key,
+settings, a log."""
 
 
 @contextmanager
 def made() -> Generator[str]:
-    """Make a demo and yield its directory, which can be entered; at the end its process is ended and it is removed.
+    """Create a demo and yield its directory, which can be entered; at the end, stop its process and remove it.
 
-    What earlier demos left behind is removed first. Raises SubdeckError if the demo cannot be made.
+    Remains of earlier demos are removed first. Raises SubdeckError if the demo cannot be created.
     """
     _remove_dead()
     try:
@@ -64,20 +64,20 @@ def made() -> Generator[str]:
 
 
 def running() -> str | None:
-    """Return the directory of the demo that was started last and is alive; None if there is none."""
+    """Return the directory of the last started live demo; None without one."""
     return max((path for path, lock in _found() if lock is None), key=_made_at, default=None)
 
 
 def enter(directory: str) -> None:
-    """Have this process, and what it starts, look at a demo and at nothing else of the user's."""
+    """Switch this process and its children to a demo, away from the user's own data."""
     os.environ.clear()
     os.environ.update(environment(directory))
-    tempfile.tempdir = None  # it was remembered
+    tempfile.tempdir = None  # forget the cached value
     os.chdir(project_of(directory))
 
 
 def environment(directory: str) -> dict[str, str]:
-    """Return the variables of a demo: whatever is read or written by them lies in its directory."""
+    """Return the variables of a demo: they keep all reads and writes in its directory."""
     home = os.path.join(directory, "home")
     temporary = os.path.join(directory, "tmp")
     kept = {name: value for name, value in os.environ.items() if name in _KEPT or name.startswith("LC_")}
@@ -100,8 +100,8 @@ def project_of(directory: str) -> str:
 
 
 def _place() -> str:
-    """Return where demos are made: in memory, where a thousand small files take a tenth of the time, unless the user
-    names another place.
+    """Return the parent directory of demos: in memory, where a thousand small files take a tenth of the time, unless
+    the user names another one.
     """
     if not os.environ.get("TMPDIR") and os.access(_MEMORY, os.W_OK | os.X_OK):
         room = os.statvfs(_MEMORY)
@@ -111,7 +111,7 @@ def _place() -> str:
 
 
 def _locked() -> tuple[str, int]:
-    """Make the directory; return it, and its lock, which is held until the descriptor is closed everywhere."""
+    """Create the directory; return it with its lock, which is held until the descriptor is closed everywhere."""
     hidden = tempfile.mkdtemp(prefix=_HIDDEN, dir=_place())
     try:
         for name in (_PROJECT, "tmp"):
@@ -155,7 +155,7 @@ def _wait_until_ready(feeder: subprocess.Popen[bytes]) -> None:
 
 
 def _end(feeder: subprocess.Popen[bytes]) -> None:
-    """Tell the feeder that it is over, and wait until it has removed the directory."""
+    """Close the feeder's stdin, and wait until it has removed the directory."""
     if feeder.stdin is not None:
         feeder.stdin.close()
     try:
@@ -166,8 +166,8 @@ def _end(feeder: subprocess.Popen[bytes]) -> None:
 
 
 def _found() -> Iterator[tuple[str, int | None]]:
-    """Yield this user's demos: each with its lock where that was free, which is closed
-    afterwards, or None where the demo is alive. What is not certainly a demo of this user is passed over.
+    """Yield this user's demos: each with its lock if that was free, which is closed afterwards, or None if the demo is
+    alive. Skip anything that is not certainly this user's demo.
     """
     places = dict.fromkeys(map(os.path.realpath, (tempfile.gettempdir(), _MEMORY)))
     for path in (os.path.join(place, name) for place in places for name in _names(place)):
@@ -195,7 +195,7 @@ def _names(place: str) -> list[str]:
 
 
 def _lock_in(directory: int) -> int | None:
-    """Open the lock of a demo of this user; None for a directory that is no such thing."""
+    """Open the lock of this user's demo; None if the directory is not one."""
     status = os.fstat(directory)
     if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) != 0o700:
         return None
@@ -212,7 +212,7 @@ def _lock_in(directory: int) -> int | None:
 
 
 def _is_free(lock: int) -> bool:
-    """Take a lock; return False where its demo is alive, or where that is not certain."""
+    """Take a lock; return False if its demo is, or may be, alive."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

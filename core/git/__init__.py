@@ -1,5 +1,5 @@
-"""git, by its command, as a user would run it: repositories, snapshots of their files, differences, worktrees, merges.
+"""git, run as a command as a user would run it: repositories, snapshots of their files, diffs, worktrees, merges.
 
-It knows nothing of runs. A checkout may be anybody's: nothing that stands in one makes git run a program, or changes
-anything of the user's that nobody asked for.
+It knows nothing of runs. A checkout is untrusted: nothing in it makes git run a program, or change anything of the
+user's without a request.
 """

@@ -1,4 +1,4 @@
-"""Writing a tree into a working tree as a person would edit it: nothing that is in the way is lost."""
+"""Write a tree into a working tree without losing any conflicting file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAMED = 5
 
 
 class InTheWay(GitError):
-    """Files that have changed meanwhile, or are in the way: nothing was written."""
+    """Files have changed, or block the write; nothing was written."""
 
     def __init__(self, what: str, paths: Iterable[bytes], *, where: str) -> None:
         self.paths = tuple(map(worded, paths))
@@ -22,15 +22,15 @@ class InTheWay(GitError):
 
 
 def check_unchanged(git: Git, root: str, expected: str, now: str) -> None:
-    """Raise InTheWay where a working tree is not what it was expected to be."""
+    """Raise InTheWay if a working tree is not in its expected state."""
     if expected != now:
         changed = git.lines("diff-tree", "-r", "-z", "--name-only", "--no-renames", expected, now, "--")
         raise InTheWay("changed by another program", changed, where=root)
 
 
 def check_room(git: Git, root: str, now: str, wanted: str) -> None:
-    """Raise InTheWay where something that is in no snapshot, as an ignored file, is in the place of one to be written;
-    and GitError where a directory may not be written to.
+    """Raise InTheWay if a file outside the snapshot, such as an ignored one, is in the place of a file to write; raise
+    GitError if a directory is not writable.
     """
     fields = iter(git.lines("diff-tree", "-r", "-z", "--name-status", "--no-renames", now, wanted, "--"))
     letters = {path: letter for letter, path in zip(fields, fields, strict=True)}
@@ -45,7 +45,7 @@ def check_room(git: Git, root: str, now: str, wanted: str) -> None:
 
 
 def _in_the_way(root: bytes, path: bytes, going: set[bytes]) -> Iterator[bytes]:
-    """Yield what stands where a new file is to be, or one of its directories, and does not go."""
+    """Yield files that stay in the place of a new file or one of its directories."""
     parts = path.split(b"/")
     for depth in range(1, len(parts)):
         above = b"/".join(parts[:depth])
@@ -77,10 +77,10 @@ def _nearest(path: bytes) -> bytes:
 
 
 def write_files(git: Git, root: str, now: str, wanted: str) -> None:
-    """Bring the files from one tree to another; the index of `git` knows what they are now. Raises GitError.
+    """Update the files from one tree to another; the index of `git` has their current state. Raises GitError.
 
-    git looks at all of them once more before it writes the first. What fails half-way is told, and another snapshot
-    says how far it came.
+    git checks all files once more before it writes the first. After a failure half-way, a new snapshot shows how far it
+    got.
     """
     answer = git.ask("read-tree", "-m", "-u", "--no-recurse-submodules", now, wanted)
     if answer.code:

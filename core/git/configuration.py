@@ -1,9 +1,9 @@
-"""git's settings: which of them an unknown checkout may say, and what is said in place of those that it may not.
+"""git's settings: which ones an untrusted checkout may set, and what replaces the others.
 
-What a repository's own settings name is run by git with this user's rights. There are two ways around that. In a
-repository of ours (`snapshot.py`) only settings stand that are known to be harmless: `harmless`. Where the repository
-itself has to be changed, everything in it that names a program is overridden: `overrides`; the user's own settings,
-by which he has git-lfs, hold as ever.
+git runs the programs named in a repository's own settings with this user's rights. There are two defenses. A repository
+of subdeck's (`snapshot.py`) has only settings known to be harmless: `harmless`. Where the repository itself is changed,
+every setting of it that names a program is overridden: `overrides`. The user's own settings, such as those for git-lfs,
+still apply.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 Setting = tuple[str, str]
-"""A key, as `core.eol`, and its value."""
+"""A key, such as `core.eol`, and its value."""
 
 LISTING = ("config", "--list", "--includes", "--show-scope", "-z")
 
@@ -47,7 +47,7 @@ FIXED: tuple[Setting, ...] = (
     ("branch.autoSetupRebase", "never"),
     ("worktree.guessRemote", "false"),
 )
-"""Said with every command, whatever anybody's settings are."""
+"""Passed with every command, overriding all other settings."""
 
 _PROGRAMS = re.compile(
     r"filter\..*\.(clean|smudge|process|required)"
@@ -62,14 +62,14 @@ _PROGRAMS = re.compile(
     r"|mailmap\.(file|blob)"
     r"|lfs\.(extension|customtransfer)\..*|lfs\.(.*\.)?standalonetransferagent"
 )
-"""What names a program, a file outside, or a place to fetch from, in the documentation of any git up to 2.52."""
+"""Settings that name a program, an outside file or a fetch source, per the documentation of git up to 2.52."""
 
 _HARMLESS = re.compile(
     r"core\.(autocrlf|eol|filemode|symlinks|ignorecase|precomposeunicode|trustctime|checkstat|sparsecheckout"
     r"|sparsecheckoutcone|sharedrepository|protecthfs|protectntfs|checkroundtripencoding|longpaths)"
     r"|index\.(sparse|version)|extensions\.objectformat|diff\.(algorithm|renames|renamelimit)"
 )
-"""What changes nothing but how files are read, and is needed to read them as git itself would."""
+"""Settings that only change how files are read, needed to read them as git itself would."""
 
 
 class Entry(NamedTuple):
@@ -84,7 +84,7 @@ class Entry(NamedTuple):
 
 
 def parsed(listing: bytes) -> list[Entry]:
-    """Parse what git answers to `LISTING`."""
+    """Parse git's output for `LISTING`."""
     fields = os.fsdecode(listing).split("\0")
     entries: list[Entry] = []
     for scope, setting in zip(fields[::2], fields[1::2], strict=False):
@@ -94,7 +94,7 @@ def parsed(listing: bytes) -> list[Entry]:
 
 
 def overrides(entries: Iterable[Entry]) -> list[Setting]:
-    """Return what is said in place of what a checkout's own settings would run: what the user says, or nothing."""
+    """Return settings that override what a checkout's own settings would run: the user's values, or empty ones."""
     entries = list(entries)
     users = {entry.key: entry.value for entry in entries if entry.scope in ("system", "global")}
     theirs = dict.fromkeys(e.key for e in entries if e.is_checkouts and _PROGRAMS.fullmatch(e.key.lower()))
@@ -103,12 +103,12 @@ def overrides(entries: Iterable[Entry]) -> list[Setting]:
 
 
 def harmless(entries: Iterable[Entry]) -> list[Setting]:
-    """Return the settings of user and checkout that a repository of ours takes over; the last one of a key holds."""
+    """Return the user's and the checkout's settings for a repository of subdeck's; the last value of a key wins."""
     return [(e.key, e.value) for e in entries if e.scope != "command" and _HARMLESS.fullmatch(e.key.lower())]
 
 
 def unrun_filters(entries: Iterable[Entry]) -> list[str]:
-    """Return the names of filters that a checkout's own settings have and the user's have not: they are not run."""
+    """Return filters that only the checkout's settings define, not the user's: they are not run."""
     entries = list(entries)
     named = [(entry, re.fullmatch(r"filter\.(.*)\.(?:clean|smudge|process)", entry.key)) for entry in entries]
     users = {found[1] for entry, found in named if found and not entry.is_checkouts}
@@ -116,16 +116,16 @@ def unrun_filters(entries: Iterable[Entry]) -> list[str]:
 
 
 def value_of(entries: Iterable[Entry], key: str, *, own: bool = False) -> str:
-    """Return the value of a key that holds; with `own` only what the checkout says itself; empty where none does."""
+    """Return the effective value of a key, or with `own` only the checkout's; empty if unset."""
     values = [entry.value for entry in entries if entry.key == key and (entry.is_checkouts or not own)]
     return values[-1] if values else ""
 
 
 def _nothing(key: str) -> str:
-    """Return the value that has git run nothing of the checkout's."""
+    """Return a value that makes git run nothing from the checkout."""
     last = key.rpartition(".")[2]
     if last == "driver":
-        return "false"  # the command: a merge by none would end well, and keep one side only
+        return "false"  # as a command: with an empty driver the merge would succeed and keep one side only
     if last in ("required", "cachetextconv", "promisor", "enabled"):
         return "false"
     return ""

@@ -1,4 +1,4 @@
-"""What differs between two trees: the files with their lines, and the patch."""
+"""The difference between two trees: the files with their lines, and the patch."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _CUT = b"# subdeck: cut here, the rest of the changes is longer than is kept\n"
 class Patch(Struct, frozen=True):
     size: int
     is_whole: bool
-    """Whether all of it is there."""
+    """Whether it is complete."""
 
 
 def changed_files(git: Git, before: str, after: str) -> tuple[ChangedFile, ...]:
-    """Return the files that two trees or commits differ in, by path; renamed ones are found. Raises GitError."""
+    """Return the files that differ between two trees or commits, by path; renames are detected. Raises GitError."""
     output = git.run("diff-tree", "-r", "-z", "--raw", "--numstat", "--no-abbrev", *PLAIN, before, after, "--")
     fields = iter(output.split(b"\0"))
     changed: dict[bytes, ChangedFile] = {}
@@ -60,7 +60,7 @@ def _parsed(head: bytes, fields: Iterator[bytes]) -> tuple[bytes, ChangedFile]:
 
 
 def _counted(field: bytes, fields: Iterator[bytes]) -> tuple[bytes, tuple[int, int] | None]:
-    """Parse `12\t3\tpath`, or of a renamed file `12\t3\t` and the two paths after it."""
+    """Parse `12\t3\tpath`, or for a renamed file `12\t3\t` and the two paths after it."""
     added, removed, path = field.split(b"\t", 2)
     if not path:
         next(fields)
@@ -75,10 +75,10 @@ def _with_counts(file: ChangedFile, counts: tuple[int, int] | None) -> ChangedFi
 
 
 def write_patch(git: Git, before: str, after: str, file: IO[bytes], limit: int) -> Patch:
-    """Write the difference of two trees or commits into an empty file, in the form that `git apply` takes.
+    """Write the difference of two trees or commits to an empty file, in the format of `git apply`.
 
-    Of what is longer than `limit` bytes whole files are left out at the end, or the rest of a single one; a line says
-    so. Raises GitError and OSError.
+    Beyond `limit` bytes, whole files at the end are left out, or the rest of a single one; a line marks the cut. Raises
+    GitError and OSError.
     """
     size = 0
 
@@ -103,7 +103,7 @@ def write_patch(git: Git, before: str, after: str, file: IO[bytes], limit: int) 
 
 
 def _end_before(file: IO[bytes], limit: int) -> int:
-    """Return where the last file ends that is whole within the limit; where none is, the last line."""
+    """Return the end of the last file that fits within the limit; if none fits, of the last line."""
     position, window = limit, 1 << 20
     last_line = 0
     while position > 0:
@@ -131,10 +131,10 @@ def chosen(
     names: Iterable[str],
     hunks: Mapping[str, Collection[int]] | None = None,
 ) -> str:
-    """Return a tree that is `before` with some of the files as they are in `after`; of a renamed one both names count.
+    """Return `before` with some files as they are in `after`; either name selects a renamed file.
 
-    Of the files in `hunks` only those are taken, counted from 1 as they stand in the patch. The index of `git` is used
-    for it, and is its own: `Store.scratch` gives one. Raises GitError.
+    For files in `hunks` apply only these hunks, counted from 1 in the patch. This overwrites the index of `git`, so use
+    `Store.scratch` for one. Raises GitError.
     """
     hunks = hunks or {}
     git.run("read-tree", before)
@@ -147,7 +147,7 @@ def chosen(
 
 
 def _entries(git: Git, before: str, after: str, wanted: Collection[bytes]) -> bytes:
-    """Return lines for the index: what goes first, as a file may stand where a directory is to be."""
+    """Return lines for the index. Deletions come first, as a file may replace a directory."""
     fields = iter(git.run("diff-tree", "-r", "-z", "--no-renames", "--no-abbrev", before, after, "--").split(b"\0"))
     going: list[bytes] = []
     coming: list[bytes] = []
@@ -163,7 +163,7 @@ def _entries(git: Git, before: str, after: str, wanted: Collection[bytes]) -> by
 
 
 def _patch(git: Git, before: str, after: str, path: str, numbers: Collection[int]) -> bytes:
-    """Return the patch of one file with some of its hunks. Raises GitError where there are none of those."""
+    """Return the patch of one file with some of its hunks. Raises GitError if a hunk does not exist."""
     output = git.run(
         *("diff-tree", "-r", "-p", "--binary", "--full-index", "--src-prefix=a/", "--dst-prefix=b/"),
         *(*PLAIN, before, after, "--", *_pathspecs(git, before, after, path)),
@@ -190,7 +190,7 @@ def _patch(git: Git, before: str, after: str, path: str, numbers: Collection[int
 
 
 def _pathspecs(git: Git, before: str, after: str, path: str) -> list[bytes]:
-    """Return the names of a changed file, with the old one where it was renamed. Raises GitError."""
+    """Return the names of a changed file, including the old name of a renamed one. Raises GitError."""
     for file in changed_files(git, before, after):
         if file.path == path:
             return [name_of(name) for name in (file.path, file.old_path) if name]

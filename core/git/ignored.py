@@ -1,4 +1,4 @@
-"""What is ignored in a working tree by rules that were not there before: no snapshot has it, and no list names it."""
+"""Files that new rules ignore in a working tree: no snapshot or list has them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .program import Git, failure
 
 _RULES = b".gitignore"
 MOST = 100
-"""Paths that are named."""
+"""Paths returned at most."""
 
 
 def newly_ignored(git: Git, root: str, before: str, after: str, since_ns: int) -> tuple[str, ...]:
-    """Return what `.gitignore` files hide that were written since then, or by lines of them that are new; a directory
-    stands for all in it. Raises GitError and OSError.
+    """Return paths ignored by `.gitignore` files written since `since_ns`, or by new lines in them; a directory stands
+    for its contents. Raises GitError and OSError.
 
-    `git` is that of the store which has both trees.
+    `git` belongs to the store that has both trees.
     """
     listed = git.lines("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
     given = b"".join(b"./%b\0" % path for path in _outermost(listed))
@@ -32,7 +32,7 @@ def newly_ignored(git: Git, root: str, before: str, after: str, since_ns: int) -
 
 
 class _Lines:
-    """The lines of the ignore files that are in use."""
+    """The lines of the effective ignore files."""
 
     def __init__(self, git: Git, root: str, before: str, after: str, since_ns: int) -> None:
         self._git = git
@@ -40,10 +40,10 @@ class _Lines:
         self._trees = (before, after)
         self._since_ns = since_ns
         self._old: dict[bytes, frozenset[bytes] | None] = {}
-        """The lines that each had before; None for all that it has."""
+        """Each file's earlier lines; None if all its lines are old."""
 
     def is_new(self, source: bytes, pattern: bytes) -> bool:
-        """Return whether a line of an ignore file was not there before."""
+        """Whether a line of an ignore file is new."""
         if os.path.isabs(source) or os.path.basename(source) != _RULES:
             return False
         if source not in self._old:
@@ -53,8 +53,8 @@ class _Lines:
 
     def _before(self, source: bytes) -> frozenset[bytes] | None:
         first, last = (self._git.lines("ls-tree", "-z", "--full-tree", tree, "--", source) for tree in self._trees)
-        if not first and not last:  # it is ignored itself
-            written_ns = os.lstat(os.path.join(self._root, source)).st_ctime_ns  # which nobody can set
+        if not first and not last:  # the file itself is ignored
+            written_ns = os.lstat(os.path.join(self._root, source)).st_ctime_ns  # cannot be set by a program
             return frozenset() if written_ns >= self._since_ns else None
         if first == last:
             return None
@@ -65,7 +65,7 @@ class _Lines:
 
 
 def _outermost(paths: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the paths that are below no other one."""
+    """Yield the paths that are not below another one."""
     above = b"\0"
     for path in sorted(paths):
         if not path.startswith(above):
@@ -74,7 +74,7 @@ def _outermost(paths: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _rules(output: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """Yield the file, the line and the path of each answer: source, line number, pattern, path."""
+    """Yield file, line and path from output fields: source, line number, pattern, path."""
     fields = iter(output.split(b"\0"))
     for source, _, pattern, path in zip(fields, fields, fields, fields, strict=False):
         yield source, pattern.rstrip(), path.removeprefix(b"./")

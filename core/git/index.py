@@ -1,4 +1,4 @@
-"""The index of a snapshot: ours, and begun with what is known already, as to read all files takes long."""
+"""A snapshot's own index, started from known file states, as reading all files takes long."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _MOST_SMALL = 4 * 1024 * 1024
 
 
 def beginnings(git: Git, repository: Repository, index: str, seed: str = "") -> Iterator[None]:
-    """Make an index ready, and make another one each time that git could not use the last.
+    """Prepare an index, and another one each time that git could not use the last.
 
-    First the one of the last snapshot; then a copy of `seed`, or else of the user's, which knows what the files were
-    when git looked; then what is committed; then none, with which all files are read. Raises GitError and OSError.
+    In order: the last snapshot's; a copy of `seed`, or of the user's, which has file states from git's last check; the
+    committed files; an empty one, which reads all files. Raises GitError and OSError.
     """
     if os.path.exists(index):
         yield
@@ -35,7 +35,7 @@ def beginnings(git: Git, repository: Repository, index: str, seed: str = "") -> 
         try:
             git.run("read-tree", repository.head)
         except GitError:
-            pass  # what is committed is not all there
+            pass  # some committed objects are missing
         else:
             yield
     files.remove(index)
@@ -44,7 +44,7 @@ def beginnings(git: Git, repository: Repository, index: str, seed: str = "") -> 
 
 
 def begun(git: Git, repository: Repository, index: str) -> bool:
-    """Begin an index as a copy of the user's; return whether there is one that git can use. Raises OSError."""
+    """Copy the user's index; return whether git can use the copy. Raises OSError."""
     if not _copy(os.path.join(repository.git_dir, "index"), index):
         return False
     for name in files.names(repository.git_dir):
@@ -54,26 +54,26 @@ def begun(git: Git, repository: Repository, index: str) -> bool:
     try:
         _look_everywhere(git, repository)
     except GitError:
-        return False  # a broken one
+        return False  # it is corrupt
     return True
 
 
 def _copy(path: str, index: str) -> bool:
-    """Copy an index; return whether there was one."""
+    """Copy an index; return whether it existed."""
     try:
         source, status = files.open_regular(path)
     except OSError:
         return False
     with open(source, "rb") as read, open(files.open_private(index, os.O_WRONLY | os.O_TRUNC), "wb") as written:
         shutil.copyfileobj(read, written, 1 << 20)
-    # A file that was written after the index, in the same tick of the clock, is told by the time of the index.
+    # git detects a file written after the index, within the same clock tick, by the time of the index.
     os.utime(index, ns=(status.st_atime_ns, status.st_mtime_ns))
     return True
 
 
 def _look_everywhere(git: Git, repository: Repository) -> None:
-    """Take away the marks by which a user has git look away from files: `assume-unchanged`, and `skip-worktree` of what
-    is there all the same. Raises GitError.
+    """Clear the flags that hide files from git: `assume-unchanged`, and `skip-worktree` on files that exist. Raises
+    GitError.
     """
     marked: list[tuple[bytes, bytes]] = re.findall(rb"(?:\A|\0)([Sa-z]) ([^\0]*)", git.run("ls-files", "-v", "-z"))
     root = os.fsencode(repository.root)
@@ -85,7 +85,7 @@ def _look_everywhere(git: Git, repository: Repository) -> None:
 
 
 def small_file(path: str, most: int = _MOST_SMALL) -> bytes:
-    """Read a regular file that is not longer than that; nothing where there is none."""
+    """Read a regular file of at most `most` bytes; empty if there is none."""
     try:
         descriptor, status = files.open_regular(path)
     except OSError:
@@ -97,13 +97,13 @@ def small_file(path: str, most: int = _MOST_SMALL) -> bytes:
 # --- a snapshot that is being taken ----------------------------------------------------------------------------------
 
 LARGE = 20 * 1024 * 1024
-"""Bytes from which on the content of a file is not stored."""
+"""Size in bytes above which a file's content is not stored."""
 MOST = 512 * 1024 * 1024
-"""Bytes that one snapshot stores at most."""
+"""Total bytes that one snapshot stores at most."""
 NESTED = "a separate repository"
 _NO_NAME = "git takes no file of that name"
 _MOST_SAID = 60_000
-"""Characters of complaints of git that are certainly all."""
+"""Characters of git's stderr that are certainly complete."""
 _KINDS = {
     stat.S_IFIFO: "a named pipe",
     stat.S_IFSOCK: "a socket",
@@ -113,28 +113,28 @@ _KINDS = {
 
 
 class Skipped(Struct, frozen=True):
-    """A file that is in the working tree and whose content is not in the snapshot."""
+    """A file in the working tree without its content in the snapshot."""
 
     path: str
     why: str
-    """A clause: `too large to be kept`."""
+    """A clause: `too large to save`."""
     size: int = 0
     mtime_ns: int = 0
     ctime_ns: int = 0
-    """Which nobody can set who changes the file."""
+    """Cannot be set by the program that writes it."""
 
 
 class Snapshot(Struct, frozen=True):
     tree: str
     skipped: tuple[Skipped, ...] = ()
     head: str = ""
-    """The commit that was checked out; empty where there was none."""
+    """The checked-out commit; empty without one."""
     note: str = ""
-    """What is not in it besides, a sentence."""
+    """A sentence on anything else that is missing."""
 
 
 class Taking:
-    """One snapshot that is being taken."""
+    """One snapshot in progress."""
 
     def __init__(self, git: Git, repository: Repository, largest: int) -> None:
         self._git = git
@@ -145,7 +145,7 @@ class Taking:
         self._skipped: dict[bytes, Skipped] = {}
 
     def snapshot(self) -> Snapshot:
-        """Take it. Raises GitError; GitTimeout where git waits, as for a pipe in the place of a file that it reads."""
+        """Take the snapshot. Raises GitError; GitTimeout if git blocks, as on a pipe in the place of a file."""
         answer = self._git.ask(
             *("status", "--porcelain=v2", "-z", "--no-renames", "--ignore-submodules=dirty", "--no-ahead-behind")
         )
@@ -173,7 +173,7 @@ class Taking:
         self._skipped[name] = Skipped(worded(name), why, *times)
 
     def _is_storable(self, path: bytes) -> bool:
-        """Return whether the content of a changed file can be stored; else it is skipped. What is gone can be."""
+        """Whether a changed file's content can be stored; otherwise skip it. A deleted file can."""
         if path.endswith(b"/"):
             self._skip(path, NESTED)
             return False
@@ -204,7 +204,7 @@ class Taking:
         return False
 
     def _store(self, paths: list[bytes]) -> None:
-        """Store files; those that git refuses are found by halving, and skipped."""
+        """Store files; find by halving any that git refuses, and skip them."""
         answer = self._git.ask(
             *("update-index", "-z", "--add", "--remove", "--replace", "--stdin"), input=b"\0".join(paths) + b"\0"
         )
@@ -235,12 +235,12 @@ class Taking:
 
 
 def _is_clean(output: bytes) -> bool:
-    """Return whether all that is known, or could be, is as it is committed: then nothing is left to compute."""
+    """Whether everything is as committed, and nothing is left to compute."""
     return not output.strip(b"\0")
 
 
 def _changed(output: bytes) -> Iterator[bytes]:
-    """Yield the paths that differ from the index, and those that are untracked, from what `status` writes."""
+    """Yield paths that differ from the index, and untracked ones, from the output of `status`."""
     for line in output.split(b"\0"):
         match line[:1]:
             case b"?":

@@ -1,4 +1,4 @@
-"""Three-way merges of trees, without any working tree; and commits made of what comes of them."""
+"""Three-way merges of trees, without a working tree, and commits of the results."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from .program import AT_WORK, MERGING, Git, GitError, check_version, failure
 from .repository import Repository
 
 _NOBODY = ("-c", "user.name=subdeck", "-c", "user.email=subdeck@localhost")
-"""Who makes commits that nobody sees, and those of a user who has told git no name."""
+"""Author of commits that are not shown, and for a user without a name in git."""
 _QUIET = ("Auto-merging",)
 
 
 class Conflict(Struct, frozen=True):
-    """A file that both sides changed in ways that do not go together."""
+    """A file with conflicting changes on both sides."""
 
     path: str
     why: str
-    """What git says of it: `Merge conflict in a.txt`."""
+    """git's message, such as `Merge conflict in a.txt`."""
     kind: str = ""
-    """git's word for its kind: `content`, `add/add`, `modify/delete`."""
+    """git's name for its kind: `content`, `add/add`, `modify/delete`."""
 
 
 class Merge(Struct, frozen=True):
     tree: str
-    """What comes of it; with conflicts there are git's marks in it."""
+    """The result; conflicts have git's markers in it."""
     conflicts: tuple[Conflict, ...] = ()
 
 
 def can_merge() -> None:
-    """Raise GitMissing where git is missing, or older than 2.38."""
+    """Raise GitMissing if git is missing, or older than 2.38."""
     check_version(MERGING, "to apply changes")
 
 
 def merged(git: Git, base: str, ours: str, theirs: str) -> Merge:
-    """Merge two trees or commits that began with `base`; nothing is written but objects. Raises GitError."""
+    """Merge two trees or commits that share `base`; only objects are written. Raises GitError."""
     can_merge()
     before, mine, other = (_tree_of(git, name) for name in (base, ours, theirs))
     if mine in (before, other):
@@ -63,13 +63,13 @@ def _tree_of(git: Git, name: str) -> str:
 
 
 def _passing_commit(git: Git, tree: str, *parents: str) -> str:
-    """Make a commit that nothing refers to: git merges commits, not trees."""
+    """Create an unreferenced commit: git merges commits, not trees."""
     words = [word for parent in parents for word in ("-p", parent)]
     return os.fsdecode(git.run(*_NOBODY, "commit-tree", tree, *words, input=b"-\n")).strip()
 
 
 def _conflicts(rest: bytes) -> Iterator[Conflict]:
-    """Parse the files with their stages, and the messages after an empty field: how many paths, they, kind, words."""
+    """Parse the files with stages, and the messages after an empty field: path count, paths, kind, text."""
     fields = rest.split(b"\0")
     end = fields.index(b"") if b"" in fields else len(fields)
     paths = dict.fromkeys(field.partition(b"\t")[2] for field in fields[:end])
@@ -90,9 +90,9 @@ def _conflicts(rest: bytes) -> Iterator[Conflict]:
 
 
 def commit(git: Git, tree: str, parents: Sequence[str], message: str) -> str:
-    """Make a commit in the name of the user; nothing refers to it yet. Raises GitError.
+    """Create a commit as the user, without a reference to it. Raises GitError.
 
-    Where git knows no name of his, subdeck's stands there.
+    Without a user name in git, subdeck is the author.
     """
     arguments = ("commit-tree", tree, *(word for parent in parents for word in ("-p", parent)))
     given = message.encode("utf-8", "replace")
@@ -105,9 +105,9 @@ def commit(git: Git, tree: str, parents: Sequence[str], message: str) -> str:
 
 
 def advance(repository: Repository, commit_id: str, *, patience: float = 120.0) -> None:
-    """Bring the branch that is checked out to a commit that contains it, with files and index, as `merge --ff-only`.
+    """Fast-forward the checked-out branch to a commit, with files and index, as `merge --ff-only`.
 
-    Files that are not committed stay, also ignored ones; where one is in the way nothing is done. Raises GitError.
+    Uncommitted files stay, including ignored ones; if one conflicts, nothing changes. Raises GitError.
     """
     lock = os.path.join(repository.git_dir, "index.lock")
     if os.path.lexists(lock):

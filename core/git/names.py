@@ -1,7 +1,7 @@
-"""Names of files as text: as they are where that is harmless, else quoted as git quotes them.
+"""File names as text: unchanged if that is harmless, otherwise quoted as git quotes them.
 
-A name may hold any byte but the null byte. What is quoted here can be written as JSON and shown, and can be taken back:
-`worded(name_of(word))` also makes it of a name in the head of a patch, where git leaves in what is no UTF-8.
+A name may hold any byte except null. A quoted name can be written as JSON and shown, and converted back.
+`worded(name_of(word))` also quotes names from a patch header, where git leaves invalid UTF-8.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import re
 
 _PLAIN = re.compile(r'[^\x00-\x1f"\\\x7f\udc80-\udcff]*')
-"""Without control characters, quotes, and what stands for a byte that is no UTF-8."""
+"""Text without control characters, quotes, backslashes, and surrogates for invalid UTF-8."""
 _NAMED = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
 _BYTES = {name: bytes((code,)) for code, name in _NAMED.items()}
 
@@ -33,7 +33,7 @@ def _escaped(character: str) -> str:
 
 
 def name_of(word: str) -> bytes:
-    """Return the name that a word stands for, whether it is quoted or not."""
+    """Return the file name for a word, quoted or not."""
     if len(word) < 2 or not word[0] == word[-1] == '"':
         return os.fsencode(word)
     parts = re.split(r'\\([0-7]{3}|["\\abfnrtv])', word[1:-1])

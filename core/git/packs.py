@@ -1,7 +1,7 @@
-"""Trees that travel between the repositories of two machines, in packs, with commits that are the same on both.
+"""Trees sent between the repositories of two machines, in packs, with identical commits on both.
 
-A tree travels as a commit without parents, its carrier: the same tree has the same carrier everywhere. What was changed
-in it comes back as a commit on that carrier. No reference travels, and what arrives is looked at before it is kept.
+A tree is sent as a commit without parents, its carrier: the same tree has the same carrier everywhere. Changes return
+as a commit on that carrier. References are not sent, and incoming objects are checked before they are kept.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from ..system import files
 from .program import Answer, Git, GitError, failure
 
 PACKING_S = 1800.0
-"""Seconds that making or taking in a pack may take."""
+"""Seconds for making or reading a pack."""
 LEAST_S, LEAST_PACE = 120.0, 1024 * 1024
-"""How long taking in a pack may take: so many seconds, and one for each so many bytes."""
+"""Seconds for reading a pack: `LEAST_S`, plus one per `LEAST_PACE` bytes."""
 MEMORY = 3 * 1024 * 1024 * 1024
-"""Bytes that git may have for a pack that came: a few bytes of it can stand for an object of any size."""
+"""Bytes of memory for git with an incoming pack: a few bytes of it can expand to an object of any size."""
 UNPACKED = 4
-"""So many times as large as a pack may be at most are all objects together that it stands for."""
+"""Limit for the total size of all objects, as a multiple of the allowed pack size."""
 FEW = 1000
-"""Objects of a pack up to which they are kept one by one: many packs make every command slow."""
+"""A pack of up to so many objects is unpacked: many packs make every command slow."""
 _WHO = b"subdeck <subdeck@localhost> 0 +0000"
 _ODD = "zeroPaddedFilemode=warn"
-"""What old programs wrote into trees that are otherwise sound."""
+"""An error that old programs wrote into otherwise sound trees."""
 _PARTS = (".pack", ".rev", ".idx")
-"""Of a pack; git looks for the last one first."""
+"""Files of a pack; git searches for the last one first."""
 
 
 def carrier_content(tree: str) -> bytes:
-    """Return the carrier of a tree, a commit as git stores it."""
+    """Return the carrier commit of a tree, as git stores it."""
     return _commit(tree, (), b"Files that travel\n")
 
 
 def result_content(tree: str, carrier: str) -> bytes:
-    """Return the commit of a tree that was made of that of a carrier."""
+    """Return the commit of a result tree, made from a carrier's tree."""
     return _commit(tree, (carrier,), b"What became of them\n")
 
 
@@ -52,17 +52,17 @@ def write_commit(git: Git, content: bytes) -> str:
 
 
 def has_commit(git: Git, commit: str, content: bytes) -> bool:
-    """Return whether a commit is there, and is that one. Raises GitError."""
+    """Whether a commit exists with this content. Raises GitError."""
     answer = git.ask("cat-file", "commit", commit)
     return not answer.code and answer.output == content
 
 
 def write_pack(git: Git, file: IO[bytes], commit: str, known: str = "") -> int:
-    """Write into a file what the other side needs of a commit that has the commit `known`, empty for nothing; return
-    how many bytes that are. Raises GitError and OSError.
+    """Write a pack for a commit, without the objects of the commit `known` (may be empty); return its size in bytes.
+    Raises GitError and OSError.
 
-    Where nothing is known nothing is compressed by differences: that takes a minute and saves little. What is known
-    need not come before the commit (`--shallow` has git compare with it all the same).
+    Without `known`, skip delta compression: it takes a minute and saves little. `known` does not have to be an ancestor
+    (with `--shallow` git still compares).
     """
     size = 0
 
@@ -81,11 +81,11 @@ def write_pack(git: Git, file: IO[bytes], commit: str, known: str = "") -> int:
 
 
 class Intake:
-    """A pack that came from elsewhere, in a place apart: what is wrong with it never gets into the repository."""
+    """An incoming pack, kept apart: a bad one never gets into the repository."""
 
     def __init__(self, git_dir: str, objects: str, place: str, *, directory: str = "", is_own: bool = False) -> None:
-        """`objects` are those of the repository, `place` a directory that is made, and removed by `close`. Only in a
-        repository of ours (`is_own`) its settings are not looked at.
+        """`objects` belong to the repository. `place` is a directory that is created here, and removed by `close`. With
+        `is_own`, subdeck's repository, its settings are not read.
         """
         self._objects = objects
         self._place = place
@@ -101,7 +101,7 @@ class Intake:
             patience=PACKING_S,
             memory=MEMORY,
         )
-        """Knows what came, and what was there before."""
+        """Sees the incoming and the existing objects."""
         self._came = Git(
             directory or git_dir,
             git_dir=git_dir,
@@ -112,8 +112,8 @@ class Intake:
         )
 
     def read(self, pack: IO[bytes], most: int) -> None:
-        """Take a pack of at most so many bytes; each object is looked at as git does with what is pushed by strangers,
-        and all that they name has to be there. Raises GitError where it is refused.
+        """Read a pack of at most `most` bytes. Check each object as git does for pushes from strangers, and that no
+        referenced object is missing. Raises GitError if it is refused.
         """
         size = os.fstat(pack.fileno()).st_size
         self.git.patience = min(PACKING_S, LEAST_S + size / LEAST_PACE)
@@ -126,7 +126,7 @@ class Intake:
             raise GitError(f"it stands for {total:,} bytes of files, more than is taken", where=self._place)
 
     def keep(self, pack: IO[bytes], git: Git) -> None:
-        """Have the repository, which `git` is for, keep what came. Raises GitError and OSError."""
+        """Store the new objects in the repository of `git`. Raises GitError and OSError."""
         if _count(pack) <= FEW:
             git.run("unpack-objects", "-q", input=pack)
             return
@@ -144,7 +144,7 @@ class Intake:
 
 
 def _count(pack: IO[bytes]) -> int:
-    """Return how many objects a pack says that it has."""
+    """Return the object count in a pack's header."""
     pack.seek(0)
     head = pack.read(12)
     if len(head) < 12 or head[:4] != b"PACK":

@@ -1,4 +1,4 @@
-"""Read a patch as git writes it: its files, their hunks, and what each line is; pure."""
+"""Parse a git patch: its files, their hunks, and the kind of each line; pure."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .names import name_of, worded
 _HUNK = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)", re.DOTALL)
 _FILE = b"diff --git "
 _KINDS = {b"120000": "link", b"160000": "submodule"}
-"""By the mode."""
+"""By file mode."""
 NO_PAIR = -1
 
 
 class Hunk(Struct):
     begin: int
-    """The line `@@ … @@`, counted from 0 in the patch."""
+    """Index of the line `@@ … @@`, from 0 in the patch."""
     end: int
-    """The line after its last."""
+    """Index after its last line."""
     heading: bytes
-    """What git says of where it is: a function, a section."""
+    """The location from git: a function, a section."""
 
 
 class FilePatch(Struct):
@@ -30,11 +30,11 @@ class FilePatch(Struct):
     path: str
     end: int = 0
     old_path: str = ""
-    """Of a renamed or copied file."""
+    """For a renamed or copied file."""
     what: str = "modified"
-    """What became of it, in words: `added`, `mode 100644 → 100755`."""
+    """The change in words: `added`, `mode 100644 → 100755`."""
     kind: str = ""
-    """`link` or `submodule`; empty for a file like any other."""
+    """`link` or `submodule`; empty for an ordinary file."""
     is_binary: bool = False
     added: int = 0
     removed: int = 0
@@ -42,13 +42,13 @@ class FilePatch(Struct):
 
     @property
     def key(self) -> tuple[str, str]:
-        """Tell it from others: what has become of another kind is there twice, as it went and as it came."""
+        """Identify the file: after a change of kind a path appears twice, as deleted and as added."""
         return self.path, self.what
 
 
 class Patch(Struct):
-    """`old` and `new` have a number for each line, counted from 1 in the file before and after; 0 where there is none.
-    `pairs` has for each line that went or came the one that stands against it, else `NO_PAIR`.
+    """`old` and `new` have each line's number in the file before and after, from 1, or 0. `pairs` has the matching line
+    of each deleted or added line, or `NO_PAIR`.
     """
 
     lines: list[bytes]
@@ -67,7 +67,7 @@ class Patch(Struct):
 
 
 def read_patch(content: bytes) -> Patch:
-    """Read a patch; what is none of git's is left out."""
+    """Parse a patch; skip text that is not from git."""
     lines = content.split(b"\n")
     if lines and not lines[-1]:
         lines.pop()
@@ -88,7 +88,7 @@ def read_patch(content: bytes) -> Patch:
 
 
 def _read_head(lines: list[bytes], at: int, file: FilePatch) -> int:
-    """Read what stands before the hunks of a file; return where they begin, or what is next."""
+    """Read a file's header; return where its hunks, or the next file, begin."""
     modes: dict[bytes, bytes] = {}
     while at < len(lines) and not lines[at].startswith((b"@@ -", _FILE)):
         line = lines[at]
@@ -126,7 +126,7 @@ def _read_head(lines: list[bytes], at: int, file: FilePatch) -> int:
 
 
 def _read_hunk(patch: Patch, file: FilePatch, at: int, found: re.Match[bytes]) -> int:
-    """Take the lines that a hunk says it has; return the line after it."""
+    """Read the lines announced by a hunk; return the line after it."""
     lines, old_numbers, new_numbers, pairs = patch.lines, patch.old, patch.new, patch.pairs
     old, new = int(found[1]), int(found[3])
     old_end, new_end = (
@@ -136,7 +136,7 @@ def _read_hunk(patch: Patch, file: FilePatch, at: int, found: re.Match[bytes]) -
     at += 1
     gone: list[int] = []
     matched = 0
-    """How many of those that went stand against one that came."""
+    """How many deleted lines are paired with added ones."""
     while at < count and (old < old_end or new < new_end or lines[at].startswith(b"\\")):
         sign = lines[at][:1]
         if sign == b"-":
@@ -160,20 +160,20 @@ def _read_hunk(patch: Patch, file: FilePatch, at: int, found: re.Match[bytes]) -
             old, new = old + 1, new + 1
             gone, matched = [], 0
         else:
-            break  # it is shorter than it says
+            break  # the hunk is shorter than announced
         at += 1
     file.hunks.append(Hunk(begin, at, found[5]))
     return at
 
 
 def _name(written: bytes) -> str:
-    """Return the name of a file after `---` or `+++`; empty where there is no file on that side."""
+    """Return the file name after `---` or `+++`; empty for `/dev/null`."""
     name = name_of(os.fsdecode(written))
     return "" if name == b"/dev/null" else worded(name.partition(b"/")[2])
 
 
 def _named_twice(written: bytes) -> str:
-    """Return the name that stands after `diff --git`, on both sides the same; empty where it is not."""
+    """Return the name after `diff --git` if both sides have the same; otherwise empty."""
     if written.startswith(b'"'):
         first = re.match(rb'"(?:[^"\\]|\\.)*"', written)
         return worded(name_of(os.fsdecode(first[0])).partition(b"/")[2]) if first else ""

@@ -1,4 +1,4 @@
-"""git, run as a program: never with what a checkout would have it run, and never longer than its caller waits."""
+"""git, run as a program: it never runs what a checkout sets, nor takes longer than its caller waits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from . import configuration
 from .configuration import Setting
 
 OLDEST = (2, 31)
-"""The first git that takes settings from its environment, where any name of a filter can be overridden."""
+"""The first git with settings from its environment, where any filter name can be overridden."""
 MERGING = (2, 38)
 """The first with `merge-tree --write-tree`."""
 PATIENCE_S = 60.0
@@ -28,10 +28,10 @@ _KEPT = frozenset({
     "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_NAME", "GIT_CEILING_DIRECTORIES", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_NAME",
     "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM", "GIT_DISCOVERY_ACROSS_FILESYSTEM",
 })  # fmt: skip
-"""What a user says about himself and where his own settings are; all else is about another call of git."""
+"""Variables with the user's identity and settings files; other `GIT_` variables belong to other calls of git."""
 _FIXED = {
     "GIT_ADVICE": "0",
-    # Empty allows none, whatever a repository allows itself: gits before 2.39.4 do not know GIT_NO_LAZY_FETCH.
+    # Empty allows none, despite the repository's settings: git before 2.39.4 ignores GIT_NO_LAZY_FETCH.
     "GIT_ALLOW_PROTOCOL": "",
     "GIT_ASKPASS": "",
     "GIT_EDITOR": ":",
@@ -46,54 +46,54 @@ _FIXED = {
     "SSH_ASKPASS": "",
 }
 COMING_S = 2.0
-"""Seconds that a worktree which another git is just making may keep all others from looking at worktrees."""
+"""Seconds to retry while another git is adding a worktree, which blocks any listing of worktrees."""
 _COMING = re.compile(r"failed to read .*worktrees/[^/]+/commondir")
-"""What git says then: it has made the file, and has not written it yet."""
+"""git's message in that case: the file exists, but is not written yet."""
 AT_WORK = "another git command is running, or was killed"
 _LOCKED = re.compile(
     r"[Uu]nable to create '([^\n]+\.lock)': File exists|could not lock config file ([^\n]+): File exists"
 )
-"""What git says if the file is there by which it locks an index, a reference, HEAD, or settings."""
+"""git's message if the lock file of an index, a reference, HEAD, or settings exists."""
 Given = bytes | IO[bytes] | None
-"""What a command reads on its stdin: all of it, or an open file."""
+"""A command's stdin: its content, or an open file."""
 _CHUNK = 1 << 16
 _MOST_SAID = 1 << 16
-"""Bytes of stderr that are kept: the last ones."""
+"""Bytes of stderr to keep: the last ones."""
 
 
 class GitError(SubdeckError):
-    """git has refused, or failed; `what` is what it said last."""
+    """git has refused or failed; `what` is its last message."""
 
     code = "git.failed"
 
     def __init__(self, what: str, *, where: str = "", hint: str = "", code: str = "", said: str = "") -> None:
         super().__init__(what, where=where, hint=hint, code=code)
         self.said = said
-        """All that it said, as it is: nothing to be shown."""
+        """Its complete stderr, not fit for display."""
 
 
 class GitMissing(GitError):
-    """There is no git, or one that is too old."""
+    """git is missing or too old."""
 
     code = "git.missing"
 
 
 class GitTimeout(GitError):
-    """It took too long, and was ended with all that it had started."""
+    """A command took too long, and was killed with all its processes."""
 
 
 class Answer(NamedTuple):
     code: int
     output: bytes
     said: str
-    """On stderr."""
+    """Its stderr."""
 
 
 class Git:
-    """git in a directory: in the repository that it finds there, or in one of ours (`git_dir`).
+    """git in a directory: in the repository found there, or in one of subdeck's (`git_dir`).
 
-    What the settings of the repository itself would run is overridden; they are read before the first command. In one
-    of ours (`is_own`) there are none but those that we wrote.
+    Programs set by the repository are overridden; its settings are read before the first command. A repository of
+    subdeck's (`is_own`) has only its own settings.
     """
 
     def __init__(
@@ -110,11 +110,11 @@ class Git:
         patience: float = PATIENCE_S,
         memory: int = 0,
     ) -> None:
-        """`memory` is how many bytes a command may have for itself; 0 for as many as there are."""
+        """`memory` is a command's limit in bytes; 0 for no limit."""
         self.directory = directory
         self._memory = memory
         self.index = index or ""
-        """The file that it uses as index; empty for that of the repository."""
+        """The index file; empty for the repository's."""
         self.patience = patience
         """Seconds that a command may take."""
         self._settings: Sequence[Setting] | None = settings if is_own else None
@@ -133,19 +133,19 @@ class Git:
         }
 
     def run(self, *arguments: str | bytes, input: Given = None) -> bytes:  # noqa: A002 - as subprocess has it
-        """Return what a command writes. Raises GitError where it fails."""
+        """Return a command's output. Raises GitError if it fails."""
         answer = self.ask(*arguments, input=input)
         if answer.code:
             raise failure(arguments, answer, self.directory)
         return answer.output
 
     def lines(self, *arguments: str | bytes, input: Given = None) -> list[bytes]:  # noqa: A002
-        """Return what a command writes that ends each line with a null byte (`-z`). Raises GitError."""
+        """Return the output lines of a command with null bytes at their ends (`-z`). Raises GitError."""
         return [line for line in self.run(*arguments, input=input).split(b"\0") if line]
 
     def ask(self, *arguments: str | bytes, input: Given = None) -> Answer:  # noqa: A002
-        """Return how a command ended and what it wrote. Raises GitError if it cannot be run, takes too long, or is
-        killed: it has not answered "no" then.
+        """Return a command's exit code and output. Raises GitError if it cannot be run, takes too long, or is killed:
+        that is not an answer of "no".
         """
         deadline = time.monotonic() + COMING_S
         while True:
@@ -163,9 +163,9 @@ class Git:
         *arguments: str | bytes,
         input: Given = None,  # noqa: A002
     ) -> tuple[int, str]:
-        """Hand on what a command writes as it comes, until `take` returns False; return its code and what it says.
+        """Pass a command's output to `take` until that returns False; return its code and stderr.
 
-        A command that was cut off so has the code 0. Raises GitError where it cannot be run, or takes too long.
+        The code is 0 if `take` ended it. Raises GitError if it cannot be run, or takes too long.
         """
         check_version(OLDEST)
         if self._settings is None:
@@ -173,7 +173,7 @@ class Git:
         return self._converse(take, arguments, (*configuration.FIXED, *self._settings), input)
 
     def configured(self) -> list[configuration.Entry]:
-        """Return all settings that hold here, with where they stand; nothing is run by that. Raises GitError."""
+        """Return all effective settings with their scope; this runs no other program. Raises GitError."""
         check_version(OLDEST)
         written: list[bytes] = []
         code, said = self._converse(written.append, configuration.LISTING, configuration.FIXED, None)
@@ -265,7 +265,7 @@ def _found(path: str) -> str:
 
 
 def version() -> tuple[int, ...]:
-    """Return the version of git, as `(2, 39, 5)`. Raises GitError."""
+    """Return the version of git, such as `(2, 39, 5)`. Raises GitError."""
     return _version_of(program())
 
 
@@ -282,7 +282,7 @@ def _version_of(path: str) -> tuple[int, ...]:
 
 
 def check_version(needed: tuple[int, ...], what_for: str = "") -> None:
-    """Raise GitMissing where git is missing or older than what is needed, `what_for` a clause as `to apply changes`."""
+    """Raise GitMissing if git is missing or older than `needed`; `what_for` is a clause such as `to apply changes`."""
     if (found := version()) < needed:
         needed_words, found_words = ".".join(map(str, needed)), ".".join(map(str, found))
         wanted = f"git {needed_words} or newer is needed{what_for and f' {what_for}'}"
@@ -290,7 +290,7 @@ def check_version(needed: tuple[int, ...], what_for: str = "") -> None:
 
 
 def failure(arguments: Sequence[str | bytes], answer: Answer, where: str) -> GitError:
-    """Make an error of what a command said last, or of how it ended."""
+    """Return an error from a command's last message, or from its exit code."""
     if locked := _LOCKED.search(answer.said):
         path = os.path.normpath(os.path.join(where, locked[1] or f"{locked[2]}.lock"))
         what = f"{one_line(os.path.basename(path).removesuffix('.lock'))} is locked: {AT_WORK}"
@@ -308,14 +308,14 @@ def failure(arguments: Sequence[str | bytes], answer: Answer, where: str) -> Git
 
 
 def quoted(path: str) -> str:
-    """Quote a path for a list of directories with objects, in a variable or a file, where that is needed."""
+    """Quote a path, if needed, for a list of object directories in a variable or a file."""
     if not re.search(r'["\\\n:#]', path):
         return path
     return '"{}"'.format(path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n"))
 
 
 def _name(arguments: Sequence[str | bytes]) -> str:
-    """Return the command itself, without the settings before it."""
+    """Return the command name, without the settings before it."""
     words = iter(arguments)
     for word in words:
         if word != "-c":
@@ -326,12 +326,12 @@ def _name(arguments: Sequence[str | bytes]) -> str:
 
 @contextmanager
 def _as_file(content: Given) -> Generator[int | IO[bytes]]:
-    """Give what a command reads: a file from its beginning, or one in memory, which nobody has to feed."""
+    """Yield a command's stdin: a file from its beginning, or one in memory, so that nothing has to feed it."""
     if not content:
         yield subprocess.DEVNULL
         return
     if not isinstance(content, bytes):
-        os.lseek(content.fileno(), 0, os.SEEK_SET)  # `seek` of a file with a buffer may leave that where it is
+        os.lseek(content.fileno(), 0, os.SEEK_SET)  # `seek` of a buffered file may not move its descriptor
         yield content
         return
     with open(os.memfd_create("stdin"), "w+b") as file:
@@ -341,9 +341,9 @@ def _as_file(content: Given) -> Generator[int | IO[bytes]]:
 
 
 def _heard(process: subprocess.Popen[bytes], take: Callable[[bytes], object], deadline: float) -> str | None:
-    """Read what a process writes and says until it has ended; return what it said, None where no more was taken.
+    """Read a process's output and stderr until it ends; return its stderr, or None if `take` ended it.
 
-    Raises TimeoutError. Its exit is not collected here: until that is done its group can be killed.
+    Raises TimeoutError. Its exit is not collected here, so its group can still be killed.
     """
     said = b""
     with selectors.DefaultSelector() as selector:
@@ -370,7 +370,7 @@ def _heard(process: subprocess.Popen[bytes], take: Callable[[bytes], object], de
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a command with all that it has started: as long as its exit is not collected, its group is nobody else's."""
+    """Kill a command with all its processes. Until its exit is collected, no other group can have its id."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except OSError:

@@ -1,4 +1,4 @@
-"""Read what decides how the files of a working tree are read, and compare it with what it was."""
+"""Read the settings for how a working tree's files are read, and compare them with earlier ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .repository import Repository
 
 INFO = ("exclude", "attributes", "sparse-checkout")
 LISTS = {"core.excludesfile": "ignore", "core.attributesfile": "attributes"}
-"""Settings that name a file, and what that is called in the user's directory for git if they are not set."""
+"""Settings that name a file, and its default name in the user's git directory."""
 _DEFAULTS: tuple[Setting, ...] = (
     ("core.filemode", "true"),
     ("core.symlinks", "true"),
@@ -28,9 +28,9 @@ _DEFAULTS: tuple[Setting, ...] = (
     ("core.sparsecheckout", "false"),
     ("core.ignorestat", "false"),
 )
-"""For what nobody has set: it may not be set later either."""
+"""For unset keys: they may not be set later either."""
 _CERTAIN: tuple[Setting, ...] = (("core.trustctime", "true"), ("core.checkstat", "default"))
-"""For all snapshots but the first: only the time of a change of a file's status cannot be set by who changes it."""
+"""For all snapshots but the first: only a file's status-change time cannot be set by the program that changes it."""
 _GRAFTS = ("info/grafts", "objects/info/alternates")
 _REPLACED = "refs/replace/"
 _SAMPLE = ".sample"
@@ -40,7 +40,7 @@ _FILE, _SETTING = "file ", "setting "
 
 
 def read(repository: Repository) -> Reading:
-    """Read how a repository is to be read now. Raises GitError."""
+    """Return how a repository is read now. Raises GitError."""
     entries = repository.git.configured()
     users = [entry for entry in entries if entry.scope in ("system", "global")]
     filters = [(entry.key, entry.value) for entry in users if entry.key.startswith("filter.")]
@@ -57,9 +57,9 @@ def read(repository: Repository) -> Reading:
 
 
 def changed_settings(first: Reading, root: str, git_dir: str, common_dir: str) -> tuple[str, ...]:
-    """Name the settings, hooks and lists of a repository that are not what they were: `core.filemode`, `info/exclude`.
+    """Return the names of settings, hooks and lists that have changed: `core.filemode`, `info/exclude`.
 
-    It may be one that git cannot be used in any more.
+    Works even if git can no longer use the repository.
     """
     repository = Repository(root, git_dir=git_dir or common_dir, common_dir=common_dir)
     try:
@@ -76,7 +76,7 @@ def changed_settings(first: Reading, root: str, git_dir: str, common_dir: str) -
 
 
 def certain(reading: Reading) -> tuple[Setting, ...]:
-    """Return the settings for a snapshot that is to find everything that has changed since the first."""
+    """Return the settings for a snapshot that has to find every change since the first."""
     return (*reading.settings, *_CERTAIN)
 
 
@@ -86,7 +86,7 @@ def _info_path(repository: Repository, name: str) -> str:
 
 
 def _list(repository: Repository, entries: Sequence[Entry], key: str) -> bytes:
-    """Read a list that the settings name: of the repository's only one inside of its working tree."""
+    """Read a list named in the settings. The repository's own must be inside its working tree."""
     if value := configuration.value_of(entries, key, own=True):
         path = os.path.realpath(os.path.join(repository.root, os.path.expanduser(value)))
         if f"{path}/".startswith(f"{repository.root}/"):
@@ -114,7 +114,7 @@ def _prints(repository: Repository, entries: Iterable[Entry]) -> dict[str, str]:
 
 
 def _files(repository: Repository, hooks: str) -> Iterator[tuple[str, str]]:
-    """Yield the names and paths of what is compared."""
+    """Yield the names and paths of the files to compare."""
     yield "config.worktree", os.path.join(repository.git_dir, "config.worktree")
     for name in INFO:
         yield f"info/{name}", _info_path(repository, name)
@@ -134,7 +134,7 @@ def _hooks(name: str, directory: str) -> Iterator[tuple[str, str]]:
 
 
 def _modules(common_dir: str) -> Iterator[tuple[str, str]]:
-    """Yield the repositories of submodules that lie in another one."""
+    """Yield the repositories of submodules inside another one."""
     left = _MOST_MODULES
     for directory, names, held in os.walk(os.path.join(common_dir, "modules")):
         if "config" in held and left:
@@ -144,7 +144,7 @@ def _modules(common_dir: str) -> Iterator[tuple[str, str]]:
 
 
 def _replaced(common_dir: str) -> Iterator[str]:
-    """Yield the references by which git takes one object for another."""
+    """Yield the references that make git replace one object with another."""
     for name in files.names(os.path.join(common_dir, _REPLACED)):
         yield f"{_REPLACED}{name}"
     packed = small_file(os.path.join(common_dir, "packed-refs"))
@@ -153,7 +153,7 @@ def _replaced(common_dir: str) -> Iterator[str]:
 
 
 def _print(path: str) -> str:
-    """Return the fingerprint of a file; empty if there is none."""
+    """Return a file's fingerprint; empty if it is missing."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -170,7 +170,7 @@ def _print(path: str) -> str:
 
 def _digest(content: bytes) -> str:
     try:
-        from _blake2 import blake2b  # what hashlib has; with hashlib comes OpenSSL, 9 ms
+        from _blake2 import blake2b  # as in hashlib, without loading OpenSSL (9 ms)
     except ImportError:
         from hashlib import blake2b
     return blake2b(content, digest_size=16).hexdigest()

@@ -1,7 +1,7 @@
-"""What decides how the files of a working tree are read: settings, ignore rules and attributes, as of one time.
+"""How a working tree's files are read: settings, ignore rules and attributes, at one time.
 
-All snapshots of a run are read as its first one was. Otherwise a child could hide its changes by what it writes into
-`.git`, or into the settings of its user. Records hold this: only light modules are imported here.
+All snapshots of a run are read like its first one. Otherwise an agent could hide its changes by writing into `.git`, or
+into its user's settings. Records hold this, so only light modules are imported.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from msgspec import Struct
 
 
 class Reading(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """How one repository is read, and what its settings were then."""
+    """How one repository is read, and its settings at that time."""
 
     settings: tuple[tuple[str, str], ...] = ()
     info: dict[str, bytes] = {}
-    """The files of its `info`, by name."""
+    """Files in its `info`, by name."""
     lists: dict[str, bytes] = {}
-    """What the lists hold that its settings or the user's name, by the key of the setting."""
+    """Contents of the lists named in its or the user's settings, by key."""
     unrun: tuple[str, ...] = ()
-    """Filters that only the repository itself names."""
+    """Filters that only the repository defines."""
     prints: dict[str, str] = {}
     """Fingerprints of its settings and hooks, by name."""
     inside: dict[str, Reading] = {}
-    """Of the repositories inside of it, by the digest of their path."""
+    """Repositories inside it, by the digest of their path."""
     at_ns: int = 0
-    """When it was read, by the clock on the wall."""
+    """When it was read, in wall-clock time."""

@@ -1,4 +1,4 @@
-"""What git takes a directory for: the repository that it is in, what is checked out there, and what is odd about it."""
+"""git's view of a directory: its repository, the checked-out commit, and any trouble."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATIENCE_S = 10.0
 _DOT_GIT = ".git"
 _BRANCHES = "refs/heads/"
 _NO_REF = "ref: refs/heads/.invalid"
-"""What stands in HEAD where the references are in tables."""
+"""Content of HEAD if references are in tables."""
 _READ_FIRST = (
     "HEAD",
     "commondir",
@@ -29,35 +29,35 @@ _READ_FIRST = (
     "shallow",
     "objects/info/alternates",
 )
-"""What git reads of a repository whatever it is asked: it would wait for a pipe there that nobody writes to."""
+"""Files that git reads for any command: it would block on a pipe in their place."""
 _MOVED = "git finds its working tree elsewhere: check core.worktree and .git"
 _NONE_HERE = "not a git repository (or any "
 
 
 class Repository(Struct, frozen=True, dict=True):
-    """A repository with its working tree; where there is `trouble`, nothing else of it needs to be true."""
+    """A repository with its working tree; if there is `trouble`, the other fields may be wrong."""
 
     root: str
-    """Of the working tree, without links; empty for a bare one."""
+    """Root of the working tree, without links; empty if bare."""
     prefix: str = ""
-    """Where in it the directory is that was asked about, as `services/api`; empty for the root."""
+    """The requested directory relative to it, such as `services/api`; empty for the root."""
     git_dir: str = ""
     common_dir: str = ""
-    """What all its working trees share."""
+    """Shared by all its working trees."""
     head: str | None = None
-    """The commit that is checked out; None where there is none yet."""
+    """The checked-out commit; None before the first."""
     tree: str = ""
-    """Of that commit; empty where there is none."""
+    """The tree of that commit; empty without one."""
     branch: str | None = None
-    """Short, as `main`; None where HEAD is detached."""
+    """Short name, such as `main`; None if HEAD is detached."""
     object_format: str = "sha1"
     is_bare: bool = False
     trouble: str = ""
-    """Why it cannot be used, a sentence; empty where it can."""
+    """Why it is unusable, a sentence; empty if it is usable."""
 
     @cached_property
     def git(self) -> Git:
-        """git in its root. What it says itself that git should run is overridden, as it was when first asked."""
+        """git in its root. The programs set by the repository at first use are overridden."""
         return Git(self.root or self.git_dir)
 
     @property
@@ -66,12 +66,12 @@ class Repository(Struct, frozen=True, dict=True):
 
     @property
     def is_linked(self) -> bool:
-        """Whether its working tree is one that was added to another."""
+        """Whether its working tree was added to another one."""
         return self.git_dir != self.common_dir
 
 
 def find(directory: str, *, patience: float = PATIENCE_S) -> Repository | None:
-    """Find the repository of a directory; None where there is none. Never raises: what is odd is its `trouble`."""
+    """Find the repository of a directory; None without one. Never raises: a problem is its `trouble`."""
     here = os.path.realpath(directory)
     place = _place_of(here)
     if place is None:
@@ -113,9 +113,9 @@ def find(directory: str, *, patience: float = PATIENCE_S) -> Repository | None:
 
 
 def _parts(text: str, place: str) -> tuple[str, str, str, list[str]] | None:
-    """Part lines that are paths: of the repository, of what its worktrees share, of the working tree; the rest is HEAD.
+    """Split lines of paths: the repository, the shared directory, the working tree; the rest is HEAD.
 
-    Each of them may have line breaks in it, but where the working tree is, is known. None where it is elsewhere.
+    Paths may have line breaks, but the working tree's is known. None if it is elsewhere.
     """
     repository, is_there, rest = text.rpartition(f"\n{place}\n")
     if not is_there:
@@ -130,7 +130,7 @@ def _parts(text: str, place: str) -> tuple[str, str, str, list[str]] | None:
                 common_dir,
                 place,
                 [word for word in head if "HEAD" not in word],
-            )  # repeated where it is nothing
+            )  # repeated if it is nothing
     return None
 
 
@@ -139,7 +139,7 @@ def _trouble(answer: Answer, where: str) -> str:
 
 
 def _place_of(directory: str) -> str | None:
-    """Return the nearest directory that looks like a repository, without asking git; None where none does."""
+    """Return the nearest directory that looks like a repository, without git; None without one."""
     while True:
         dot_git = os.path.join(directory, _DOT_GIT)
         is_one = any(_parts_in(dot_git)) if os.path.isdir(dot_git) else os.path.lexists(dot_git)
@@ -151,7 +151,7 @@ def _place_of(directory: str) -> str | None:
 
 
 def _waits(place: str) -> str:
-    """Return a named pipe in the place of a file that git reads in every repository; empty for none."""
+    """Return a named pipe in the place of a file that git always reads; empty without one."""
     dot_git = os.path.join(place, _DOT_GIT)
     git_dir, common_dir = directories_of(place, dot_git if os.path.lexists(dot_git) else place)
     for directory in dict.fromkeys((git_dir, common_dir)):
@@ -175,7 +175,7 @@ def _parts_in(directory: str) -> list[bool]:
 
 
 def _checked(found: Repository, head: list[str]) -> Repository:
-    """Add the branch, and what is wrong with a repository that git has found."""
+    """Add the branch and any trouble of a repository that git has found."""
     if found.prefix.split(os.sep)[0] == os.pardir:
         return replace(found, prefix="", trouble=_MOVED)
     if trouble := _elsewhere(found):
@@ -199,9 +199,9 @@ def _checked(found: Repository, head: list[str]) -> Repository:
 
 
 def _elsewhere(found: Repository) -> str:
-    """Say where a `.git` leads to a repository that knows nothing of this working tree; empty where all is well.
+    """Describe a `.git` that leads to a repository without this working tree; empty if all is well.
 
-    git follows every such pointer. One that came with an unpacked archive would have us write into another repository.
+    git follows any such pointer. One from an unpacked archive would make us write into another repository.
     """
     dot_git = os.path.join(found.root, _DOT_GIT)
     try:
@@ -224,7 +224,7 @@ def _elsewhere(found: Repository) -> str:
 
 
 def _leads_back(found: Repository, dot_git: str) -> bool:
-    """Return whether the repository that a `.git` names has this working tree: an added one, or that of a submodule."""
+    """Whether a `.git`'s repository has this working tree: an added one, or a submodule's."""
     if found.is_linked:
         said = os.fsdecode(files.content(os.path.join(found.git_dir, "gitdir"))).removesuffix("\n")
         return os.path.realpath(os.path.join(found.git_dir, said)) == os.path.realpath(dot_git) and (
@@ -248,7 +248,7 @@ def _is_within(path: str, directory: str) -> bool:
 
 
 def _content(path: str) -> bytes:
-    """Read a small file; what it holds of a link is the link's target, as HEAD once was one. Raises OSError."""
+    """Read a small file; for a link return its target, as HEAD once was a link. Raises OSError."""
     if os.path.islink(path):
         return b"ref: " + os.fsencode(os.readlink(path))
     return files.read(path)

@@ -1,8 +1,8 @@
-"""Snapshots: what all files of a working tree are at a moment, as a tree of git's; nothing of the user's is touched.
+"""Snapshots: all files of a working tree at one moment, as a git tree; the user's files are not touched.
 
-A store is a small repository of ours: an index and objects of its own, and the repository's objects to borrow from. Its
-settings are those of the repository that say how files are read, and no others, so that nothing in a checkout makes git
-run a program here; the user's own filters (git-lfs) run as ever.
+A store is a small repository of subdeck's: its own index and objects, and borrowed objects of the repository. It copies
+only settings for how files are read, so nothing in a checkout makes git run a program here. The user's own filters
+(git-lfs) still run.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ from .repository import Repository, find
 __all__ = ["LARGE", "InTheWay", "Skipped", "Snapshot", "Store"]
 
 WRITING_S = 600.0
-"""Seconds that writing files may take: a command that is cut off leaves them half written."""
+"""Seconds for writing files: a killed command leaves them half written."""
 _MOST_INSIDE = 20
-"""Repositories inside that are looked into: each takes as many commands as this one."""
+"""Inner repositories to inspect: each takes as many commands as the outer one."""
 _READ = (".gitattributes", ".gitignore")
-"""What git reads of a working tree before anything else; deeper ones are left to its patience."""
+"""Files that git reads first in a working tree; for deeper ones only its time limit helps."""
 _GONE = ".gone"
-"""What the name of a store ends with while it is removed."""
+"""Name suffix of a store that is being removed."""
 
 
 class Store:
-    """An index and objects of ours, in a directory that is made when it is first needed."""
+    """subdeck's own index and objects, in a directory created at first use."""
 
     def __init__(
         self, directory: str, *, aside: Sequence[str] = (), reading: Reading | None = None, seed: str = ""
     ) -> None:
-        """With a `reading` files are read as they were then, whatever the settings of the repository are by now; and
-        with a `seed` the index begins as that one, if it is there: that of the repository is within a child's reach.
+        """With a `reading`, files are read as at that time, despite later settings of the repository. With a `seed`,
+        the index starts as a copy of it, if it exists: the agent can change the repository's.
         """
         self.directory = directory
         self.reading = reading
-        """How files are read; None until the first snapshot, unless it was given."""
+        """How files are read; None until the first snapshot, unless given."""
         self._first = reading
         self._seed = seed
         self._inside: dict[str, Reading] = {}
         self.objects = os.path.join(directory, "objects")
         self.index = os.path.join(directory, "index")
         self._aside = (directory, *aside)
-        """Directories that are in no snapshot, also where they are in the working tree."""
+        """Directories excluded from snapshots, even inside the working tree."""
 
     def take(
         self,
@@ -66,10 +66,10 @@ class Store:
         largest: int = LARGE,
         patience: float = PATIENCE_S,
     ) -> Snapshot:
-        """Store what the working tree is now: also what is not committed, and what is untracked but not ignored.
+        """Store the current working tree, with uncommitted files, and untracked files that are not ignored.
 
-        With `into_repository` what is new is written among the repository's own objects, where a commit can name it.
-        Raises GitError and OSError.
+        `into_repository` writes new objects into the repository, where a commit can refer to them. Raises GitError and
+        OSError.
         """
         with self._alone():
             settings = self._prepare(repository)
@@ -80,15 +80,13 @@ class Store:
             return replace(taken, skipped=skipped, note="; ".join(filter(None, (taken.note, self._unrun_words()))))
 
     def begin(self, repository: Repository, index: str) -> None:
-        """Read how files are to be read, and copy the index to where snapshots can begin with it. Raises GitError and
-        OSError.
-        """
+        """Read how files are to be read, and copy the index as a start for snapshots. Raises GitError and OSError."""
         with self._alone():
             settings = self._prepare(repository)
             begun(self._git(repository, settings, index, PATIENCE_S), repository, index)
 
     def _unrun_words(self) -> str:
-        """Say that files are stored as they are where a filter of the repository's own settings would change them."""
+        """Explain that files are stored unfiltered if only the repository's settings define the filter."""
         if self.reading is None or not self.reading.unrun:
             return ""
         names = one_line(", ".join(self.reading.unrun), 80)
@@ -104,7 +102,7 @@ class Store:
         into_repository: bool = False,
     ) -> Snapshot:
         index = os.path.join(self.directory, "index.base") if into_repository else self.index
-        if into_repository:  # what another snapshot stored is not among the repository's objects
+        if into_repository:  # another snapshot's objects are not in the repository
             files.remove(index)
         git = self._git(repository, settings, index, patience, into_repository=into_repository)
         fault: GitError | None = None
@@ -120,7 +118,7 @@ class Store:
         raise fault or GitError("git cannot create an index", where=self.directory)
 
     def _told_inside(self, repository: Repository, taken: Snapshot, largest: int, patience: float) -> Iterator[Skipped]:
-        """Yield what is skipped, with repositories inside told apart by what they hold, and submodules with changes."""
+        """Yield skipped files, inner repositories with a digest of their content, and changed submodules."""
         left = _MOST_INSIDE
         for one in taken.skipped:
             if one.why == NESTED and left:
@@ -134,8 +132,8 @@ class Store:
                 yield Skipped(path, f"changes inside the submodule ({state})")
 
     def _looked_inside(self, repository: Repository, path: str, largest: int, patience: float) -> tuple[str, bool]:
-        """Return a word for what a repository inside holds, and whether that is not what it has checked out."""
-        from hashlib import sha256  # with it comes OpenSSL, which few snapshots need
+        """Return a digest of an inner repository, and whether it differs from its checked-out commit."""
+        from hashlib import sha256  # loads OpenSSL, which few snapshots need
 
         name = name_of(path)
         inner = find(os.path.join(repository.root, os.fsdecode(name)))
@@ -155,8 +153,8 @@ class Store:
         return content[:10], bool(taken.skipped) or taken.tree != inner.tree
 
     def git(self, repository: Repository, *, patience: float = PATIENCE_S, alternates: Sequence[str] = ()) -> Git:
-        """Return git for what is in the store and the repository, and in other directories with objects, to compare and
-        merge. Raises GitError and OSError.
+        """Return git for comparing and merging, with the objects of the store, the repository and `alternates`. Raises
+        GitError and OSError.
         """
         with self._alone():
             settings = self._prepare(repository)
@@ -164,7 +162,7 @@ class Store:
 
     @contextmanager
     def scratch(self, repository: Repository, *, patience: float = PATIENCE_S) -> Generator[Git]:
-        """Give git with an empty index of its own, for making trees of others. Raises GitError and OSError."""
+        """Yield git with its own empty index, for building trees. Raises GitError and OSError."""
         with self._alone():
             settings = self._prepare(repository)
         index = os.path.join(self.directory, f"index.{os.urandom(6).hex()}")
@@ -175,10 +173,10 @@ class Store:
             files.remove(f"{index}.lock")
 
     def give(self, repository: Repository, objects: Iterable[str]) -> None:
-        """Write commits or trees of the store, with all that is in them, among the repository's own objects.
+        """Copy commits or trees of the store, with their contents, to the repository's objects.
 
-        A commit there that begins with `^` is left out with all before it, so that the history is not gone through.
-        Raises GitError and OSError.
+        A commit with the prefix `^` is left out with its ancestors, so that history is not traversed. Raises GitError
+        and OSError.
         """
         wanted = "".join(f"{name}\n" for name in objects).encode()
         git = self.git(repository)
@@ -186,10 +184,9 @@ class Store:
         repository.git.run("unpack-objects", "-q", input=pack)
 
     def write(self, repository: Repository, now: str, wanted: str, *, patience: float = WRITING_S) -> None:
-        """Write a tree into the working tree, whose snapshot is `now`; the user's index stays as it is.
+        """Write a tree into the working tree, whose snapshot is `now`; the user's index stays unchanged.
 
-        Raises InTheWay where a file has changed meanwhile, or is in the way: then nothing was written. Raises GitError
-        and OSError.
+        Raises InTheWay, before writing anything, if a file has changed or conflicts. Raises GitError and OSError.
         """
         with self._alone():
             settings = self._prepare(repository)
@@ -206,7 +203,7 @@ class Store:
                 files.remove(f"{index}.lock")
 
     def remove(self) -> None:
-        """Remove the store, as far as that is allowed; a process killed here leaves none that is half there."""
+        """Remove as much of the store as permissions allow; if killed here, no partial store remains."""
         gone = f"{self.directory}{_GONE}"
         files.remove_tree(gone)
         try:
@@ -231,7 +228,7 @@ class Store:
         if into_repository:
             more.append(("lfs.storage", os.path.join(repository.common_dir, "lfs")))
         else:
-            more.append(("core.sharedRepository", "0600"))  # as files of ours are, whatever the umask
+            more.append(("core.sharedRepository", "0600"))  # subdeck's files are private, regardless of the umask
         return Git(
             repository.root,
             git_dir=self.directory,
@@ -246,7 +243,7 @@ class Store:
 
     @contextmanager
     def _alone(self) -> Generator[None]:
-        """Have the store alone: a lock of git's that stands in it then was left behind."""
+        """Lock the store, and remove git locks in it: they are stale."""
         files.make_private_directory(self.directory)
         lock = files.open_lock(os.path.join(self.directory, "store.lock"))
         try:
@@ -258,9 +255,9 @@ class Store:
             os.close(lock)
 
     def _prepare(self, repository: Repository) -> list[Setting]:
-        """Make the store what git takes for a repository; return the settings that go with it.
+        """Make the store a valid git repository; return its settings.
 
-        Raises GitError where the repository cannot be used.
+        Raises GitError if the repository cannot be used.
         """
         if repository.trouble:
             raise GitError(repository.trouble, where=repository.root)
@@ -299,7 +296,7 @@ class Store:
         return settings
 
     def _hidden(self, root: str) -> bytes:
-        """Return lines that have git leave out what is ours."""
+        """Return exclude lines for subdeck's own directories."""
         lines = b""
         for directory in self._aside:
             path = os.path.relpath(os.path.realpath(directory), root)
@@ -308,14 +305,14 @@ class Store:
         return lines
 
     def _write(self, name: str, content: bytes) -> None:
-        """Write one of the files of the store where it is not so already: its time is what git goes by."""
+        """Write a file of the store if its content differs: git depends on its time."""
         path = os.path.join(self.directory, name)
         if not os.path.exists(path) or files.content(path) != content:
             files.write_whole(path, content)
 
 
 def _make_private(index: str) -> None:
-    """Make an index private to its owner: git creates it with the umask of the process."""
+    """Make an index private to its owner: git creates it with the process's umask."""
     try:
         os.chmod(index, 0o600)
     except FileNotFoundError:
@@ -323,7 +320,7 @@ def _make_private(index: str) -> None:
 
 
 def _submodules(repository: Repository) -> list[str]:
-    """Return the paths of the submodules that are there, as the file of the working tree names them."""
+    """Return the paths of existing submodules, as listed in the working tree."""
     listing = os.path.join(repository.root, ".gitmodules")
     if not os.path.isfile(listing) or os.path.islink(listing):
         return []

@@ -1,4 +1,4 @@
-"""Worktrees of a repository, and the branches that they are on."""
+"""A repository's worktrees, and their branches."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from .program import Git, GitError, version
 from .repository import Repository
 
 _NULLS = (2, 36)
-"""The first git that lists worktrees with null bytes, so that a path may hold a line break."""
+"""The first git that lists worktrees with null bytes, so paths may have line breaks."""
 _MOST_NAME = 60
 _FORM = "%(refname:lstrip=2)%00%(objectname)%00%(worktreepath)%00"
 
 
 class Worktree(Struct, frozen=True):
-    """A worktree as git knows it, whether it is still there or not."""
+    """A worktree in git's list, which may no longer exist."""
 
     path: str
     head: str = ""
     branch: str = ""
-    """Short; empty where HEAD is detached."""
+    """Short name; empty if HEAD is detached."""
     locked: str | None = None
-    """Why somebody has locked it; None where nobody has."""
+    """Why it is locked; None if it is not."""
     prunable: str = ""
-    """Why git would forget it; empty where it would not."""
+    """Why git would prune it; empty if it would not."""
 
 
 class Branch(Struct, frozen=True):
     name: str
     commit: str
     worktree: str = ""
-    """Where it is checked out; empty where it is not."""
+    """Where it is checked out; empty if it is not."""
 
 
 def add(
@@ -52,10 +52,10 @@ def add(
     checks_out: bool = True,
     patience: float = 600.0,
 ) -> None:
-    """Make a worktree at a path that is not there, on a new branch that begins with a commit; or on one that was made
-    for it, which has to be there still (`is_new` is False). Unless it `checks_out` it is empty at first.
+    """Add a worktree at an unused path, on a new branch at a commit; or on an existing branch, which must still be at
+    that commit (`is_new` is False). Without `checks_out` it stays empty.
 
-    No hook runs. Where it fails, or takes too long, neither worktree nor branch is left. Raises GitError and OSError.
+    Hooks do not run. On failure or timeout both worktree and branch are removed. Raises GitError and OSError.
     """
     files.make_private_directory(os.path.dirname(path))
     if os.path.lexists(path):
@@ -79,15 +79,15 @@ def add(
 
 
 def check_out(path: str, *, patience: float = 600.0) -> None:
-    """Write the files of a worktree that was added without. Raises GitError."""
+    """Write the files of a worktree added without them. Raises GitError."""
     git = Git(path, settings=(("checkout.workers", "0"),), patience=patience)
     git.run("reset", "--hard", "--quiet", "--no-recurse-submodules")
 
 
 def _take_back(repository: Repository, path: str, branch: str, commit: str) -> None:
-    """Remove what is there of a worktree that could not be made.
+    """Remove the remains of a worktree that could not be added.
 
-    git's `prune` is not for this: it would forget those of the user, too, whose disk is not there just now.
+    Do not use `git worktree prune`: it would drop the user's worktrees on a disk that is not mounted.
     """
     git = Git(repository.root or repository.git_dir)
     removal = ("worktree", "remove", "--force", "--force", "--", path)
@@ -98,7 +98,7 @@ def _take_back(repository: Repository, path: str, branch: str, commit: str) -> N
 
 
 def create_branches(repository: Repository, commits: Mapping[str, str]) -> None:
-    """Make branches by name, each at a commit: all or none. Raises GitError, also where there is one already."""
+    """Create branches by name, each at a commit: all or none. Raises GitError, also if one exists."""
     for name in commits:
         check_branch(name)
     lines = "".join(f"create refs/heads/{name} {commit}\n" for name, commit in commits.items())
@@ -106,12 +106,12 @@ def create_branches(repository: Repository, commits: Mapping[str, str]) -> None:
 
 
 def remove(repository: Repository, path: str) -> None:
-    """Remove a worktree with all that is in it, also where its directory has gone already. Raises GitError."""
+    """Remove a worktree with its content, even if its directory is gone. Raises GitError."""
     Git(repository.root or repository.git_dir).run("worktree", "remove", "--force", "--force", "--", path)
 
 
 def remove_files(path: str) -> None:
-    """Remove what is there, also where what is in it may not be written to. Raises OSError."""
+    """Remove a path, including read-only directories. Raises OSError."""
     if not os.path.lexists(path):
         return
     files.remove_tree(path)
@@ -124,7 +124,7 @@ def remove_files(path: str) -> None:
 
 
 def listed(repository: Repository) -> tuple[Worktree, ...]:
-    """Return all worktrees of a repository, its own one first. Raises GitError."""
+    """Return all worktrees of a repository, the main one first. Raises GitError."""
     has_nulls = version() >= _NULLS
     output = repository.git.run("worktree", "list", "--porcelain", *(("-z",) if has_nulls else ()))
     separator = "\0" if has_nulls else "\n"
@@ -148,12 +148,12 @@ def _parsed(lines: Iterable[str]) -> Worktree:
 
 
 def branches(repository: Repository, prefix: str) -> tuple[Branch, ...]:
-    """Return the branches whose names begin with a directory, as `subdeck`, by name. Raises GitError."""
+    """Return the branches below a prefix such as `subdeck`, by name. Raises GitError."""
     return _found(repository.git, f"refs/heads/{prefix.rstrip('/')}/")
 
 
 def branch(repository: Repository, name: str) -> Branch | None:
-    """Return one branch; None where there is none of that name. Raises GitError."""
+    """Return one branch; None if it does not exist. Raises GitError."""
     return next((found for found in _found(repository.git, f"refs/heads/{name}") if found.name == name), None)
 
 
@@ -164,7 +164,7 @@ def _found(git: Git, pattern: str) -> tuple[Branch, ...]:
 
 
 def delete_branch(repository: Repository, name: str, commit: str) -> bool:
-    """Delete a branch that is still at a commit, and checked out nowhere; return whether it went. Raises GitError."""
+    """Delete a branch if it is still at a commit and not checked out; return whether it was. Raises GitError."""
     found = branch(repository, name)
     if found is None or found.commit != commit or found.worktree:
         return False
@@ -173,30 +173,30 @@ def delete_branch(repository: Repository, name: str, commit: str) -> bool:
 
 
 def _tip(git: Git, branch: str) -> str:
-    """Return the commit of a branch; empty where there is none."""
+    """Return a branch's commit; empty if it does not exist."""
     answer = git.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"refs/heads/{branch}")
     return os.fsdecode(answer.output).strip() if not answer.code else ""
 
 
 def check_branch(name: str) -> None:
-    """Raise GitError where git would not take a name for a branch."""
+    """Raise GitError if the branch name is invalid."""
     if name.startswith("-") or Git("/", is_own=True).ask("check-ref-format", f"refs/heads/{name}").code:
         raise GitError("not a valid branch name", where=name)
 
 
 def fit(words: str) -> str:
-    """Make a part of a branch's name of any words, as the name of a preset; `run` where nothing is left of them."""
+    """Make a branch name part from any words, such as a preset's name; `run` if nothing remains."""
     name = re.sub(r"[^\w.+-]+", "-", words).strip("-._")[:_MOST_NAME]
     name = re.sub(r"\.{2,}", ".", name).removesuffix(".lock").strip("-._")
     return name or "run"
 
 
-# --- directories that are had alone ----------------------------------------------------------------------------------
+# --- sparse checkouts ------------------------------------------------------------------------------------------------
 
 
 def cone(directories: Sequence[str]) -> bytes:
-    """Return the patterns by which git has the files of some directories, and those beside and above them; nothing
-    where all are wanted. Raises SubdeckError for what is no directory of a snapshot.
+    """Return sparse-checkout patterns for some directories and the files in their parents; empty if all are wanted.
+    Raises SubdeckError if one is not a directory of a snapshot.
     """
     if not directories:
         return b""
@@ -220,7 +220,7 @@ def _escaped(directory: str) -> str:
 
 
 def inside(directory: str) -> str:
-    """Return the plain path of a directory in a snapshot. Raises SubdeckError where it is none."""
+    """Return a directory's plain path in a snapshot. Raises SubdeckError if it is invalid."""
     parts = directory.rstrip("/").split("/")
     if not all(parts) or any(part in (".", "..") or part.lower() == ".git" for part in parts) or "\n" in directory:
         raise SubdeckError("not a directory of the snapshot", where=one_line(directory, 200))

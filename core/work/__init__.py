@@ -1,6 +1,6 @@
 """The work of runs: where it is done and recorded, and the git operations on it.
 
-Read `operation` for what can be done, a module for each operation, and `acts` for taking it back; `changes` for what a
-run changed; `worktree`, `base` and `remote` for where a run works; `records` for what is kept of that on the disk.
-Nothing of it is loaded by a list of runs, nor by the wrapper of a run outside git.
+Start with `operation` for the possible actions, a module for each, and `acts` for undo. See `changes` for a run's
+changes; `worktree`, `base` and `remote` for where a run works; `records` for its files on disk. Neither a list of runs
+nor the wrapper of a run outside git loads any of them.
 """

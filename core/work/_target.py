@@ -1,4 +1,4 @@
-"""The working tree that an operation writes into: whether git may write there, and bringing it back to what it was."""
+"""The working tree that an operation writes into: whether git may write there, and restoring its earlier state."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .acts import note_undo
 from .operation import Act, Undo
 
 MERGED = "merged"
-"""Where the trees of a plan are made, below the directory of a run's work."""
+"""Store for the trees of a plan, below the directory of a run's work."""
 NAMED = 5
 """Files that a sentence about an undo names."""
 _REGULAR = b"100"
-"""The mode of a file begins with it, and that of a link does not: git makes links whole."""
+"""Start of a file's mode, but not of a link's: git writes links in one step."""
 _UNDER_WAY = {
     "MERGE_HEAD": "a merge",
     "CHERRY_PICK_HEAD": "a cherry-pick",
@@ -35,7 +35,7 @@ _HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "pre-
 
 
 def check_ready(repository: Repository) -> None:
-    """Raise SubdeckError where the branch that is checked out cannot get a commit now."""
+    """Raise SubdeckError if the checked-out branch cannot get a commit now."""
     where = repository.root
     check_free(repository)
     if repository.head is None:
@@ -57,7 +57,7 @@ def _check_unlocked(repository: Repository, name: str, lock: str) -> None:
 
 
 def check_free(repository: Repository) -> None:
-    """Raise SubdeckError where another command of git is at work, or is to be gone on with."""
+    """Raise SubdeckError if another git command is running, or has to be continued."""
     where = repository.root
     for name, words in _UNDER_WAY.items():
         if os.path.lexists(os.path.join(repository.git_dir, name)):
@@ -66,7 +66,7 @@ def check_free(repository: Repository) -> None:
 
 
 def check_identity(repository: Repository) -> None:
-    """Raise SubdeckError where git does not know in whose name to commit."""
+    """Raise SubdeckError if git has no name for the author of a commit."""
     for variable in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
         if repository.git.ask("-c", "user.useConfigOnly=true", "var", variable).code:
             raise SubdeckError(
@@ -77,7 +77,7 @@ def check_identity(repository: Repository) -> None:
 
 
 def remarks(repository: Repository) -> tuple[str, ...]:
-    """Say what git itself would do with a commit, and what is not done here."""
+    """Return notes on git's own steps for a commit that are skipped here."""
     entries = repository.git.configured()
     said: list[str] = []
     hooks = value_of([one for one in entries if one.scope != "command"], "core.hookspath")
@@ -92,7 +92,7 @@ def remarks(repository: Repository) -> tuple[str, ...]:
 
 
 def is_untouched(store: Store, target: Repository, before: str) -> bool:
-    """Return whether the files are certainly what they were: what cannot be looked at may be half written."""
+    """Whether the files are certainly unchanged: unreadable ones may be half written."""
     try:
         return store.take(target).tree == before
     except (GitError, OSError):
@@ -100,7 +100,7 @@ def is_untouched(store: Store, target: Repository, before: str) -> bool:
 
 
 def half_done(verb: str, error: GitError, root: str) -> SubdeckError:
-    """Make the error of git failing after it may have written some files; the act stays on the stack."""
+    """Return an error for a git failure after which files may be partly written; the act stays on the stack."""
     return SubdeckError(
         f"the changes were not fully {verb}: {one_line(error.what, 400)}",
         where=root,
@@ -108,14 +108,14 @@ def half_done(verb: str, error: GitError, root: str) -> SubdeckError:
     )
 
 
-# --- taking back -----------------------------------------------------------------------------------------------------
+# --- undo ------------------------------------------------------------------------------------------------------------
 
 
 def reverse_files(project: paths.Project, store: Store, target: Repository, act: Act, before: str, after: str) -> str:
-    """Bring files that went from one tree to another back, as far as they were written; what was changed since stays.
+    """Revert written files from one tree to another; later changes stay.
 
-    An undo that has failed or was killed on its way is finished. Raises SubdeckError where both changed the same lines,
-    or where git fails, and OSError.
+    This also finishes an undo that failed or was killed. Raises SubdeckError if both changed the same lines, or if git
+    fails, and OSError.
     """
     git = store.git(target)
     if act.undo is not None:
@@ -163,10 +163,10 @@ def _knows(git: Git, *trees: str) -> bool:
 
 
 def _as_far(store: Store, target: Repository, git: Git, old: str, new: str, *, base: str) -> tuple[str, str]:
-    """Return what the files are, which were being brought from one tree to another, and `base` as it fits that.
+    """Return the current tree during a switch between two trees, and `base` adjusted to it.
 
-    What was left half written is removed. `base` loses the files that are not there: git removed them to write others,
-    and a merge would take that for deletions of the operator's.
+    Half-written files are removed. `base` loses the missing files: git removed them to write others, and a merge would
+    treat that as deletions by the user.
     """
     now = store.take(target).tree
     if torn := _torn(git, target.root, now, old, new):
@@ -186,7 +186,7 @@ def _as_far(store: Store, target: Repository, git: Git, old: str, new: str, *, b
 
 
 def _torn(git: Git, root: str, now: str, before: str, after: str) -> list[bytes]:
-    """Return the files that a kill left half written: the beginning of what was to be written."""
+    """Return files that a kill left half written: a prefix of the intended content."""
     places = _blobs(git, now)
     torn: list[bytes] = []
     for path, (old, new) in _changed(git, before, after).items():
@@ -201,7 +201,7 @@ def _torn(git: Git, root: str, now: str, before: str, after: str) -> list[bytes]
 
 
 def _changed(git: Git, before: str, after: str) -> dict[bytes, tuple[bytes | None, bytes | None]]:
-    """Return the files that two trees differ in, each with its mode and id in both; None where it is missing."""
+    """Return the files that differ between two trees, each with its mode and id in both; None if it is missing."""
     fields = iter(git.run("diff-tree", "-r", "-z", "--no-renames", "--no-abbrev", before, after, "--").split(b"\0"))
     changed: dict[bytes, tuple[bytes | None, bytes | None]] = {}
     for head in fields:

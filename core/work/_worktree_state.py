@@ -1,7 +1,7 @@
-"""The state of a run's worktree: whether all that was changed in it is somewhere else, too, and what is odd.
+"""The state of a run's worktree: whether its changes are also elsewhere, and any problem.
 
-Looking changes nothing but files of ours beside the worktree. What the record says is held against what git says; a
-worktree about which anything is not certain counts as one whose work is nowhere else.
+A check changes only subdeck's own files beside the worktree. It compares the record with git's view. If anything is
+uncertain, the worktree counts as one whose work is nowhere else.
 """
 
 from __future__ import annotations
@@ -22,46 +22,46 @@ from .records import WorkRecord, read_recorded, tree_of
 SHOWN = 80
 """Characters of a name in a sentence."""
 LOOKED = "looked"
-"""Where what is not committed is kept for comparing it."""
+"""Directory of the store that compares uncommitted files."""
 _DOT_GIT = "gitdir: "
 HALF_MADE = "its creation was interrupted"
 _BEING_MADE = b"initializing"
-"""Why git has locked a worktree that it makes: until all files are there, and for good where it is killed."""
+"""git's lock reason for a worktree that it is creating: until all files exist, and forever if it is killed."""
 
 
 class WorkState(OpenEnum):
     UNCHANGED = "unchanged"
-    """Nothing was changed, so that nothing can be lost."""
+    """Nothing was changed, so nothing can be lost."""
     TAKEN = "taken"
-    """All of it is in the working tree or another branch, or was discarded."""
+    """The work is in the working tree or another branch, or was discarded."""
     UNMERGED = "unmerged"
     UNKNOWN = "unknown"
-    """It cannot be told, or not all of it."""
+    """It cannot be determined, at least in part."""
     GONE = "gone"
-    """There is neither worktree nor branch."""
+    """Neither worktree nor branch exists."""
 
 
 class WorktreeState(Struct, frozen=True):
     work: WorkState
     words: str
-    """What that means here: `merged into main`, `3 files changed, 41 insertions(+)`."""
+    """Its meaning here: `merged into main`, `3 files changed, 41 insertions(+)`."""
     trouble: str = ""
-    """What is odd, a sentence; empty where nothing is."""
+    """The problem, a sentence; empty without one."""
     advice: str = ""
     """What to do about it."""
     tip: str = ""
-    """The commit of the branch; empty where there is none."""
+    """The commit of the branch; empty without one."""
     admin: str = ""
-    """The directory in the repository that stands for the worktree; empty where there is none."""
+    """The worktree's administrative directory in the repository; empty without one."""
 
     @property
     def is_safe(self) -> bool:
-        """Return whether nothing is lost when worktree and branch go."""
+        """Whether worktree and branch can be removed without loss."""
         return self.work in (WorkState.UNCHANGED, WorkState.TAKEN, WorkState.GONE)
 
 
 def look(directory: str, record: WorkRecord) -> WorktreeState:
-    """Look at the work of a run that lies in a directory. Never raises for what is there."""
+    """Check a run's work in a directory. A problem there never raises."""
     try:
         return _look(directory, record)
     except (GitError, OSError) as error:
@@ -114,12 +114,12 @@ def _look(directory: str, record: WorkRecord) -> WorktreeState:
 
 
 def repository_of(record: WorkRecord) -> Repository:
-    """Return the repository that a worktree was made in, as far as its worktrees and branches go."""
+    """Return a worktree's repository, usable for worktrees and branches only."""
     return Repository("", git_dir=record.common_dir, common_dir=record.common_dir)
 
 
 def admin_of(common_dir: str, tree: str) -> str:
-    """Return the directory of the repository that stands for a worktree; empty where git has forgotten it."""
+    """Return a worktree's administrative directory in the repository; empty if git has forgotten it."""
     above = os.path.join(common_dir, "worktrees")
     wanted = os.path.join(os.path.realpath(os.path.dirname(tree)), os.path.basename(tree), ".git")
     for name in files.names(above):
@@ -130,13 +130,13 @@ def admin_of(common_dir: str, tree: str) -> str:
 
 
 def leads_to(tree: str, admin: str) -> bool:
-    """Return whether the `.git` of a worktree is still the file that git made: its child can write there."""
+    """Whether a worktree's `.git` is still the file that git wrote: the agent can write there."""
     said = os.fsdecode(files.content(os.path.join(tree, ".git"))).rstrip("\n")
     return said.startswith(_DOT_GIT) and os.path.realpath(said.removeprefix(_DOT_GIT)) == os.path.realpath(admin)
 
 
 def _without_tree(git: Git, record: WorkRecord, tip: str, elsewhere: str, admin: str) -> WorktreeState:
-    """Return its state where there is no worktree, or none any more."""
+    """Return its state if the worktree does not exist."""
     if not tip:
         return WorktreeState(WorkState.GONE, "the worktree and the branch do not exist", admin=admin)
     trouble, advice = "", ""
@@ -154,7 +154,7 @@ def _checked_out(record: WorkRecord, place: str) -> tuple[str, str]:
 
 
 def _status(tree: str) -> tuple[str, str, bool]:
-    """Return the commit and the branch that are checked out in a worktree, and whether something is uncommitted."""
+    """Return the commit and branch checked out in a worktree, and whether anything is uncommitted."""
     head = checked_out = ""
     arguments = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--no-renames")
     is_dirty = False
@@ -191,7 +191,7 @@ def _oddity(record: WorkRecord, tree: str, tip: str, elsewhere: str, checked_out
 def _compared(
     git: Git, directory: str, record: WorkRecord, head: str, tip: str, *, is_dirty: bool
 ) -> tuple[WorkState, str]:
-    """Say whether what a worktree holds is somewhere else, too."""
+    """Determine whether a worktree's content is also elsewhere."""
     if not is_dirty and not _left_more(git, directory, head):
         return _committed(git, record, head or tip)
     from .source import store_beside
@@ -212,7 +212,7 @@ def _compared(
 
 
 def _left_more(git: Git, directory: str, head: str) -> bool:
-    """Return whether the run left more than is committed: its child may have had git look away from that."""
+    """Whether the run left more than the commit: its agent may have hidden files from git."""
     recorded = read_recorded(directory)
     if recorded is None or not recorded.after or not head:
         return False
@@ -221,7 +221,7 @@ def _left_more(git: Git, directory: str, head: str) -> bool:
 
 
 def _committed(git: Git, record: WorkRecord, commit: str) -> tuple[WorkState, str]:
-    """Say whether a commit is in another branch, or what it changed is."""
+    """Determine whether a commit, or its changes, are in another branch."""
     if not commit or commit == record.base:
         return WorkState.UNCHANGED, "nothing was changed"
     others = _others_with(git, record, commit)
@@ -232,9 +232,9 @@ def _committed(git: Git, record: WorkRecord, commit: str) -> tuple[WorkState, st
 
 
 def _others_with(git: Git, record: WorkRecord, commit: str) -> str:
-    """Return the name of a branch or tag, but for that of the run, which contains a commit; empty for none.
+    """Return another branch or tag, not the run's own, that contains a commit; empty for none.
 
-    The branches of other runs count for nothing: they may go, too.
+    Branches of other runs do not count: they may also be deleted.
     """
     form = "%(refname)"
     refs = git.run(
@@ -248,7 +248,7 @@ def _others_with(git: Git, record: WorkRecord, commit: str) -> str:
 
 
 def _of_tree(git: Git, record: WorkRecord, tree: str) -> tuple[WorkState, str]:
-    """Say whether what a tree holds was taken over, or is in what is checked out."""
+    """Determine whether a tree's content was applied, or is in the checked-out commit."""
     if record.taken is not None and record.taken_tree == tree:
         return WorkState.TAKEN, str(record.taken)
     changed = _names(git, record.base, tree)
@@ -261,7 +261,7 @@ def _of_tree(git: Git, record: WorkRecord, tree: str) -> tuple[WorkState, str]:
 
 
 def _head(record: WorkRecord) -> str:
-    """Return the commit that is checked out where the worktree was made from; empty where that is not known."""
+    """Return the commit checked out where the worktree was made from; empty if unknown."""
     try:
         return os.fsdecode(Git(record.root).run("rev-parse", "--verify", "--quiet", "HEAD").strip())
     except (GitError, OSError):
@@ -269,18 +269,18 @@ def _head(record: WorkRecord) -> str:
 
 
 def _names(git: Git, before: str, after: str) -> set[bytes]:
-    """Return the paths of which two trees hold something else."""
+    """Return the paths with different content in two trees."""
     return set(git.lines("diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after))
 
 
 def _counted(git: Git, record: WorkRecord, tree: str) -> str:
-    """Say how much was changed: `3 files changed, 41 insertions(+), 12 deletions(-)`."""
+    """Summarize the changes: `3 files changed, 41 insertions(+), 12 deletions(-)`."""
     arguments = ("diff-tree", "--shortstat", "--no-ext-diff", "--no-textconv", record.base, tree)
     return one_line(git.run(*arguments).decode("utf-8", "replace").strip(), SHOWN) or "files were changed"
 
 
 def _is_within(git: Git, tip: str, head: str, record: WorkRecord) -> bool:
-    """Return whether the commit of the branch is in what is checked out in the worktree, or in another branch."""
+    """Whether the branch's commit is in the worktree's checked-out commit, or in another branch."""
     if tip in (record.base, head):
         return True
     if _others_with(git, record, tip):

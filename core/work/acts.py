@@ -1,7 +1,7 @@
-"""What was done in a project and can be taken back, the last first out: one stack for the app and the command line.
+"""Actions in a project that can be undone, the last one first: one stack for the app and the command line.
 
-It lies in the user's state, a line for each act. Who changes a repository writes the act before, as `begun`, and once
-more when it is done: what a kill leaves half done is found here, and is taken back like the rest.
+The stack is in the user's state, a line per act. An operation on a repository writes its act before, as `begun`, and
+again when it is done. An act interrupted by a kill stays here, and is undone like the rest.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ..text.decoding import UNDECODABLE, decode
 from .operation import BY_KIND, Act, ActKind, TakenBack, Undo
 
 KEPT = 24 * 3600.0
-"""Seconds that what was discarded can be brought back: it takes as much room as before."""
+"""Seconds that discarded work can be restored: it takes as much space as before."""
 MOST = 100
-"""Acts that are kept; with an older one goes what was kept for it."""
+"""Acts on the stack; older ones are dropped with their files."""
 
 
 def record(project: paths.Project, kind: ActKind, words: str, data: dict[str, Any], *, begun: bool = False) -> Act:
@@ -40,7 +40,7 @@ def record(project: paths.Project, kind: ActKind, words: str, data: dict[str, An
 
 
 def finish(project: paths.Project, act: Act, data: dict[str, Any] | None = None) -> Act:
-    """Write that an act which had begun is done, with other data where some are given. Raises OSError."""
+    """Mark a begun act as done, with new data if given. Raises OSError."""
     done = structs.replace(act, begun=False, data=act.data if data is None else data)
     with _changing(project) as acts:
         acts[:] = [done if one.id == act.id else one for one in acts]
@@ -48,20 +48,20 @@ def finish(project: paths.Project, act: Act, data: dict[str, Any] | None = None)
 
 
 def note_undo(project: paths.Project, act: Act, undo: Undo | None) -> None:
-    """Note that an undo of an act is about to write files, or that it wrote none. Raises OSError."""
+    """Record that an undo of an act is about to write files, or that it wrote none. Raises OSError."""
     noted = structs.replace(act, undo=undo)
     with _changing(project) as acts:
         acts[:] = [noted if one.id == act.id else one for one in acts]
 
 
 def join(project: paths.Project, act_ids: Sequence[str], title: str) -> None:
-    """Let several acts be taken back together, as steps of one. Raises OSError."""
+    """Group several acts, to be undone together as one. Raises OSError."""
     with _changing(project) as acts:
         acts[:] = [structs.replace(one, part_of=title) if one.id in act_ids else one for one in acts]
 
 
 def drop(project: paths.Project, act_id: str) -> bool:
-    """Take an act off the stack, with what was kept for it; return whether it was there. Raises OSError."""
+    """Remove an act from the stack, with its files; return whether it was there. Raises OSError."""
     with _changing(project) as acts:
         left = [one for one in acts if one.id != act_id]
         was_there = len(left) < len(acts)
@@ -71,8 +71,8 @@ def drop(project: paths.Project, act_id: str) -> bool:
 
 
 def tidy(project: paths.Project) -> None:
-    """Drop what was discarded more than `KEPT` seconds ago, and remove what was kept for acts that have left the stack:
-    who drops one may be killed over it. Raises OSError.
+    """Drop work discarded more than `KEPT` seconds ago, and remove files of acts that are no longer on the stack: a
+    process may be killed while it drops one. Raises OSError.
     """
     above = os.path.dirname(place(project, "-"))
     if not os.path.isdir(above):
@@ -85,30 +85,30 @@ def tidy(project: paths.Project) -> None:
 
 
 def expire(project: paths.Project, before: str) -> None:
-    """Take what was discarded before a moment off the stack, with what was kept for it. Raises OSError."""
+    """Remove work discarded before a time from the stack, with its files. Raises OSError."""
     for act in read(project):
         if act.kind is ActKind.DISCARD and act.at < before and not act.begun:
             drop(project, act.id)
 
 
 def read(project: paths.Project) -> list[Act]:
-    """Return what is on the stack, the last act last; a line that cannot be read is left out."""
+    """Return the stack, the last act last; unreadable lines are skipped."""
     return list(_parsed(files.content(file_of(project))))
 
 
 def place(project: paths.Project, act_id: str) -> str:
-    """Return the directory for what is kept for an act; it goes with the act, and is made by who needs it."""
+    """Return the directory for an act's files; it is removed with the act, and created when needed."""
     return os.path.join(paths.works_dir(project), "undo", act_id)
 
 
 def discarded_sizes(project: paths.Project) -> list[int]:
-    """Return the bytes that each worktree takes which was discarded, and can still be brought back."""
+    """Return the sizes in bytes of discarded worktrees that can still be restored."""
     kept = [place(project, act.id) for act in read(project) if act.kind is ActKind.DISCARD]
     return [size_of(directory) for directory in kept if os.path.isdir(directory)]
 
 
 def file_of(project: paths.Project) -> str:
-    """Return where the stack lies."""
+    """Return the path of the stack."""
     return os.path.join(paths.works_dir(project), "undo.jsonl")
 
 
@@ -123,14 +123,14 @@ def _parsed(content: bytes) -> Iterator[Act]:
 
 
 def last_act(project: paths.Project) -> Act | None:
-    """Return what would be taken back now; what has left the trash meanwhile is passed over."""
+    """Return the act that undo would revert now; skip acts whose runs have left the trash."""
     return next((act for act in reversed(read(project)) if not _is_void(project, act)), None)
 
 
 def take_back(project: paths.Project, act: Act) -> TakenBack:
-    """Take back one act, which then leaves the stack; with it what was done as a part of the same.
+    """Undo one act and remove it from the stack, with the other steps of the same action.
 
-    Raises SubdeckError where that cannot be done, all of it or some; what is gone from the trash leaves the stack, too.
+    Raises SubdeckError if that fails in full or in part; an act whose runs have left the trash also leaves the stack.
     """
     back = _take_back_one(project, act)
     count = 1
@@ -161,7 +161,7 @@ def _is_void(project: paths.Project, act: Act) -> bool:
 
 @contextmanager
 def _changing(project: paths.Project) -> Generator[list[Act]]:
-    """Let the acts be changed, alone, and write them."""
+    """Yield the acts for a change under a lock, then write them."""
     directory = paths.works_dir(project)
     files.make_private_directory(directory)
     turn = files.open_directory(directory)

@@ -1,7 +1,7 @@
-"""Applying what a run changed: three-way, into the files of a working tree, as a person would edit them.
+"""Apply a run's changes: a three-way merge into the files of a working tree, as a person would edit them.
 
-A plan says what would happen and is acted on as it is, or not at all. Neither index, branch nor stash of the user is
-touched; where both sides changed the same lines nothing is written.
+A plan says what would happen, and is carried out exactly or refused. The user's index, branch and stash are not
+touched. If both sides changed the same lines, nothing is written.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from .source import Source, bring, check_operator, host_of, root_of, source_of, 
 
 
 class ApplyPlan(Plan, frozen=True, kw_only=True):
-    """What applying would do to a working tree."""
+    """The effect of applying on a working tree."""
 
     operation: Operation = APPLY
     root: str
-    """Of the working tree."""
+    """Root of the working tree."""
     is_reversed: bool = False
-    """Whether the changes of the run are taken out of the files."""
+    """Whether the run's changes are removed from the files."""
     is_whole: bool = False
-    """Whether it is all that the run changed."""
+    """Whether it includes all changes of the run."""
     now: str = ""
     wanted: str = ""
     after: str = ""
@@ -73,15 +73,15 @@ class ApplyPlan(Plan, frozen=True, kw_only=True):
 
 
 class _Applied(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What taking it back needs."""
+    """Data for the undo."""
 
     root: str
     now: str
-    """The tree that the files were."""
+    """The tree of the files before."""
     wanted: str
-    """The one that was written."""
+    """The tree that was written."""
     before: TakenBefore | None = None
-    """None where it was not all that the run had changed."""
+    """None if only some of the run's changes were applied."""
 
 
 def plan(
@@ -94,11 +94,11 @@ def plan(
     to: str = "",
     tree: str = "",
 ) -> ApplyPlan:
-    """Say what applying the changes of a run would do: all of them, some files, or of some files some hunks, counted
-    from 1 in the patch whose tree is `tree`. With `reverse` they are taken out of the files.
+    """Plan to apply a run's changes: all, some files, or some hunks of files, counted from 1 in the patch whose tree is
+    `tree`. With `reverse` they are removed from the files.
 
-    `to` is another working tree than the one that the run began with. Nothing is changed. Raises SubdeckError and
-    OSError where that cannot be found out.
+    `to` is a working tree other than the one the run began with. Nothing is changed. Raises SubdeckError and OSError if
+    the effect cannot be determined.
     """
     check_operator(project, run.run_id)
     can_merge()
@@ -150,7 +150,7 @@ def plan(
 def _chosen_files(
     source: Source, only: Iterable[str] | None, hunks: Mapping[str, Collection[int]] | None
 ) -> tuple[list[ChangedFile], list[str], str]:
-    """Return the files that are taken, what is said of others, and why nothing can be: a name that is none of them."""
+    """Return the files to apply, notes on others, and a refusal if a name matches none of them."""
     by_name = {file.path: file for file in source.files}
     by_name |= {file.old_path: file for file in source.files if file.old_path}
     names = [*(only or ()), *(hunks or {})] if only is not None or hunks else None
@@ -175,9 +175,7 @@ def _conflicting(plan: ApplyPlan) -> ApplyPlan:
 
 
 def act(project: paths.Project, plan: ApplyPlan, _message: str = "") -> Act:
-    """Write the files; return the act. Raises SubdeckError and OSError, where nothing was done, or what was done stands
-    on the stack.
-    """
+    """Write the files; return the act. On SubdeckError and OSError nothing was done, or the act is on the stack."""
     check_operator(project, plan.run_id)
     if plan.refusal or not plan.wanted:
         raise SubdeckError(plan.refusal or "nothing to apply", where=plan.root, hint=plan.advice)
@@ -208,7 +206,7 @@ def act(project: paths.Project, plan: ApplyPlan, _message: str = "") -> Act:
 
 
 def undo(project: paths.Project, act: Act) -> TakenBack:
-    """Take out of the files what was applied. Raises SubdeckError and OSError."""
+    """Remove applied changes from the files. Raises SubdeckError and OSError."""
     applied = fit(act.data, _Applied)
     target = usable(applied.root)
     store = Store(acts.place(project, act.id))

@@ -1,6 +1,6 @@
-"""Whose changes they are: what the tools of a run wrote, by its events, and who else may have written there.
+"""Who made the changes: files written by a run's tools, from its events, and others who may have written there.
 
-Outside git the events are all that is known.
+Outside git the events are the only source.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CALL, _RESULT = line_prefix(ToolCall), line_prefix(ToolResult)
 _STATUS = {"add": FileStatus.ADDED, "delete": FileStatus.DELETED}
 PATH_LENGTH = 4096
 PIECE = 4 * 1024 * 1024
-"""Bytes of the events that are read at a time while a run goes on: whoever looks has more to do."""
+"""Bytes of events read at a time while a run is running: the reader has other work."""
 
 
 class _File(Struct):
@@ -39,26 +39,26 @@ class _File(Struct):
 
 
 class Written:
-    """Of one run; takes its events in their order, again and again what has been added to them."""
+    """Files written by one run; reads its events in order, and later additions to them."""
 
     def __init__(self, cwd: str, events_file: str) -> None:
         self._cwd = cwd
         self._tail = LineTail(events_file)
         self._waited: set[bytes] = set()
-        """By what the lines of the results begin that are waited for."""
+        """Prefixes of the lines of awaited results."""
         self._files: dict[str, _File] = {}
-        """By their absolute paths."""
+        """By absolute path."""
         self._open: dict[str, ToolCall] = {}
-        """Calls that write, by their ids, whose results have not come."""
+        """Calls that write, by id, whose results have not come."""
         self.has_commands = False
-        """Whether it used tools that may have written anything: its shell, those of a server."""
+        """Whether it used tools that may have written any file: its shell, a server's tools."""
         self.has_git = False
         """Whether one of its commands mentions git."""
 
     def read(self, *, is_over: bool) -> None:
-        """Take what was added to the events, of a run that goes on a piece of it; what cannot be read says nothing.
+        """Read new events, up to `PIECE` bytes unless `is_over`; unreadable ones are skipped.
 
-        Where the run is over, calls without a result are taken, too: they may have done what they were to do.
+        If the run is over, calls without a result count: they may have taken effect.
         """
         for line in self._tail.lines(None if is_over else PIECE):
             if line.startswith(_CALL):
@@ -94,11 +94,11 @@ class Written:
 
     @property
     def paths(self) -> frozenset[str]:
-        """The files that its tools wrote, absolute, as far as links do not lead elsewhere."""
+        """The files that its tools wrote, absolute, if links do not lead elsewhere."""
         return frozenset(self._files)
 
     def changes(self, note: str = "") -> Changes:
-        """Return what is known; `note` says what is missing, where something is."""
+        """Return the known changes; `note` says what is missing."""
         named = tuple(
             ChangedFile(one_line(self._shown(path), PATH_LENGTH), file.status, file.added, file.removed)
             for path, file in sorted(self._files.items())
@@ -132,14 +132,14 @@ class Written:
 
 
 def changes_by_tools(meta: RunMeta, run_dir: str, note: str = "") -> Changes:
-    """Return what the tools of a run wrote, by its events; `note` says why no more is known."""
+    """Return the files that a run's tools wrote, from its events; `note` says why no more is known."""
     written = Written(meta.cwd, os.path.join(run_dir, EVENTS))
     written.read(is_over=True)
     return written.changes(note)
 
 
 def _counts(call: ToolCall, result: ToolResult | None, named: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Return how many lines a call added and removed in each file, as far as it tells what was there before."""
+    """Return the lines that a call added and removed in each file, if it shows the earlier content."""
     if call.tool_name.lower() in ("write", "write_file", "create_file") and not (result and result.diff):
         return {}
     lines = diff_of_call(call, result)
@@ -157,24 +157,24 @@ def _counts(call: ToolCall, result: ToolResult | None, named: Iterable[str]) -> 
     return counts
 
 
-# --- who else may have changed what changed --------------------------------------------------------------------------
+# --- other possible authors ------------------------------------------------------------------------------------------
 
 NAMED = 3
-"""Runs or files that are named."""
+"""Runs or files to name."""
 
 
 def shared_words(recorded: Recorded, changes: Changes, written: Written) -> str:
-    """Say who else was there, or may have been; empty where only the run can have changed anything.
+    """Describe others who were, or may have been, there; empty if only the run can have changed anything.
 
-    Other runs are known by the files they lock; a person by what git says, and by files that the tools of a run without
-    a shell have not written.
+    Other runs are known by the files they lock; a person by git's state, and by files that the tools of a run without a
+    shell have not written.
     """
     found = (shared_now(recorded), _moved(recorded, written), _strange(recorded, changes, written))
     return "; ".join(filter(None, found))
 
 
 def shared_now(recorded: Recorded) -> str:
-    """Name the runs that have been in the working tree of a run since it began: also those that came."""
+    """Name the runs that have been in a run's working tree since it began, including new ones."""
     try:
         known = presence.others(recorded.run_id, recorded.root)
     except OSError:
@@ -184,8 +184,8 @@ def shared_now(recorded: Recorded) -> str:
 
 
 def _moved(recorded: Recorded, written: Written) -> str:
-    """Say that something else was checked out meanwhile, unless a command of the run itself may have done so."""
-    from ..git.repository import find  # what was written outside of git is told without it
+    """Report that another commit was checked out, unless the run's own command may have done so."""
+    from ..git.repository import find  # not needed for changes outside git
 
     if written.has_git:
         return ""
@@ -198,7 +198,7 @@ def _moved(recorded: Recorded, written: Written) -> str:
 
 
 def _strange(recorded: Recorded, changes: Changes, written: Written) -> str:
-    """Name what changed without a tool of the run, where it has no other means."""
+    """Name changed files that no tool of the run wrote, if it cannot write otherwise."""
     if written.has_commands or len(changes.named) < changes.files:
         return ""
     own = {worded(os.fsencode(os.path.relpath(os.path.realpath(path), recorded.root))) for path in written.paths}

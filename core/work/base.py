@@ -1,4 +1,4 @@
-"""What the worktrees of a launch begin with: checked before anything exists, and taken once for all copies."""
+"""The starting state of a launch's worktrees: checked before anything exists, and saved once for all copies."""
 
 from __future__ import annotations
 
@@ -25,17 +25,15 @@ from ..text.shell import shell_word
 from .records import TREE, Making, WorkRecord, read_record, tree_of, write_making, write_record
 
 WHERE = "worktree"
-"""What errors about it are about."""
+"""The subject of errors about it."""
 BRANCHES = "subdeck"
 MOST_TOLD = 3
-"""Files that are named of those that did not come along."""
+"""Files to name of those not copied."""
 _WITHOUT = "launch it without a worktree, or in another directory"
 
 
 def planned(directory: str, begins: WorktreeFrom) -> WorktreePlan:
-    """Say what a worktree of a directory would begin with, as far as that is known before the launch. Raises UsageError
-    where there can be none.
-    """
+    """Return what is known before the launch about a directory's worktree. Raises UsageError if there can be none."""
     repository = _repository(directory)
     if begins is WorktreeFrom.HEAD and repository.head is None:
         hint = 'commit something, or use your current files ("worktree: files")'
@@ -71,15 +69,15 @@ def _repository(directory: str) -> Repository:
 
 
 def uncommitted(directory: str) -> int:
-    """Count the files of a working tree that are not committed, or untracked and not ignored. Raises SubdeckError."""
+    """Count a working tree's uncommitted files, including untracked ones but not ignored ones. Raises SubdeckError."""
     repository = _repository(directory)
     listed = repository.git.lines("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
     return len(listed)
 
 
 def host_of(project: paths.Project, directory: str) -> WorktreePlan | None:
-    """Return the worktree of an earlier run that a directory is in; None where it is in none. Raises UsageError where
-    that is not to be used any more.
+    """Return the worktree of an earlier run that a directory is in; None if it is in none. Raises UsageError if it is
+    no longer usable.
     """
     works = os.path.realpath(paths.works_dir(project))
     here = os.path.realpath(directory)
@@ -100,7 +98,7 @@ def host_of(project: paths.Project, directory: str) -> WorktreePlan | None:
 
 
 def directory_of(project: paths.Project, run_id: str, plan: WorktreePlan) -> str:
-    """Return where a run works that has a worktree."""
+    """Return the directory of a run with a worktree."""
     tree = tree_of(paths.work_dir(project, plan.host or run_id))
     return os.path.join(tree, plan.prefix) if plan.prefix else tree
 
@@ -110,14 +108,14 @@ class _Base(Struct, frozen=True):
     commit: str
     uncommitted: int = 0
     told: tuple[str, ...] = ()
-    """What did not come along, in sentences."""
+    """What was not copied, in sentences."""
 
 
 def begin(project: paths.Project, metas: Iterable[RunMeta], settings: Settings) -> dict[str, RunMeta]:
-    """Take what their worktrees begin with, and make their branches; return the runs with that, by id.
+    """Save the starting state of their worktrees, and create their branches; return the runs with that, by id.
 
-    Each has a record first, by which whoever finds a branch knows whose it is. Raises SubdeckError; then nothing is
-    left of it but what `making.take_back` removes.
+    A record is written first, so that each branch shows its owner. On SubdeckError only files remain that
+    `worktree.take_back` removes.
     """
     bases: dict[tuple[str, bool], _Base] = {}
     begun: dict[str, RunMeta] = {}
@@ -159,7 +157,7 @@ def _branch(meta: RunMeta) -> str:
 
 
 def _taken(project: paths.Project, plan: WorktreePlan) -> _Base:
-    """Take the files as they are among the repository's own objects, or the commit that was checked out."""
+    """Save the current files among the repository's own objects, or use the checked-out commit."""
     repository = _repository(plan.root)
     submodules = _submodules(repository)
     if plan.from_head:
@@ -181,7 +179,7 @@ def _taken(project: paths.Project, plan: WorktreePlan) -> _Base:
 
 
 def _left(snapshot: Snapshot) -> tuple[str, ...]:
-    """Say which files did not come along."""
+    """Describe the files that were not copied."""
     skipped = snapshot.skipped
     told = [
         f"{one.path} is not in the worktree: {one.why}{f' ({size_text(one.size)})' if one.size else ''}"
@@ -225,7 +223,7 @@ def _write(
 
 
 def _begin_in(project: paths.Project, meta: RunMeta, plan: WorktreePlan) -> None:
-    """Write down that a run goes on in the worktree of another one."""
+    """Record that a run continues in another run's worktree."""
     host = read_record(paths.work_dir(project, plan.host))
     if host is None or host.removed_at:
         raise LaunchError(f"the worktree of run {plan.host[-6:]} no longer exists", where=meta.cwd)

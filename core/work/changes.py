@@ -1,8 +1,8 @@
-"""What a run changed, for readers: as recorded, or as its files are now while it is running and if it was lost.
+"""A run's changes, for readers: as recorded, or from its current files while it is running and if it was lost.
 
-The worktree of a run belongs to the run that worked in it last. If it was edited since that run ended, readers of this
-run get what it holds now, which is what `apply` and `merge` take, marked as edited. Lists show what was recorded: they
-start no git.
+A run's worktree belongs to the last run that used it. If it was edited since that run ended, readers of this run get
+its current content, which `apply` and `merge` also use, marked as edited. Lists show the recorded changes: they start
+no git.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from .source import Difference
 
 EVERY_S = 5.0
-"""Seconds between two looks at the files of a run that goes on."""
+"""Seconds between two checks of the files of a running run."""
 SHARE = 10
-"""So many times as long as a look took nobody looks again."""
+"""Minimum pause after a check, as a multiple of its duration."""
 PATIENCE_S = 10.0
 """Seconds to wait for another viewer of a run that has ended."""
 SINCE_LOST = "its wrapper died: its current files are shown"
@@ -43,7 +43,7 @@ BY_TOOLS = "its wrapper died before the changes were recorded: only changes by i
 
 
 class _Look(Struct):
-    """What was seen last of a run that goes on."""
+    """The last check of a running run."""
 
     again_at: float = 0.0
     """In monotonic seconds."""
@@ -52,23 +52,21 @@ class _Look(Struct):
 
 
 class LiveChanges:
-    """What runs have changed up to now, as far as somebody looks; of each at most every some seconds."""
+    """Current changes of running runs, computed on demand; each at most once every few seconds."""
 
     def __init__(self, project: paths.Project) -> None:
         self._project = project
         self._looks: dict[str, _Look] = {}
 
     def look(self, run: RunSnapshot) -> Changes | None:
-        """Return what a run has changed up to now, as it was at the last look where that is not long ago; None where
-        that is not known.
-        """
+        """Return a run's current changes, from the last check if that is recent; None if they are unknown."""
         look = self._looks.setdefault(run.run_id, _Look())
         began = time.monotonic()
         if began >= look.again_at:
             try:
                 look.changes = self._now(run, look)
             except (SubdeckError, OSError):
-                pass  # another viewer is at it, or git is, or the run has just ended: what was seen last holds
+                pass  # another viewer or git is busy, or the run has just ended: keep the last result
             ended = time.monotonic()
             look.again_at = ended + max(EVERY_S, SHARE * (ended - began))
         return look.changes
@@ -89,19 +87,19 @@ class LiveChanges:
 
 
 class EndedChanges:
-    """What runs that have ended changed; the worktree of each is looked at again after some seconds at the earliest."""
+    """Changes of ended runs; each worktree is checked again after some seconds at the earliest."""
 
     def __init__(self, project: paths.Project) -> None:
         self._project = project
         self._looks: dict[str, tuple[float, Changes | None]] = {}
-        """In monotonic seconds, until when the changes that were seen last count."""
+        """The changes seen last, and until when they count in monotonic seconds."""
 
     def look(self, run: RunSnapshot) -> Changes | None:
         again_at, changes = self._looks.get(run.run_id, (0.0, None))
         return changes if time.monotonic() < again_at else self._look(run)
 
     def patch(self, run: RunSnapshot) -> bytes:
-        """Return the patch of what `look` returns from then on. Raises SubdeckError and OSError."""
+        """Return the patch that `look` describes from then on. Raises SubdeckError and OSError."""
         patch = io.BytesIO()
         changes = self._look(run, patch)
         if changes and (changes.edited or changes.is_nothing):
@@ -117,10 +115,11 @@ class EndedChanges:
 
 
 def changes_of(project: paths.Project, run: RunSnapshot, patch: IO[bytes] | None = None) -> Changes | None:
-    """Return what a run that has ended changed; None where nobody looked. Of one that was lost, what can still be told.
+    """Return an ended run's changes; None if they are unknown. For a lost run, the changes that can still be
+    determined.
 
-    Takes as long as git if the run had a worktree. If that was edited since, what it holds now is returned, and written
-    to `patch`.
+    Runs git if the run had a worktree. If that was edited since, its current changes are returned, and written to
+    `patch`.
     """
     known = run.changes
     if run.is_left_alone or not run.has_ended or run.started_at is None:
@@ -142,8 +141,8 @@ def changes_of(project: paths.Project, run: RunSnapshot, patch: IO[bytes] | None
 
 
 def _edited(project: paths.Project, run: RunSnapshot, patch: IO[bytes] | None) -> Changes | None:
-    """Return what the worktree of a run holds now; None if it is as the run left it, or gone, cannot be looked at, or
-    another run has continued in it.
+    """Return the current changes in a run's worktree; None if it is unedited, gone or unreadable, or another run has
+    continued in it.
     """
     from .source import host_of
 
@@ -160,12 +159,12 @@ def _edited(project: paths.Project, run: RunSnapshot, patch: IO[bytes] | None) -
         return None
     if now.tree == recorded.after or _has_successor(project, run, record.run_id):
         return None
-    known = run.changes or Changes()  # what the run did to settings is not asked again
+    known = run.changes or Changes()  # changes to settings are not checked again
     return replace(now, edited=True, settings=known.settings, ignored=known.ignored)
 
 
 def _has_successor(project: paths.Project, run: RunSnapshot, owner: str) -> bool:
-    """Return whether a later run worked in the worktree that was made for `owner`."""
+    """Whether a later run worked in the worktree that was made for `owner`."""
     second = run.run_id.rpartition("-")[0]
     later = (read_record(each) for each in work_dirs(project) if os.path.basename(each) >= second)
     return any(
@@ -176,8 +175,8 @@ def _has_successor(project: paths.Project, run: RunSnapshot, owner: str) -> bool
 
 
 def patch_of(project: paths.Project, run: RunSnapshot) -> bytes:
-    """Return what a run changed, as git writes it: as it was recorded, else as its files are now where they are its
-    own, or it goes on. Nothing where no git knows. Raises SubdeckError and OSError.
+    """Return a run's changes, as git writes them: recorded, or from its current files if they are its own, or it is
+    running. Empty if git does not know them. Raises SubdeckError and OSError.
     """
     try:
         return files.read(os.path.join(project.run_dir(run.run_id), paths.CHANGES_PATCH))
@@ -193,10 +192,10 @@ def patch_of(project: paths.Project, run: RunSnapshot) -> bytes:
 
 
 def current(recorded: Recorded, directory: str, patch: IO[bytes] | None = None, *, is_over: bool = False) -> Changes:
-    """Compare the working tree of a run with what it was before; write the difference where it is wanted.
+    """Compare a run's working tree with its earlier state; write the diff to `patch` if given.
 
-    Of a run that is over nothing stays for the next look, and other viewers are waited for.
-    Raises SubdeckError and OSError, also if another viewer is at it.
+    If the run is over, remove the data for the next check, and wait for other viewers. Raises SubdeckError and OSError,
+    also if another viewer is busy.
     """
     from .snapshots import LIVE, compare
 
@@ -213,7 +212,7 @@ def current(recorded: Recorded, directory: str, patch: IO[bytes] | None = None, 
 
 @contextmanager
 def _alone(place: str, patience: float) -> Generator[None]:
-    """Hold the place where viewers keep what they need of git. Raises OSError if another one has it for too long."""
+    """Lock the directory of the viewers' git data. Raises OSError if another viewer has it for too long."""
     files.make_private_directory(place)
     turn = files.open_directory(place)
     try:
@@ -224,20 +223,20 @@ def _alone(place: str, patience: float) -> Generator[None]:
         os.close(turn)
 
 
-# --- what can be done with the work of the runs of a project ---------------------------------------------------------
+# --- operations on the work of a project's runs ----------------------------------------------------------------------
 
 
 class Work:
-    """Of one project; what only some of it needs is loaded by that."""
+    """The work of one project's runs; modules are loaded when needed."""
 
     def __init__(self, project: paths.Project) -> None:
         self._project = project
 
     def changes(self, run: RunSnapshot) -> Changes | None:
-        """Return what a run changed, or has changed up to now; None where nobody looked, or nobody can.
+        """Return a run's changes, or its changes so far; None if they are unknown.
 
-        Of a run that goes on, or has ended in a worktree, the files are looked at, which takes as long as git does, at
-        most every five seconds and a tenth of the time.
+        For a running run, or one that ended in a worktree, this checks the files. It takes as long as git, at most
+        every five seconds and for a tenth of the time.
         """
         if run.is_left_alone or run.elsewhere or not run.started_at:
             return run.changes
@@ -246,38 +245,40 @@ class Work:
         return self._ended.look(run)
 
     def patch(self, run: RunSnapshot) -> bytes:
-        """Return what a run changed as git writes it; nothing where no git knows. Raises SubdeckError and OSError."""
+        """Return a run's changes as git writes them; empty if git does not know them. Raises SubdeckError and
+        OSError.
+        """
         if run.has_ended and not run.is_left_alone:
             return self._ended.patch(run)
         return patch_of(self._project, run)
 
     def root(self, run: RunSnapshot) -> str:
-        """Return the top of the working tree in which a run works, or worked; outside git its directory."""
+        """Return the root of the working tree of a run; outside git its directory."""
         recorded = None if run.is_left_alone else read_recorded(paths.work_dir(self._project, run.run_id))
         return recorded.root if recorded else run.meta.cwd
 
     def side(self, run: RunSnapshot) -> Side:
-        """Return what is said of a run beside others; takes as long as `changes`."""
+        """Return a run's data for a comparison; takes as long as `changes`."""
         from .source import side_of
 
         return side_of(self._project, run, self.changes(run))
 
     def difference(self, run: RunSnapshot, other: RunSnapshot) -> Difference:
-        """Compare what two runs have left, or have up to now. Takes as long as git. Raises SubdeckError and OSError."""
+        """Compare the final or current files of two runs. Takes as long as git. Raises SubdeckError and OSError."""
         from .source import difference
 
         return difference(self._project, run, other)
 
     def plan(self, operation: Operation, run: RunSnapshot, /, **options: Any) -> Plan:
-        """Say what an operation on the work of a run would do. Changes nothing; raises SubdeckError and OSError."""
+        """Plan an operation on a run's work. Changes nothing; raises SubdeckError and OSError."""
         return operation.plan(self._project, run, **options)
 
     def act(self, plan: Plan, message: str = "") -> Act:
-        """Do what a plan says, with another message than its own where one is given. Raises SubdeckError, OSError."""
+        """Carry out a plan, with another `message` if given. Raises SubdeckError, OSError."""
         return plan.operation.act(self._project, plan, message)
 
     def forget(self, act: Act) -> None:
-        """Let an act stay done for good, with what was kept for taking it back. Raises OSError."""
+        """Make an act permanent, and remove its undo data. Raises OSError."""
         from .acts import drop
 
         drop(self._project, act.id)

@@ -1,6 +1,4 @@
-"""Choosing one of several runs: what it changed is applied, what the others did is discarded, and all of that is taken
-back together.
-"""
+"""Choose the winner of several runs: apply its changes, discard the others', and undo all of that together."""
 
 from __future__ import annotations
 
@@ -17,11 +15,11 @@ from .source import host_of, words_of
 
 
 class ChoicePlan(Plan, frozen=True, kw_only=True):
-    """What choosing a run would do."""
+    """The effect of choosing a run."""
 
     operation: Operation = CHOOSE
     applied: Plan | None = None
-    """None where there is nothing to apply."""
+    """None if there is nothing to apply."""
     discarded: tuple[Plan, ...] = ()
 
     @property
@@ -41,8 +39,8 @@ class ChoicePlan(Plan, frozen=True, kw_only=True):
 
 
 def plan(project: paths.Project, run: RunSnapshot, *, others: Iterable[RunSnapshot]) -> ChoicePlan:
-    """Say what choosing one run of several would do. Changes nothing; takes as long as git. Raises SubdeckError where
-    this process may not act on one of them, and OSError.
+    """Plan to choose one run of several. Changes nothing; takes as long as git. Raises OSError, and SubdeckError if
+    this process may not act on one of them.
     """
     plan = ChoicePlan(run_id=run.run_id, run=words_of(run))
     if not run.has_ended:
@@ -77,10 +75,10 @@ def plan(project: paths.Project, run: RunSnapshot, *, others: Iterable[RunSnapsh
 
 
 def act(project: paths.Project, plan: ChoicePlan, _message: str = "") -> Act:
-    """Do one after the other; return the last act. All are taken back together.
+    """Do all steps; return the last act. They are undone together.
 
-    Raises SubdeckError and OSError: where nothing could be applied nothing is done, and what was done stands on the
-    stack.
+    Raises SubdeckError and OSError: if nothing could be applied nothing is done; otherwise the completed steps are on
+    the stack.
     """
     if plan.refusal:
         raise SubdeckError(plan.refusal, hint=plan.advice)

@@ -1,4 +1,4 @@
-"""Committing on the branch of a run's worktree what is not committed there."""
+"""Commit the uncommitted files of a run's worktree on its branch."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from .source import SEEN, branch_of, branch_tip, check_checked_out, message_of, 
 
 
 class CommitPlan(Plan, frozen=True, kw_only=True):
-    """What committing on the branch of a run would do."""
+    """The effect of committing on a run's branch."""
 
     operation: Operation = COMMIT
     tip: str
     count: int
-    """Of files."""
+    """Number of files."""
 
     def describe(self) -> list[str]:
         count = "1 file" if self.count == 1 else f"{self.count} files"
@@ -38,7 +38,7 @@ class CommitPlan(Plan, frozen=True, kw_only=True):
 
 
 class _Committed(Struct, frozen=True, rename="camel"):
-    """What taking it back needs."""
+    """Data for the undo."""
 
     directory: str
     branch: str
@@ -48,7 +48,7 @@ class _Committed(Struct, frozen=True, rename="camel"):
 
 
 def plan(project: paths.Project, run: RunSnapshot) -> CommitPlan:
-    """Say what committing on the branch of a run would do. Raises SubdeckError where it cannot be done, and OSError."""
+    """Plan a commit on a run's branch. Raises SubdeckError if that is impossible, and OSError."""
     directory, record, made = branch_of(project, run)
     if record.away:
         what = f"all changes of {words_of(run)} are committed on its branch {one_line(record.branch, 80)}"
@@ -71,7 +71,7 @@ def plan(project: paths.Project, run: RunSnapshot) -> CommitPlan:
 
 
 def act(project: paths.Project, plan: CommitPlan, message: str = "") -> Act:
-    """Make the commit, and have the branch follow; return the act. Raises SubdeckError and OSError."""
+    """Create the commit, and move the branch to it; return the act. Raises SubdeckError and OSError."""
     tree = tree_of(plan.directory)
     made = usable(tree)
     if branch_tip(made, plan.branch) != plan.tip or made.branch != plan.branch:
@@ -92,7 +92,7 @@ def act(project: paths.Project, plan: CommitPlan, message: str = "") -> Act:
 
 
 def _move(made: Repository, branch: str, old: str, new: str) -> None:
-    """Bring the branch that is checked out from one commit to another, and the index with it; no file is touched.
+    """Move the checked-out branch from one commit to another, with the index; files stay unchanged.
 
     Raises GitError.
     """
@@ -101,7 +101,7 @@ def _move(made: Repository, branch: str, old: str, new: str) -> None:
 
 
 def undo(_project: paths.Project, act: Act) -> TakenBack:
-    """Make a commit uncommitted work again. Raises SubdeckError."""
+    """Turn a commit back into uncommitted changes. Raises SubdeckError."""
     done = fit(act.data, _Committed)
     made = usable(tree_of(done.directory))
     tip = branch_tip(made, done.branch)

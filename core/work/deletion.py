@@ -1,6 +1,6 @@
-"""The deletion of runs with what they did outside their directories, so that nothing is lost and nothing is left.
+"""Delete runs with their files outside the run directories, without losing work and without leftovers.
 
-Everybody who deletes, restores or purges runs comes here; `core/project/trash.py` moves their directories.
+All deletion, restoring and purging of runs goes through here; `core/project/trash.py` moves their directories.
 """
 
 from __future__ import annotations
@@ -36,41 +36,41 @@ if TYPE_CHECKING:
     from ..presets.trash import DeletedPreset
 
 TITLE = 40
-"""Characters of the name of a run."""
+"""Characters of a run's name."""
 BRANCH = 60
 BASE = ".base-"
-"""Begins the names of what launches keep, so that the next snapshot of a repository is quick."""
+"""Name prefix of stores that make the next snapshot of a repository quick."""
 
 
 class Cleaned(Struct, frozen=True):
     moved: tuple[str, ...]
-    """Ids of the runs that went."""
+    """Ids of the removed runs."""
     left: tuple[tuple[str, str], ...]
-    """Those that did not, each with the reason."""
+    """The remaining runs, each with the reason."""
 
 
 class Unmerged(Struct, frozen=True):
-    """A run whose work is lost when its worktree goes."""
+    """A run whose work would be lost with its worktree."""
 
     run_id: str
     worktree: Worktree
 
     @property
     def words(self) -> str:
-        """Say on which branch, and how much: `subdeck/scout-4ae0bd: 3 files changed, 41 insertions(+)`."""
+        """The branch and the size of the change: `subdeck/scout-4ae0bd: 3 files changed, 41 insertions(+)`."""
         state = self.worktree.state
         return f"{one_line(self.worktree.record.branch, BRANCH)}: {state.trouble or state.words}"
 
     @property
     def fields(self) -> dict[str, str]:
-        """Say the same to a program."""
+        """The same for programs."""
         return {"branch": self.worktree.record.branch, "path": self.worktree.path, "why": self.words}
 
 
 def delete(project: paths.Project, run_ids: Iterable[str], *, for_good: bool = False) -> tuple[str, ...]:
-    """Move finished runs to the trash, as one act, unless they are then purged; return their ids.
+    """Move finished runs to the trash, as one act unless they are then purged; return their ids.
 
-    Raises RunBusy for one that is still held, and NotNoted if they were moved and the act could not be written down.
+    Raises RunBusy for a run still in use, and NotNoted if they were moved but the act could not be recorded.
     """
     wanted = tuple(run_ids)
     with _remembered(project, () if for_good else wanted) as moved:
@@ -80,13 +80,13 @@ def delete(project: paths.Project, run_ids: Iterable[str], *, for_good: bool = F
 
 
 def clean(project: paths.Project, run_ids: Iterable[str], *, for_good: bool) -> Cleaned:
-    """Move runs to the trash, or remove them for good; one that cannot go, or is foreign, keeps no other from going.
+    """Move runs to the trash, or remove them for good; one that cannot go, or is untrusted, does not block the others.
 
-    Raises NotNoted if they were moved and the act could not be written down.
+    Raises NotNoted if they were moved but the act could not be recorded.
     """
     left: list[tuple[str, str]] = []
     wanted = tuple(run_ids)
-    with _remembered(project, () if for_good else wanted[::-1]) as moved:  # the newest is what the cursor goes to
+    with _remembered(project, () if for_good else wanted[::-1]) as moved:  # the cursor goes to the newest
         for run_id in wanted:
             try:
                 check_own(project, run_id)
@@ -101,7 +101,7 @@ def clean(project: paths.Project, run_ids: Iterable[str], *, for_good: bool) -> 
 
 
 def read_stock(project: paths.Project) -> Stock:
-    """Look at every run directory as `trash.read_stock` does, and at what is kept of the runs' work outside of them."""
+    """Read every run directory as `trash.read_stock` does, and the runs' work outside of them."""
     stock = trash.read_stock(project)
     kept = {os.path.basename(directory): (directory, size_of(directory)) for directory in work_dirs(project)}
     trees = [size for directory, size in kept.values() if os.path.lexists(tree_of(directory))]
@@ -124,7 +124,7 @@ def read_stock(project: paths.Project) -> Stock:
 
 
 def unmerged(project: paths.Project, run_ids: Iterable[str]) -> tuple[Unmerged, ...]:
-    """Return those of these runs whose work is nowhere but in their worktrees, or of which that is not known."""
+    """Return the runs whose work is, or may be, only in their worktrees."""
     found: list[Unmerged] = []
     for run_id in filter(paths.is_run_id, run_ids):
         worktree = of_run(project, run_id)
@@ -134,14 +134,14 @@ def unmerged(project: paths.Project, run_ids: Iterable[str]) -> tuple[Unmerged, 
 
 
 def _is_own(project: paths.Project, run_id: str) -> bool:
-    """Return whether a run is this user's, be it in the trash."""
+    """Whether a run is this user's, even in the trash."""
     return is_own(project.run_dir(run_id)) or is_own(os.path.join(project.trash, run_id))
 
 
 def apply_retention(project: paths.Project, rule: Retention, now: float) -> tuple[Selection, Cleaned]:
-    """Move to the trash what the rules of the settings take.
+    """Move the runs selected by the settings' rules to the trash.
 
-    What was not reported yet stays, and so does work that is nowhere else: nobody is asked.
+    Unreported runs stay, and so does work that is nowhere else: the user is not asked.
     """
     stock = read_stock(project)
     selection = trash.choose(stock, rule, now, needed=stock.unreported)
@@ -150,17 +150,17 @@ def apply_retention(project: paths.Project, rule: Retention, now: float) -> tupl
 
 
 def restore(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
-    """Take deleted runs back; return the ids of those that were still in the trash.
+    """Restore deleted runs; return the ids of those still in the trash.
 
-    A worktree whose work is nowhere else has stayed where it was meanwhile, and so has its branch.
+    A worktree whose work is nowhere else was not moved, and neither was its branch.
     """
     return trash.restore(project, run_ids)
 
 
 def purge(project: paths.Project, run_ids: Iterable[str]) -> None:
-    """Remove deleted runs for good, with all that they did and nobody took over.
+    """Remove deleted runs for good, with their unapplied work.
 
-    A worktree that cannot be removed now is found again (`subdeck worktrees`), and is removed as soon as it can be.
+    A worktree that cannot be removed now stays listed (`subdeck worktrees`), and is removed when possible.
     """
     for run_id in run_ids:
         is_ours = paths.is_run_id(run_id) and is_own(os.path.join(project.trash, run_id))
@@ -170,7 +170,7 @@ def purge(project: paths.Project, run_ids: Iterable[str]) -> None:
 
 
 def purge_old(project: paths.Project) -> None:
-    """Remove for good what was deleted or discarded a day ago, and what is left of runs that nobody has any more."""
+    """Remove for good anything deleted or discarded over a day ago, and the remains of lost runs."""
     purge(project, trash.old_runs(project))
     remove_unborn(project)
     expire(project, paths.iso_time(time.time() - trash.KEPT))
@@ -178,10 +178,10 @@ def purge_old(project: paths.Project) -> None:
 
 
 def sweep(project: paths.Project) -> None:
-    """Remove what is kept of the work of runs that are gone, where nothing is lost by that.
+    """Remove the work files of runs that are gone, if nothing is lost.
 
-    A run that is being launched has no directory yet, and a project may be on a disk that is away for a while: only
-    what nobody has touched for a day is removed, and only while the project is there.
+    A run that is being launched has no directory yet, and a project's disk may be unmounted for a while. So only files
+    unchanged for a day are removed, and only while the project exists.
     """
     if not os.path.isdir(project.home):
         return
@@ -202,7 +202,7 @@ def sweep(project: paths.Project) -> None:
 
 
 def _is_old(directory: str) -> bool:
-    """Return whether nobody has touched a directory of work for a day."""
+    """Whether a work directory was not changed for a day."""
     try:
         return os.stat(directory).st_mtime < time.time() - trash.KEPT
     except OSError:
@@ -210,7 +210,7 @@ def _is_old(directory: str) -> bool:
 
 
 def _delete(project: paths.Project, run_id: str) -> tuple[str, ...]:
-    """Move a run to the trash; with it goes its worktree, unless what was done in it is nowhere else."""
+    """Move a run to the trash, and remove its worktree, unless its work is nowhere else."""
     is_ours = paths.is_run_id(run_id) and is_own(project.run_dir(run_id))
     gone = trash.delete(project, (run_id,))
     if gone and is_ours:
@@ -219,9 +219,9 @@ def _delete(project: paths.Project, run_id: str) -> tuple[str, ...]:
 
 
 def _let_go(project: paths.Project, run_id: str, *, for_good: bool) -> None:
-    """Remove the worktree of a deleted run unless others work in it, or, if not for good, something would be lost.
+    """Remove a deleted run's worktree unless others work in it, or, if not for good, work would be lost.
 
-    What is kept beside it goes with a run that is gone for good.
+    Files beside it are removed if the run is gone for good.
     """
     directory = paths.work_dir(project, run_id)
     is_gone = state_of(project, run_id) is RunState.LOST
@@ -249,7 +249,7 @@ def _let_go(project: paths.Project, run_id: str, *, for_good: bool) -> None:
 
 
 def delete_preset(project: paths.Project, path: str, source: PresetSource, words: str) -> DeletedPreset:
-    """Move the file of a preset to the trash, as an act of that name. Raises PresetError."""
+    """Move a preset's file to the trash, as an act of that name. Raises PresetError."""
     from ..presets.trash import delete_preset as move
 
     deleted = move(path, source, project)
@@ -258,16 +258,16 @@ def delete_preset(project: paths.Project, path: str, source: PresetSource, words
 
 
 def _title(project: paths.Project, run_id: str) -> str:
-    """Name a run as lists do; by its id alone where its record cannot be read."""
+    """Return a run's name as in lists; only its id if its record is unreadable."""
     meta = artifacts.read_meta(project.run_dir(run_id)) if paths.is_run_id(run_id) else None
     return f"{one_line(meta.title, TITLE)} {meta.short_id}" if meta else run_id[-6:]
 
 
 @contextmanager
 def _remembered(project: paths.Project, run_ids: tuple[str, ...]) -> Generator[list[str]]:
-    """Put the deletion of runs on the stack before the first of them is moved; give the list of those that are.
+    """Put the deletion of runs on the stack before the first one is moved; yield the list of moved runs.
 
-    If the stack cannot be written they are moved all the same, and in the trash; then NotNoted is raised.
+    If the stack cannot be written, the runs are still moved to the trash; then NotNoted is raised.
     """
     titles = {run_ids[0]: _title(project, run_ids[0])} if run_ids else {}
 
@@ -291,7 +291,7 @@ def _remembered(project: paths.Project, run_ids: tuple[str, ...]) -> Generator[l
                     acts.finish(project, structs.replace(act, words=words(going)), {"runIds": going})
                 else:
                     acts.drop(project, act.id)
-            except OSError as error:  # as it began it can be taken back, too
+            except OSError as error:  # a begun act can also be undone
                 log_fault("while recording the deletion", error)
     if fault is not None and moved:
         what = f"{runs_word(len(moved))} deleted, but subdeck undo cannot restore it: {reason(fault)}"
@@ -299,14 +299,14 @@ def _remembered(project: paths.Project, run_ids: tuple[str, ...]) -> Generator[l
 
 
 def _record(project: paths.Project, kind: ActKind, words: str, data: dict[str, object]) -> None:
-    """Put a deletion on the stack; where that cannot be written it is deleted all the same, and in the trash."""
+    """Put a deletion on the stack; if that fails, it is still deleted, and in the trash."""
     try:
         acts.record(project, kind, words, data)
     except OSError as error:
         log_fault("while recording the deletion", error)
 
 
-# --- taking back ------------------------------------------------------------------------------------------------------
+# --- undo -------------------------------------------------------------------------------------------------------------
 
 
 class _Runs(Struct, frozen=True, rename="camel"):
@@ -319,12 +319,12 @@ class _Preset(Struct, frozen=True):
 
 
 def undo(project: paths.Project, act: Act) -> TakenBack:
-    """Bring back what was deleted. Raises SubdeckError where that cannot be done, all of it or some."""
+    """Restore what was deleted. Raises SubdeckError if that fails in full or in part."""
     return _restore_preset(act) if act.kind is ActKind.DELETE_PRESET else _restore_runs(project, act)
 
 
 def is_void(project: paths.Project, act: Act) -> bool:
-    """Return whether nothing is left that could be brought back: the trash is emptied after a day."""
+    """Whether nothing is left to restore: the trash is emptied after a day."""
     try:
         if act.kind is ActKind.DELETE_PRESET:
             return not os.path.lexists(fit(act.data, _Preset).kept)

@@ -1,4 +1,4 @@
-"""Discarding what a run did: its worktree and its branch go, and are kept for a day for who takes that back."""
+"""Discard a run's work: its worktree and branch are removed, and kept for a day for an undo."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from .source import check_operator, host_of, tidy, words_of
 from .worktrees import Worktree, describe, of_run, remove, repair, state_of
 
 _PACK = "work.pack"
-"""The commits that only the branch had, beside the worktree, in the place of the act."""
+"""The commits that only the branch had, beside the worktree, in the act's directory."""
 
 
 class DiscardPlan(Plan, frozen=True, kw_only=True):
-    """What discarding the work of a run would do."""
+    """The effect of discarding a run's work."""
 
     operation: Operation = DISCARD
     lines: tuple[str, ...]
-    """Say what it will do, and what is lost by it."""
+    """Its effect, and what is lost by it."""
     tip: str = ""
 
     def describe(self) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ class DiscardPlan(Plan, frozen=True, kw_only=True):
 
 
 class _Discarded(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What taking it back needs."""
+    """Data for the undo."""
 
     directory: str
     record: WorkRecord
@@ -49,7 +49,7 @@ class _Discarded(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 def plan(project: paths.Project, run: RunSnapshot) -> DiscardPlan:
-    """Say what discarding would do. Raises SubdeckError where it cannot be done, and OSError."""
+    """Plan to discard. Raises SubdeckError if that is impossible, and OSError."""
     check_operator(project, run.run_id)
     directory, record = host_of(project, run.run_id)
     if record is None:
@@ -85,7 +85,7 @@ def plan(project: paths.Project, run: RunSnapshot) -> DiscardPlan:
 
 
 def act(project: paths.Project, plan: DiscardPlan, _message: str = "") -> Act:
-    """Put the worktree aside, and remove its branch; return the act. Raises SubdeckError and OSError."""
+    """Move the worktree away, and remove its branch; return the act. Raises SubdeckError and OSError."""
     check_operator(project, plan.run_id)
     record = read_record(plan.directory)
     worktree = describe(plan.directory, record) if record else None
@@ -113,7 +113,7 @@ def act(project: paths.Project, plan: DiscardPlan, _message: str = "") -> Act:
 
 
 def _packed(worktree: Worktree) -> bytes:
-    """Return the commits that nobody else may have, packed."""
+    """Return a pack of the commits that may exist nowhere else."""
     record, tip = worktree.record, worktree.state.tip
     wanted = [record.base, *([tip] if tip else []), *([f"^{record.head}"] if record.head else [])]
     git = Git(record.common_dir)
@@ -125,7 +125,7 @@ def _packed(worktree: Worktree) -> bytes:
 
 
 def undo(project: paths.Project, act: Act) -> TakenBack:
-    """Bring the branch back as it was, with the worktree where there was one. Raises SubdeckError and OSError."""
+    """Restore the branch, with the worktree if there was one. Raises SubdeckError and OSError."""
     data = fit(act.data, _Discarded)
     _bring_back(project, data, acts.place(project, act.id))
     what = "the branch" if data.record.away else "the worktree and the branch"

@@ -1,7 +1,7 @@
-"""Making what a run changed a commit of the branch that is checked out: merged, with two parents, or picked, with one.
+"""Commit a run's changes to the checked-out branch: merged, with two parents, or squashed, with one.
 
-Only the changes of the run come along: files of the operator's that were not committed when its worktree was made are
-in the commit that the worktree begins with, and that one stays out of the history.
+Only the run's changes are included. The user's uncommitted files from the time of the launch are in the first commit of
+the worktree, which stays out of the history.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ _FEW = 5
 
 
 class MergePlan(Plan, frozen=True, kw_only=True):
-    """What merging or picking the work of a run would do."""
+    """The effect of merging or squashing a run's work."""
 
     operation: Operation = MERGE
     root: str
     head: str = ""
-    """The commit that is checked out."""
+    """The checked-out commit."""
     tree: str = ""
-    """What it would be."""
+    """The resulting tree."""
     second: str = ""
-    """The second parent: a commit, or a tree of which one is made first."""
+    """The second parent: a commit, or a tree to commit first."""
     second_parent: str = ""
-    """Of that tree."""
+    """Parent of that tree."""
     after: str = ""
 
     def describe(self) -> list[str]:
@@ -85,7 +85,7 @@ class MergePlan(Plan, frozen=True, kw_only=True):
 
 
 class _Merged(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What taking it back needs."""
+    """Data for the undo."""
 
     root: str
     branch: str
@@ -96,7 +96,7 @@ class _Merged(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 def plan(project: paths.Project, run: RunSnapshot, *, pick: bool = False) -> MergePlan:
-    """Say what merging the work of a run would do; nothing is changed. Raises SubdeckError and OSError."""
+    """Plan to merge a run's work; nothing is changed. Raises SubdeckError and OSError."""
     check_operator(project, run.run_id)
     can_merge()
     target = usable(root_of(project, run))
@@ -135,7 +135,7 @@ def plan(project: paths.Project, run: RunSnapshot, *, pick: bool = False) -> Mer
 
 
 def _in_the_way(git: Git, target: Repository, plan: MergePlan, now: str) -> str:
-    """Say which files of the operator's would be overwritten; empty for none. git would refuse, too, but later."""
+    """Describe the user's files that would be overwritten; empty for none. git would also refuse, but later."""
     names = ("diff-tree", "-r", "-z", "--name-only", "--no-renames")
     own = set(git.lines(*names, plan.head, now, "--"))
     touched = set(git.lines(*names, plan.head, plan.tree, "--"))
@@ -149,13 +149,13 @@ def _in_the_way(git: Git, target: Repository, plan: MergePlan, now: str) -> str:
 
 
 def _named(names: list[bytes], most: int) -> str:
-    """Name the first of some files, and say how many more there are."""
+    """Name the first files, and the number of the others."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(one_line(os.fsdecode(name), 200) for name in names[:most]) + more
 
 
 def _with_second(git: Git, plan: MergePlan, source: Source, record: WorkRecord) -> MergePlan:
-    """Find the second parent: the branch of the run, unless it begins with what the operator had not committed."""
+    """Find the second parent: the run's branch, unless that begins with the user's uncommitted files."""
     if record.base == record.head or not git.ask("merge-base", "--is-ancestor", record.base, plan.head).code:
         if source.tip and _tree(git, source.tip) == _tree(git, source.after):
             return structs.replace(plan, second=source.tip)
@@ -178,7 +178,7 @@ def _conflicting(plan: MergePlan, conflicts: tuple[Conflict, ...], why: str) -> 
 
 
 def act(project: paths.Project, plan: MergePlan, message: str = "") -> Act:
-    """Make the commits, and have the branch follow; return the act. Raises SubdeckError and OSError."""
+    """Create the commits, and move the branch; return the act. Raises SubdeckError and OSError."""
     check_operator(project, plan.run_id)
     if plan.refusal or not plan.tree:
         raise SubdeckError(plan.refusal or "nothing to merge", where=plan.root, hint=plan.advice)
@@ -221,20 +221,20 @@ def act(project: paths.Project, plan: MergePlan, message: str = "") -> Act:
 
 
 def _tree_id(git: Git, name: str) -> str:
-    """Return the tree of a commit, or the tree itself, also where the repository does not have it."""
+    """Return a commit's tree, or a tree itself, even if the repository does not have it."""
     answer = git.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{tree}}")
     return os.fsdecode(answer.output).strip() if not answer.code else name
 
 
 def undo(project: paths.Project, act: Act) -> TakenBack:
-    """Bring a branch back to the commit before a merge, with files and index; what is not committed stays.
+    """Reset a branch to the commit before a merge, with files and index; uncommitted changes stay.
 
-    Raises SubdeckError where it has moved on, or where files are in the way, and OSError.
+    Raises OSError, and SubdeckError if the branch has moved, or if files conflict.
     """
     done = fit(act.data, _Merged)
     target = usable(done.root)
     branch = one_line(done.branch, 80)
-    # git moves the branch last, and so does an undo: killed before that, files and index may still have to follow.
+    # git moves the branch last, and so does an undo: if killed before that, files and index may still have to follow.
     is_back = target.head == done.head and (act.begun or act.undo is not None)
     if not is_back:
         _check_branch(target, act, done)
@@ -271,8 +271,8 @@ def _check_branch(target: Repository, act: Act, done: _Merged) -> None:
 
 
 def _check_uncommitted(store: Store, target: Repository, act: Act, done: _Merged) -> None:
-    """Raise SubdeckError where files of the merge have changes that are not committed: in the index always, in the
-    working tree unless subdeck itself was writing there.
+    """Raise SubdeckError if files of the merge have uncommitted changes: in the index always, in the working tree
+    unless subdeck itself was writing there.
     """
     names = ("--name-only", "--no-renames", "-z")
     merged_files = set(target.git.lines("diff-tree", "-r", *names, done.commit, done.head, "--"))

@@ -1,8 +1,8 @@
-"""One git operation on the work of a run: it is planned, shown to a person, done, and can be taken back.
+"""A git operation on a run's work: planned, shown to a person, carried out, and undoable.
 
-Each has a module in this package with three functions: `plan` changes nothing, `act` does what a plan says and writes
-the act down before, as begun, and `undo` takes it back. The plan describes itself to people and programs. The table
-here names them all; command line and app know only the table and what is common to all plans.
+Each has a module in this package with three functions. `plan` changes nothing. `act` first records the act as begun,
+then carries out the plan. `undo` reverts it. A plan describes itself to people and programs. The table here lists all
+operations; command line and app know only the table and what all plans have in common.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ class ActKind(OpenEnum):
 
 
 class Undo(Struct, frozen=True):
-    """An undo that has begun to write: what the files were, and what they are to be."""
+    """An undo that has begun to write: the files' tree, and the intended one."""
 
     now: str
     wanted: str
-    """Trees, known to the store that is kept for the act."""
+    """Trees, known to the store of the act."""
 
 
 class Act(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What was done, as it stands on the stack of acts."""
+    """An action, as recorded on the stack of acts."""
 
     id: str
     kind: ActKind
     words: str
-    """To whom it was done: `reviewer 4ae0bd`, `3 runs`, `the preset scout`."""
+    """Its object: `reviewer 4ae0bd`, `3 runs`, `the preset scout`."""
     at: str
     data: dict[str, Any] = {}
-    """What taking it back needs, known to who recorded it alone."""
+    """Data for the undo, known only to its operation."""
     begun: bool = False
-    """Whether it is not known to be done: somebody is at it, or was killed."""
+    """Whether it may be unfinished: in progress, or killed."""
     part_of: str = ""
-    """What it was a step of, as `choosing reviewer 4ae0bd`: it is taken back with those beside it that say the same."""
+    """Its action if it is a step, such as `choosing reviewer 4ae0bd`; adjacent steps of one are undone together."""
     undo: Undo | None = None
     """Set before an undo writes the first file. If that undo fails or is killed, the next one finishes it."""
 
@@ -69,82 +69,82 @@ class Act(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     @property
     def title(self) -> str:
-        """Name it for who is asked whether to take it back: `applying reviewer 4ae0bd`."""
+        """Its name in the confirmation of an undo: `applying reviewer 4ae0bd`."""
         operation = BY_KIND.get(self.kind)
         return self.part_of or f"{operation.doing if operation else self.kind} {self.words}"
 
 
 class TakenBack(Struct, frozen=True):
     said: str
-    """What became of it, for a person: `brought back 3 runs`."""
+    """The outcome for a person: `restored 3 runs`."""
     run_ids: tuple[str, ...] = ()
-    """Runs that are there again."""
+    """Restored runs."""
     path: str = ""
-    """Of the preset that is."""
+    """Path of a restored preset."""
 
 
 # --- plans -----------------------------------------------------------------------------------------------------------
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What an operation would do; each has a class of its own, which knows what doing it takes."""
+    """The effect of an operation; each has its own class, with the data to carry it out."""
 
     operation: Operation
-    """The one that made it, and does it."""
+    """The operation that made it."""
     run_id: str
     run: str
-    """Names it for people: `reviewer 4ae0bd`."""
+    """The run's name: `reviewer 4ae0bd`."""
     branch: str = ""
-    """The one that gets a commit, is saved or goes."""
+    """The branch that gets a commit, is saved or removed."""
     files: tuple[ChangedFile, ...] = ()
-    """What would be written."""
+    """The files to write."""
     conflicts: tuple[Conflict, ...] = ()
     refusal: str = ""
-    """Why nothing can be done, a clause; empty where it can."""
+    """Why nothing can be done, a clause; empty if it can."""
     advice: str = ""
     """What to do then."""
     notes: tuple[str, ...] = ()
-    """What a person should know, clauses."""
+    """Notes for a person, clauses."""
     message: str = ""
-    """Proposed for the commit, another one may be given; empty where none is made."""
+    """Default message of the commit; empty without a commit."""
     is_running: bool = False
     summary: str = ""
-    """What the work is that would go, in short: `3 files changed, which exists nowhere else`."""
+    """Summary of work to discard: `3 files changed, which exists nowhere else`."""
     directory: str = ""
-    """Of all that is kept of the run's work."""
+    """Directory of the run's work."""
 
     @property
     def words(self) -> str:
-        """Say what it will do, or what keeps it from that; some lines."""
+        """Describe its effect, or why it is refused, in some lines."""
         if self.refusal:
             return "\n".join(filter(None, (sentence(self.refusal), begun(self.advice))))
         return "\n".join(self.describe())
 
     def describe(self) -> Iterable[str]:
-        """Say what it will do, a line each."""
+        """Describe its effect, a line each."""
         raise NotImplementedError
 
     def refused(self, why: str, advice: str = "") -> Self:
-        """Return it with why nothing can be done, and what to do then."""
+        """Return it with a reason why nothing can be done, and advice."""
         return replace(self, refusal=why, advice=advice)
 
     def document(self, *, done: bool, message: str) -> dict[str, object]:
-        """Return it for programs, and whether it was done, with which message."""
+        """Return it for programs, with whether it was done, and the message."""
         raise NotImplementedError
 
 
 def sentence(clause: str) -> str:
-    """Make a sentence of a clause, empty of none."""
+    """Make a sentence of a clause; empty if it is."""
     return f"{begun(clause)}{'' if clause.endswith(('.', '?')) else '.'}" if clause else ""
 
 
 def begun(clause: str) -> str:
-    """Have a clause begin with a capital, unless with a command."""
+    """Capitalize a clause, unless it starts with a command."""
     return clause if clause.startswith(("git ", "subdeck ")) else clause[:1].upper() + clause[1:]
 
 
 def file_lines(files: Sequence[ChangedFile]) -> list[str]:
-    """Name the first files, a line each, and say how many more there are."""
+    """Name the first files, a line each, and the number of the others."""
     more = [f"  and {len(files) - NAMED} more"] if len(files) > NAMED else []
     return [*map(_file_line, files[:NAMED]), *more]
 
@@ -156,7 +156,7 @@ def _file_line(file: ChangedFile) -> str:
 
 
 def listed(conflicts: Sequence[Conflict]) -> str:
-    """Name the first conflicts, and say how many more there are."""
+    """Name the first conflicts, and the number of the others."""
     names = ", ".join(f"{one_line(one.path, 200)} ({one_line(one.why, 120)})" for one in conflicts[:NAMED])
     return f"{names}, and {len(conflicts) - NAMED} more" if len(conflicts) > NAMED else names
 
@@ -170,66 +170,66 @@ def conflicts_of(plan: Plan) -> list[dict[str, str]]:
 
 
 class _Module(Protocol):
-    """What the module of an operation has."""
+    """The functions of an operation's module."""
 
     plan: Callable[..., Plan]
-    """Takes the project, the run, and what else may be asked for, by name."""
+    """Takes the project, the run, and options by name."""
     act: Callable[[paths.Project, Any, str], Act]
-    """Returns the act; the last one where it has several steps."""
+    """Returns the act; the last one of several steps."""
     undo: Callable[[paths.Project, Act], TakenBack]
     is_void: Callable[[paths.Project, Act], bool]
-    """Of deletions alone."""
+    """For deletions only."""
 
 
 class Operation(Struct, frozen=True, kw_only=True, eq=False):
-    """Where an operation is, and what it is called; `{}` stands for the run or its branch."""
+    """An operation's module and texts; `{}` stands for the run or its branch."""
 
     kind: ActKind | None = None
-    """Of its acts; None for one whose steps are acts of other operations."""
+    """Kind of its acts; None if its steps are acts of other operations."""
     module: str
-    """In this package; loaded by who needs it."""
+    """In this package; imported when needed."""
     options: dict[str, Any] = {}
-    """What makes this form of it."""
+    """Options for this variant."""
     doing: str = ""
-    """How an act of it is called."""
+    """Name of its acts, such as `applying`."""
     title: str = ""
-    """The question of the app's dialog."""
+    """Question in the app's dialog."""
     verb: str = ""
-    """The button in it."""
+    """Button in the dialog."""
     done: str = ""
-    """What the app says afterwards."""
+    """The app's message afterwards."""
     is_harmless: bool = True
     """Whether Enter means yes."""
     command: str = ""
-    """Of the command line."""
+    """Name on the command line."""
     question: str = ""
-    """What that asks; empty where it does not."""
+    """Question on the command line; may be empty."""
     said: str = ""
-    """What that says afterwards."""
+    """Its message afterwards."""
     unsaid: str = ""
-    """What it says after a no."""
+    """Its message after a no."""
 
     def plan(self, project: paths.Project, run: RunSnapshot, /, **options: Any) -> Plan:
-        """Say what it would do; nothing is changed. `plan` in its module says what may be asked for.
+        """Plan it; nothing is changed. The module's `plan` documents the options.
 
-        Takes as long as git. Raises SubdeckError, also for what the plan does not refuse in words, and OSError.
+        Takes as long as git. Raises OSError and SubdeckError, even for problems that are not a plan's refusal.
         """
         return self._module.plan(project, run, **self.options, **options)
 
     def act(self, project: paths.Project, plan: Plan, message: str = "") -> Act:
-        """Do what a plan says, or refuse as something changed meanwhile; the act can be taken back. The commit gets
-        another message than that of the plan where one is given.
+        """Carry out a plan, or refuse if something has changed; the act can be undone. `message` replaces the plan's
+        message for the commit.
 
-        Raises SubdeckError and OSError: then nothing was done, or what was done stands on the stack of acts.
+        On SubdeckError and OSError nothing was done, or the act is on the stack.
         """
         return self._module.act(project, plan, message)
 
     def undo(self, project: paths.Project, act: Act) -> TakenBack:
-        """Take an act back; one that was only begun, too. Raises SubdeckError and OSError."""
+        """Undo an act, even one that was only begun. Raises SubdeckError and OSError."""
         return self._module.undo(project, act)
 
     def is_void(self, project: paths.Project, act: Act) -> bool:
-        """Return whether nothing is left of an act that could be brought back."""
+        """Whether nothing is left of an act to restore."""
         return act.is_deletion and self._module.is_void(project, act)
 
     @property
@@ -316,4 +316,4 @@ _DELETE_PRESET = replace(_DELETE_RUNS, kind=ActKind.DELETE_PRESET)
 
 OPERATIONS = (APPLY, MERGE, SQUASH, COMMIT, SAVE, DISCARD, CHOOSE, _DELETE_RUNS, _DELETE_PRESET)
 BY_KIND = {one.kind: one for one in OPERATIONS if one.kind is not None}
-"""What takes acts back. Deletions are planned elsewhere."""
+"""Operations for undo. Deletions are planned elsewhere."""

@@ -1,8 +1,7 @@
-"""Who is at work in which working tree: runs of all projects and sessions of this user, each as long as it is.
+"""Runs at work in each working tree, of all this user's projects and sessions.
 
-Each has a file that it holds locked, so that the kernel says who is still there. A file stays for as long as others
-are at work in the same tree: they learn from it that somebody was there meanwhile.
-Its first half is for the wrapper, which does not wait there for anybody.
+Each run locks its own file, so the kernel shows whether it is alive. A file stays while others are at work in the same
+tree, to show them that the run was there. `announce` is for the wrapper, which never waits here.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from .. import paths
 from ..system import files
 
 _COMING = ".coming-"
-"""Begins the name of a file that is not locked yet."""
+"""Name prefix of a file that is not locked yet."""
 
 
 def announce(run_id: str, root: str, words: str) -> int:
-    """Say that a run is at work in a working tree, until the descriptor that is returned is closed.
+    """Announce a run in a working tree, until the returned descriptor is closed.
 
-    `words` name it for people. Raises OSError.
+    `words` is its name for people. Raises OSError.
     """
     directory = _directory()
     files.make_private_directory(directory)
@@ -42,12 +41,12 @@ class Present(NamedTuple):
     run_id: str
     words: str
     is_there: bool
-    """Whether it still is, by the kernel's word."""
+    """Whether it still is, according to the kernel."""
 
 
 def others(run_id: str, root: str) -> list[Present]:
-    """Return the other runs that have been at work in a working tree, as far as they are remembered; what nobody needs
-    any more is removed. Raises OSError.
+    """Return the other runs that have been at work in a working tree, if still recorded; remove unneeded records.
+    Raises OSError.
     """
     with _alone() as directory:
         known = list(_known(directory))
@@ -56,7 +55,7 @@ def others(run_id: str, root: str) -> list[Present]:
 
 
 def leave(run_id: str, root: str) -> None:
-    """Have a run forgotten where nobody else is at work in its working tree; else its file stays. Raises OSError."""
+    """Remove a run's file unless others are at work in its working tree. Raises OSError."""
     with _alone() as directory:
         known = [(where, one) for where, one in _known(directory) if one.run_id != run_id]
         if not any(where == root and one.is_there for where, one in known):
@@ -65,7 +64,7 @@ def leave(run_id: str, root: str) -> None:
 
 
 def sweep() -> None:
-    """Forget who has gone from where nobody is at work any more: the last one may have been killed. Raises OSError."""
+    """Remove files of trees without a running run: the last one may have been killed. Raises OSError."""
     if not os.path.isdir(_directory()):
         return
     with _alone() as directory:
@@ -78,7 +77,7 @@ def _directory() -> str:
 
 @contextmanager
 def _alone() -> Generator[str]:
-    """Hold the directory: who looks whether a file is locked locks it for that moment."""
+    """Lock the directory: a check whether a file is locked locks it for a moment."""
     directory = _directory()
     files.make_private_directory(directory)
     turn = files.open_directory(directory)
@@ -104,7 +103,7 @@ def _known(directory: str) -> Iterator[tuple[str, Present]]:
 
 
 def _sweep(directory: str, known: list[tuple[str, Present]]) -> None:
-    """Remove the files of those who have gone where nobody is at work any more."""
+    """Remove the files of ended runs in trees without a running one."""
     busy = {root for root, one in known if one.is_there}
     for root, one in known:
         if root not in busy:

@@ -1,10 +1,10 @@
-"""The work of a run on another machine: it begins with a snapshot of the files, and comes back as a branch.
+"""The work of a run on another machine: it starts with a snapshot of the files, and returns as a branch.
 
-The snapshot is noted beside the work of runs, outside of any checkout. Index, branches and HEAD of the project stay as
-they are; references of ours keep what the run needs until it is back.
+The snapshot is recorded beside the work of runs, outside any checkout. The project's index, branches and HEAD stay
+unchanged; subdeck's own references keep the run's objects until it returns.
 
-The branch begins with the files as they were at the launch, and has one commit. It is checked out nowhere, and merged
-by whoever wants that; files, index and HEAD stay as they are.
+The branch starts with the files of the launch, and has one commit. It is not checked out, and the user can merge it;
+files, index and HEAD stay unchanged.
 """
 
 from __future__ import annotations
@@ -38,42 +38,41 @@ from .records import AWAY_FILE, Away, WorkRecord, read_away, read_record, write_
 from .source import usable
 
 OWN_REFS = "refs/subdeck/runs"
-"""One for each run that is away: what it begins with."""
+"""One reference for each run on a host: its starting commit."""
 CARRIERS = "refs/subdeck/carriers"
 MOST_CARRIERS = 16
-"""Snapshots that are kept so that the next one travels as the difference."""
+"""Snapshots to keep, so that the next one is sent as a difference."""
 OLD_S = 14 * 24 * 3600.0
-"""After this they are let go."""
+"""Seconds until they are deleted."""
 _SENT = "sent.json"
 PACKS = ".packs"
-"""What was packed for hosts, beside the work of the runs."""
+"""Packs for hosts, beside the work of the runs."""
 _PATH = "or share the files with the hosts (hosts: {code: path})"
 _FALSE = ("", "0", "false", "no", "off")
 _WITHOUT_HEAD = "commit something first"
 
 
 def repository_key(common_dir: str) -> str:
-    """Return what hosts call a repository of this user and machine."""
+    """Return the name on hosts of a repository of this user and machine."""
     words = "\0".join((os.path.realpath(common_dir), processes.machine_id(), str(os.geteuid())))
     return paths.hex_digest(os.fsencode(words), 16)
 
 
 class _Taken(Struct, frozen=True):
-    """What all runs begin with that are launched in one repository."""
+    """The common starting state of all runs launched in one repository."""
 
     repository: Repository
     tree: str
     carrier: str
     base: str
     told: tuple[str, ...]
-    """What does not travel, sentences."""
+    """What is not sent, in sentences."""
 
 
 def take(project: paths.Project, metas: Iterable[RunMeta], sparse: Sequence[str]) -> dict[str, RunMeta]:
-    """Take the files that runs take along, once for all of a repository; return the runs with what is told of that,
-    by id.
+    """Save the files to send with runs, once per repository; return the runs with warnings about them, by id.
 
-    Raises LaunchError; what is left then `take_back` removes.
+    On LaunchError, `take_back` removes any remains.
     """
     try:
         cone(sparse)
@@ -106,7 +105,7 @@ def take(project: paths.Project, metas: Iterable[RunMeta], sparse: Sequence[str]
 
 
 def sendable(directory: str) -> Repository:
-    """Return the repository whose files a run takes along. Raises LaunchError where there are none that can travel."""
+    """Return the repository whose files a run sends along. Raises LaunchError if there are none to send."""
     repository, where = find(directory), one_line(directory, 200)
     if repository is None:
         raise LaunchError(
@@ -132,7 +131,7 @@ def sendable(directory: str) -> Repository:
 
 
 def _says_partial(entry: Entry) -> bool:
-    """Return whether a setting is what git knows a partial clone by, the first of which only old versions write."""
+    """Whether a setting marks a partial clone; only old versions write the first one."""
     is_remotes = entry.key.startswith("remote.") and entry.key.endswith(".promisor")
     return entry.key == "extensions.partialclone" or (is_remotes and entry.value.lower() not in _FALSE)
 
@@ -160,7 +159,7 @@ def _taken(project: paths.Project, repository: Repository) -> _Taken:
 
 
 def _odd(repository: Repository) -> list[str]:
-    """Say what of a repository is not on a host as it is here."""
+    """Describe what differs on a host from the local repository."""
     told: list[str] = []
     if os.path.lexists(os.path.join(repository.root, ".gitmodules")):
         told.append("its submodules are empty on the host")
@@ -193,7 +192,7 @@ def _write(project: paths.Project, meta: RunMeta, taken: _Taken, prefix: str, sp
 
 
 def _remember(works: str, repository: Repository, carrier: str) -> None:
-    """Keep a snapshot, and those before it, as what the next one can be told from. Raises GitError and OSError."""
+    """Keep this snapshot and earlier ones as a basis for the next difference. Raises GitError and OSError."""
     known = carriers(works, repository.common_dir)
     if known[:1] == (carrier,):
         return
@@ -205,7 +204,7 @@ def _remember(works: str, repository: Repository, carrier: str) -> None:
 
 
 def carriers(works: str, common_dir: str) -> tuple[str, ...]:
-    """Return the snapshots of a repository that were taken last, the newest first; it may have lost them since."""
+    """Return the last snapshots of a repository, newest first; it may no longer have them."""
     try:
         return decode(files.read(_sent_file(works, common_dir)), tuple[str, ...])
     except (OSError, *UNDECODABLE):
@@ -213,7 +212,7 @@ def carriers(works: str, common_dir: str) -> tuple[str, ...]:
 
 
 def sweep(project: paths.Project) -> None:
-    """Let go the snapshots of a repository that nobody has sent for two weeks. Raises nothing."""
+    """Delete the snapshots of a repository that were not sent for two weeks. Raises nothing."""
     works = paths.works_dir(project)
     for name in files.names(works):
         path = os.path.join(works, name)
@@ -235,14 +234,14 @@ def _sent_file(works: str, common_dir: str) -> str:
 
 
 def take_back(project: paths.Project, run_ids: Iterable[str]) -> None:
-    """Remove what was kept for runs that never came to exist. Raises nothing."""
+    """Remove the data of runs that were never created. Raises nothing."""
     for run_id in run_ids:
         let_go(project, run_id)
         files.remove_tree(paths.work_dir(project, run_id))
 
 
 def let_go(project: paths.Project, run_id: str) -> None:
-    """Have the repository no longer keep what a run began with: it is back, or gone for good. Raises nothing."""
+    """Delete the reference to a run's starting state: it has returned, or is gone for good. Raises nothing."""
     directory = paths.work_dir(project, run_id)
     away = read_away(directory)
     if away is None:
@@ -257,32 +256,32 @@ def let_go(project: paths.Project, run_id: str) -> None:
     files.remove(os.path.join(directory, AWAY_FILE))
 
 
-# --- what a run on another machine has left, brought back ------------------------------------------------------------
+# --- the result of a run on another machine --------------------------------------------------------------------------
 
 MOST = 1024 * 1024 * 1024
-"""Bytes of a pack that is taken from a host."""
+"""Maximum bytes of a pack from a host."""
 _NAMES = 9
-"""How many names are tried for a branch."""
+"""How many names to try for a branch."""
 
 
 class Back(Struct, frozen=True):
     base: str
-    """The commit of the files as they were."""
+    """Commit of the starting files."""
     branch: str = ""
-    """Empty where nothing was changed."""
+    """Empty if nothing was changed."""
 
 
 def unchanged(project: paths.Project, meta: RunMeta, host: str) -> Back:
-    """Note that a run has come back and changed nothing. Raises SubdeckError and OSError."""
+    """Record that a run has returned without changes. Raises SubdeckError and OSError."""
     away = _away(project, meta)
     return _noted(project, meta, away, host, "")
 
 
 def bring_back(project: paths.Project, meta: RunMeta, host: str, pack: IO[bytes], tree: str, commit_id: str) -> Back:
-    """Make a branch of what a host has sent; asked again, of what is there already. Raises SubdeckError and OSError.
+    """Create a branch from a host's files; if repeated, return the existing one. Raises SubdeckError and OSError.
 
-    Nothing that came is believed: each object is looked at, and the commit has to be that of the tree on what the run
-    began with.
+    The files are untrusted: each object is checked, and the commit must be the one of the tree on the run's starting
+    state.
     """
     away = _away(project, meta)
     repository = usable(away.root)
@@ -304,7 +303,7 @@ def bring_back(project: paths.Project, meta: RunMeta, host: str, pack: IO[bytes]
 
 
 def _away(project: paths.Project, meta: RunMeta) -> Away:
-    """Return what a run began with; of one that is back already what is noted of that. Raises SubdeckError."""
+    """Return a run's starting state, or the earlier record of a run that has returned. Raises SubdeckError."""
     away = read_away(paths.work_dir(project, meta.run_id))
     if away is None:
         raise SubdeckError("its starting files are no longer known", where=meta.run_id)
@@ -312,7 +311,7 @@ def _away(project: paths.Project, meta: RunMeta) -> Away:
 
 
 def _branch(repository: Repository, away: Away, tree: str, message: str) -> str:
-    """Make the branch with its one commit; return its name. Raises GitError."""
+    """Create the branch with its one commit; return its name. Raises GitError."""
     for name in (away.branch, *(f"{away.branch}-{number}" for number in range(2, _NAMES))):
         found = branch_of(repository, name)
         if found is None:
@@ -325,7 +324,7 @@ def _branch(repository: Repository, away: Away, tree: str, message: str) -> str:
 
 
 def _is_of(repository: Repository, commit_id: str, tree: str, base: str) -> bool:
-    """Return whether a commit is one that was made of this work, by a relay that was killed before it said so."""
+    """Whether a commit has this work, from a relay that was killed before it reported so."""
     said = os.fsdecode(repository.git.run("log", "-1", "--format=%T %P", commit_id, "--")).split()
     return said == [tree, base]
 
@@ -351,5 +350,5 @@ def _noted(project: paths.Project, meta: RunMeta, away: Away, host: str, name: s
 
 
 def settle(project: paths.Project, run_id: str) -> None:
-    """Let go what a run began with, now that its result is there: nobody will ask again. Raises nothing."""
+    """Release a run's starting state, now that its result exists and no further request comes. Raises nothing."""
     let_go(project, run_id)

@@ -1,4 +1,4 @@
-"""Saving what a run has committed as a branch of the operator's, which stays when the run is deleted."""
+"""Save a run's commits as a user's branch, which stays when the run is deleted."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from .records import Taken, TakenBefore, mark_taken, read_record
 from .source import branch_of, branch_tip, check_operator, usable, words_of
 
 _OURS = "subdeck/"
-"""Begins the names of the branches that go with their worktrees."""
+"""Name prefix of branches that are removed with their worktrees."""
 
 
 class SavePlan(Plan, frozen=True, kw_only=True):
-    """What saving the commits of a run would do."""
+    """The effect of saving a run's commits."""
 
     operation: Operation = SAVE
     root: str
     tip: str
-    """The commit that the branch would be at."""
+    """The commit for the branch."""
     made: str
     """The working tree whose repository has the run's branch."""
 
@@ -42,7 +42,7 @@ class SavePlan(Plan, frozen=True, kw_only=True):
 
 
 class _Kept(Struct, frozen=True, rename="camel"):
-    """What taking it back needs."""
+    """Data for the undo."""
 
     root: str
     name: str
@@ -51,8 +51,8 @@ class _Kept(Struct, frozen=True, rename="camel"):
 
 
 def plan(project: paths.Project, run: RunSnapshot, *, name: str = "") -> SavePlan:
-    """Say what saving the commits of a run as a branch of this name would do, by default that of its own without the
-    directory. Raises SubdeckError where it cannot be done, as something is not committed yet.
+    """Plan to save a run's commits as a branch of this name, by default its own branch's without the directory. Raises
+    SubdeckError if that is impossible, as with uncommitted changes.
     """
     directory, record, made = branch_of(project, run)
     name = name or record.branch.removeprefix(_OURS)
@@ -83,7 +83,7 @@ def plan(project: paths.Project, run: RunSnapshot, *, name: str = "") -> SavePla
 
 
 def act(project: paths.Project, plan: SavePlan, _message: str = "") -> Act:
-    """Make the branch; return the act. Raises SubdeckError and OSError."""
+    """Create the branch; return the act. Raises SubdeckError and OSError."""
     check_operator(project, plan.run_id)
     made = usable(plan.made)
     record = read_record(plan.directory)
@@ -102,7 +102,7 @@ def act(project: paths.Project, plan: SavePlan, _message: str = "") -> Act:
 
 
 def undo(_project: paths.Project, act: Act) -> TakenBack:
-    """Remove a branch that was kept, where it is still what it was. Raises SubdeckError."""
+    """Remove a saved branch if it is unchanged. Raises SubdeckError."""
     kept = fit(act.data, _Kept)
     target = usable(kept.root)
     found = next((one for one in branches(target, kept.name.rpartition("/")[0]) if one.name == kept.name), None)

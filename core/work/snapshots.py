@@ -1,7 +1,7 @@
-"""What a run changes in a git repository: its working tree before and afterwards, compared by git.
+"""A run's changes in a git repository: its working tree before and afterwards, compared by git.
 
-The wrapper does this in processes of its own (`core/wrapper/_recorder.py`), which it ends where they take too long.
-What only the end needs is loaded then: before its task the child waits.
+The wrapper does this in separate processes (`core/wrapper/_recorder.py`), and kills them if they take too long. Modules
+needed only at the end are loaded then: the agent's task waits for the beginning.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from . import presence
 from .records import Large, Recorded, WorkRecord, index_of, read_record, read_recorded, store_of, write_recorded
 
 MOST_PATCH = 32 * 1024 * 1024
-"""Bytes of `changes.patch`."""
+"""Limit for `changes.patch`."""
 MOST_SETTINGS = 50
-"""That are named."""
+"""Settings to name."""
 LIVE = "live"
-"""Where viewers keep what they need of git while a run goes on, beside what was recorded."""
+"""Directory for viewers' git data while a run is running, beside the records."""
 _FOREIGN = "not a git repository"
 
 
@@ -38,7 +38,7 @@ def project_of(run_dir: str) -> paths.Project:
 
 
 def begin(meta: RunMeta, run_dir: str, root: str) -> Baseline:
-    """Record the working tree as it is before the child does anything; `root` is where it was seen to begin."""
+    """Record the working tree before the agent does anything; `root` is its expected root."""
     try:
         recorded = _before(meta, paths.work_dir(project_of(run_dir), meta.run_id), root)
     except (SubdeckError, OSError) as error:
@@ -53,7 +53,7 @@ def begin(meta: RunMeta, run_dir: str, root: str) -> Baseline:
 
 
 def _before(meta: RunMeta, directory: str, root: str) -> Recorded:
-    """Raise SubdeckError and OSError where nothing can be recorded."""
+    """Raise SubdeckError and OSError if nothing can be recorded."""
     repository = repository_of(meta.cwd)
     made = _own_worktree(directory) if meta.worktree else None
     store = _store(store_of(directory))
@@ -80,19 +80,19 @@ def _before(meta: RunMeta, directory: str, root: str) -> Recorded:
 
 
 def _store(directory: str, recorded: Recorded | None = None, seed: str = "") -> Store:
-    """Open a store; what we remember is in no snapshot, also where the home of the user is a repository."""
+    """Open a store; subdeck's own state is excluded, even if the user's home is a repository."""
     reading = recorded.reading if recorded else None
     return Store(directory, aside=(paths.state_file(), paths.cache_dir()), reading=reading, seed=seed)
 
 
 def _own_worktree(directory: str) -> WorkRecord | None:
-    """Return what is known of the worktree that was made for a run; None where it goes on in that of another one."""
+    """Return the record of a worktree made for a run; None if it continues in another run's."""
     made = read_record(directory)
     return None if made and getattr(made, "host", "") else made
 
 
 def repository_of(directory: str) -> Repository:
-    """Return the repository of a directory. Raises SubdeckError where it is none with a working tree."""
+    """Return the repository of a directory. Raises SubdeckError if it has none with a working tree."""
     repository = find(directory)
     if repository is None:
         raise SubdeckError(_FOREIGN)
@@ -102,7 +102,7 @@ def repository_of(directory: str) -> Repository:
 
 
 def finish(meta: RunMeta, run_dir: str, root: str) -> Changes:
-    """Record the working tree as the run leaves it, with `changes.patch`; return what was changed."""
+    """Record the working tree after the run, with `changes.patch`; return its changes."""
     from .attribution import Written, shared_words
 
     directory = paths.work_dir(project_of(run_dir), meta.run_id)
@@ -116,7 +116,7 @@ def finish(meta: RunMeta, run_dir: str, root: str) -> Changes:
         write_recorded(directory, replace(recorded, after=snapshot.tree))
         written = Written(meta.cwd, os.path.join(run_dir, paths.EVENTS))
         written.read(is_over=True)
-        if not files.exists(os.path.join(run_dir, paths.CODE)):  # else it had a tree of a host to itself
+        if not files.exists(os.path.join(run_dir, paths.CODE)):  # otherwise it had its host's tree to itself
             changes = replace(changes, shared=shared_words(recorded, changes, written))
         _tidy(directory, run_dir, changes)
         return changes
@@ -130,7 +130,7 @@ def finish(meta: RunMeta, run_dir: str, root: str) -> Changes:
 
 
 def _settings(directory: str) -> tuple[str, ...]:
-    """Return which settings were changed in a repository that cannot be looked at."""
+    """Return the changed settings of a repository that cannot be read."""
     try:
         recorded = read_recorded(directory)
         return _changed_settings(recorded) if recorded else ()
@@ -139,24 +139,23 @@ def _settings(directory: str) -> tuple[str, ...]:
 
 
 def _tidy(directory: str, run_dir: str, changes: Changes) -> None:
-    """Remove what nobody needs any more now that the run has ended."""
+    """Remove data that is no longer needed after the run."""
     files.remove_tree(os.path.join(directory, LIVE))
     files.remove(os.path.join(store_of(directory), "index"))
     if changes.files:
         return
     files.remove(os.path.join(run_dir, paths.CHANGES_PATCH))
     made = read_record(directory)
-    if made is None or not made.host:  # the worktree of another run may be edited later: that is compared with this
+    if made is None or not made.host:  # another run's worktree may be edited later, and is then compared with this
         _store(store_of(directory)).remove()
 
 
 def compare(
     recorded: Recorded, store: str, *, lent: str = "", patch: IO[bytes] | None = None
 ) -> tuple[Changes, Snapshot]:
-    """Compare the working tree as it is now, for which there is a store, with what it was before; write the difference
-    where it is wanted.
+    """Compare the current working tree, which has a store, with its earlier state; write the diff to `patch` if given.
 
-    `lent` is the store that has the tree of before, where that is another one. Raises SubdeckError and OSError.
+    `lent` is the store with the earlier tree, if it is another one. Raises SubdeckError and OSError.
     """
     from ..git.diff import changed_files, write_patch
 
@@ -187,7 +186,7 @@ def compare(
 
 
 def _changed_settings(recorded: Recorded) -> tuple[str, ...]:
-    """Name the settings of the repository that are not what they were before."""
+    """Return the names of the repository's changed settings."""
     from ..git.read_settings import changed_settings
 
     if recorded.reading is None:
@@ -196,7 +195,7 @@ def _changed_settings(recorded: Recorded) -> tuple[str, ...]:
 
 
 def summed(named: Iterable[ChangedFile], tree: str = "") -> Changes:
-    """Add up files."""
+    """Add up the files."""
     ordered = sorted(named, key=lambda file: file.path)
     return Changes(
         files=len(ordered),
@@ -215,7 +214,7 @@ def _left_out(snapshot: Snapshot) -> dict[str, Large]:
 
 
 def _large(before: dict[str, Large], after: dict[str, Large]) -> Iterator[ChangedFile]:
-    """Yield the files that are in no tree and are not what they were."""
+    """Yield changed files that are in no tree."""
     from ..run.describe import size_text
 
     for path in sorted(before.keys() | after.keys()):

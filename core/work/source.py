@@ -1,4 +1,4 @@
-"""What a run has changed, as trees that can be merged: from its worktree, else as recorded, else from its patch."""
+"""A run's changes as trees that can be merged: from its worktree, otherwise its records, otherwise its patch."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from .records import WorkRecord, has_worktree, index_of, read_record, read_recor
 from .snapshots import MOST_PATCH, summed
 
 SEEN = "seen"
-"""Where the worktree of a run is stored for taking it over, below the directory of its work."""
+"""Directory of a worktree's snapshot for applying it, below the directory of the run's work."""
 
 
 class Source(Struct, frozen=True, kw_only=True):
-    """The work of one run; its trees are known to the store that it was brought into."""
+    """The work of one run; its trees are known to the store it was copied to."""
 
     run_id: str
     words: str
-    """Names the run for people: `reviewer 4ae0bd`."""
+    """The run's name for people: `reviewer 4ae0bd`."""
     directory: str
-    """Of all that is kept of its work."""
+    """Directory of its work."""
     root: str
-    """Of the working tree that it began with, or worked in."""
+    """Root of the working tree that it began with, or worked in."""
     before: str
     after: str
-    """Trees, or commits."""
+    """Trees or commits."""
     files: tuple[ChangedFile, ...]
     record: WorkRecord | None = None
-    """Of its worktree; None for a run in a shared directory."""
+    """Record of its worktree; None for a run in a shared directory."""
     tip: str = ""
-    """The commit of its branch; empty where there is none."""
+    """The commit of its branch; empty without one."""
     is_running: bool = False
     notes: tuple[str, ...] = ()
-    """What a person should know of it, sentences without their full stops."""
+    """Notes for a person, sentences without full stops."""
 
 
 def words_of(run: RunSnapshot) -> str:
@@ -56,7 +56,7 @@ def words_of(run: RunSnapshot) -> str:
 
 
 def check_operator(project: paths.Project, run_id: str) -> None:
-    """Raise SubdeckError where this process may not act on a run's work: a child agent's, or that of a foreign run."""
+    """Raise SubdeckError if this process may not act on a run's work: it is an agent's, or the run is untrusted."""
     if paths.is_child():
         what = "an agent cannot apply the changes of runs"
         raise SubdeckError(what, where=run_id, hint="leave that to the user")
@@ -64,8 +64,8 @@ def check_operator(project: paths.Project, run_id: str) -> None:
 
 
 def host_of(project: paths.Project, run_id: str) -> tuple[str, WorkRecord | None]:
-    """Return the directory of a run's work and the record of its worktree: of a run that goes on in the worktree of
-    another one, those of the other.
+    """Return the directory of a run's work and the record of its worktree; if it continues in another run's worktree,
+    that run's.
     """
     directory = paths.work_dir(project, run_id)
     record = read_record(directory)
@@ -77,8 +77,8 @@ def host_of(project: paths.Project, run_id: str) -> tuple[str, WorkRecord | None
 
 
 def store_beside(directory: str, name: str) -> Store:
-    """Open a store for the files of a run as they are now, below the directory of its work: they are read as its first
-    snapshot was, whatever its child has set since.
+    """Open a store for a run's current files, below the directory of its work: they are read as in its first snapshot,
+    despite later settings by its agent.
     """
     recorded = read_recorded(directory)
     reading = recorded.reading if recorded else None
@@ -86,7 +86,7 @@ def store_beside(directory: str, name: str) -> Store:
 
 
 def usable(root: str) -> Repository:
-    """Return the repository of a working tree. Raises SubdeckError where there is none that can be used."""
+    """Return the repository of a working tree. Raises SubdeckError if it is missing or unusable."""
     repository = find(root)
     if repository is None:
         raise SubdeckError(
@@ -101,7 +101,7 @@ def usable(root: str) -> Repository:
 
 
 def source_of(project: paths.Project, run: RunSnapshot, store: Store, target: Repository) -> Source:
-    """Find what a run has changed, and bring it into a store. Raises SubdeckError and OSError."""
+    """Find a run's changes, and copy them to a store. Raises SubdeckError and OSError."""
     directory, record = host_of(project, run.run_id)
     if record is not None and record.common_dir == target.common_dir:
         return _of_worktree(run, directory, record, store, target)
@@ -109,7 +109,7 @@ def source_of(project: paths.Project, run: RunSnapshot, store: Store, target: Re
 
 
 def root_of(project: paths.Project, run: RunSnapshot) -> str:
-    """Return the working tree into which a run's work goes unless another one is named. Raises SubdeckError."""
+    """Return the default working tree for a run's changes. Raises SubdeckError."""
     _, record = host_of(project, run.run_id)
     if record is not None:
         return record.root
@@ -198,7 +198,7 @@ def _as_recorded_from(
     if not after:
         if record is not None:
             raise SubdeckError("its worktree and its branch no longer exist", where=run.run_id)
-        # It goes on, or was lost: its directory is what others may have changed meanwhile, too.
+        # It is running, or was lost: others may also have changed its directory.
         taken = store_beside(directory, SEEN)
         origin = usable(recorded.root)
         after = taken.take(origin).tree
@@ -224,19 +224,19 @@ def _as_recorded_from(
 
 
 def _patch_of(project: paths.Project, run: RunSnapshot) -> bytes:
-    """Return the patch among the files of a run that has ended; empty where there is none."""
+    """Return the patch file of an ended run; empty without one."""
     return files.content(os.path.join(project.run_dir(run.run_id), paths.CHANGES_PATCH)) if run.has_ended else b""
 
 
 def _of_patch(run: RunSnapshot, directory: str, store: Store, target: Repository, patch: bytes) -> Source:
-    """Make trees of what a patch names, as far as the repository has the files that it was made from: what was recorded
-    beside it is gone, or was left on another machine.
+    """Create trees from a patch, if the repository has its starting files: the records beside it are gone, or on
+    another machine.
     """
     words = words_of(run)
     with store.scratch(target) as scratch:
         began = f"{scratch.index}.began"
         try:
-            if target.head:  # a file of which the mode alone has changed is looked up there
+            if target.head:  # for files of which only the mode has changed
                 scratch.run("read-tree", target.head)
             scratch.run("apply", f"--build-fake-ancestor={began}", input=patch)
             files.rename(began, scratch.index)
@@ -267,7 +267,7 @@ def _others(run: RunSnapshot) -> list[str]:
 
 
 def _left_out(skipped: tuple[Skipped, ...]) -> list[str]:
-    """Name the files of a worktree that cannot be taken over, as no tree has them."""
+    """Name the files of a worktree that cannot be applied, as no tree has them."""
     return [f"{one_line(one.path, 200)} is not included: {one_line(one.why, 120)}" for one in skipped[:5]]
 
 
@@ -280,7 +280,7 @@ def bring(
     *,
     base: str = "",
 ) -> None:
-    """Copy trees with all that is in them, as far as only the store of origin has them, into another store.
+    """Copy trees, with their objects that only `origin` has, to another store.
 
     Raises GitError and OSError.
     """
@@ -296,7 +296,7 @@ def unpack(git: Git, packed: bytes) -> None:
 
 
 def branch_tip(repository: Repository, branch: str) -> str:
-    """Return the commit of a branch; empty where there is none. Raises GitError."""
+    """Return the commit of a branch; empty without one. Raises GitError."""
     answer = repository.git.ask(
         "rev-parse", "--verify", "--quiet", "--end-of-options", f"refs/heads/{branch}^{{commit}}"
     )
@@ -304,14 +304,14 @@ def branch_tip(repository: Repository, branch: str) -> str:
 
 
 def tidy(directory: str) -> None:
-    """Remove what was only needed while somebody looked."""
+    """Remove data that was needed only for viewing."""
     Store(os.path.join(directory, SEEN)).remove()
 
 
 def branch_of(project: paths.Project, run: RunSnapshot) -> tuple[str, WorkRecord, Repository]:
     """Return the directory of a run's work, the record of its worktree, and that worktree, with the branch checked out.
 
-    Of a run on another machine it is the working tree that the run was launched in. Raises SubdeckError without one.
+    For a run on another machine it is the working tree of the launch. Raises SubdeckError without one.
     """
     check_operator(project, run.run_id)
     directory, record = host_of(project, run.run_id)
@@ -336,7 +336,7 @@ def branch_of(project: paths.Project, run: RunSnapshot) -> tuple[str, WorkRecord
 
 
 def check_checked_out(made: Repository, branch: str) -> None:
-    """Raise SubdeckError where another branch is checked out in a worktree."""
+    """Raise SubdeckError if another branch is checked out in a worktree."""
     if made.branch != branch:
         now = one_line(made.branch, 80) if made.branch else "no branch"
         what = f"its worktree has {now} checked out, not {one_line(branch, 80)}"
@@ -346,7 +346,7 @@ def check_checked_out(made: Repository, branch: str) -> None:
 
 
 def message_of(project: paths.Project, run: RunSnapshot) -> str:
-    """Propose a message: the first line of the answer, else of the task, and below it the rest of the paragraph."""
+    """Propose a commit message: the first line of the answer, or of the task, and the rest of its paragraph below."""
     result = read_result(project.run_dir(run.run_id))
     answer = (result.final_text if result else "") or run.meta.task
     lines = [line.strip().lstrip("#*- ").strip() for line in answer.strip().split("\n")]
@@ -360,32 +360,32 @@ def message_of(project: paths.Project, run: RunSnapshot) -> str:
     return "\n".join([subject, "", *paragraph] if paragraph else [subject])
 
 
-# --- what differs between what two runs have left --------------------------------------------------------------------
+# --- the difference between two runs ---------------------------------------------------------------------------------
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """What would make of the files that one run has left those that another has."""
+    """The difference from one run's final files to another's."""
 
     run: str
     other: str
-    """Name the two for people: `reviewer 4ae0bd`."""
+    """Names of the two runs: `reviewer 4ae0bd`."""
     changes: Changes
     patch: bytes
     """As git writes it."""
     notes: tuple[str, ...] = ()
-    """What a person should know, clauses."""
+    """Notes for a person, clauses."""
 
 
 def side_of(project: paths.Project, run: RunSnapshot, changes: Changes | None) -> Side:
-    """Return a run with what it changed and the beginning of its answer."""
+    """Return a run with its changes and its answer."""
     result = read_result(project.run_dir(run.run_id)) if run.has_ended else None
     return Side(run=run, changes=changes, answer=((result and result.final_text) or ""))
 
 
 def difference(project: paths.Project, run: RunSnapshot, other: RunSnapshot) -> Difference:
-    """Compare what two runs have left, or have up to now. Takes as long as git.
+    """Compare the final or current files of two runs. Takes as long as git.
 
-    Raises SubdeckError where it is not known of one of them, or where they worked in different repositories; OSError.
+    Raises OSError, and SubdeckError if the files of one are unknown, or if they worked in different repositories.
     """
     for one in (run, other):
         if one.is_left_alone:
@@ -422,5 +422,5 @@ def difference(project: paths.Project, run: RunSnapshot, other: RunSnapshot) -> 
 
 
 def _tree(git: Git, name: str) -> bytes:
-    """Return the tree that a tree or a commit is."""
+    """Return the tree of a tree or commit."""
     return git.run("rev-parse", "--verify", "--end-of-options", f"{name}^{{tree}}").strip()

@@ -1,4 +1,4 @@
-"""The worktree of a run, made in a process of its own: git's part, what is ignored and needed, the setup command."""
+"""Create a run's worktree, in a separate process: git's part, ignored but needed files, the setup command."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from ..text.plain import one_line, plain
 from .records import Making, WorkRecord, read_making, read_record, tree_of, write_record
 
 MAKING_S = 900.0
-"""Seconds that all but the setup command may take."""
+"""Seconds for everything but the setup command."""
 MESSAGE = "Snapshot of the files after the setup command\n\nTaken by subdeck for the worktree of a run."
 MOST_SAID = 1_000
-"""Characters of what a setup command wrote that stand in the message of its failure."""
+"""Characters of a setup command's output in its error."""
 
 
 class Made(Struct, frozen=True, rename="camel", omit_defaults=True):
     fault: str = ""
-    """Why there is none, or none that is ready; empty where all is well."""
+    """Why there is no usable worktree; empty on success."""
     notes: tuple[str, ...] = ()
     """What was done, a sentence each."""
 
 
 def make(directory: str, log: str) -> Made:
-    """Make the worktree that the record in a directory describes, and all that is needed in it; `log` is the file for
-    what the setup command says.
+    """Create the worktree recorded in a directory, with everything needed in it; `log` is the file for the setup
+    command's output.
     """
     record, making = read_record(directory), read_making(directory)
     if record is None:
@@ -74,7 +74,7 @@ def _made(directory: str, record: WorkRecord, making: Making) -> list[str]:
     files.make_private_directory(locks)
     lock = files.open_lock(os.path.join(locks, paths.project_key(record.common_dir)))
     try:
-        files.lock(lock)  # git reads what it knows of the others, also what another one has only begun to write
+        files.lock(lock)  # git also reads other worktrees' files that another git has only begun to write
         in_git.add(repository, tree, record.branch, record.base, is_new=False, checks_out=False)
     finally:
         os.close(lock)
@@ -90,12 +90,12 @@ def _made(directory: str, record: WorkRecord, making: Making) -> list[str]:
 
 
 def _place(root: str, record: WorkRecord) -> str:
-    """Return where the run works, or was launched, below a root."""
+    """Return the run's directory, or that of the launch, below a root."""
     return os.path.join(root, record.prefix) if record.prefix else root
 
 
 def _along(root: str, tree: str, making: Making) -> list[str]:
-    """Bring along what is ignored and needed; return what was brought."""
+    """Copy or link ignored but needed files; return notes on them."""
     began = time.monotonic()
     copying = Copying(root, tree)
     copied = copying.bring(making.copy, making.link)
@@ -117,7 +117,7 @@ def _words(copied: Copied, seconds: float) -> list[str]:
 
 
 def _set_up(place: str, record: WorkRecord, making: Making, log: str) -> str:
-    """Run the setup command. Raises SubdeckError where it fails, with the end of what it said."""
+    """Run the setup command. On failure raise SubdeckError with the end of its output."""
     command = one_line(" ".join(making.setup), 80)
     environment = {name: value for name, value in os.environ.items() if name != paths.AGENT_ENVIRONMENT}
     environment |= {"PWD": place, "SUBDECK_ORIGIN": _place(record.root, record)}
@@ -153,7 +153,7 @@ def _set_up(place: str, record: WorkRecord, making: Making, log: str) -> str:
 
 
 def _begin_after_setup(directory: str, record: WorkRecord) -> str:
-    """Have the run begin with what the setup command has left, so that nobody takes that for the run's work."""
+    """Start the run after the setup command's changes, so that they do not count as its work."""
     store = os.path.join(directory, "setup")
     try:
         repository = find(tree_of(directory))
@@ -190,7 +190,7 @@ def _said(log: str) -> str:
 
 
 def take_back(project: paths.Project, run_ids: Iterable[str]) -> None:
-    """Remove what was made for runs whose children never worked there: worktree, branch and record. Raises nothing."""
+    """Remove worktree, branch and record of runs whose agents never worked there. Raises nothing."""
     for run_id in run_ids:
         directory = paths.work_dir(project, run_id)
         record = read_record(directory)
@@ -199,12 +199,12 @@ def take_back(project: paths.Project, run_ids: Iterable[str]) -> None:
                 _forget(record, tree_of(directory))
         except (SubdeckError, OSError) as error:
             log_fault("removing a worktree", error)
-            continue  # its record says what is left
+            continue  # its record shows what is left
         files.remove_tree(directory)
 
 
 def _forget(record: WorkRecord, tree: str) -> None:
-    """Remove a worktree and its branch, as far as they are there. Raises SubdeckError and OSError."""
+    """Remove a worktree and its branch, if they exist. Raises SubdeckError and OSError."""
     repository = find(record.root)
     if repository is None or repository.trouble:
         raise SubdeckError("cannot use its repository", where=record.root)
@@ -216,7 +216,7 @@ def _forget(record: WorkRecord, tree: str) -> None:
     in_git.delete_branch(repository, record.branch, record.base)
 
 
-# --- what git ignores and a run needs all the same -------------------------------------------------------------------
+# --- ignored but needed files ----------------------------------------------------------------------------------------
 
 _FICLONE = 0x40049409
 _CHUNK = 1 << 20
@@ -224,7 +224,7 @@ _CANNOT = frozenset({errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.EXDEV, 
 
 
 class Copied:
-    """What was brought along."""
+    """The result of copying."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -232,12 +232,12 @@ class Copied:
         self.files = 0
         self.size = 0
         self.is_shared = False
-        """Whether it takes no room of its own, as far as it is not changed."""
+        """Whether the copy takes no extra disk space until it is changed."""
         self.troubles: list[str] = []
 
 
 class Copying:
-    """From a working tree into a worktree of it."""
+    """Copies files from a working tree to its worktree."""
 
     def __init__(self, root: str, tree: str) -> None:
         self._root = root
@@ -246,9 +246,9 @@ class Copying:
         self._clones = True
 
     def bring(self, copy: Iterable[str], link: Iterable[str]) -> Copied:
-        """Bring along what is ignored and matches a list: a name anywhere, or a path from the root, with `*` and `?`.
+        """Copy or link ignored files that match a list: a name anywhere, or a path from the root, with `*` and `?`.
 
-        Raises GitError; what cannot be read or written is among the troubles.
+        Raises GitError; unreadable or unwritable files are among the troubles.
         """
         ignored = self._ignored()
         linked = dict.fromkeys(_matching(ignored, link, self._root))
@@ -261,7 +261,7 @@ class Copying:
         return self._copied
 
     def _ignored(self) -> list[str]:
-        """Return what git ignores: files, and directories of which it ignores all."""
+        """Return the files that git ignores, and the directories ignored as a whole."""
         found = Git(self._root).lines("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
         names = (os.fsdecode(name).rstrip("/") for name in found)
         return [name for name in names if name != ".pi" and not name.startswith(".pi/")]  # runs belong to one place
@@ -278,7 +278,7 @@ class Copying:
         self._copied.troubles.append(f"{one_line(name, 120)} was not copied or linked: {why}")
 
     def _target(self, name: str) -> str | None:
-        """Return where it goes; None where something leads out of the worktree."""
+        """Return the target path; None if a link leads out of the worktree."""
         target = os.path.join(self._tree, name)
         above = os.path.dirname(target)
         if os.path.realpath(above) != above:
@@ -292,7 +292,7 @@ class Copying:
             return
         os.symlink(os.path.join(self._root, name), target)
         if Git(self._tree).lines("ls-files", "--others", "--exclude-standard", "-z", "--", name):
-            os.unlink(target)  # it would count as a change, and be taken over as one
+            os.unlink(target)  # it would count as a change, and be applied as one
             self._trouble(
                 name, 'it is ignored only as a directory: remove the "/" at the end of its ignore rule to link it'
             )
@@ -314,8 +314,8 @@ class Copying:
             self._copied.names.append(name)
 
     def _entry(self, source: str, target: str, status: os.stat_result) -> None:
-        """Copy one entry, a directory with all that is below: what is there already stays, and what cannot be copied
-        keeps nothing else from it.
+        """Copy one entry, a directory with its contents: existing files stay, and a failure does not affect other
+        files.
         """
         is_merged = stat.S_ISDIR(status.st_mode) and _is_directory(target)  # part of it was linked or copied before
         if os.path.lexists(target) and not is_merged:
@@ -337,7 +337,7 @@ class Copying:
             self._trouble(os.path.relpath(source, self._root), error.strerror or str(error))
 
     def _own(self, leads_to: str) -> str:
-        """Return where a copied link leads: into the copy where it names the project's files by their whole path."""
+        """Return the target of a copied link: inside the copy if it is an absolute path to the project's files."""
         return self._tree + leads_to[len(self._root) :] if f"{leads_to}/".startswith(f"{self._root}/") else leads_to
 
     def _stays_inside(self, source: str) -> bool:
@@ -355,7 +355,7 @@ class Copying:
                 os.fchmod(writer, stat.S_IMODE(status.st_mode))
                 os.utime(writer, ns=(status.st_atime_ns, status.st_mtime_ns))
             except OSError:
-                os.unlink(target)  # a child would take the half for the whole
+                os.unlink(target)  # an agent would treat the half as complete
                 raise
             finally:
                 os.close(writer)
@@ -381,7 +381,7 @@ class Copying:
 
 
 def _matching(ignored: list[str], patterns: Iterable[str], root: str) -> Iterator[str]:
-    """Yield what a list names of what is ignored: a name without a slash wherever it is, else a path from the root."""
+    """Yield the ignored names that a list selects: a name without a slash anywhere, or a path from the root."""
     for pattern in patterns:
         wanted = os.path.normpath(pattern).strip("/")
         if not wanted or wanted.split("/")[0] in (os.curdir, os.pardir):
@@ -400,7 +400,7 @@ def _is_directory(path: str) -> bool:
 
 
 def _is_there(root: str, name: str) -> bool:
-    """Return whether there is something of that name, and no link on the way to it."""
+    """Whether a path exists, without links on the way to it."""
     path = os.path.join(root, name)
     above = os.path.dirname(path)
     return os.path.lexists(path) and os.path.realpath(above) == os.path.join(

@@ -1,4 +1,4 @@
-"""The worktrees of runs: all there are, whatever became of their runs; their removal and their repair."""
+"""All worktrees of runs, even if their runs are gone; their removal and repair."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from ._worktree_state import WorktreeState, admin_of, leads_to, look, repository
 from .records import LOCK as LOCK, WorkRecord, read_record, tree_of, write_record
 
 _GONE = "gone"
-"""What a worktree is called while it is being removed."""
+"""Name of a worktree while it is being removed."""
 _MENDED = "mended"
-"""One beside it, from which a worktree that git has forgotten gets its place in the repository."""
+"""A temporary worktree, which gives its place in the repository to one that git has forgotten."""
 
 
 class RunState(OpenEnum):
-    """What became of the run of a worktree."""
+    """What happened to the run of a worktree."""
 
     THERE = "there"
     DELETED = "deleted"
     """It is in the trash."""
     LOST = "lost"
-    """Nobody has it: its directory was removed, or its project."""
+    """The run is gone: its directory was removed, or its project."""
 
 
 class Worktree(Struct, frozen=True):
     directory: str
-    """Of all that is kept of the run's work."""
+    """Directory of the run's work."""
     record: WorkRecord
     run: RunState
     state: WorktreeState
     size: int
-    """Bytes on the disk, with all that is kept beside it."""
+    """Bytes on the disk, including files beside it."""
 
     @property
     def run_id(self) -> str:
@@ -56,18 +56,18 @@ class Worktree(Struct, frozen=True):
 
 
 def project_of(found: paths.Project) -> paths.Project:
-    """Return the project in which a worktree of ours was made, for its runs are kept there; any other one as it is."""
+    """Return the project in which a run's worktree was made, which has its runs; any other project unchanged."""
     directory = os.path.dirname(found.root)
     record = read_record(directory) if found.root == tree_of(directory) else None
     if record is None:
         return found
     origin = trust.find_project(record.project)
-    theirs = os.path.realpath(paths.work_dir(origin, record.run_id))  # elsewhere anybody may have written a record
+    theirs = os.path.realpath(paths.work_dir(origin, record.run_id))  # outside it, anyone may have written a record
     return origin if theirs == directory and origin.root == record.project else found
 
 
 def listed(project: paths.Project | None) -> Iterator[Worktree]:
-    """Yield the worktrees that were made in a project, or, with None, in all projects of this user."""
+    """Yield the worktrees made in a project, or, with None, in all projects of this user."""
     directories = records.all_work_dirs() if project is None else records.work_dirs(project)
     for directory in directories:
         found = read_record(directory)
@@ -76,7 +76,7 @@ def listed(project: paths.Project | None) -> Iterator[Worktree]:
 
 
 def describe(directory: str, record: WorkRecord) -> Worktree | None:
-    """Describe one; None where it was removed already."""
+    """Describe a worktree; None if it was already removed."""
     if (record.removed_at or (record.away and not record.branch)) and not _remains(directory):
         return None
     run = state_of(paths.Project(record.project), record.run_id)
@@ -84,7 +84,7 @@ def describe(directory: str, record: WorkRecord) -> Worktree | None:
 
 
 def of_run(project: paths.Project, run_id: str) -> Worktree | None:
-    """Return the worktree in which a run works, its own or that of the run that it goes on with; None without one."""
+    """Return the worktree of a run, its own or that of the run it continues; None without one."""
     directory = paths.work_dir(project, run_id)
     record = read_record(directory)
     if record is not None and record.host and paths.is_run_id(record.host):
@@ -94,7 +94,7 @@ def of_run(project: paths.Project, run_id: str) -> Worktree | None:
 
 
 def sharing(project: paths.Project, worktree: Worktree) -> dict[str, RunState]:
-    """Return the runs that work in a worktree, or did, and are not purged: the one that it was made for, and others."""
+    """Return the unpurged runs that have worked in a worktree: its original run, and others."""
     sharing = {worktree.run_id: worktree.run}
     for directory in records.work_dirs(project):
         record = read_record(directory)
@@ -110,9 +110,9 @@ def state_of(project: paths.Project, run_id: str) -> RunState:
 
 
 def remove(worktree: Worktree) -> None:
-    """Remove a worktree and its branch, whatever is in them; what is left by a kill is removed the next time.
+    """Remove a worktree and its branch with their content; remains after a kill are removed the next time.
 
-    Raises SubdeckError where somebody works in it, or where git cannot; then what could not be removed is still there.
+    Raises SubdeckError if a run works in it, or if git fails; then the rest still exists.
     """
     directory, record, state = worktree.directory, worktree.record, worktree.state
     lock = _locked(directory, record)
@@ -138,7 +138,7 @@ def remove(worktree: Worktree) -> None:
 
 
 def left_in_repository(project: paths.Project) -> list[str]:
-    """Return the worktrees of ours that the repository of a project knows and that are not there any more."""
+    """Return worktrees of runs that a project's repository still lists, but that no longer exist."""
     repository = find(project.root)
     if repository is None or repository.trouble:
         return []
@@ -155,11 +155,11 @@ def _remains(directory: str) -> bool:
 
 
 def _locked(directory: str, record: WorkRecord) -> int | None:
-    """Lock a worktree for removing it. Raises SubdeckError where somebody works in it."""
+    """Lock a worktree for its removal. Raises SubdeckError if a run works in it."""
     try:
         lock = files.open_lock(os.path.join(directory, LOCK))
     except OSError:
-        return None  # the disk is full, or it cannot be written to: what follows says so
+        return None  # the disk is full or read-only: the next step reports it
     if files.try_lock(lock):
         return lock
     os.close(lock)
@@ -169,7 +169,7 @@ def _locked(directory: str, record: WorkRecord) -> int | None:
 
 
 def forget(record: WorkRecord, path: str) -> None:
-    """Remove a worktree, and have the repository forget it. Raises GitError, OSError."""
+    """Remove a worktree, and its entry in the repository. Raises GitError, OSError."""
     in_git.remove_files(path)
     if admin_of(record.common_dir, path):
         in_git.remove(repository_of(record), path)
@@ -179,9 +179,9 @@ def forget(record: WorkRecord, path: str) -> None:
 
 
 def repair(project: paths.Project, worktree: Worktree) -> Worktree:
-    """Make a worktree known to git again, where it is; one of a run of this project that was elsewhere comes here.
+    """Register a worktree with git again, where it is; one that a run of this project had elsewhere is moved here.
 
-    Nothing in it is changed but the file that leads to its repository. Raises SubdeckError where it cannot be done.
+    In the worktree only the file that leads to its repository is changed. Raises SubdeckError if that is impossible.
     """
     try:
         worktree = _moved(project, worktree)
@@ -193,7 +193,7 @@ def repair(project: paths.Project, worktree: Worktree) -> Worktree:
 
 
 def _moved(project: paths.Project, worktree: Worktree) -> Worktree:
-    """Take over the worktree of a run that came along as its project was moved here."""
+    """Move the worktree of a run whose project was moved here."""
     record = worktree.record
     if os.path.isdir(record.common_dir):
         return worktree
@@ -222,7 +222,7 @@ def _moved(project: paths.Project, worktree: Worktree) -> Worktree:
 
 
 def _known(worktree: Worktree) -> None:
-    """Have git know a worktree that it has forgotten, with the branch, or else the commit, that was checked out."""
+    """Register a forgotten worktree with git, with the branch, or otherwise the commit, that was checked out."""
     record, tree = worktree.record, worktree.path
     admin = admin_of(record.common_dir, tree)
     is_known = admin and leads_to(tree, admin) and os.path.exists(os.path.join(admin, "index"))
@@ -235,7 +235,7 @@ def _known(worktree: Worktree) -> None:
         is_there = git.ask("rev-parse", "--verify", "--quiet", f"refs/heads/{record.branch}").code == 0
         commit = (record.branch,) if is_there else ("--detach", record.base)
         git.run("worktree", "add", "--no-checkout", "--force", beside, *commit)
-        Git(beside).run("read-tree", "HEAD")  # one without an index is taken for one that was never made to its end
+        Git(beside).run("read-tree", "HEAD")  # without an index it would count as half made
         files.rename(os.path.join(beside, ".git"), os.path.join(tree, ".git"))
         files.remove_tree(beside)
     else:

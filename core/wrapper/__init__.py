@@ -1,4 +1,5 @@
-"""The small process that supervises one child: its queue, its limits, its records, its result.
+"""The small process that supervises a run's agent: its queue, limits, records and result.
 
-Runners start it by its command line; others import only `replay`. It knows nothing of settings, presets or launching.
+Runners start it by its command line; other packages import only `replay`. It knows nothing of settings, presets or
+launching.
 """

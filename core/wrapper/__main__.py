@@ -1,8 +1,8 @@
-"""The wrapper of one run: hold it, say who holds it, wait in its queue; then load the rest and supervise the child.
+"""The wrapper of one run: lock it, record its holder, wait in its queue; then load the rest and supervise the agent.
 
 `python -P -E -m subdeck.core.wrapper RUN_DIR ACTIVE_FILE [--slots LIMIT DIRECTORY]… [--session FILE] [--tmux SOCKET
 SESSION WINDOW] [--check COMMAND] [--lease FILE AGENT_S OPERATOR_S] [--no-group]`. Two hundred of these may wait in a
-queue, so nothing here loads json, msgspec or subprocess: what is written while waiting is put together by hand from
+queue, so nothing here loads json, msgspec or subprocess. Files written while waiting are put together by hand from
 values that need no escaping.
 """
 
@@ -36,7 +36,7 @@ from ._queue import (
 from ._runner_file import RunnerFile
 
 NO_GROUP = "--no-group"
-"""The option by which a run gets no control group of its own."""
+"""The option for a run without its own control group."""
 FORK = "--fork"
 """`forker.OPTION`, without that module."""
 
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
     is_faulty = False
     try:
         if not hold.take():
-            if proven.has_result(run_dir):  # nobody comes to take it any more
+            if proven.has_result(run_dir):  # no other wrapper will read it
                 files.remove(os.path.join(run_dir, paths.ENVIRONMENT))
             return 0
         _take_environment(run_dir)
@@ -69,7 +69,8 @@ def main(arguments: list[str]) -> int:
         signals.look_each_second()
         queue = Queue(lambda kind: _report_queued(run_dir, activity_file, kind))
         try:
-            # Whoever stops a run writes a request, then looks for whom to signal; we say who we are, then look for one.
+            # The process that stops a run writes a request, then looks for a process to signal. We announce ourselves,
+            # then look for a request.
             if not proven.has_stop(run_dir):
                 held += take_all(reservations, queue, signals)
                 _take_over_sessions(reservations, queue, signals)
@@ -88,7 +89,7 @@ def main(arguments: list[str]) -> int:
             check_order=check,
             warning=hold.trouble,
         )
-        if proven.has_result(run_dir):  # by which another wrapper leaves from now on
+        if proven.has_result(run_dir):  # from now on it makes any other wrapper exit
             files.remove(os.path.join(run_dir, paths.TAKEN))
             files.remove(os.path.join(run_dir, paths.STARTING))
     except Exception as error:
@@ -98,14 +99,14 @@ def main(arguments: list[str]) -> int:
         for descriptor in reversed(held):
             os.close(descriptor)
         hold.close()
-    if not is_faulty or _finish(run_dir):  # else the next reader needs group and list
+    if not is_faulty or _finish(run_dir):  # otherwise the next reader needs group and list
         leave()
     signals.stop_looking()
     return int(is_faulty)
 
 
 def _leave_fault(run_dir: str, error: Exception) -> None:
-    """Say what went wrong here, with a traceback in `stderr.log`, before the run is let go of."""
+    """Record a failure of the wrapper, with a traceback in `stderr.log`, before the run is released."""
     try:
         import traceback
 
@@ -118,7 +119,7 @@ def _leave_fault(run_dir: str, error: Exception) -> None:
 
 
 def _finish(run_dir: str) -> bool:
-    """Finish a run that nobody is responsible for any more; return whether it has ended, or is none of ours."""
+    """Finish a run that no other process will finish; return whether it has finished, is gone, or is untrusted."""
     try:
         from ..project.liveness import Proof, reconcile
 
@@ -128,14 +129,14 @@ def _finish(run_dir: str) -> bool:
         raise
     except Exception as error:
         _complain(f"{error}\n")
-        return False  # whoever looks next tries again
+        return False  # the next reader tries again
     return proof in (Proof.FINISHED, Proof.GONE, Proof.FOREIGN)
 
 
 def _ordered(option: str) -> list[str]:
-    """Load all that a run needs, then wait for one; return the arguments, none where there is nothing to run.
+    """Load everything that a run needs, then wait for one; return its arguments, empty if there is nothing to run.
 
-    By the option it is run by this process, or by one that is forked off.
+    Depending on the option, this process or a fork of it runs it.
     """
     processes.close_inherited()
     os.chdir("/")
@@ -152,7 +153,7 @@ def _ordered(option: str) -> list[str]:
 
 
 def _appear_as(run_dir: str) -> None:
-    """Have the mark and the streams of the wrapper of a run, as seen from outside."""
+    """Take on the mark and the streams of a run's wrapper, as seen from outside."""
     processes.wear_mark(os.path.basename(run_dir))
     stderr = files.open_private(os.path.join(run_dir, paths.STDERR), os.O_WRONLY | os.O_APPEND)
     nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
@@ -163,8 +164,8 @@ def _appear_as(run_dir: str) -> None:
 
 
 def _load(*parts: str) -> Callable[..., None]:
-    """Load what starts and supervises a child, which who waits in a queue does without, and the modules named."""
-    gc.disable()  # nothing of it becomes garbage; to look for some takes 4 ms
+    """Load the supervisor, which a waiting wrapper does not need, and the named modules."""
+    gc.disable()  # nothing here becomes garbage; checking takes 4 ms
     from ..system.imports import import_msgspec, load
 
     import_msgspec()
@@ -179,8 +180,8 @@ def _load(*parts: str) -> Callable[..., None]:
 
 
 def _read_options(options: list[str], run_dir: str) -> tuple[list[Reservation], tuple[str, ...], str, Lease | None]:
-    """Return the reservations in the order in which they are taken, a child session first, so that nobody waits for one
-    while it holds a slot; where the pane is; what the check is, in JSON; and the lease.
+    """Return reservations in the order to take them, the pane, the check in JSON, and the lease. A session comes first,
+    so that no wrapper waits for one while it holds a slot.
     """
     reservations: list[Reservation] = []
     tmux: tuple[str, ...] = ()
@@ -204,8 +205,8 @@ def _read_options(options: list[str], run_dir: str) -> tuple[list[Reservation], 
 
 
 def _take_over_sessions(reservations: list[Reservation], queue: Queue, signals: Signals) -> None:
-    """Finish runs whose wrapper died with a child session in its hands, and wait until that is certainly done: until
-    then their child may write to it. Raises StopRequested.
+    """Finish runs whose wrapper died while holding a session, and wait until each is finished: until then their agent
+    may write to the session. Raises StopRequested.
     """
     for reservation in reservations:
         if not isinstance(reservation, SessionReservation):
@@ -219,9 +220,9 @@ def _take_over_sessions(reservations: list[Reservation], queue: Queue, signals: 
 
 
 def _take_environment(run_dir: str) -> None:
-    """Take over the launcher's environment where it was left in a file; what tmux set stays.
+    """Apply the launcher's environment if it was left in a file; variables set by tmux stay.
 
-    A file that another user made or may change is removed: it says where programs are found, and what they load.
+    A file that another user created or can change is removed: it decides where programs are found, and what they load.
     """
     path = os.path.join(run_dir, paths.ENVIRONMENT)
     try:
@@ -248,7 +249,7 @@ def _report_queued(run_dir: str, activity_file: str, kind: str) -> None:
 
 
 def _write(path: str, text: str, flag: int) -> bool:
-    """Write as far as the disk lets, and return whether it did: none of this may keep a run from its result."""
+    """Write as much as the disk takes; return whether it worked. A failure here must not cost the run its result."""
     try:
         descriptor = files.open_private(path, os.O_WRONLY | flag)
         try:
@@ -270,7 +271,7 @@ def _complain(text: str) -> None:
 
 def program() -> None:
     exit_code = main(sys.argv[1:])
-    gc.freeze()  # or the interpreter looks for garbage in all it has before it ends: 7 ms of each run
+    gc.freeze()  # otherwise the interpreter collects garbage before it exits: 7 ms for each run
     sys.exit(exit_code)
 
 

@@ -1,4 +1,4 @@
-"""One child, from its start until nothing of it is left; single-threaded, on poll."""
+"""One agent process, from start until all its processes are gone; single-threaded, on poll."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ if TYPE_CHECKING:
     from ._recorder import Recorder
 
 LEFT_OVERS_S = 0.5
-"""How long processes the child left behind get between TERM and KILL."""
+"""Seconds between TERM and KILL for processes that the agent left behind."""
 
 LONGEST_WAIT_S = 3600.0
-"""Seconds that one wait takes at most; the kernel takes none of more than 24 days."""
+"""Longest wait in seconds; the kernel accepts at most 24 days."""
 MOST_UNREAD_REQUESTS = 3
-"""Looks for a request to stop that the disk may refuse before a signal counts without one."""
+"""Failed reads of a stop request before a signal counts without one."""
 
 
 class _StoppedBefore(Exception):
-    """The run is to end before its child was started."""
+    """The run must end before its agent was started."""
 
 
 class Attempt:
-    """Starts the child, keeps its records, ends it when it has finished, is stopped or oversteps a limit."""
+    """Starts the agent, keeps its records, ends it when it has finished, is stopped or exceeds a limit."""
 
     def __init__(
         self,
@@ -70,9 +70,9 @@ class Attempt:
         spending: Spending,
         told: Callable[[StreamFacts], None],
     ) -> None:
-        """Limits count over all attempts: `began` is when the run began, in monotonic seconds, `used` what it had used.
+        """Limits count over all attempts: `began` is the run's start in monotonic seconds, `used` its usage so far.
 
-        `told` is called when the agent has said by which id it keeps the conversation.
+        `told` is called when the agent has reported its id for the conversation.
         """
         meta = start.meta
         self._start_of = start
@@ -86,7 +86,7 @@ class Attempt:
         self._used = used
         self._spending = spending
         self._priced: Usage | None = Usage() if meta.prices else None
-        """What the child has used, where the stream does not know what that cost."""
+        """The agent's usage, if the stream does not know its cost."""
         self._child = running_side(meta.kind)
         self._poller = select.poll()
         self._input: ChildInput | None = None
@@ -99,16 +99,16 @@ class Attempt:
         self._limit: RunReason | None = None
         self._exited: ChildExit | None = None
         self._unread_requests = 0
-        """How often the disk did not say whether there is a request to stop."""
+        """How often the disk failed to show whether there is a stop request."""
         self.has_child = False
-        """Whether the child could be started."""
+        """Whether the agent was started."""
         self.not_ended: tuple[str, ...] = ()
-        """Processes of it that could not be ended."""
+        """Its processes that could not be ended."""
         self._handle_signals()
 
     @cached_property
     def _stream(self) -> Stream:
-        """What reads the child: its kind may load that only now, while the child starts."""
+        """The reader of the agent: its kind may load it only now, while the agent starts."""
         return self._child.stream(self._start_of)
 
     @cached_property
@@ -131,21 +131,21 @@ class Attempt:
 
     @property
     def paused(self) -> float:
-        """For how many seconds limits of time stood still."""
+        """Seconds that time limits were paused."""
         return self._watchdog.paused
 
     @property
     def is_stopped(self) -> bool:
-        """Whether somebody wants it to end, perhaps before it was started."""
+        """Whether the agent must end, perhaps before it was started."""
         return self._stop is not None or self._signal is not None
 
     @property
     def is_over(self) -> bool:
-        """Whether the run ends with it, whatever else is wanted: it is stopped, at a limit, or could not be started."""
+        """Whether the run ends with it in any case: it was stopped, hit a limit, or could not be started."""
         return self.is_stopped or self._limit is not None or not self.has_child
 
     def run(self) -> Outcome:
-        """Start the child and supervise it to its end; nothing of it is left then."""
+        """Start the agent and supervise it to its end; no process of it is left then."""
         if self.is_stopped:
             return self._outcome()
         if self._meta.limits.is_overspent(self._used):
@@ -158,13 +158,13 @@ class Attempt:
             child = self._start()
         except _StoppedBefore:
             return self._outcome()
-        except UnseenError:  # this process cannot tell that the run has ended
+        except UnseenError:  # this process cannot see that the run has ended
             raise
         except OSError as error:
             return self._outcome(failure=Failure.of_start(error, self._meta.agent_command[0]))
         except SubdeckError as error:
             return self._outcome(failure=Failure(RunReason.START_FAILED, str(error)))
-        except Exception as error:  # arguments that no program can get, or a fault of ours
+        except Exception as error:  # arguments that no program accepts, or our own fault
             return self._outcome(failure=_fault(RunReason.START_FAILED, error))
         self.has_child = True
         try:
@@ -188,7 +188,7 @@ class Attempt:
         return self._outcome()
 
     def outcome_without_another(self) -> Outcome | None:
-        """Return how the run ends where it is stopped or at a limit, so that no other child may follow; else None."""
+        """Return the run's result if a stop or a limit forbids another agent process; otherwise None."""
         now = time.monotonic()
         self._handle_signals()
         self._watchdog.heard(now, 0)
@@ -197,7 +197,7 @@ class Attempt:
         return self._outcome(is_final=False) if self._limit or self.is_stopped else None
 
     def _outcome(self, *, is_final: bool = True, failure: Failure | None = None) -> Outcome:
-        """Return how the run ends with this child; unless `is_final` its last word was not the run's."""
+        """Return the run's result with this agent; unless `is_final` its last message was not the run's."""
         return decide(
             self.facts if is_final else replace(self.facts, finished=False),
             exit=self._exited,
@@ -218,9 +218,9 @@ class Attempt:
         return self._meta.limits.spent_words(added(self._used, self.facts.usage))
 
     def _start(self) -> Child:
-        """Start the child in a session of its own, so that a key typed in its pane reaches the wrapper only.
+        """Start the agent in its own session, so that a key typed in its pane reaches only the wrapper.
 
-        Raises OSError with the file that is to blame; where it raises, nothing of the child is left.
+        Raises OSError with the file to blame; on any error no process of the agent is left.
         """
         command = self._child.command(self._start_of)
         if not command.pipe:  # it reads its task at once
@@ -245,17 +245,17 @@ class Attempt:
             for pipe in (self._stdout, self._stderr):
                 os.set_blocking(pipe, False)
             _widen(self._stdout)
-            self._recorder.begin()  # the child comes up meanwhile, and is told its task when that is done
+            self._recorder.begin()  # the agent starts in the meantime, and gets its task when that is done
             if child.stdin is not None:
                 self._input = ChildInput(child.stdin, self._poller)
-            _ = self._intake  # whatever its kind loads for it has to load now
+            _ = self._intake  # its module must load now
         except BaseException:
             self._end_descendants()
             raise
         return child
 
     def _settle_baseline(self) -> None:
-        """Wait until it is known what the working tree is before the child does anything. Raises _StoppedBefore."""
+        """Wait until the working tree's state before the agent is known. Raises _StoppedBefore."""
 
         def is_stopped() -> bool:
             self._handle_signals()
@@ -267,7 +267,7 @@ class Attempt:
             raise _StoppedBefore
 
     def _take_baseline(self) -> None:
-        """Write what the working tree was, once that is known."""
+        """Record the working tree's earlier state, once it is known."""
         if baseline := self._recorder.take_baseline():
             self._records.event(baseline)
 
@@ -292,9 +292,9 @@ class Attempt:
         self._records.touch(time.monotonic())
 
     def _serve(self, child: Child) -> int | None:
-        """Serve pipes, signals and clocks until the child has ended; return its return code.
+        """Serve pipes, signals and timers until the agent has ended; return its return code.
 
-        None for a child that cannot be ended, as one that has become another user's.
+        None for an agent that cannot be ended, such as one that now belongs to another user.
         """
         self._watchdog.heard(time.monotonic(), 0)
         woken = wake_on_signals()
@@ -321,10 +321,10 @@ class Attempt:
         return returncode
 
     def _take_from(self, descriptor: int) -> None:
-        """Take what has come, or go on with what there is room for now."""
+        """Read new input, or write if there is room now."""
         foot = self._mailbox.foot
         if descriptor == self._recorder.descriptor:
-            return  # `_advance` looks at that, as it has a deadline, too
+            return  # `_advance` reads it, as it also has a deadline
         if self._input and descriptor == self._input.descriptor:
             self._input.go_on()
         elif foot and descriptor == foot.descriptor:
@@ -335,7 +335,7 @@ class Attempt:
             self._poller.unregister(descriptor)
 
     def _timeout_ms(self) -> float | None:
-        """Milliseconds until the next clock of ours; None when only the child or a signal can bring news."""
+        """Milliseconds until our next timer; None if only the agent or a signal can bring news."""
         clocks = (
             *(self._escalation.due(), self._records.activity.due(), self._watchdog.due(), self._settled_at()),
             *(self._mailbox.due(), self._recorder.due),
@@ -349,7 +349,7 @@ class Attempt:
         return None if after is None or self._escalation.has_begun else self._watchdog.last_heard + after
 
     def _advance(self, child: Child) -> None:
-        """Write the activity record and take the step of the escalation, where they are due."""
+        """Write the activity record and take the escalation step, if due."""
         now = time.monotonic()
         self._containment.look(now)
         recorded = self._recorder.descriptor
@@ -368,7 +368,7 @@ class Attempt:
             self._escalation.begin_grace(now)
         self._keep_limits(now)
         if not self._escalation.has_begun and self._records.are_gone(now):
-            self._escalation.stop(now)  # the run was deleted: nobody can see it or stop it any more
+            self._escalation.stop(now)  # the run was deleted: no user can see or stop it any more
         step = self._escalation.take(now)
         if step is Step.TERM:
             child.terminate()
@@ -385,7 +385,7 @@ class Attempt:
             self._stop_softly(now)
 
     def _read(self, pipe: int) -> bool:
-        """Take one chunk; False at the end of the pipe."""
+        """Read one chunk; False at the end of the pipe."""
         for chunk in read_available(pipe):
             if pipe == self._stderr:
                 self._intake.stderr(chunk)
@@ -393,10 +393,10 @@ class Attempt:
                 self._take_stdout(chunk)
                 now = time.monotonic()
                 self._watchdog.heard(now, self._stream.running_tools)
-                self._keep_limits(now)  # before a reply lets the child go on
+                self._keep_limits(now)  # before a reply lets the agent continue
                 self._reply()
             else:
-                # Nothing more can be said; without a word of its end it will not have finished.
+                # No more output can come; without an end message it will not have finished.
                 self._escalation.begin_grace(time.monotonic())
             return bool(chunk)
         return True
@@ -409,7 +409,7 @@ class Attempt:
             self._told(self.facts)
 
     def _reply(self) -> None:
-        """Tell the child what its stream wants said, once it may do something."""
+        """Send the agent its stream's replies, once it may act."""
         if self._recorder.descriptor >= 0:
             return
         message = self._stream.replies()
@@ -417,7 +417,7 @@ class Attempt:
             self._input.put(message, is_last=self._stream.is_stdin_done)
 
     def _drain(self) -> None:
-        """Read what is still in the pipes; nobody is left to write more."""
+        """Read the rest of the pipes; all writers are gone."""
         for chunk in read_available(self._stderr):
             self._intake.stderr(chunk)
         for chunk in read_available(self._stdout):
@@ -425,16 +425,16 @@ class Attempt:
         self._intake.rest()
 
     def _handle_signals(self) -> None:
-        """Do what a stop request says, or stop softly where a signal came without one.
+        """Carry out a stop request, or stop softly on a signal without one.
 
-        A request may have been written before we listened, so it is looked for without a signal too.
+        A request may have been written before we listened, so check for it even without a signal.
         """
         try:
             request = artifacts.read_stop(self._run_dir, certain=True)
         except OSError:
             self._unread_requests += 1
             if self._unread_requests < MOST_UNREAD_REQUESTS:
-                return  # a look each second follows: what a signal was for is not known yet
+                return  # a check each second follows: the reason for a signal is not known yet
             request = None
         caught, self._signals.caught = self._signals.caught, []
         now = time.monotonic()
@@ -449,7 +449,7 @@ class Attempt:
             self._stop_softly(now)
 
     def _stop_softly(self, now: float) -> None:
-        """Have a child that is talked to end its turn by its own means first; any other gets TERM at once."""
+        """First have an interactive agent end its turn by its own protocol; any other gets TERM at once."""
         is_deaf = self._input is None or self._recorder.descriptor >= 0
         if is_deaf or not self._stream.talks or self._stream.is_stdin_done:
             self._escalation.stop(now)
@@ -465,7 +465,7 @@ class Attempt:
 
 
 def _fault(reason: RunReason, error: Exception) -> Failure:
-    """Tell a fault of the wrapper: in words for the run, with its traceback in `stderr.log`."""
+    """Report the wrapper's own failure: in words for the run, with its traceback in `stderr.log`."""
     with suppress(Exception):  # the fault may be that no more files can be opened
         import traceback
 
@@ -475,22 +475,22 @@ def _fault(reason: RunReason, error: Exception) -> Failure:
 
 
 def _widen(pipe: int) -> None:
-    """Let the child write more before it has to wait: fewer turns for its longest lines."""
+    """Enlarge the pipe's buffer: fewer turns for the agent's longest lines."""
     try:
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 1024 * 1024)
     except OSError:
         return  # above the user's limit: the default works as well
 
 
-# --- the child's input -----------------------------------------------------------------------------------------------
+# --- the agent's input -----------------------------------------------------------------------------------------------
 
 MOST_UNREAD = 64 * 1024 * 1024
-"""Bytes that may wait; a child that reads none of so many is told no more."""
+"""Bytes that may wait; an agent that leaves that many unread gets no more."""
 
 
 class ChildInput:
     def __init__(self, descriptor: int, poller: select.poll) -> None:
-        """`descriptor` is the writing end of a pipe, and this one's from now on."""
+        """`descriptor` is the writing end of a pipe, owned by this object from now on."""
         os.set_blocking(descriptor, False)
         self.descriptor = descriptor
         """-1 once it is closed."""
@@ -500,14 +500,14 @@ class ChildInput:
         self._is_watched = False
 
     def put(self, message: bytes, *, is_last: bool) -> None:
-        """Write as much as there is room for, and the rest when there is; close it after the last."""
+        """Write as much as there is room for, and the rest later; close after the last message."""
         self._is_last = is_last
         if len(self._unread) + len(message) <= MOST_UNREAD:
             self._unread += message
         self.go_on()
 
     def go_on(self) -> None:
-        """Write what waits, now that there may be room."""
+        """Write waiting bytes, now that there may be room."""
         if self.descriptor < 0:
             return
         try:
@@ -517,7 +517,7 @@ class ChildInput:
             self._watch()
             return
         except OSError:
-            self.close()  # the child has closed its end, or is gone
+            self.close()  # the agent has closed its end, or is gone
             return
         self._ignore()
         if self._is_last:
@@ -536,7 +536,7 @@ class ChildInput:
             self._is_watched = True
 
     def _ignore(self) -> None:
-        """Have the poller forget it: the end of its reader would be reported again and again."""
+        """Unregister it from the poller, which would report its reader's end again and again."""
         if self._is_watched:
             self._poller.unregister(self.descriptor)
             self._is_watched = False

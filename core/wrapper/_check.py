@@ -1,4 +1,4 @@
-"""The check of a run: a command of the operator's that looks at what the child left, after it and before the result."""
+"""The check of a run: a user's command that inspects the agent's work, before the result is written."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from ._wakeup import read_available, wake_on_signals
 from .records import Records
 
 KEPT = 4096
-"""Bytes at the end of its output of which the result has the last lines."""
+"""Bytes at the end of its output, from which the result takes the last lines."""
 LINES = 20
-"""That the result has."""
+"""Lines in the result."""
 LEFT_OVERS_S = 0.5
-"""How long processes that it left get between TERM and KILL."""
+"""Seconds between TERM and KILL for processes that it left behind."""
 LONGEST_WAIT_S = 3600.0
 
 
@@ -48,10 +48,9 @@ def check(
     signals: Signals,
     containment: Containment,
 ) -> CheckResult | None:
-    """Run the check of a run that has completed, and say how it ended; None where none was wanted.
+    """Run the check of a completed run, and return its result; None without a check.
 
-    `order` is the `CheckCommand` as its launcher gave it, in JSON. Whatever goes wrong is the result of the check, not
-    of the run.
+    `order` is the launcher's `CheckCommand` in JSON. A failure here is the check's result, not the run's.
     """
     if not meta.check:
         return None
@@ -68,7 +67,7 @@ def check(
         ended = _Check(meta, run_dir, command, records, signals, containment).run()
     except UnseenError:
         raise
-    except Exception as error:  # of ours, too
+    except Exception as error:  # our own errors, too
         log_fault("checking a run's result", error)
         ended = CheckResult(meta.check, note=f"cannot run it: {one_line(in_one_line(error), 200)}")
     records.event(
@@ -100,13 +99,13 @@ class _Check:
         self._records = records
         self._signals = signals
         self._caught = len(signals.caught)
-        """Signals that came before: they were for the child."""
+        """Earlier signals: they were for the agent."""
         self._containment = containment
         self._escalation = StopEscalation(meta.grace_seconds)
         self._note = ""
         """Why it is ended from outside, in words."""
         self._end = b""
-        """Of its output."""
+        """End of its output."""
         self._log = AppendedFile(run_dir, paths.CHECK_LOG, records.note_trouble, meta.log_caps.stderr)
 
     def run(self) -> CheckResult:
@@ -136,7 +135,7 @@ class _Check:
         return replace(ended, exit_code=exit_.code, note=f"it was killed by {exit_.signal}" if exit_.signal else "")
 
     def _start(self) -> Child:
-        """Start it where the child worked, in a session of its own. Raises OSError and ValueError."""
+        """Start it in the agent's directory, in its own session. Raises OSError and ValueError."""
         environment = {name: value for name, value in os.environ.items() if name != paths.AGENT_ENVIRONMENT}
         environment |= {"PWD": self._meta.cwd, "SUBDECK_RUN_ID": self._meta.run_id}
         nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
@@ -155,7 +154,7 @@ class _Check:
         return child
 
     def _serve(self, child: Child, began: float) -> int | None:
-        """Read what it writes until it has ended; None for one that cannot be ended."""
+        """Read its output until it has ended; None if it cannot be ended."""
         poller, woken = select.poll(), wake_on_signals()
         for descriptor in (child.stdout, woken):
             poller.register(descriptor, select.POLLIN)
@@ -202,7 +201,7 @@ class _Check:
             self._stop("the run was stopped while the check was running")
 
     def _look(self) -> None:
-        """Do what a request says, or a signal that came without one."""
+        """Carry out a stop request, or a signal without one."""
         request = artifacts.read_stop(self._run_dir)
         if request and request.force:
             self._note = "the run was killed while the check was running"
@@ -221,7 +220,7 @@ class _Check:
             self._escalation.stop(time.monotonic())
 
     def _read(self, pipe: int) -> bool:
-        """Take one chunk; False at the end of the pipe."""
+        """Read one chunk; False at the end of the pipe."""
         for chunk in read_available(pipe):
             self._take(chunk)
             return bool(chunk)
@@ -233,7 +232,7 @@ class _Check:
 
 
 def _ask_group(child: Child) -> None:
-    """Ask it to end, and what it has started in its own group."""
+    """Send TERM to the check and the processes in its group."""
     try:
         os.killpg(child.pid, signal.SIGTERM)
     except OSError:

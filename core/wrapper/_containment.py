@@ -1,7 +1,7 @@
-"""What keeps the processes of a run together while its wrapper lives, and tells whoever comes after it which they are.
+"""Keep a run's processes together while its wrapper lives, and list them for a process that cleans up later.
 
-A control group, where one can be made: what is in it is the run's. Elsewhere a list of the processes that were handed
-to this wrapper, for by then they may have given up their parent and their environment.
+With a control group its members are the run's. Without one, a list of the wrapper's children, which may have lost their
+parent and their environment by then.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from ..system import cgroup, files, processes, spawn, termination
 from ._runner_file import RunnerFile
 
 LOOK_S = 0.1
-"""Between two looks at the children at least."""
+"""Minimum seconds between checks of the children."""
 
 
 class Containment:
-    """Of the run that this process, a subreaper, supervises."""
+    """The processes of the run that this subreaper supervises."""
 
     def __init__(self, run_dir: str, runner: RunnerFile, *, may_group: bool) -> None:
         self.runner = runner
@@ -36,7 +36,7 @@ class Containment:
         stdin: int | None,
         one_output: bool = False,
     ) -> spawn.Child:
-        """Start a child in the group, where there is one. Raises what `starting.start` does."""
+        """Start a child, in the group if there is one. Raises what `spawn.start` does."""
         child = spawn.start(
             argv,
             directory=directory,
@@ -50,12 +50,12 @@ class Containment:
         return child
 
     def add_child(self, pid: int) -> None:
-        """Write down the child that was just started."""
+        """Record the child that was just started."""
         self.runner.add_child(pid, _start_time(pid))
         self.look(0.0)
 
     def look(self, now: float) -> None:
-        """Write down the children that have come, unless a group says which they are; with 0 for `now` at once."""
+        """Record new children, unless a group has them; with 0 for `now` at once."""
         if self._group or 0 < now < self._looked + LOOK_S:
             return
         self._looked = now
@@ -67,15 +67,15 @@ class Containment:
             self._note(text)
 
     def end(self, patience: float) -> tuple[str, ...]:
-        """End all that is left of the run; return what could not be ended, for a person."""
+        """End the run's remaining processes; return any that survive, as text for a person."""
         return termination.end_children(patience, self._kill_group)
 
     def kill(self) -> None:
-        """Kill all that is below this process, once."""
+        """Kill all descendants of this process, once."""
         termination.kill_below()
 
     def remove(self) -> None:
-        """Take the group away, or the list: the run has ended."""
+        """Remove the group or the list: the run has ended."""
         files.remove(self._list)
         self._remove_group()
 
@@ -84,7 +84,7 @@ class Containment:
             try:
                 cgroup.kill(self._group)
             except OSError:
-                return  # an older kernel: one by one, then
+                return  # an older kernel: kill them one by one
 
     def _remove_group(self) -> None:
         if self._group:
@@ -100,7 +100,7 @@ class Containment:
             finally:
                 os.close(descriptor)
         except OSError:
-            return  # a full disk keeps no run from going on
+            return  # a full disk must not stop a run
 
 
 def _start_time(pid: int) -> int | None:

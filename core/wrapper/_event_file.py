@@ -1,7 +1,7 @@
-"""The growing files of a run as its wrapper writes them.
+"""The growing files of a run, on the wrapper's side.
 
-What a reader cannot do without, requests and decisions above all, is kept in memory, and written again into a file of
-its own where the former one was spoiled.
+Essential events, above all requests and decisions, are kept in memory, and written again to a new file if the former
+one was damaged.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from ..system import files
 from ..system.directory import opened
 
 AGAIN_S = 1.0
-"""Seconds after which what the disk refused is tried again."""
+"""Seconds before a refused write is tried again."""
 MOST_HELD = 1024 * 1024
-"""Bytes of a file that are held meanwhile."""
+"""Bytes of a file that are held until then."""
 _CAP_REACHED = b"[subdeck: the rest is left out, the log has reached its cap]\n"
 
 
 class AppendedFile:
-    """A file that only grows, one write for one piece. What the disk refuses is held and tried again with later pieces;
-    `note_trouble` hears of it once something is certainly missing.
+    """An append-only file, one write per piece. Refused pieces are held and retried with later ones; `note_trouble` is
+    called once data is certainly missing.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class AppendedFile:
         self._left = cap
         """Bytes that still fit; below 0 once a piece did not."""
         self._notice = notice
-        """Stands where the first piece is missing."""
+        """Written in place of the first missing piece."""
         self._held = b""
-        """What the disk has not taken yet."""
+        """Bytes that the disk has not taken yet."""
         self._refusal: OSError | None = None
-        """What it said first to what is held."""
+        """The first error for the held bytes."""
         self._again_at = 0.0
         self._descriptor = -1
         self._is_closed = False
@@ -60,14 +60,14 @@ class AppendedFile:
         return self._left < 0
 
     def append(self, content: bytes) -> None:
-        """Write a whole piece, or none of one that is too long for the cap, and nothing after it."""
+        """Write a whole piece; drop one that exceeds the cap, and everything after it."""
         if self.is_full:
             return
         self._left -= len(content)
         self.append_end(self._notice if self.is_full else content)
 
     def append_end(self, content: bytes) -> None:
-        """Write a piece whatever the cap: the few that belong to the end of a run."""
+        """Write a piece despite the cap: the few at the end of a run."""
         if self._is_closed:
             return
         if self._refusal is None:
@@ -85,7 +85,7 @@ class AppendedFile:
             self._write(self._held)
 
     def settle(self) -> None:
-        """Try for the last time what is held; what the disk still refuses is given up, and all that would follow."""
+        """Try the held bytes for the last time; if the disk still refuses, drop them and all later ones."""
         if self._refusal and not self._is_closed:
             self._write(self._held)
             if self._refusal:
@@ -125,9 +125,9 @@ class AppendedFile:
 # --- `events.jsonl` --------------------------------------------------------------------------------------------------
 
 MOST_KEPT = 4 * 1024 * 1024
-"""Bytes of events that are kept; beyond that the oldest are forgotten."""
+"""Bytes of events to keep; beyond that the oldest are dropped."""
 MOST_COMPARED = 16 * 1024 * 1024
-"""Bytes of a file that is read again where only its time says that it was written to."""
+"""Bytes of a file that is compared in full if only its time shows a write."""
 
 
 class EventFile(AppendedFile):
@@ -136,10 +136,10 @@ class EventFile(AppendedFile):
         self._size = 0
         self._digest = new_hash(digest_size=16)
         self._changed = 0
-        """When it was last written to by this process, as its file system says."""
+        """When this process last wrote to it, in the file system's time."""
         self._kept: deque[bytes] = deque()
         self._kept_bytes = 0
-        before = files.content(os.path.join(run_dir, paths.EVENTS))  # that it waits in its queue
+        before = files.content(os.path.join(run_dir, paths.EVENTS))  # from waiting in its queue
         self._digest.update(before)
         self._size = len(before)
         super().__init__(run_dir, paths.EVENTS, note_trouble, cap, notice=b"")
@@ -147,16 +147,16 @@ class EventFile(AppendedFile):
             self.keep(line)
 
     def keep(self, line: bytes) -> None:
-        """Write an event again if the file has to be made anew."""
+        """Keep an event, for when the file is created again."""
         self._kept.append(line)
         self._kept_bytes += len(line)
         while self._kept_bytes > MOST_KEPT and len(self._kept) > 1:
             self._kept_bytes -= len(self._kept.popleft())
 
     def restore(self) -> str:
-        """Make the file anew where something else wrote to it, removed or replaced it; return a sentence about that.
+        """Recreate the file if another process wrote to it, removed or replaced it; return a sentence about that.
 
-        Empty where it is as it should be, or where that cannot be told or done now.
+        Empty if it is unchanged, or if it cannot be checked or recreated now.
         """
         self.try_again()
         try:
@@ -180,7 +180,7 @@ class EventFile(AppendedFile):
             self._changed = os.fstat(self._descriptor).st_mtime_ns
 
     def _is_spoiled(self) -> bool:
-        """Return whether the file is another one, or holds something else. Raises OSError."""
+        """Whether the file was replaced, or has other content. Raises OSError."""
         if self._descriptor < 0:
             with opened(self._run_dir) as directory:
                 return directory.has(paths.EVENTS) and not stat.S_ISREG(directory.status(paths.EVENTS).st_mode)

@@ -1,6 +1,6 @@
-"""The line at the foot of a run's pane: whoever is attached types a message there, or answers what the child asks.
+"""The input line at the foot of a run's pane, for messages and for replies to the agent's requests.
 
-What is typed goes into the run's inbox like anything that is sent; the child never gets a key of it.
+Input goes into the run's inbox like any message; the agent never gets a key.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from ..run.events import Request
 
 BY = "the pane"
-"""Who sends what is typed there."""
+"""Sender of input from the pane."""
 MOST = LONGEST_TEXT // 4
-"""Characters of a line; what is typed beyond them is not taken."""
+"""Characters of a line; further input is dropped."""
 VISIBLE_S = 0.4
-"""Seconds that a request has to be in the pane before a key answers it: what is typed before was meant for another."""
+"""Seconds that a request must be in the pane before a key answers it: earlier keys were meant for another."""
 _ERASE, _PASTE_ON, _PASTE_OFF = b"\r\x1b[K", b"\x1b[?2004h", b"\x1b[?2004l"
 _PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 _BELL = b"\a"
@@ -40,7 +40,7 @@ _VERDICTS = {"y": Verdict.ALLOW, "Y": Verdict.ALLOW_RUN, "n": Verdict.DENY}
 
 
 class Foot:
-    """Of one run, whose pane is this process's terminal."""
+    """One run's line; the pane is this process's terminal."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Foot:
         terminal: int = 0,
         delay: float = VISIBLE_S,
     ) -> None:
-        """`show` writes to the pane, `asked` returns what the child asks now; `delay` is that of `VISIBLE_S`."""
+        """`show` writes to the pane, `asked` returns the current request; `delay` defaults to `VISIBLE_S`."""
         self.descriptor = terminal
         self._run_dir = run_dir
         self._show = show
@@ -59,15 +59,15 @@ class Foot:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._line = ""
         self._answered: Request | None = None
-        """What was asked when the line was begun."""
+        """The request when the line was begun."""
         self._is_denying = False
         self._is_pasting = False
         self._escape = ""
-        """The beginning of a sequence that a key or the terminal has sent."""
+        """Start of an escape sequence from a key or the terminal."""
         self._is_open = True
         self._delay = delay
         self._seen: tuple[Request | None, float] = (None, 0.0)
-        """What is asked, and since when it is in the pane."""
+        """The request, and since when it is in the pane."""
         refused = listen(self.descriptor)
         self._show(_PASTE_ON)
         if refused:
@@ -78,7 +78,7 @@ class Foot:
         self._show(_ERASE + piece + self._drawn() if self._is_open else piece)
 
     def read(self) -> bool:
-        """Take what was typed; return False where nobody can type any more."""
+        """Read input; return False if no more can come."""
         try:
             typed = os.read(self.descriptor, 4096)
         except BlockingIOError:
@@ -91,7 +91,7 @@ class Foot:
         return bool(typed)
 
     def close(self) -> None:
-        """Take nothing more: the run has ended."""
+        """Accept no more input: the run has ended."""
         self._show(_ERASE + _PASTE_OFF)
         self._is_open = False
 
@@ -123,7 +123,7 @@ class Foot:
                 pass
 
     def _continue_escape(self, sign: str) -> None:
-        """Take the rest of a sequence; a paste begins and ends with one, and no other means anything here."""
+        """Read the rest of a sequence: the start or end of a paste; others are ignored."""
         self._escape += sign
         if len(self._escape) == 2 and sign in "[O":
             return
@@ -140,7 +140,7 @@ class Foot:
             self._line += sign
 
     def _answers(self, request: Request | None, sign: str) -> bool:
-        """Answer a permission request by one key, where nothing else is being written; return whether it was one."""
+        """Answer a permission request with one key, if the line is empty; return whether the key did."""
         is_asked = request is not None and request.kind is RequestKind.PERMISSION
         if not is_asked or self._line or self._is_denying or self._is_pasting or request is None:
             return False
@@ -157,7 +157,7 @@ class Foot:
         return True
 
     def _is_new(self, request: Request | None) -> bool:
-        """Whether what is asked has not been in the pane for long enough."""
+        """Whether the request has not been in the pane for long enough."""
         now = time.monotonic()
         if request is not self._seen[0]:
             self._seen = (request, now)
@@ -220,14 +220,14 @@ class Foot:
 
 
 def _chosen(request: Request, text: str) -> str:
-    """Return what a reply means: of a choice also by its number."""
+    """Return a reply's meaning; a choice may be a number."""
     if text.isdecimal() and 0 < int(text) <= len(request.choices):
         return request.choices[int(text) - 1]
     return text
 
 
 def _end(line: str, width: int) -> str:
-    """Return the end of a line that takes no more than so many cells."""
+    """Return the end of a line that fits into `width` cells."""
     cells = 0
     for number in range(len(line) - 1, -1, -1):
         cells += 2 if unicodedata.east_asian_width(line[number]) in "WF" else 1

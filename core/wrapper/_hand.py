@@ -1,7 +1,7 @@
-"""A run that a person has taken over: it waits here, without a child, until it is handed back and somebody says how it
-goes on.
+"""A run that a person has open in the agent: it waits here, without an agent process, until it is returned and told how
+to continue.
 
-To the mailbox this is the stream of a child that waits: what is sent to the run is told to it.
+To the mailbox this is the stream of a waiting agent: messages to the run are passed to it.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ if TYPE_CHECKING:
     from .records import Records
 
 GO_ON_WORDS = "Continue."
-"""What the child is told where nobody says more."""
+"""The agent's prompt if no message was sent."""
 ARRIVAL_S = 10.0
-"""How long a run that is begun for a person waits for one before it asks how it goes on."""
+"""Seconds that a run started for a person waits for one before it asks how to continue."""
 LOOK_S = 1.0
-"""Between two looks whether somebody still has the conversation; a signal brings one at once."""
+"""Seconds between checks that the conversation is still open; a signal triggers one at once."""
 ENDING_S = 2.0
-"""How long beyond the grace a stopped run waits for the one who has it to end the agent's program."""
+"""Seconds beyond the grace that a stopped run waits for the person's terminal to end the agent's program."""
 _ASKED = "hand"
-"""The id by which it is known here what is asked."""
+"""The id of the question asked here."""
 
 
 class Hand:
-    """Of one run, from the end of its child to the start of the next one, or to its end."""
+    """One run's wait, from the end of its agent to the start of the next one, or to its end."""
 
     talks = True
     is_waiting = True
@@ -69,26 +69,26 @@ class Hand:
         self._program: Interactive | None = interactive_side(start.meta.kind)
         self._began = time.monotonic()
         self._by = ""
-        """Who had it last."""
+        """Its last holder."""
         self._is_out = False
-        """Whether somebody has it."""
+        """Whether a person has it open."""
         self._is_asked = False
         self._seen: tuple[str, int] | None = None
-        """The file of the conversation as it was before, and its size."""
+        """The conversation's file and its size before."""
         self._told: dict[str, str] = {}
-        """What was said to the run since, by the ids of the messages."""
+        """Messages to the run since, by id."""
         self._finishes = False
         self._goes_on = False
         self._stop: StopRequest | None = None
         self._signal: str | None = None
         self.not_ended: tuple[str, ...] = ()
         self.facts: StreamFacts | None = None
-        """Of what was said meanwhile; None where nothing was."""
+        """Facts of the conversation; None without any."""
         self.seconds = 0.0
-        """How long it took, in which no limit counts."""
+        """How long it took; no limit counts this time."""
 
     def run(self) -> str | None:
-        """Wait until somebody has said how the run goes on; return what its child is told, None where it ends."""
+        """Wait for a decision on how to continue; return the agent's next prompt, or None if the run ends."""
         woken = wake_on_signals()
         poller = select.poll()
         poller.register(woken, select.POLLIN)
@@ -117,7 +117,7 @@ class Hand:
         return "\n\n".join(text.strip() for text in self._told.values()) or GO_ON_WORDS
 
     def outcome(self, before: StreamFacts) -> Outcome:
-        """Return how the run ends that does not go on; `before` is what its child said."""
+        """Return the result of a run that ends here; `before` has the facts of its agent."""
         facts = self.facts or before
         if facts.finished and facts.stop_reason != "aborted":
             facts = replace(facts, ended=None)
@@ -146,10 +146,10 @@ class Hand:
         self._mailbox.advance(time.monotonic())
         return self._finishes or self._goes_on
 
-    # --- a person has it ---
+    # --- open in the agent ---
 
     def _hand_out(self, wanted: Entry) -> None:
-        """Say how the agent's own program is started, to who waits for that."""
+        """Write how to start the agent's program, for the waiting process."""
         self._withdraw_question()
         self._by = wanted.by
         try:
@@ -163,7 +163,7 @@ class Hand:
         self._mailbox.settle(wanted)
 
     def _invitation(self, wanted: str) -> bytes:
-        """Return how its program is started. Raises SubdeckError where there is none, or nothing that it could open."""
+        """Return how to start its program. Raises SubdeckError if it has none, or has nothing to open."""
         if self._program is None:
             raise SubdeckError(f"{self._start.meta.agent} does not have its own UI")
         command = self._program.command(self._start)
@@ -177,7 +177,7 @@ class Hand:
         return msgspec.json.encode({**said, "grace": self._start.meta.grace_seconds})
 
     def _is_held(self) -> bool:
-        """Whether somebody has the conversation, by the kernel's word: who starts the program, or that alone."""
+        """Whether the conversation is open, according to the kernel: `takeover` or only the program lives."""
         try:
             lock = files.open_file(os.path.join(self._run_dir, paths.HAND), os.O_RDWR)
         except FileNotFoundError:
@@ -195,7 +195,7 @@ class Hand:
             os.close(lock)
 
     def _take_back(self) -> None:
-        """Read what was said, now that nobody says more."""
+        """Read the conversation, now that it is complete."""
         self._is_out = False
         self._forget_invitation()
         self._read()
@@ -228,10 +228,10 @@ class Hand:
     def _forget_invitation(self) -> None:
         files.remove(os.path.join(self._run_dir, paths.INVITATION))
 
-    # --- how it goes on ---
+    # --- how to continue ---
 
     def _ask(self) -> None:
-        """Ask how the run goes on, once it was handed back."""
+        """Ask how to continue, once the run was returned."""
         if self._is_asked or (not self._by and time.monotonic() < self._began + ARRIVAL_S):
             return
         self._is_asked = True
@@ -267,20 +267,20 @@ class Hand:
         """Do nothing: a denial ends nothing here."""
 
     def close(self) -> None:
-        """Take it that nobody says anything more."""
+        """Assume that no more messages come."""
         self._finishes = True
 
     # --- stopping ---
 
     def _look_for_stop(self) -> None:
-        with suppress(OSError):  # a look each second follows
+        with suppress(OSError):  # a check each second follows
             self._stop = artifacts.read_stop(self._run_dir, certain=True)
         if self._signals.caught and not self._stop:
             self._signal = signal.Signals(self._signals.caught[0]).name
         self._signals.caught.clear()
 
     def _end_by_force(self) -> None:
-        """Wait until who has the conversation has ended the agent's program, then end that here."""
+        """Wait until `takeover` has ended the agent's program, then kill it from here."""
         if not self._is_out:
             return
         patience = 0.0 if self._stop and self._stop.force else self._start.meta.grace_seconds + ENDING_S

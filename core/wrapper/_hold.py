@@ -1,4 +1,4 @@
-"""The wrapper's hold on its run: a shared lock, by which everybody knows that the run is alive."""
+"""The wrapper's hold on its run: a shared lock that shows everyone that the run is alive."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class RunHold:
         self._path = os.path.join(run_dir, paths.LOCK)
         self._locks: list[int] = []
         self._file: tuple[int, int] | None = None
-        """Device and inode of the file that is locked."""
+        """Device and inode of the locked file."""
         self._copy = -1
         """Holds the lock of the second copy."""
         self.trouble = ""
-        """Why there is no second copy of the run's records; empty where there is one, or none is wanted."""
+        """Why there is no second copy of the run's records; empty if there is one, or none is needed."""
 
     def take(self) -> bool:
-        """Take the run's lock, made anew where somebody took it away; False when the run is gone, or somebody finished
-        it or took it meanwhile.
+        """Take the run's lock, created again if it was removed. False if the run is gone, or another process has
+        finished or taken it.
         """
         try:
             lock = files.open_lock(self._path)
@@ -41,7 +41,7 @@ class RunHold:
         return True
 
     def renew(self) -> None:
-        """Lock the file anew where it was taken away or replaced: nobody would see any more who holds the run."""
+        """Lock the file again if it was removed or replaced: otherwise the run would seem to have no holder."""
         if self._file is None or self._is_held() or not os.path.isdir(self._run_dir):
             return
         try:
@@ -53,7 +53,7 @@ class RunHold:
                 self._file = _identity(os.fstat(lock))
                 self._note_lock(lock)
         except OSError:
-            return  # at the next look, then
+            return  # the next check tries again
 
     def close(self) -> None:
         self._file = None
@@ -64,7 +64,7 @@ class RunHold:
             self._copy = -1
 
     def _make_copy(self) -> None:
-        """Make the second copy of a run whose record asks for signatures and has this user's."""
+        """Make the second copy of a run whose record requires signatures and has this user's."""
         meta = files.content(os.path.join(self._run_dir, paths.META))
         if not (proven.is_flagged(meta) and Verifier().is_marked(os.path.basename(self._run_dir), meta)):
             return
@@ -91,9 +91,9 @@ class RunHold:
             return True  # it may well be there
 
     def _is_first(self, lock: int) -> bool:
-        """Leave the mark of a wrapper; return whether there was none: what tmux was asked twice, it may do twice.
+        """Leave a wrapper's mark; return whether it is the first: tmux may carry out a repeated request twice.
 
-        The mark outlives a wrapper that has died; where the disk takes none, the kernel still knows of one that lives.
+        The mark outlives a dead wrapper; if the disk refuses it, the kernel still shows a live one.
         """
         if not files.claim(lock):
             return False
@@ -102,7 +102,7 @@ class RunHold:
         except FileExistsError:
             return False
         except OSError:
-            return True  # a full disk keeps no run from its start
+            return True  # a full disk must not keep a run from starting
         return True
 
 

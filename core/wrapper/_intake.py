@@ -1,4 +1,4 @@
-"""What a child writes: cut into lines, given to the stream that understands it, and on into the records."""
+"""An agent's output: split into lines, fed to the stream that understands it, and written to the records."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from ..run.events import Event
 from .records import Records
 
 LINE_LIMIT = 32 * 1024 * 1024
-"""Bytes; a longer line is cut there. The longest that pi was seen to write is 1.2 MB."""
+"""Bytes; a longer line is cut there. The longest line seen from pi has 1.2 MB."""
 
 
 class LineSplitter:
     """Splits on LF bytes only: U+2028 and its kin are text.
 
-    Of the lines that `updates` knows (250 MB of them for one long answer of pi 0.73.1) only what is looked at is held
-    and yielded, several of them at once where they can be read so; the rest is skipped at the speed of a search for
-    the next newline.
+    Of lines that `updates` knows (250 MB of them for one long answer of pi 0.73.1) only the part that is parsed is held
+    and yielded, several at once if they can be read so. The rest is skipped at the speed of a search for the next
+    newline.
     """
 
     def __init__(self, updates: Updates) -> None:
         self._updates = updates
         self._prefixes = updates.prefixes
         self._parts: list[bytes] = []
-        """The unfinished line as far as it is held."""
+        """The held part of the unfinished line."""
         self.held = 0
-        """Bytes of the unfinished line that are held."""
+        """Size of that part in bytes."""
         self._limit = LINE_LIMIT
-        """How many of them may be."""
+        """Its limit in bytes."""
 
     def split(self, chunk: bytes) -> Iterator[bytes]:
         """Yield the lines that this chunk completes, without their newlines."""
@@ -52,7 +52,7 @@ class LineSplitter:
             self._hold(chunk, position, len(chunk))
 
     def rest(self) -> Iterator[bytes]:
-        """Yield what stands after the last newline, at the end of the output."""
+        """Yield the text after the last newline, at the end of the output."""
         if self._parts:
             yield self._finish()
 
@@ -67,7 +67,7 @@ class LineSplitter:
             self._limit_update()
 
     def _limit_update(self) -> None:
-        """Hold no more of an update line than is looked at, now that enough is there to tell how much that is."""
+        """Hold no more of an update line than is parsed, now that its start shows how much that is."""
         if len(self._parts[0]) < UPDATE_HEAD:
             self._parts = [b"".join(self._parts)]
         if self._parts[0].startswith(self._prefixes):
@@ -88,14 +88,14 @@ class LineSplitter:
 
 
 STDERR_KEPT = 2048
-"""Bytes of stderr that are remembered for the message of a failure."""
+"""Bytes of stderr kept for the message of a failure."""
 
 
 class Intake:
-    """Takes both outputs in chunks of any size; the same for a living child and for a recorded one."""
+    """Accepts both outputs in chunks of any size, of a live or a recorded agent."""
 
     def __init__(self, stream: Stream, records: Records, take: Callable[[Event], None] | None = None) -> None:
-        """`take` gets the events of the child in place of the records."""
+        """`take` gets the agent's events instead of the records."""
         self._stream = stream
         self._records = records
         self._take_event = take or records.event
@@ -108,11 +108,11 @@ class Intake:
         return self._stderr_tail.decode("utf-8", "replace")
 
     def stdout(self, chunk: bytes) -> bool:
-        """Take a chunk; return whether it completed a line that is more than an update."""
+        """Process a chunk; return whether it completed a line that is more than an update."""
         return self._take(self._splitter.split(chunk))
 
     def rest(self) -> None:
-        """Take what stands after the last newline, at the end of the output, and what was being written then."""
+        """Process the text after the last newline, at the end of the output, and any unfinished message."""
         self._take(line for line in self._splitter.rest() if not self._stream.updates.is_open(line))
         for event in self._stream.end():
             self._take_event(event)

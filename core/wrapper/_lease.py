@@ -1,7 +1,7 @@
-"""The lease of a run on a host: it ends where nobody has been heard of for longer than that.
+"""The lease of a run on a host: it expires after too long without contact.
 
-The agent of the host writes down, once a second, that it lives and when the operator was heard of: two numbers, in
-seconds of CLOCK_BOOTTIME. Imports nothing heavy: a wrapper that waits in a queue looks at it, too.
+Once a second the host's agent records that it lives and its last contact with the user: two numbers, in seconds of
+CLOCK_BOOTTIME. Imports nothing heavy: a wrapper that waits in a queue also checks it.
 """
 
 from __future__ import annotations
@@ -11,33 +11,33 @@ import time
 from ..system import files
 
 CERTAIN_S = 5.0
-"""How long it has to be over before that counts: a machine that slept wakes the wrapper before the agent, maybe."""
+"""Seconds it must be expired before that counts: a machine that slept may wake the wrapper before the host's agent."""
 
 
 def now() -> float:
-    """Return the seconds since the boot, with those in which the machine slept."""
+    """Return the seconds since boot, including sleep."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Lease:
-    """Looked at once a second; who cannot read it takes it for as old as it was."""
+    """Checked once a second; if the file is unreadable, the last values count."""
 
     def __init__(self, path: str, agent: float, operator: float) -> None:
-        """`agent` and `operator` are how many seconds the run goes on without either; 0 for ever."""
+        """`agent` and `operator`: seconds that the run continues without either; 0 for no limit."""
         self._path = path
         self._agent = agent
         self._operator = operator
         self._agent_heard = self._operator_heard = now()
         self._over_since: float | None = None
         self.words = ""
-        """Who was not heard of, and for how long; empty as long as it lasts."""
+        """Who was out of contact, and for how long; empty until it expires."""
 
     @property
     def is_over(self) -> bool:
         return bool(self.words)
 
     def look(self) -> None:
-        """Read it, and find out whether it is over; once it is, it stays so."""
+        """Read the file and check for expiry; an expired lease stays expired."""
         self._read()
         words = self._words()
         if not words:
@@ -54,7 +54,7 @@ class Lease:
         except (OSError, ValueError):
             return
         present = now()
-        if agent <= present:  # else of an earlier boot, or no number at all: it says nothing
+        if agent <= present:  # otherwise of an earlier boot, or not a number: ignore it
             self._agent_heard = max(self._agent_heard, agent)
         if operator <= present:
             self._operator_heard = max(self._operator_heard, operator)

@@ -1,4 +1,4 @@
-"""When a child has to end: the limits of its run, and the steps that end it. Pure; times are monotonic seconds."""
+"""When an agent must end: its run's limits, and the steps that end it. Pure; times are monotonic seconds."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ..system.termination import PERSISTENCE_S
 from ._lease import Lease
 
 LAST_WORDS_S = 1.0
-"""How long a child that has spent its budget with what may be its last message gets to finish by itself."""
+"""Seconds for an agent over budget to finish on its own, if its message may be the last."""
 
 
 class Watchdog:
-    """Given every byte and every turn, it returns the limit that was exceeded."""
+    """Gets every byte and every turn, and returns the limit that was exceeded."""
 
     def __init__(self, limits: Limits, now: float, lease: Lease | None = None) -> None:
-        """`lease` is looked at by others, each second."""
+        """`lease` is checked elsewhere, each second."""
         self._limits = limits
         self._lease = lease
         self._started = now
@@ -26,10 +26,10 @@ class Watchdog:
         """Since when the budget is used up."""
         self._paused_at: float | None = None
         self.paused = 0.0
-        """For how many seconds its limits of time stood still."""
+        """Seconds that its time limits were paused."""
 
     def pause(self, now: float) -> None:
-        """Let the limits of time stand still: the child waits for a person."""
+        """Pause the time limits: the agent waits for a person."""
         if self._paused_at is None:
             self._paused_at = now
 
@@ -46,7 +46,7 @@ class Watchdog:
         self._tools = running_tools
 
     def due(self) -> float | None:
-        """When to look again at the latest; None without a limit of time."""
+        """When to check again at the latest; None without a time limit."""
         times: list[float] = []
         if self._paused_at is not None:
             return None
@@ -59,11 +59,11 @@ class Watchdog:
         return min(times, default=None)
 
     def exceeded(self, now: float, used: Usage, wants_turn: bool) -> RunReason | None:
-        """Return the limit that ends the run, which has `used` that much in all; `wants_turn` says that the last turn
-        asks for another.
+        """Return the limit that ends the run, given its total usage `used`; `wants_turn`: the last turn requests
+        another one.
         """
         limits = self._limits
-        if self._lease and self._lease.is_over:  # also where it waits for a person: none is there
+        if self._lease and self._lease.is_over:  # even while it waits for a person: none is in contact
             return RunReason.LEASE
         if limits.max_turns is not None and used.turns >= limits.max_turns and wants_turn:
             return RunReason.MAX_TURNS
@@ -83,16 +83,16 @@ class Watchdog:
 
 class Step(Enum):
     TERM = "term"
-    """To the child alone: it may clean up after itself."""
+    """To the agent only: it may clean up."""
     KILL = "kill"
-    """To the child and all below it."""
+    """To the agent and all its descendants."""
 
 
 class StopEscalation:
-    """It is given what happens and when, and returns the step that is due.
+    """Gets events with their times, and returns the step that is due.
 
-    A stop sends TERM at once and KILL after the grace; force sends KILL at once; a child that has finished, or was
-    asked to end its turn, gets the grace to exit by itself first. Repeating a request never brings a step forward.
+    A stop sends TERM at once and KILL after the grace; force sends KILL at once. An agent that has finished, or was
+    asked to end its turn, first gets the grace to exit on its own. Repeating a request never brings a step forward.
     """
 
     def __init__(self, grace: float) -> None:
@@ -106,23 +106,23 @@ class StopEscalation:
 
     @property
     def has_begun(self) -> bool:
-        """True once anything has been asked for."""
+        """True after the first request."""
         return self._next is not None or bool(self._taken)
 
     def begin_grace(self, now: float) -> None:
-        """Let a child that has finished, or can say nothing more, exit by itself; TERM follows after the grace."""
+        """Let an agent that has finished or closed its output exit on its own; TERM follows after the grace."""
         if not self.has_begun:
             self._plan(Step.TERM, now + self._grace)
             self._in_grace = True
 
     def withdraw_grace(self) -> None:
-        """Take back a grace that is not used up: the child is still at work after all."""
+        """Withdraw an unused grace: the agent is still working."""
         if self._in_grace and not self._taken:
             self._next = None
             self._in_grace = False
 
     def ask(self, now: float) -> bool:
-        """Plan TERM for after the grace; return whether the child is to be asked now, by its own means, to end."""
+        """Plan TERM for after the grace; return whether to tell the agent now, by its own protocol, to end."""
         if self._taken or self._is_asked:
             return False
         self._plan(Step.TERM, now + self._grace)
@@ -143,18 +143,18 @@ class StopEscalation:
         return self._due if self._next else None
 
     def gives_up(self, now: float) -> bool:
-        """Return whether KILL was tried for so long that nothing will end the child."""
+        """Whether KILL was tried for so long that nothing will end the agent."""
         return self._gives_up is not None and now >= self._gives_up
 
     def take(self, now: float) -> Step | None:
-        """Return the step that is due and plan the one after it."""
+        """Return the step that is due and plan the next one."""
         step = self._next
         if step is None or now < self._due:
             return None
         self._taken.add(step)
         if step is Step.KILL and self._gives_up is None:
             self._gives_up = now + PERSISTENCE_S
-        # A process in an uninterruptible call may need more than one KILL in sequence to be seen gone.
+        # A process in an uninterruptible call may need several KILLs before it is gone.
         self._plan(Step.KILL, now + self._grace)
         return step
 

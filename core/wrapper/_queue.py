@@ -1,7 +1,7 @@
-"""The queue of runs: each waits for a slot of its group or project, or for a child session, by file locks.
+"""The queue of runs: each waits for a slot of its group or project, or for an agent session, with file locks.
 
-A lock is released with its process, so that a queue needs nobody to keep it: any launcher may die. Those who wait for
-slots queue for a door lock, and only its holder tries the slots: a hundred that wait cost what one costs.
+A lock is released with its process, so the queue needs no manager, and any launcher may die. Waiting runs queue for a
+door lock, and only its holder tries the slots: a hundred waiting runs cost as much as one.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     import signal
     from types import FrameType
 else:
-    import _signal as signal  # without the enums of `signal`: 0.7 MB of each wrapper that waits
+    import _signal as signal  # without the enums of `signal`: saves 0.7 MB per waiting wrapper
 
 DOOR = "door"
 GATE = "gate"
 TICKET = "waits-"
-"""Begins the name of the lock file of each run that waits."""
+"""Name prefix of each waiting run's lock file."""
 
 LOOK_AGAIN_S = 0.05
-"""Between two looks at the slots by the one at the door."""
+"""Seconds between two checks of the slots by the door's holder."""
 LET_BY_S = 0.01
-"""How long who goes later stays away from the door: longer than the next one takes to get it."""
+"""Seconds that a run with a later turn leaves the door: longer than the next run takes to get it."""
 
 
 LOOK_FOR_STOP_S = 1.0
-"""Between two looks for a request to stop by a wrapper that got no signal."""
+"""Seconds between checks for a stop request in a wrapper without a signal."""
 
 
 class StopRequested(Exception):
@@ -43,13 +43,13 @@ class StopRequested(Exception):
 
 
 class Signals:
-    """Which signals came; while `waiting` the next one, or a request to stop, raises StopRequested."""
+    """The signals received; while `waiting` the next one, or a stop request, raises StopRequested."""
 
     def __init__(self, run_dir: str, *each_second: Callable[[], None]) -> None:
         self._run_dir = run_dir
         self._each_second = each_second
         self.lease: Lease | None = None
-        """Of a run on a host; that it is over ends the waiting, too."""
+        """The lease of a run on a host; its expiry also ends the wait."""
         self.caught: list[int] = []
         self.waiting = False
 
@@ -58,10 +58,10 @@ class Signals:
         self._break_off()
 
     def wake(self, number: int, frame: FrameType | None) -> None:
-        """Something was sent to the run: this wakes up who polls, and looks for it."""
+        """Wake up a poll after something was sent to the run."""
 
     def look(self, number: int, frame: FrameType | None) -> None:
-        """Look for a request whose writer could not signal this process; it also wakes up who polls."""
+        """Check for a request whose writer could not signal this process; this also wakes up a poll."""
         for call in self._each_second:
             call()
         if self.lease:
@@ -78,12 +78,12 @@ class Signals:
         signal.setitimer(signal.ITIMER_REAL, LOOK_FOR_STOP_S, LOOK_FOR_STOP_S)
 
     def stop_looking(self) -> None:
-        """Let no alarm come any more: the interpreter, when it ends, dies of one."""
+        """Stop the alarm, which would kill the interpreter while it exits."""
         signal.setitimer(signal.ITIMER_REAL, 0)
 
     @contextmanager
     def ending_the_wait(self) -> Generator[None]:
-        """Raise StopRequested as soon as a signal comes, or if one came before; never after the block has been left."""
+        """Raise StopRequested on a signal, including an earlier one; never after the block has been left."""
         self.waiting = True
         try:
             if self.caught:
@@ -101,7 +101,7 @@ class Signals:
 def watch_signals(run_dir: str, *each_second: Callable[[], None]) -> Signals:
     """Catch TERM, INT, HUP and QUIT from now on."""
     signals = Signals(run_dir, *each_second)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a launcher may have had some of them blocked
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a launcher may have blocked some of them
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signals.handle)
     signal.signal(signal.SIGUSR1, signals.wake)
@@ -109,7 +109,7 @@ def watch_signals(run_dir: str, *each_second: Callable[[], None]) -> Signals:
 
 
 class Queue:
-    """Reports once that this run waits, and for what, at the moment it first has to."""
+    """Reports once that this run waits, and for what, when it first has to."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
@@ -124,7 +124,7 @@ class Queue:
 class SlotReservation:
     """One of `limit` lock files in a directory.
 
-    Who waits holds a ticket, by which it is known that a run which was moved to the front is still there to go first.
+    A waiting run holds a ticket, which shows that a run moved to the front is still there to go first.
     """
 
     def __init__(self, directory: str, limit: int, run_id: str) -> None:
@@ -173,11 +173,11 @@ class SlotReservation:
         return read_state(os.path.dirname(self._directory))
 
     def _slot_in_turn(self) -> int | None:
-        """Return a free slot, unless the queue is held or another run goes first."""
+        """Return a free slot, unless the queue is paused or another run goes first."""
         return None if self._state.held or self._goes_later() else self._free_slot()
 
     def _goes_later(self) -> bool:
-        """Return whether a run that was moved before this one waits here, too."""
+        """Whether a run that was moved before this one also waits here."""
         order = self._state.order
         before = order[: order.index(self._run_id)] if self._run_id in order else order
         return any(map(self._is_waiting, before))
@@ -206,13 +206,13 @@ class SlotReservation:
 
 
 class SessionReservation:
-    """The lock of a child session that several runs share; one run at a time continues it."""
+    """The lock of an agent session shared by several runs; one run at a time continues it."""
 
     def __init__(self, path: str, run_dir: str) -> None:
         self._path = path
         self._run_dir = run_dir
         self.holder_before = ""
-        """Run directory of the last holder; its child may have outlived its wrapper."""
+        """Run directory of the last holder; its agent may have outlived its wrapper."""
         self._lock = -1
 
     def take(self, queue: Queue) -> int:
@@ -225,7 +225,7 @@ class SessionReservation:
         return self._lock
 
     def record_holder(self) -> None:
-        """Write down who holds the session now; only once what its last holder left has been ended."""
+        """Record the session's holder; only after the last holder's processes have ended."""
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, os.fsencode(self._run_dir), 0)
 
@@ -234,16 +234,16 @@ Reservation = SlotReservation | SessionReservation
 
 
 class Gate:
-    """Where every run waits while the operator holds the queue, with or without slots; the last wait before its start.
+    """Where every run waits while the queue is paused, with or without slots; the last wait before its start.
 
-    Those who wait queue for a lock, and only its holder looks whether the queue is still held.
+    Waiting runs queue for a lock, and only its holder checks whether the queue is still paused.
     """
 
     def __init__(self, slots: str) -> None:
         self._slots = slots
 
     def pass_through(self, queue: Queue, signals: Signals) -> None:
-        """Wait until the queue is not held. Raises StopRequested."""
+        """Wait until the queue is not paused. Raises StopRequested."""
         if not read_state(self._slots).held:
             return
         gate = -1
@@ -260,9 +260,9 @@ class Gate:
 
 
 def take_all(reservations: Sequence[Reservation], queue: Queue, signals: Signals) -> list[int]:
-    """Take every reservation in turn, waiting as long as it takes; return the descriptors that hold them.
+    """Take every reservation in turn, without a time limit; return the descriptors that hold them.
 
-    Raises StopRequested when a signal came before all were taken.
+    Raises StopRequested if a signal came before all were taken.
     """
     if not reservations:
         return []

@@ -1,5 +1,5 @@
-"""Recording what a run changes, each time in a process that is forked for it: the wrapper serves its child meanwhile,
-and goes on without where it takes too long.
+"""Record a run's changes, each time in a forked process: the wrapper keeps serving its agent, and continues without the
+recording if it takes too long.
 """
 
 from __future__ import annotations
@@ -25,47 +25,47 @@ from ._wakeup import read_available
 T = TypeVar("T")
 
 BASELINE_S = 10.0
-"""Seconds after which the child is not kept from its task any longer."""
+"""Seconds that the agent's task waits for the baseline."""
 FINISH_S = 20.0
-"""Seconds that the end of a run waits for what it changed."""
+"""Seconds that the end of a run waits for its changes."""
 KILLED_S = 1.0
-"""The same for a run that is to be killed."""
+"""The same for a run that is being killed."""
 NICENESS = 10
-"""So that the child, which takes longer to come up, is not kept waiting for a processor: 5 % of its start."""
+"""Leaves the processor to the agent, which takes longer to start: saves 5 % of that."""
 LOOK_S = 0.1
-"""Between two looks whether the run is to end, where nothing else is served."""
+"""Seconds between two checks for a stop, while nothing else is served."""
 
 
 class Recorder:
-    """Of one run, from before its first child until nothing of it is left."""
+    """Recorder of one run, from before its first agent until its processes have ended."""
 
     def __init__(self, meta: RunMeta, run_dir: str, root: str | None) -> None:
-        """`root` is the working tree that the run works in; None outside git."""
+        """`root` is the run's working tree; None outside git."""
         self._meta = meta
         self._run_dir = run_dir
         self._root = root
         self._job: Job | None = None
         self._presence = -1
         self._baseline: Baseline | None = None
-        """Once it is known, or known that it will not be."""
+        """Set once known, or known to be missing."""
         self._is_told = False
 
     @property
     def descriptor(self) -> int:
-        """What becomes readable when there is news of the baseline; -1 where none is waited for."""
+        """Becomes readable with news of the baseline; -1 if none is expected."""
         return self._job.descriptor if self._job else -1
 
     @property
     def due(self) -> float | None:
-        """When the baseline is given up, in monotonic seconds."""
+        """When the baseline is abandoned, in monotonic seconds."""
         return self._job.deadline if self._job else None
 
     def begin(self) -> None:
-        """Begin with the baseline, unless that was done: the child may not do anything until it is settled."""
+        """Begin the baseline, unless already done: the agent may not act until it is settled."""
         meta, run_dir, root = self._meta, self._run_dir, self._root
         if root is None or self._job or self._baseline:
             return
-        from ..work import presence  # where there is no git nothing of it is loaded
+        from ..work import presence  # not loaded outside git
 
         words = f"{meta.title} {meta.short_id}"
         try:
@@ -83,7 +83,7 @@ class Recorder:
             self._baseline = Baseline(root=root, note=f"{NOT_RECORDED}: cannot start a process for it")
 
     def advance(self, now: float) -> bool:
-        """Take what is known of the baseline by now; return whether it has just been settled."""
+        """Read any news of the baseline; return whether it has just been settled."""
         job = self._job
         if job is None or not (job.read() or now >= job.deadline):
             return False
@@ -102,14 +102,14 @@ class Recorder:
         return self._baseline
 
     def settle(self, is_stopped: Callable[[], bool] = lambda: False) -> None:
-        """Wait until the baseline is settled, or the run is to end."""
+        """Wait until the baseline is settled, or the run must end."""
         while self._job is not None and not self.advance(time.monotonic()) and not is_stopped():
             wait(self._job.descriptor, min(self._job.deadline, time.monotonic() + LOOK_S))
 
     def finish(self, *, used_tools: bool) -> Changes | None:
-        """Return what was changed, now that nothing of the run is left. A request to kill the run is not kept waiting.
+        """Return the run's changes, now that its processes have ended. A request to kill the run does not have to wait.
 
-        `used_tools` is False for a run that certainly used none.
+        `used_tools` is False only if the run certainly used none.
         """
         self.settle()
         root, note = self._root, ""
@@ -142,7 +142,7 @@ class Recorder:
         return _decoded(job.end(), Changes) or Changes(note=f"{NOT_RECORDED}: {why}")
 
     def close(self) -> None:
-        """End what is still recorded, and let others know that this run is not there any more."""
+        """End any recording, and remove the announcement of this run."""
         if self._job is not None:
             self._job.end()
             self._job = None
@@ -159,9 +159,7 @@ class Recorder:
 
 
 def working_tree(directory: str) -> str | None:
-    """Return the root of the git repository that a directory is in, as git would find it but without asking it; None
-    outside git.
-    """
+    """Return the root of a directory's git repository, as git would find it but without asking it; None outside git."""
     directory = os.path.realpath(directory)
     while True:
         git = f"{directory}/.git"
@@ -179,14 +177,14 @@ def _decoded(content: bytes, kind: type[T]) -> T | None:
         return None
 
 
-# --- a process for a piece of work -----------------------------------------------------------------------------------
+# --- a process for one task ------------------------------------------------------------------------------------------
 
 _REPORT = 3
-"""The descriptor by which it reports."""
+"""The descriptor for its report."""
 
 
 class Job:
-    """A process that was forked here and reports once."""
+    """A forked process that reports once."""
 
     def __init__(self, work: Callable[[], bytes], patience: float, *, niceness: int = 0) -> None:
         """Fork it. Raises OSError."""
@@ -208,7 +206,7 @@ class Job:
             os.close(writer)
 
     def read(self) -> bool:
-        """Read what it has reported; return whether that is all."""
+        """Read its report; return whether that is complete."""
         for chunk in read_available(self.descriptor):
             self._said += chunk
             if not chunk:
@@ -216,7 +214,7 @@ class Job:
         return False
 
     def end(self) -> bytes:
-        """End it, with what it has started, unless it has ended; return its report."""
+        """End it with its processes, unless it has ended; return its report."""
         os.close(self.descriptor)
         if not self._is_gone():
             from ..system.termination import kill_tree
@@ -228,12 +226,12 @@ class Job:
     def _is_gone(self, *, wait: bool = False) -> bool:
         try:
             return bool(os.waitpid(self._pid, 0 if wait else os.WNOHANG)[0])
-        except ChildProcessError:  # its exit was collected with those of all others
+        except ChildProcessError:  # its exit was collected together with others
             return True
 
 
 def _work(work: Callable[[], bytes], writer: int, bind: Callable[[], None], niceness: int) -> NoReturn:
-    """Do what was forked for, and report; no handler of the wrapper runs here, and none of its locks is held."""
+    """Do the work of the fork, and report; no signal handler or lock of the wrapper is active here."""
     try:
         signal.set_wakeup_fd(-1)
         for number in (*(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT), signal.SIGALRM, signal.SIGUSR1):

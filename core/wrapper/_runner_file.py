@@ -1,6 +1,7 @@
-"""`runner.json`: which machine and processes hold the run; tried until it stands, and written anew with the child.
+"""`runner.json`: the machine and processes that hold the run; retried until it is written, and rewritten with the
+agent.
 
-Put together by hand, for a wrapper that waits in a queue loads no encoder: every value is a number, or text without
+Put together by hand, as a wrapper that waits in a queue loads no encoder: every value is a number, or text without
 quotes and backslashes.
 """
 
@@ -23,10 +24,10 @@ class RunnerFile:
         self._child = ""
         self._is_written = False
         self.trouble: OSError | None = None
-        """Why it could not be written at first."""
+        """The first error on writing it."""
 
     def write(self) -> None:
-        """Write the file as far as the disk lets; what may be missing is tried again by `try_again`."""
+        """Write the file if the disk allows; otherwise `try_again` retries."""
         try:
             content = self._content().encode()
             own_copy.write(self._run_dir, paths.RUNNER, content)
@@ -45,7 +46,9 @@ class RunnerFile:
         self.write()
 
     def _content(self) -> str:
-        """Put it together; raise OSError where the kernel does not say who we are: half of that could be a stranger."""
+        """Return the content; raise OSError if the kernel does not identify this process: half of that could be
+        another's.
+        """
         boot_id, pid = processes.boot_id(), os.getpid()
         started = processes.start_time(pid)
         if not boot_id or started is None:

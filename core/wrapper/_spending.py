@@ -1,4 +1,4 @@
-"""What a run uses, over all its attempts and what people did by hand: priced, and told to the ledger of its days."""
+"""A run's usage, over all attempts and interactive use: priced, and recorded in the ledger of its days."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from .records import Records
 
 WRITE_INTERVAL_S = 10.0
-"""Least time between two lines of a run in the ledger, but for its last."""
+"""Minimum seconds between a run's lines in the ledger, except for the last."""
 
 
 class Spending:
-    """Is given every event about usage, in its order."""
+    """Gets every usage event, in order."""
 
     def __init__(self, meta: RunMeta, run_dir: str, records: Records) -> None:
         self._meta = meta
@@ -33,7 +33,7 @@ class Spending:
         self._book: RunBook | None = None
 
     def take(self, event: UsageReported) -> UsageReported:
-        """Count what was used, and return it with its price by the user's table where the agent has told none."""
+        """Count usage, and return it with a price from the user's table if the agent reported none."""
         event = self._priced(event)
         if self._meta.is_in_spool:
             return event
@@ -47,7 +47,7 @@ class Spending:
         return event
 
     def settle(self) -> None:
-        """Write what was spent in all; what was reserved beyond that is free again."""
+        """Write the total spending, and release the rest of the reserved budget."""
         if self._book is None and self._meta.limits.budget is not None and not self._meta.is_in_spool:
             self._book = self._opened()
         if self._book is not None:

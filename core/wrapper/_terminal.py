@@ -1,4 +1,4 @@
-"""How the terminal of a wrapper in a pane takes keys. A wrapper that waits in a queue loads this."""
+"""Key input of a wrapper's terminal in a pane. A wrapper that waits in a queue loads this."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 
 
 def hush(terminal: int = 0) -> None:
-    """Show nothing of what is typed while nobody reads it."""
+    """Turn off the echo of input while nothing reads it."""
     with suppress(termios.error, OSError):
         settings = termios.tcgetattr(terminal)
         settings[3] &= ~(termios.ECHO | termios.ECHONL)
@@ -17,7 +17,7 @@ def hush(terminal: int = 0) -> None:
 
 
 def listen(terminal: int) -> bool:
-    """Get each key at once; return whether something was typed before, which is thrown away."""
+    """Read each key at once; discard earlier input, and return whether there was any."""
     try:
         settings = termios.tcgetattr(terminal)
         settings[3] &= ~(termios.ECHO | termios.ECHONL | termios.ICANON)

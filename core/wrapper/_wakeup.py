@@ -1,4 +1,4 @@
-"""Descriptors that a wrapper polls: what wakes it on a signal, and pipes that are read as far as they are filled."""
+"""Descriptors that a wrapper polls: one that becomes readable on a signal, and pipes to read until empty."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CHUNK = 256 * 1024
 
 
 def read_available(pipe: int) -> Iterator[bytes]:
-    """Yield what a pipe holds now; an empty chunk is its end."""
+    """Yield a pipe's content; an empty chunk is its end."""
     while True:
         try:
             chunk = os.read(pipe, CHUNK)
@@ -24,7 +24,7 @@ def read_available(pipe: int) -> Iterator[bytes]:
 
 
 def wake_on_signals() -> int:
-    """Return a descriptor that becomes readable with each signal, the end of an orphan included."""
+    """Return a descriptor that becomes readable with each signal, including an orphan's end."""
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     former = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     if former >= 0:
@@ -34,4 +34,4 @@ def wake_on_signals() -> int:
 
 
 def _ignore(number: int, frame: FrameType | None) -> None:
-    """Let a signal write to the wake-up pipe, which one with SIG_IGN does not."""
+    """Let a signal write to the wake-up pipe, which SIG_IGN would prevent."""

@@ -1,4 +1,4 @@
-"""The worktree of a run, as its wrapper sees it: held while it works there, made before its child is started."""
+"""The worktree of a run, on the wrapper's side: locked while the run uses it, created before its agent starts."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ._recorder import Job, wait
 from .records import Records
 
 LOOK_S = 0.1
-"""Between two looks whether the run is to end."""
+"""Seconds between two checks for a stop."""
 REMOVAL_S = 60.0
 
 
 class Worktree:
-    """Of one run that has one."""
+    """The worktree of one run."""
 
     def __init__(self, meta: RunMeta, run_dir: str, records: Records, signals: Signals) -> None:
         from ..work.snapshots import project_of  # most runs have none
@@ -41,9 +41,9 @@ class Worktree:
         self._lock = -1
 
     def prepare(self) -> Outcome | None:
-        """Make it, unless the run goes on in that of another one; return how the run ends where that cannot be done.
+        """Create it, unless the run continues in another run's; return the run's result if that fails.
 
-        Where the run is to end meanwhile it is not made.
+        It is not created if the run must end.
         """
         from ..work.records import LOCK, read_record, tree_of
 
@@ -73,13 +73,13 @@ class Worktree:
         return _failed(fault) if fault and not self._is_stopped() else None
 
     def close(self) -> None:
-        """Let others remove it."""
+        """Allow its removal."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
     def _made(self) -> tuple[str, tuple[str, ...]]:
-        """Make it; return why there is none, empty where there is, and what was done."""
+        """Create it; return an error, empty on success, and notes on what was done."""
         from ..text.decoding import UNDECODABLE, decode
         from ..work.records import read_making
         from ..work.worktree import MAKING_S, Made, make
@@ -94,7 +94,7 @@ class Worktree:
         return made.fault, made.notes
 
     def _take_back(self) -> None:
-        """Remove what was made, for the child never works there."""
+        """Remove it again: the agent never works there."""
         from ..work.worktree import take_back
 
         def work() -> bytes:
@@ -105,7 +105,7 @@ class Worktree:
         self._done(work, REMOVAL_S, is_over=lambda: False)
 
     def _done(self, work: Callable[[], bytes], patience: float, is_over: Callable[[], bool] | None = None) -> bytes:
-        """Have it done in a process of its own, unless the run is to end; return its report."""
+        """Run this in a separate process, unless the run must end; return its report."""
         is_over = is_over or self._is_stopped
         try:
             job = Job(work, patience)

@@ -1,4 +1,4 @@
-"""What goes between a child that is talked to and people: messages to it, its requests, and what becomes of both."""
+"""Traffic between an interactive agent and people: messages, requests, and their outcomes."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from ._foot import Foot
 
 MOST_OPEN = 100
-"""Requests of a child that wait at the same time; a further one is denied."""
+"""Requests of an agent that wait at the same time; a further one is denied."""
 MOST_REQUESTS = 10_000
-"""That a run may make in all."""
+"""Requests of a run in total."""
 BY_WRAPPER = "subdeck"
 _LEAVE = (Verdict.ALLOW, Verdict.ALLOW_RUN)
 _MOVED = "its path now leads to another file than the one in the request"
 
 
 class Mailbox:
-    """Of one run, over all its attempts: each of them attaches the stream of its child."""
+    """Mailbox of one run, over all its attempts: each attaches the stream of its agent."""
 
     def __init__(self, meta: RunMeta, run_dir: str, records: Records) -> None:
         self._meta = meta
@@ -52,40 +52,40 @@ class Mailbox:
         self._inbox = Inbox(run_dir)
         self._stream: Listener | None = None
         self._pending: dict[str, Entry] = {}
-        """Messages that were accepted and are not settled, by their ids."""
+        """Accepted messages that are not settled, by id."""
         self._told: set[str] = set()
-        """Those that the child of this attempt was told."""
+        """Ids of messages sent to this attempt's agent."""
         self._in_prompt: list[Entry] = []
         self._open: dict[str, tuple[Request, str, float]] = {}
-        """Requests by their ids here, each with the agent's own id and when it was made, in monotonic seconds."""
+        """Requests by their ids here, each with the agent's own id and its time in monotonic seconds."""
         self._ways: dict[str, object] = {}
-        """Where the paths of what is open led when it was asked."""
+        """Where the paths of open requests led when requested."""
         self._policy: Policy | None = None
-        """Made for the first request: few runs have any."""
+        """Created for the first request: few runs have any."""
         self._requests = 0
         self._interrupt: Entry | None = None
-        """The one that the child was asked for last."""
+        """The last interrupt sent to the agent."""
         self._wish: Entry | None = None
-        """Of a person to take the run over."""
+        """A request to open it in the agent."""
         self._idle_since: float | None = None
         self.undelivered: list[Undelivered] = []
         self.foot: Foot | None = None
-        """Where whoever is attached to the run's pane can type."""
+        """The input line of the run's pane."""
 
     @property
     def asked(self) -> Request | None:
-        """What is asked first of all that is open."""
+        """The oldest open request."""
         return next((request for request, *_ in self._open.values()), None)
 
     @property
     def waits_for_person(self) -> bool:
-        """Whether the child can go on only with what somebody says: limits of time stand still meanwhile."""
+        """Whether the agent needs a person's input to continue: time limits are paused."""
         return bool(self._open) or (self._stream is not None and self._stream.is_waiting)
 
-    # --- before the child ---
+    # --- before the agent ---
 
     def put_into_prompt(self) -> None:
-        """Add what was said while the run waited in its queue to what the child is told first."""
+        """Add messages from the time in the queue to the agent's first prompt."""
         entries = [entry for entry in self._inbox.take() if not self._is_refused(entry, "the run had not started")]
         if not entries:
             return
@@ -97,17 +97,17 @@ class Mailbox:
             files.write_whole(path, b"\n\n".join(part.rstrip() for part in said) + b"\n")
         except OSError as error:
             self._records.note_trouble(paths.PROMPT, error)
-            return  # they are told as soon as the child listens, or late
+            return  # they are sent as soon as the agent listens, or are late
         self._in_prompt = entries
 
     def put_into_next_prompt(self, ids: Iterable[str]) -> None:
-        """Take it that these messages stand in what the next child is told first."""
+        """Note that these messages are in the next agent's prompt."""
         self._in_prompt = [entry for entry_id in ids if (entry := self._pending.get(entry_id))]
 
-    # --- with a child ---
+    # --- with an agent ---
 
     def attach(self, stream: Listener) -> None:
-        """Tell the child that was started what was said, and from now on what will be."""
+        """Send earlier messages to a started agent, and later ones from now on."""
         self._stream = stream
         for entry in self._in_prompt:
             self._settle(entry, MessageState.DELIVERED)
@@ -116,7 +116,7 @@ class Mailbox:
             self._tell(entry)
 
     def detach(self) -> None:
-        """Withdraw what the child asked: it has ended."""
+        """Withdraw the agent's requests: it has ended."""
         for number in tuple(self._open):
             self._decide(number, Verdict.WITHDRAWN, by=BY_AGENT)
         self._stream = None
@@ -124,7 +124,7 @@ class Mailbox:
         self._idle_since = None
 
     def look(self) -> None:
-        """Take what was sent since the last look."""
+        """Read new entries of the inbox."""
         for entry in self._inbox.take():
             match entry.kind:
                 case EntryKind.MESSAGE:
@@ -139,7 +139,7 @@ class Mailbox:
                     self.refuse(entry, "this version of subdeck does not know the command")
 
     def take(self, event: Event) -> None:
-        """Take an event of the child's stream into the records, with what it means here."""
+        """Record an event of the agent's stream, and act on it."""
         match event:
             case Request():
                 self._requested(event)
@@ -157,7 +157,7 @@ class Mailbox:
                 self._records.event(event)
 
     def due(self) -> float | None:
-        """When a time set for people is over, in monotonic seconds; None where none is."""
+        """When the next time limit for people expires, in monotonic seconds; None without one."""
         times: list[float] = []
         if self._meta.answer_timeout is not None:
             times += [made + self._meta.answer_timeout for _, _, made in self._open.values()]
@@ -166,7 +166,7 @@ class Mailbox:
         return min(times, default=None)
 
     def advance(self, now: float) -> None:
-        """Deny what nobody replied to in time, and end an interrupted child to which nothing was said."""
+        """Deny requests without a reply in time, and end an interrupted agent without a message in time."""
         stream = self._stream
         if stream is None:
             return
@@ -181,7 +181,7 @@ class Mailbox:
             stream.close()
 
     def close(self, why: str) -> None:
-        """Take nothing more, and say of everything that is left that it came too late."""
+        """Accept no more entries, and report all remaining ones as too late."""
         for entry in self._inbox.close():
             self._pending.setdefault(entry.id, entry)
         for asked in filter(None, (self._interrupt, self._wish)):
@@ -190,7 +190,7 @@ class Mailbox:
             self._settle(entry, MessageState.LATE, why)
         self._inbox.discard()
 
-    # --- what was sent ---
+    # --- the inbox ---
 
     def _message(self, entry: Entry) -> None:
         self._accept(entry)
@@ -223,11 +223,11 @@ class Mailbox:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether a person wants to take the run over: then its child is to end, and nothing is made of that."""
+        """Whether a person wants to open the run in the agent: then its agent process ends without consequences."""
         return self._wish is not None
 
     def take_wish(self) -> Entry | None:
-        """Return, once, who wants to take the run over."""
+        """Return the request to open the run, once."""
         wish, self._wish = self._wish, None
         return wish
 
@@ -258,7 +258,7 @@ class Mailbox:
                 self._allow_in_run(run_rule)
 
     def _is_refused(self, entry: Entry, why: str) -> bool:
-        """Refuse what is no message."""
+        """Refuse anything but a message."""
         if entry.kind != EntryKind.MESSAGE:
             self.refuse(entry, why)
         return entry.kind != EntryKind.MESSAGE
@@ -272,11 +272,11 @@ class Mailbox:
         self._settle(entry, MessageState.REFUSED, why)
 
     def settle(self, entry: Entry) -> None:
-        """Take away what was sent; the records say already what became of it."""
+        """Remove an entry from the inbox; its outcome is already recorded."""
         self._inbox.settle(entry.id)
 
     def _settle(self, entry: Entry, state: MessageState, reason: str = "") -> None:
-        """Write down what became of something that was sent, then take it out of the inbox."""
+        """Record the outcome of an entry, then remove it from the inbox."""
         is_new = self._pending.pop(entry.id, None) is None or entry.kind != EntryKind.MESSAGE
         text = entry.text[:BEGINNING] if is_new else ""
         self._records.event(Message(id=entry.id, state=state, text=text, by=entry.by, reason=reason))
@@ -285,12 +285,12 @@ class Mailbox:
             self.undelivered.append(Undelivered(id=entry.id, text=beginning, by=entry.by, reason=reason))
         self._inbox.settle(entry.id)
 
-    # --- what the child asks ---
+    # --- the agent's requests ---
 
     def _requested(self, request: Request) -> None:
-        """Let the rules decide, and hold what they do not decide until somebody does.
+        """Apply the rules, and hold undecided requests until a person decides.
 
-        An id that is open already is answered once: what was asked by it before is not asked any more.
+        An id that is already open is answered once: its earlier request is withdrawn.
         """
         self._take_back(request.id)
         policy = self._rules()
@@ -316,13 +316,13 @@ class Mailbox:
             self._decide(number, Verdict.DENY, by=BY_WRAPPER, text="the request is too large")
 
     def _take_back(self, own_id: str, text: str = "") -> None:
-        """Withdraw what the agent asked by this id of its own."""
+        """Withdraw the agent's request with its own id."""
         for number, (_, asked_by, _) in tuple(self._open.items()):
             if asked_by == own_id:
                 self._decide(number, Verdict.WITHDRAWN, by=BY_AGENT, text=text)
 
     def _fault(self, request: Request, entry: Entry) -> str:
-        """Say why a reply does not fit what is asked; empty where it does."""
+        """Return why a reply does not fit the request; empty if it does."""
         is_allowed = entry.verdict in _LEAVE
         if entry.hash != request_hash(self._meta.run_id, request) and (entry.hash or is_allowed):
             return f"{request.id} is not the request that was answered: the hashes differ"
@@ -337,7 +337,7 @@ class Mailbox:
         return self._policy
 
     def _allow_in_run(self, rule: str) -> None:
-        """Allow what is like a request from now on, and what of it is asked already."""
+        """Allow similar requests from now on, including open ones."""
         policy = self._rules()
         policy.allow_in_run(rule)
         for number, (request, _, _) in tuple(self._open.items()):

@@ -1,4 +1,4 @@
-"""What the wrapper writes while the child is at work; a file that cannot be written never stops a run."""
+"""The files that the wrapper writes while the agent works; a failed write never stops a run."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from ..run.progress import ProgressFormatter
 
 EVENT_INTERVAL_S = 1 / 50
-"""Least time between two writes of the activity record for events."""
+"""Minimum seconds between two writes of the activity record for events."""
 SENTENCE_INTERVAL_S = 1 / 4
-"""Least time between two writes for the sentence that is being written."""
+"""Minimum seconds between two writes for the current sentence."""
 PANE_PATIENCE = 500
 """Milliseconds that a pane may take to make room."""
 
@@ -58,14 +58,14 @@ GONE_S = 0.5
 """Seconds that a run's directory is missing before the run counts as deleted: a moved one may be put back or linked."""
 MOST_TAMPERED = 50
 _VITAL = RunStarted | Message | Request | Decision | Interrupted | TakenOver | HandedBack | Check
-"""Events that no cap leaves out."""
+"""Events exempt from every cap."""
 _KEPT = _VITAL | SessionTold | Baseline | UsageReported | Notice
-"""Events that are written again where something else has spoiled the file."""
+"""Events that are written again if another process has damaged the file."""
 _CUT = f"{paths.EVENTS} has reached its size limit: only the last text and the result follow"
 
 
 class ActivityFile:
-    """The `active/` record, by which readers know where to look: rewritten in place, as often as they can follow."""
+    """The `active/` record, which shows readers where to look: rewritten in place, as often as they can follow."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -76,13 +76,13 @@ class ActivityFile:
         try:
             self._descriptor = files.open_private(path, os.O_WRONLY)
         except OSError:
-            pass  # readers also sweep the sizes of open runs
+            pass  # readers also check the sizes of open runs
 
     def update(self, record: ActivityRecord) -> None:
         self._record = record
 
     def due(self) -> float | None:
-        """Return when to write it, in monotonic seconds; None when nothing has changed."""
+        """Return when to write it, in monotonic seconds; None if it has not changed."""
         if self._record == self._written or self._descriptor < 0:
             return None
         new_events = self._record.seq != self._written.seq
@@ -96,7 +96,7 @@ class ActivityFile:
         try:
             os.pwrite(self._descriptor, msgspec.json.encode(self._record) + b"\n", 0)
         except OSError:
-            pass  # the next change is another try
+            pass  # the next change tries again
         self._written = self._record
         self._last_touch = now
         return True
@@ -112,7 +112,7 @@ class ActivityFile:
 
 
 class WritingFile:
-    """What the model is writing, piece by piece, so that it is not lost with the wrapper; made with the first piece."""
+    """The model's current text, piece by piece, so that it survives the wrapper; created with the first piece."""
 
     def __init__(self, run_dir: str) -> None:
         self._path = os.path.join(run_dir, paths.WRITING)
@@ -121,7 +121,7 @@ class WritingFile:
         self._written = 0
 
     def write(self, seq: int, sentence: Sentence) -> None:
-        """Append what is new of a sentence that follows the event `seq`; another one begins the file anew."""
+        """Append the new part of a sentence that follows the event `seq`; a new sentence restarts the file."""
         if sentence.number == self._number and sentence.length <= self._written:
             return
         try:
@@ -137,7 +137,7 @@ class WritingFile:
             else:
                 self._number = -1
         except OSError:
-            self._number = -1  # all of it again the next time, for a part of this may be there
+            self._number = -1  # write it in full the next time, as a part may be there
 
     def remove(self) -> None:
         if self._descriptor >= 0:
@@ -152,23 +152,23 @@ class Records:
     def __init__(
         self, run_dir: str, activity_file: str, *, caps: LogCaps, written: int, show: Callable[[bytes], None]
     ) -> None:
-        """`written` counts events that are already in the file; `show` gets each piece of transcript for the pane."""
+        """`written` counts events already in the file; `show` gets each piece of transcript for the pane."""
         self._run_dir = run_dir
         self.tampered: list[str] = []
-        """What something else did to the records of the run, a sentence each."""
+        """Damage by other processes to the run's records, a sentence each."""
         self._look_at = 0.0
         self._gone_since: float | None = None
         self._troubles: dict[str, str] = {}
         self.seq = written
         self.started_at: str | None = None
-        """When the first child had been started, as its event says; None before."""
+        """Start time of the first agent, from its event; None before."""
         self.stdout = AppendedFile(run_dir, paths.STDOUT, self.note_trouble, caps.stdout)
         self.stderr = AppendedFile(run_dir, paths.STDERR, self.note_trouble, caps.stderr)
         self._events = EventFile(run_dir, self.note_trouble, caps.events)
         self._transcript = AppendedFile(run_dir, paths.TRANSCRIPT, self.note_trouble, caps.transcript)
         self._files = (self.stdout, self.stderr, self._events, self._transcript)
         self._cut_text: AssistantText | None = None
-        """What the child said last, where the cap of the events left it out."""
+        """The agent's last message, if the cap of the events left it out."""
         self._cut_piece = b""
         """The same for the transcript."""
         self._is_ending = False
@@ -179,16 +179,16 @@ class Records:
 
     @cached_property
     def _formatter(self) -> ProgressFormatter:
-        from ..run.progress import ProgressFormatter  # the first event is that the child has started
+        from ..run.progress import ProgressFormatter  # the first event is the agent's start
 
         return ProgressFormatter()
 
     def show_by(self, show: Callable[[bytes], None]) -> None:
-        """Have the pieces of transcript shown another way from now on."""
+        """Show further pieces of transcript with another function."""
         self._show = show
 
     def event(self, event: Event) -> None:
-        """Write an event with the next number, and its progress text; the numbers show what a cap left out."""
+        """Write an event with the next number, and its progress text; gaps in the numbers show a cap's effect."""
         if isinstance(event, RunEnded):
             self._begin_end()
         elif isinstance(event, _VITAL):
@@ -200,14 +200,14 @@ class Records:
         self.activity.update(ActivityRecord(self.seq))
 
     def look(self) -> None:
-        """Put right what something else did to the records of the run, and say so."""
+        """Repair the run's records after damage by another process, with a warning."""
         restored = restore(self._run_dir)
         for said in (*own_copy.said(self._run_dir), *restored):
             self._say_tampered(said)
         self._restore_events()
 
     def are_gone(self, now: float) -> bool:
-        """Whether the run's directory is missing for GONE_S and cannot be made again: somebody deleted all runs."""
+        """Whether the run's directory is missing for GONE_S and cannot be recreated: all runs were deleted."""
         if not os.path.exists(self._run_dir):
             self.look()
         if os.path.exists(self._run_dir):
@@ -218,7 +218,7 @@ class Records:
 
     @property
     def gone_due(self) -> float | None:
-        """When a directory that is missing counts as deleted, in monotonic seconds; None while it is there."""
+        """When a missing directory counts as deleted, in monotonic seconds; None while it exists."""
         return None if self._gone_since is None else self._gone_since + GONE_S
 
     def _restore_events(self) -> None:
@@ -232,12 +232,12 @@ class Records:
             self.event(Notice(level=NoticeLevel.WARNING, text=said))
 
     def sentence(self, sentence: Sentence) -> None:
-        """Take what the model is writing; how it goes on is seen when it is written."""
+        """Set the model's current text; the rest of it is read when it is written."""
         self._sentence = sentence
         self.activity.update(ActivityRecord(self.seq, sentence.tail))
 
     def touch(self, now: float) -> None:
-        """Write what changes all the time, where it is due, and look after the records."""
+        """Write frequently changing files that are due, and check the records."""
         if now >= self._look_at:
             self._look_at = now + LOOK_S
             self.look()
@@ -245,7 +245,7 @@ class Records:
             self._writing.write(self.seq, self._sentence)
 
     def transcript(self, text: str, *, is_said: bool = False) -> None:
-        """Write lines for a person; `is_said` where they are what the child said."""
+        """Write lines for a person; `is_said`: they are the agent's message."""
         piece = text.encode("utf-8", "replace") + b"\n"
         self._show(piece)
         if self._is_ending:
@@ -279,14 +279,14 @@ class Records:
             self._cut_text = event
 
     def _begin_end(self) -> None:
-        """Write the last text where a cap left it out; no cap leaves out what comes from now on."""
+        """Write the last text if a cap left it out; from now on caps do not apply."""
         self._is_ending = True
         if self._cut_text is not None:
             self._append_event(self._numbered(self._cut_text))
         self._transcript.append_end(self._cut_piece)
 
     def note_trouble(self, name: str, error: OSError) -> None:
-        """Remember why a file could not be written; of each the first reason counts."""
+        """Note why a file could not be written; the first reason for each counts."""
         self._troubles.setdefault(name, f"{name}: {error.strerror or error}")
 
     @property
@@ -294,7 +294,7 @@ class Records:
         return tuple(self._troubles.values())
 
     def settle(self) -> None:
-        """Try for the last time what the disk refused, before the result needs the room."""
+        """Retry refused writes for the last time, before the result needs the space."""
         for file in self._files:
             file.settle()
 
@@ -303,13 +303,13 @@ class Records:
             file.close()
 
     def remove_transient(self) -> None:
-        """Remove what says only how far a run is, and is in no other file until then."""
+        """Remove the progress files: the final records have their content."""
         self._writing.remove()
         self.activity.remove()
 
 
 def header(meta: RunMeta) -> str:
-    """Facts of the run, one a line, and the task."""
+    """Return the run's overview, line by line, and the task."""
     facts = {
         "Run": meta.run_id,
         "Preset": f"{meta.preset} ({meta.preset_source})" if meta.preset else "one-off",
@@ -330,9 +330,9 @@ def _offered(tools: Tools) -> str:
 
 
 def pane(terminal: int = 1) -> Callable[[bytes], None]:
-    """Return what shows a piece of transcript in the tmux pane; it does nothing where there is none.
+    """Return a function that shows transcript in the tmux pane; without a pane it does nothing.
 
-    A pane that takes nothing (somebody typed ctrl-S in it) is given up until it does: the child is not kept waiting.
+    A blocked pane (ctrl-S) is skipped until it accepts output: the agent does not wait for it.
     """
     if not os.isatty(terminal):
         return lambda piece: None
@@ -352,6 +352,6 @@ def pane(terminal: int = 1) -> Callable[[bytes], None]:
                 rest = rest[os.write(terminal, rest) :]
             patience = PANE_PATIENCE
         except OSError:
-            return  # the pane is gone; the files go on
+            return  # the pane is gone; the files are still written
 
     return show

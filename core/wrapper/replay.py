@@ -1,4 +1,4 @@
-"""Make a run of a recorded stream: the parts that supervise a living child, without a process and without waits."""
+"""Make a run from a recorded stream: the supervision of a live agent, without a process and without waits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .supervise import conclude, result_of
 CHUNK = 256 * 1024
 GZIP = b"\x1f\x8b"
 _FIRST_LINES = 20
-"""By which the kind of a recording is told."""
+"""Lines that identify the kind of a recording."""
 
 
 def replay(
@@ -36,14 +36,14 @@ def replay(
     returncode: int = 0,
     show: Callable[[bytes], None] = lambda piece: None,
 ) -> RunResult:
-    """Replay what a child wrote as a new run below `directory`; return its result.
+    """Replay an agent's output as a new run below `directory`; return its result.
 
-    `agent` is the kind that wrote it; None tells it by its first lines. `stdout` and `stderr` are paths of files, as
-    they are or packed by gzip; `returncode` is as that of Popen; `show` gets each piece of transcript. Raises
-    UsageError where a file cannot be read, or the result cannot be written.
+    `agent` is the kind that wrote it; None detects it from the first lines. `stdout` and `stderr` are file paths, plain
+    or gzipped; `returncode` is as in Popen; `show` gets each piece of transcript. Raises UsageError if a file cannot be
+    read, or the result cannot be written.
     """
     chunks = _chunks(stdout)
-    first = next(chunks, b"")  # a file that cannot be read is reported before anything exists
+    first = next(chunks, b"")  # report an unreadable file before anything exists
     complaints = b"".join(_chunks(stderr)) if stderr is not None else b""
     kind = agent or recorded_kind(first.split(b"\n", _FIRST_LINES)[:_FIRST_LINES]) or USUAL
     meta = _meta(stdout, kind)

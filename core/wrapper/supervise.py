@@ -1,4 +1,4 @@
-"""Supervise one run from its start to its result: a child, and further ones while the result is not handed over."""
+"""Supervise one run from its start to its result: an agent, and further ones until there is a structured result."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def supervise(
     check_order: str = "",
     warning: str = "",
 ) -> None:
-    """Run the child of `run_dir` and write its result.
+    """Run the agent of `run_dir` and write its result.
 
-    `signals` has what already came while waiting, `events_written` counts the events written meanwhile; `check_order`
-    says what its check is, and `warning` what is missing before the run has begun.
+    `signals` has those received while waiting, `events_written` counts the events written so far. `check_order`
+    describes its check, and `warning` anything missing before the run has begun.
     """
     meta = artifacts.read_meta(run_dir)
     if meta is None or meta.is_newer or _is_changed(run_dir):
@@ -113,9 +113,9 @@ def _run(
     recorder: Recorder,
     spending: Spending,
 ) -> RunResult:
-    """Continue the same child session until there is an end that asking again would not change.
+    """Continue the same session until a result that another attempt would not change.
 
-    Return the result of the last attempt, with what all of them used.
+    Return the result of the last attempt, with the usage of all attempts.
     """
     facts = StreamFacts()
     session_id = _session_to_resume(meta)
@@ -133,7 +133,7 @@ def _run(
         if mailbox.is_wanted or (meta.by_hand and number == 1):
             recorder.begin()
             recorder.settle()
-            from ._hand import Hand  # most runs are never taken over
+            from ._hand import Hand  # most runs are never opened in the agent
 
             hand = Hand(start, records, signals, mailbox, spending)
             said = hand.run()
@@ -144,7 +144,7 @@ def _run(
             if said is None or not _write_prompt(run_dir, records, number, said):
                 outcome = hand.outcome(before)
                 break
-            handed_back += number > 1  # before the first attempt none is to be left out
+            handed_back += number > 1  # the first prompt counts as an attempt in any case
             start = Start(meta, run_dir, number, facts.session_id or session_id, handed_back, facts.usage.cost)
         attempt = Attempt(
             *(records, signals, containment, mailbox),
@@ -172,26 +172,26 @@ def _run(
         if not _ask_again(meta, run_dir, records, number + 1, facts):
             break
     _keep_session_id(meta, facts, records)
-    # by the clock of the event, so that a run that ended shows the same start as while it was running
+    # the event's clock, so that a finished run shows the same start as while it was running
     started = (records.started_at or began_at, round((time.monotonic() - began) * 1000)) if had_child else None
     return replace(result_of(meta, facts, outcome, started=started, attempts=attempts), not_ended=not_ended)
 
 
 def _changes(recorder: Recorder, records: Records, result: RunResult) -> Changes | None:
-    """Return what was changed, now that nothing of the run is left."""
+    """Return the run's changes, now that its processes have ended."""
     try:
         recorder.settle()
         if baseline := recorder.take_baseline():
             records.event(baseline)
         return recorder.finish(used_tools=bool(result.usage.tool_uses))
-    except Exception as error:  # whatever it is, the run has ended as it has
+    except Exception as error:  # in any case the run has ended as it has
         log_fault("recording a run's changes", error)
         return Changes(note=f"{NOT_RECORDED}: {one_line(in_one_line(error), 200)}")
 
 
 def _session_to_resume(meta: RunMeta) -> str | None:
-    """Return the id of the conversation that goes on, where the agent keeps it; of a shared one, as the last run left
-    it, whose lock is ours now.
+    """Return the id of the conversation to continue, if the agent keeps one; for a shared one, which this run has
+    locked, the last run's.
     """
     session = meta.agent_session
     if session is None or session.id_file is None:
@@ -204,17 +204,17 @@ def _session_to_resume(meta: RunMeta) -> str | None:
 
 
 def _record_session(meta: RunMeta, facts: StreamFacts, records: Records) -> None:
-    """Record by which id the agent keeps the conversation as soon as it says so: this wrapper may be killed."""
+    """Record the agent's id for the conversation as soon as it is reported: this wrapper may be killed."""
     session = meta.agent_session
     if session is None or facts.session_id is None:
         return
-    _keep_session_id(meta, facts, records)  # first: who has read the event finds that done
+    _keep_session_id(meta, facts, records)  # first, so that it is done when a reader sees the event
     if facts.session_id not in (meta.child_session_id, session.resume):
         records.event(SessionTold(id=facts.session_id, conversation=facts.conversation))
 
 
 def _keep_session_id(meta: RunMeta, facts: StreamFacts, records: Records) -> None:
-    """Leave the id of a shared conversation to the next run, or nothing where the agent knows of none any more."""
+    """Leave a shared conversation's id to the next run, or an empty one if the agent no longer has it."""
     id_file = meta.agent_session.id_file if meta.agent_session else None
     if id_file is None or (facts.session_id is None and facts.ended is not RunReason.START_FAILED):
         return
@@ -235,7 +235,7 @@ def _report_before_start(meta: RunMeta, records: Records) -> None:
 
 
 def _ask_again(meta: RunMeta, run_dir: str, records: Records, number: int, facts: StreamFacts) -> bool:
-    """Write what the same child session reads next; False when the disk says no."""
+    """Write the session's next prompt; False if the disk refuses."""
     _, problem = _payload(facts)
     if not _write_prompt(run_dir, records, number, feedback(problem)):
         return False
@@ -245,7 +245,7 @@ def _ask_again(meta: RunMeta, run_dir: str, records: Records, number: int, facts
 
 
 def _write_prompt(run_dir: str, records: Records, number: int, text: str) -> bool:
-    """Write what the child reads that is started next; False when the disk says no."""
+    """Write the next agent's prompt; False if the disk refuses."""
     name = paths.prompt_name(number)
     try:
         files.write_whole(os.path.join(run_dir, name), text.encode("utf-8", "replace"))
@@ -258,9 +258,7 @@ def _write_prompt(run_dir: str, records: Records, number: int, text: str) -> boo
 def result_of(
     meta: RunMeta, facts: StreamFacts, outcome: Outcome, *, started: tuple[str, int] | None, attempts: int = 1
 ) -> RunResult:
-    """Put together the result of a run; `started` is when its child started and how many ms it took, None where
-    there never was a child.
-    """
+    """Return a run's result; `started` has its agent's start time and duration in ms, None if no agent was started."""
     started_at, duration_ms = started or (None, None)
     finalized = _payload(facts)[0] if meta.finalize else None
     handed_over = finalized.result if finalized else None
@@ -288,12 +286,12 @@ def result_of(
 
 
 def _lacks_result(meta: RunMeta, outcome: Outcome) -> bool:
-    """Whether the child should be asked once more for its result."""
+    """Whether to ask the agent once more for its result."""
     return outcome.reason is RunReason.FINALIZE_MISSING or (meta.finalize and outcome.reason is RunReason.DENIED)
 
 
 def _payload(facts: StreamFacts) -> tuple[Finalized | None, str]:
-    """Return what was handed over; or None, and why it does not count."""
+    """Return the structured result; or None, and why it does not count."""
     try:
         return handed_over(facts), ""
     except InvalidPayload as problem:
@@ -301,7 +299,7 @@ def _payload(facts: StreamFacts) -> tuple[Finalized | None, str]:
 
 
 def _together(before: StreamFacts, last: StreamFacts) -> StreamFacts:
-    """Facts of the last attempt, with the text, the names and the sums of those before it."""
+    """Facts of the last attempt, with the text, names and sums of earlier ones."""
     return replace(
         last,
         final_text=last.final_text or before.final_text,
@@ -314,9 +312,9 @@ def _together(before: StreamFacts, last: StreamFacts) -> StreamFacts:
 
 
 def conclude(run_dir: str, records: Records, result: RunResult, place: Directory | None = None) -> None:
-    """Write the end of a run: first the whole result under another name, from when on it cannot be lost any more.
+    """Write the end of a run: first the complete result under another name, so that it can no longer be lost.
 
-    `place` is the run's directory as it was opened at the start. Raises OSError where the disk takes no result.
+    `place` is the run's directory as opened at the start. Raises OSError if the disk refuses the result.
     """
     records.look()
     records.settle()
@@ -361,7 +359,7 @@ def _own_place(run_dir: str) -> Directory | None:
 
 
 def _is_published(run_dir: str) -> bool:
-    """Make the prepared result the run's; return whether the run has one now."""
+    """Publish the prepared result; return whether the run has one now."""
     try:
         artifacts.publish_result(run_dir)
     except OSError:
@@ -370,7 +368,7 @@ def _is_published(run_dir: str) -> bool:
 
 
 def _is_changed(run_dir: str) -> bool:
-    """Return whether somebody else wrote the record of a run since its launch: nothing is started by that."""
+    """Whether the run's record has changed since its launch: nothing is started then."""
     return not artifacts.is_own(run_dir, Verifier()) and os.path.exists(paths.key_file())
 
 
