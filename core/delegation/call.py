@@ -270,7 +270,7 @@ def _asked(request: Request, cwd: str) -> dict[str, Any]:
 
 
 def _row(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
-    """Return every field that document 000 names; `artifacts` are the names of the files in `runDir`."""
+    """Return every field of the call; `artifacts` are the names of the files in `runDir`."""
     run_dir = engine.project.run_dir(run.run_id)
     task = run.meta.task
     if len(task) > TASK_LENGTH:

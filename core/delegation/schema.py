@@ -322,7 +322,7 @@ def models_of(tools: Sequence[ToolSpec]) -> tuple[str, ...]:
 
 
 def available_models(settings: Settings, announced: Sequence[str] | None) -> tuple[str, ...]:
-    """Return each available `provider/id` once: only the parent's announced models, in its order (document 001).
+    """Return each available `provider/id` once: only the parent's announced models, in its order.
 
     Without an announcement (None), these are the models of the settings and of their agent. A model in pi's package
     without a key is not available. The offline agent's own model is included if there is no other.

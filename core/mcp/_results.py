@@ -48,7 +48,7 @@ OF_A_RUN = (
 """A run's fields, in order; empty ones are omitted."""
 
 OF_A_HANDLE = ("task", "cwd", "requestedModel", "createdAt", "startedAt", "endedAt", "runDir", "artifacts")
-"""Additional fields of document 000, for status rows and the handle of a background run; with other results, the model
+"""Additional fields for status rows and the handle of a background run; with other results, the model
 knows its own request. These and the model are null while unknown.
 """
 

@@ -501,7 +501,7 @@ def discarded_words(count: int, size: int) -> str:
 
 
 def background_counts(counts: Counts) -> str:
-    """`bg: 2 running / 5 total`, the footer of parent agents and of the app; document 000 fixes its form."""
+    """`bg: 2 running / 5 total`, the footer of parent agents and of the app, in one form that programs may parse."""
     return f"bg: {counts.running} running / {counts.total} total"
 
 

@@ -89,7 +89,7 @@ def test_changes_that_are_elsewhere_have_their_place(project: Path) -> None:
 
 
 def test_a_background_run_has_all_that_is_known_of_it(project: Path) -> None:
-    """The handle of a background run and its status have every field of document 000, null if not known yet."""
+    """The handle of a background run and its status have every field of a call, null if not known yet."""
     task = "wait-for go\nanswer it is in a.py"
     with Pipes(project) as client:
         started = called(client, "background_agent", preset="scout", task=task)
