@@ -1,4 +1,4 @@
-"""Settings: small YAML texts with line numbers, the kinds of values in them, and what is in force.
+"""Settings: small YAML files with line numbers, the kinds of their values, and the effective settings.
 
-Presets read their frontmatter with the same parts. Knows nothing of runs.
+Presets read their frontmatter with the same parts. Independent of runs.
 """

@@ -1,4 +1,4 @@
-"""Names of the app that settings may have; the engine checks them without loading the app."""
+"""Names of the app that settings may use; the engine checks them without importing the app."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ THEMES = (
     *("gruvbox", "monokai", "nord", "rose-pine", "rose-pine-dawn", "rose-pine-moon", "solarized-dark"),
     *("solarized-light", "textual-dark", "textual-light", "tokyo-night"),
 )
-"""Ours, then those of Textual."""
+"""subdeck's own, then Textual's."""
 
 _MODIFIERS = frozenset(("ctrl", "shift", "alt"))
 _NAMED_KEYS = frozenset(
@@ -29,12 +29,12 @@ _NAMED_KEYS = frozenset(
 
 
 def column(text: str) -> str:
-    """Return the name of a column. Raises ContentError."""
+    """Return a column's name. Raises ContentError."""
     return _known("column", text.strip(), COLUMNS)
 
 
 def columns(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of columns, each once. Raises ContentError."""
+    """Return the names of columns, which must be unique. Raises ContentError."""
     for number, name in enumerate(names):
         if name in names[:number]:
             raise ContentError(f'the column "{name}" appears twice', hint="remove one of the two")
@@ -42,19 +42,19 @@ def columns(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def theme(text: str) -> str:
-    """Return the name of a theme. Raises ContentError."""
+    """Return a theme's name. Raises ContentError."""
     return _known("theme", text.strip(), THEMES)
 
 
 def action(text: str) -> str:
-    """Return the name of an action. Raises ContentError."""
-    from ._action_names import ACTIONS  # which a file without keys does not need
+    """Return an action's name. Raises ContentError."""
+    from ._action_names import ACTIONS  # not needed by files without keys
 
     return _known("action", text.strip(), ACTIONS)
 
 
 def keys(text: str) -> str:
-    """Return one key, or several with commas between them. Raises ContentError."""
+    """Return one key, or several separated by commas. Raises ContentError."""
     for key in text.split(","):
         *modifiers, name = key.strip().split("+") if len(key.strip()) > 1 else [key.strip()]
         if not (name and _MODIFIERS.issuperset(modifiers) and (len(name) == 1 or _is_key_name(name))):
@@ -68,7 +68,7 @@ def keys(text: str) -> str:
 def _is_key_name(name: str) -> bool:
     if name in _NAMED_KEYS:
         return True
-    import unicodedata  # which few keys need
+    import unicodedata  # not needed by most keys
 
     try:
         unicodedata.lookup(name.replace("_", " ").upper())  # percent_sign

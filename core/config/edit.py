@@ -1,4 +1,4 @@
-"""Add one entry to the text of a settings file; comments, order and everything else stay as they are."""
+"""Adds an entry to a settings file's text; everything else, comments included, stays the same."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _MARK = b"\xef\xbb\xbf"
 
 
 def add_to_settings(section: str, name: str, value: str) -> None:
-    """Write `name: value` below a section of the user's settings; the file is made if it is missing.
+    """Write `name: value` below a section of the user's settings; create the file if it is missing.
 
-    `value` is YAML in one line. A link stays a link, and the file is replaced at once or not at all. Raises
-    SettingsError if the name is there already, or the file is written so that this cannot be done.
+    `value` is YAML on one line. The file is replaced atomically, and a link is kept. Raises SettingsError if the name
+    is already set, or the file's form does not allow the change.
     """
     path = user_settings_file()
     try:
@@ -42,7 +42,7 @@ def add_to_settings(section: str, name: str, value: str) -> None:
 
 
 def with_entry(text: str, section: str, name: str, value: str) -> str:
-    """Return the text of a settings file with `name: value` below a section. Raises ContentError."""
+    """Return a settings file's text with `name: value` added to a section. Raises ContentError."""
     before = parse_mapping(text)
     node = before.pairs.get(section)
     if isinstance(node, Fields) and name in node.pairs:
@@ -57,7 +57,7 @@ def with_entry(text: str, section: str, name: str, value: str) -> str:
 
 
 def _adds(changed: str, before: Fields, section: str, entry: Fields) -> bool:
-    """Whether a text reads as before, but for one more entry in a section."""
+    """Return whether a text parses as before plus one entry in a section."""
     values = _plain(before)
     try:
         return _plain(parse_mapping(changed)) == {**values, section: {**(values.get(section) or {}), **_plain(entry)}}
@@ -89,7 +89,7 @@ def _inserted(text: str, node: Node | None, section: str, entry: str) -> str | N
 
 
 def _plain(node: Node) -> Any:
-    """Return the values without their lines."""
+    """Return the values without line numbers."""
     match node:
         case Fields():
             return {name: _plain(child) for name, child in node.pairs.items()}

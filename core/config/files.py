@@ -1,4 +1,4 @@
-"""The settings files of the user and of the project: their keys, how they are read and merged, and an example."""
+"""The settings files of user and project: their keys, reading and merging them, and an example file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .yaml_tree import Fields, Node, Text, parse_mapping, read_text
 
 class Key(Struct, frozen=True):
     kind: Any
-    """The type of its values, as `read_value` takes it."""
+    """Type of its values, as for `read_value`."""
     setting: Setting
 
 
@@ -44,11 +44,11 @@ def _keys(struct: type[Struct], prefix: str = "") -> Iterator[tuple[str, Key]]:
 
 
 KEYS: dict[str, Key] = dict(_keys(Settings))
-"""By their names in the file, such as `tmux.socket`; in the order of the example file."""
+"""By name in the file, such as `tmux.socket`, in the order of the example file."""
 
 
 def value_of(settings: Settings, key: str) -> Any:
-    """Return what is in force for a key of the files, in the units of the files."""
+    """Return the effective value of a key, in the files' units."""
     return reduce(getattr, key.split("."), settings)
 
 
@@ -56,17 +56,17 @@ def value_of(settings: Settings, key: str) -> Any:
 
 
 APP_ONLY = frozenset(("theme", "columns", "keys", "commands"))
-"""Keys that only the app reads: it starts with their defaults where their values are wrong."""
+"""Keys that only the app reads: it uses their defaults if their values are wrong."""
 
 
 class Entry(Struct, frozen=True):
-    """One value of a settings file."""
+    """A value in a settings file."""
 
     key: str
     value: Any
     line: int
     fault: ContentError | None = None
-    """Why there is no value, for a key of `APP_ONLY`."""
+    """Why there is no value; only for keys in `APP_ONLY`."""
 
 
 def _read_file(path: str) -> dict[str, Entry]:
@@ -79,13 +79,13 @@ def _read_file(path: str) -> dict[str, Entry]:
 
 
 def trusted_directories() -> tuple[str, ...]:
-    """Return what the user's own file says for `trusted`, and no other. Raises SettingsError."""
+    """Return `trusted` from the user's own file only. Raises SettingsError."""
     entry = _read_file(user_settings_file()).get("trusted")
     return entry.value if entry else ()
 
 
 def read_entries(fields: Fields, section: str = "") -> Iterator[Entry]:
-    """Read every value that is there; what was left blank is absent. Raises ContentError."""
+    """Read all values that are set; blank ones are absent. Raises ContentError."""
     fields, written = renamed.with_new_names(fields, renamed.SETTINGS, section)
     for name, node in fields.pairs.items():
         key = f"{section}.{name}" if section else name
@@ -122,7 +122,7 @@ def _unknown(key: str, node: Node, section: str) -> ContentError:
 
 
 def place_in_file(key: str) -> str:
-    """Return where a key such as `keys.stop` stands in the user's file: `path:line`, or the path alone."""
+    """Return where a key such as `keys.stop` is in the user's file: `path:line`, or only the path."""
     path = user_settings_file()
     try:
         node: Node = parse_mapping(read_text(path))
@@ -141,7 +141,7 @@ def place_in_file(key: str) -> str:
 
 
 def merged_settings(project: Project) -> Settings:
-    """Read both files and merge them; one that is missing sets nothing. Raises SettingsError."""
+    """Read and merge both files; a missing file sets nothing. Raises SettingsError."""
     user_file, project_file = user_settings_file(), project.settings_file
     user, own = _read_file(user_file), _read_file(project_file)
     values = {key: entry.value for key, entry in user.items() if entry.fault is None}
@@ -180,7 +180,7 @@ def merged_settings(project: Project) -> Settings:
 
 
 def _directories(written: Iterable[str | PresetDir], located: Callable[[str], str]) -> tuple[str | PresetDir, ...]:
-    """Make the paths absolute; what names no agent is a directory of presets of ours, and its path alone."""
+    """Make the paths absolute; an entry without agent or form becomes its path, a directory of subdeck presets."""
     return tuple(
         replace(entry, path=located(entry.path))
         if isinstance(entry, PresetDir) and (entry.agent or entry.form)
@@ -194,7 +194,7 @@ def _absolute(project: Project, named: str) -> str:
 
 
 def _inside(project: Project, named: str, where: str) -> str:
-    """Resolve a project's own directory; a checkout must not make us read files elsewhere, not even by a link."""
+    """Resolve a project's own directory: a checkout must not make subdeck read files elsewhere, even through a link."""
     root = os.path.realpath(project.root)
     real = os.path.realpath(os.path.join(root, named))
     if named.startswith("~") or os.path.commonpath((root, real)) != root:
@@ -207,7 +207,7 @@ def _inside(project: Project, named: str, where: str) -> str:
 
 
 def _added(key: str, users: Any, own: Any) -> Any:
-    """Put the project's list or names together with the user's (None for none)."""
+    """Combine the project's list or names with the user's (None for none)."""
     if isinstance(own, dict):
         named: dict[str, Any] = {**(users or {}), **own}
         return named
@@ -224,7 +224,7 @@ def _built(values: Mapping[str, Any], notices: tuple[str, ...] = (), faults: tup
 
 
 def user_hosts() -> HostsSettings:
-    """Return what the user's own file says of hosts, whatever project this is. Raises SettingsError."""
+    """Return the hosts in the user's own file, for any project. Raises SettingsError."""
     entries = _read_file(user_settings_file())
     return _built({key: entry.value for key, entry in entries.items() if key.startswith("hosts.")}).hosts
 
@@ -247,12 +247,12 @@ _PROJECT = {
 
 
 def example_settings() -> str:
-    """Return the text of a settings file in which every setting is commented out."""
+    """Return a settings file's text with every setting commented out."""
     return _HEAD + "\n".join(_lines()) + "\n"
 
 
 def example_of(key: str) -> str:
-    """Return a value as it is written in a file: the default, or something useful where that says nothing."""
+    """Return a value as written in a file: the setting's example, or else its default."""
     if KEYS[key].setting.example:
         return KEYS[key].setting.example
     default = value_of(Settings(), key)

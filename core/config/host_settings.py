@@ -1,4 +1,4 @@
-"""The hosts of the settings; and what a run asks of the one that it runs on: its name, and what it has, by label.
+"""The settings of hosts, and a run's requirements for its host: a name, and amounts by label.
 
 Annotations are evaluated here, as in `settings`.
 """
@@ -22,7 +22,7 @@ HostName = Annotated[
 ]
 MOST_LABELS, MOST_NEEDED = 32, 1e9
 SLOTS = "subdeck"
-"""What carriers call a slot: no label has that name."""
+"""The carriers' name for a slot; no label may use it."""
 
 
 def _amount(text: str) -> float:
@@ -45,11 +45,11 @@ Needs = Annotated[
         {"type": "object", "additionalProperties": {"type": "number", "exclusiveMinimum": 0}},
     ),
 ]
-"""What a host has to have, each by the name of a label."""
+"""Amounts that a host must have, by label."""
 
 
 def checked_host(name: str) -> str:
-    """Return the name of a host, empty for any. Raises UsageError for what is none."""
+    """Return a host's name, empty for any. Raises UsageError if invalid."""
     if name.strip() and not _fits(name.strip(), HostName):
         hint = "use letters, digits, _, . and -; subdeck hosts lists your hosts"
         raise UsageError(f'"{one_line(name, 60)}" is not a valid host name', where="host", hint=hint)
@@ -57,7 +57,7 @@ def checked_host(name: str) -> str:
 
 
 def checked_needs(needs: Mapping[str, float]) -> dict[str, float]:
-    """Return what a host has to have. Raises UsageError for names and numbers that no label has."""
+    """Return a run's requirements. Raises UsageError for invalid labels and amounts."""
     if len(needs) > MOST_LABELS:
         hint = f"use at most {MOST_LABELS}"
         raise UsageError(f"too many requirements: {len(needs)}", where="needs", hint=hint)
@@ -77,7 +77,7 @@ def _fits(value: object, kind: Any) -> bool:
 
 
 def read_needs(texts: Iterable[str]) -> dict[str, float]:
-    """Read `gpu=1`; `gpu` alone asks for one. Raises UsageError."""
+    """Parse `gpu=1`; `gpu` means one. Raises UsageError."""
     needs: dict[str, float] = {}
     for text in texts:
         name, _, amount = text.partition("=")
@@ -93,7 +93,7 @@ def read_needs(texts: Iterable[str]) -> dict[str, float]:
 
 
 def needs_words(needs: Mapping[str, float]) -> str:
-    """`gpu 1, mem 32`; empty for nothing."""
+    """Return `gpu 1, mem 32`; empty for none."""
     return ", ".join(f"{one_line(name, 64)} {amount:g}" for name, amount in needs.items())
 
 
@@ -117,7 +117,7 @@ _ADDRESS = r"^(tls|tcp)://[^/\s:]+:[0-9]{1,5}$|^(tls|tcp)://\[[0-9a-fA-F:]+\]:[0
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text is an address of a scheduler, as the settings take it."""
+    """Return whether a text is a valid scheduler address."""
     return re.search(_ADDRESS, text) is not None and "\n" not in text
 
 
@@ -128,7 +128,7 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 def is_loopback(address: str) -> bool:
-    """Return whether an address like `tcp://127.0.0.1:8786` is one of this machine alone."""
+    """Return whether an address such as `tcp://127.0.0.1:8786` can be reached only from this machine."""
     host, _ = split_address(address)
     return host in ("localhost", "::1") or re.fullmatch(r"127(\.[0-9]{1,3}){3}", host) is not None
 
@@ -143,7 +143,7 @@ SshHost = Annotated[
     Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@:%-]*$"),
     Spelling("an ssh host, such as me@h1", str.strip),
 ]
-"""Never an option of ssh: it does not begin with a hyphen."""
+"""Cannot be an option of ssh, because it does not begin with a hyphen."""
 
 LongTime = Annotated[
     float,
@@ -152,7 +152,7 @@ LongTime = Annotated[
 ]
 """Seconds; `90s`, `10m`, `2h`, `7d`."""
 LeaseTime = Annotated[float, Meta(ge=0, le=MOST_SECONDS), Spelling("a time such as 15m, 24h or 7d, or never", _lease)]
-"""Seconds; 0 for a lease that never ends."""
+"""Seconds; 0 for a lease that never expires."""
 KeyFile = Annotated[str, Meta(min_length=1), Spelling("a file")]
 
 
@@ -162,7 +162,7 @@ class Lease(Struct, frozen=True):
 
 
 class TlsFiles(Struct, frozen=True):
-    """Paths, relative to the directory of the user's settings file."""
+    """Paths relative to the directory of the user's settings file."""
 
     ca: KeyFile = ""
     cert: KeyFile = ""
@@ -174,7 +174,7 @@ class TlsFiles(Struct, frozen=True):
 
 
 class HostsSettings(Struct, frozen=True):
-    """What is below `hosts:`; `core.hosts` reads it."""
+    """The settings below `hosts:`, used by `core.hosts`."""
 
     scheduler: Annotated[
         SchedulerAddress | None,
@@ -252,5 +252,5 @@ class HostsSettings(Struct, frozen=True):
 
     @property
     def is_set(self) -> bool:
-        """Whether there is any host to run on."""
+        """Whether any host is configured."""
         return bool(self.scheduler or self.ssh)

@@ -1,4 +1,4 @@
-"""Which hosts there are to run on: those of the settings, else those of the cluster that `subdeck hosts try` keeps.
+"""The effective hosts: those in the settings, or the test cluster that `subdeck hosts try` runs.
 
 Annotations are evaluated here, as in `settings`.
 """
@@ -17,7 +17,7 @@ from .host_settings import HostsSettings, TlsFiles
 
 
 class TryCluster(Struct, frozen=True, rename="camel"):
-    """A cluster of this machine alone, as the process that keeps it tells the other commands."""
+    """A test cluster on this machine, as its process reports it to other commands."""
 
     scheduler: str
     """Its address."""
@@ -26,7 +26,7 @@ class TryCluster(Struct, frozen=True, rename="camel"):
     key: str
     """Absolute paths."""
     pid: Whole
-    """Of the process that keeps it; it goes with that."""
+    """Process that runs it; the cluster ends with the process."""
     started: Whole
     boot_id: str
 
@@ -36,12 +36,12 @@ class TryCluster(Struct, frozen=True, rename="camel"):
 
 
 def try_file() -> str:
-    """Return the path of what is told of the cluster to try; it may not be there."""
+    """Return the path of the test cluster's report, which may not exist."""
     return paths.state_file("hosts", "try.json")
 
 
 def hosts_in_force(settings: HostsSettings) -> HostsSettings:
-    """Return the settings of hosts with the cluster to try in them, where they name no hosts and one is kept."""
+    """Return the settings of hosts, with a running test cluster added if they name no hosts."""
     if settings.is_set:
         return settings
     cluster = kept_cluster()
@@ -52,12 +52,12 @@ def hosts_in_force(settings: HostsSettings) -> HostsSettings:
 
 
 def ssh_addresses(settings: HostsSettings) -> frozenset[str]:
-    """Return all addresses that ssh may be given: those that the user has written."""
+    """Return all addresses that ssh may connect to, which the user has written."""
     return frozenset((*settings.ssh, *settings.attach.values()))
 
 
 def kept_cluster() -> TryCluster | None:
-    """Return the cluster to try; None where none is kept."""
+    """Return the running test cluster; None if there is none."""
     try:
         cluster = decode(files.read(try_file()), TryCluster)
     except (OSError, *UNDECODABLE):
@@ -66,22 +66,22 @@ def kept_cluster() -> TryCluster | None:
 
 
 def publish(cluster: TryCluster) -> None:
-    """Tell the other commands of a cluster. Raises OSError."""
+    """Report a cluster to other commands. Raises OSError."""
     files.write_state(try_file(), msgspec.json.encode(cluster))
 
 
 def keys_dir() -> str:
-    """Return where `subdeck hosts keys` writes, if nothing else is named."""
+    """Return the directory that `subdeck hosts keys` writes to by default."""
     return os.path.join(os.path.dirname(paths.user_settings_file()), "hosts")
 
 
 def keys_in(directory: str) -> TlsFiles:
-    """Return the paths of the certificates in a directory that `subdeck hosts keys` made."""
+    """Return the paths of certificates in a directory written by `subdeck hosts keys`."""
     return TlsFiles(*(os.path.join(directory, name) for name in ("ca.pem", "me.pem", "me.key")))
 
 
 def tls_paths(tls: TlsFiles) -> TlsFiles:
-    """Return the absolute paths of the certificates; where one is not named, the one that `subdeck hosts keys` made."""
+    """Return the certificates' absolute paths; by default, the files that `subdeck hosts keys` made."""
     base, usual = os.path.dirname(paths.user_settings_file()), keys_in(keys_dir())
     return TlsFiles(
         *(

@@ -1,4 +1,4 @@
-"""Keys of settings and presets that have a better name now: the old one is still read, without a warning."""
+"""Renamed keys of settings and presets: the old name is still read, without a warning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PRESETS = {
 
 
 def with_new_names(fields: Fields, renamed: Mapping[str, str], section: str = "") -> tuple[Fields, dict[str, str]]:
-    """Return the fields by the new names of their keys, and the names as written of those that have an old one.
+    """Return the fields by their new names, and the old names that the file uses, by new name.
 
     Raises ContentError if both names of a key are set.
     """

@@ -1,11 +1,11 @@
-"""Every setting: its type and bounds, its default, what it means, and what a project may do with it.
+"""All settings: type and bounds, default, meaning, and what a project may do with each.
 
-This is the one table of them, with what is below `hosts:` in `host_settings`. The files are read by it, and the example
-file is written from it.
+This is the only table of them, except those below `hosts:` in `host_settings`. The files are read with it, and the
+example file is made from it.
 """
 
-# Without the usual `from __future__ import annotations`: the keys are made of these annotations, and to evaluate them
-# from text takes longer than all else here.
+# Without `from __future__ import annotations`: the keys are built from these annotations, and evaluating them from text
+# takes longer than everything else here.
 
 import os
 from collections.abc import Sequence
@@ -78,35 +78,35 @@ Columns = Annotated[
 
 class AgentSettings(Struct, frozen=True):
     command: Annotated[tuple[Verbatim, ...], Spelling('a list such as ["/opt/bin/pi", "--flag"]', _argv)]
-    """The program and its leading arguments, never empty; a leading `~` of the program is already expanded."""
+    """The program and its first arguments, never empty; a leading `~` of the program is already expanded."""
     kind: Annotated[str, Spelling(f"one of {', '.join(KINDS)}", _kind)] = ""
-    """Empty means that of its name, else pi."""
+    """Empty means the kind with the agent's name, or pi."""
     env: Annotated[dict[Variable, Verbatim], Spelling('lines of the form "NAME: value"', dict)] = {}
-    """Added to the environment of its children; kept in no record."""
+    """Added to the agent's environment; never recorded."""
 
 
 class PresetDir(Struct, frozen=True, omit_defaults=True):
-    """A directory of agent files that are written for another program."""
+    """A directory of another program's agent files."""
 
     path: Annotated[str, Meta(min_length=1), Spelling("a directory")]
     agent: AgentName = ""
-    """Which agent runs them, and, where `form` does not say it, whose files they are."""
+    """Agent that runs them and, without `form`, the program that they were written for."""
     form: Annotated[str, Spelling("claude, codex or opencode")] = ""
 
 
 class OwnCommand(Struct, frozen=True):
-    """A program of the operator's that the app starts; never named by a project."""
+    """The user's own program, started by the app; a project cannot set one."""
 
     key: Key
     argv: Annotated[tuple[Verbatim, ...], Spelling('a list such as [lazygit, -p, "{cwd}"]', _argv)]
-    """Never a line for a shell. `{run_id}`, `{cwd}`, `{answer_file}` and `{patch_file}` stand for those of the
-    highlighted run.
+    """Never a shell command line. `{run_id}`, `{cwd}`, `{answer_file}` and `{patch_file}` are replaced with those of
+    the highlighted run.
     """
     title: Words = ""
     where: Literal["deck", "presets", "runs", "transcript"] = "deck"
-    """The pane in which the key means it."""
+    """The pane in which the key works."""
     terminal: Switch = False
-    """Whether it gets the terminal until it ends."""
+    """Whether it gets the terminal until it exits."""
 
 
 class TmuxSettings(Struct, frozen=True):
@@ -132,7 +132,7 @@ class LimitSettings(Limits, frozen=True):
 
 
 class PriceSettings(Struct, frozen=True):
-    """What a million tokens of a model cost, in dollars."""
+    """Prices of a model per million tokens, in dollars."""
 
     input: PriceOfTokens
     output: PriceOfTokens
@@ -160,7 +160,7 @@ class PermissionSettings(Permissions, frozen=True):
 
 
 class Inheritance(Struct, frozen=True):
-    """How much of a parent's conversation is handed over; only the operator decides that."""
+    """How much of a parent's conversation is passed on; only the user decides that."""
 
     recent_turns: Annotated[Count, Setting("Number of recent turn pairs to pass on.")] = 6
     tool_output_window: Annotated[
@@ -214,7 +214,7 @@ class Notifications(Struct, frozen=True):
 
 
 class Retention(Struct, frozen=True):
-    """Which finished runs a clean-up leaves; all None means that nothing is ever taken."""
+    """Which finished runs a clean-up keeps; by default it removes nothing."""
 
     days: Annotated[
         Days | None,
@@ -238,7 +238,7 @@ class Retention(Struct, frozen=True):
 
 
 class SettingFault(Struct, frozen=True):
-    """A wrong value, in the parts of a SettingsError."""
+    """A wrong value, as the parts of a SettingsError."""
 
     what: str
     where: str
@@ -289,7 +289,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             _ADDS,
         ),
     ] = {}
-    """By name without `@`; the project's go before the user's."""
+    """By name without `@`; the project's override the user's."""
     preset_dirs: Annotated[
         tuple[Annotated[str, Meta(min_length=1), Spelling("text")] | PresetDir, ...],
         Spelling("a list of directories, such as [.pi/agents, {path: .claude/agents, agent: claude}]", tuple),
@@ -300,7 +300,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             _ADDS,
         ),
     ] = ()
-    """Absolute; the project's first, then the user's. A text is a directory of presets of ours."""
+    """Absolute; the project's first, then the user's. A text is a directory of subdeck presets."""
     trusted: Annotated[
         Texts,
         Setting("Directories whose projects you trust even if another user owns them; * for all.", "[/srv/shop]"),
@@ -440,13 +440,13 @@ class Settings(Struct, frozen=True, kw_only=True):
             "[state, task, now, age, model, cost]",
         ),
     ] = ()
-    """Empty for the usual ones."""
+    """Empty for the default columns."""
     keys: Annotated[
         dict[ActionName, Key],
         Spelling('lines of the form "action: key"', dict),
         Setting("Keys of the app, by action.", '{stop: "ctrl+x"}'),
     ] = {}
-    """A value may be several keys with commas between them."""
+    """A value may be several keys separated by commas."""
     diff_pager: Annotated[
         tuple[Verbatim, ...],
         Spelling('a list such as [delta, "--paging=always"]', _argv),
@@ -462,7 +462,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             '{git: {key: "ctrl+g", title: lazygit, argv: [lazygit, -p, "{cwd}"], terminal: true}}',
         ),
     ] = {}
-    """By name; their actions are called `own_` and that name."""
+    """By name; the action of each is named `own_` plus that name."""
     checks: Annotated[
         dict[Name, Annotated[tuple[Verbatim, ...], Spelling("a list such as [make, test]", _argv)]],
         Spelling('lines of the form "name: [program, argument]"', dict),
@@ -477,11 +477,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     notifications: Notifications = Notifications()
     retention: Retention = Retention()
     notices: tuple[str, ...] = ()
-    """Not a key: what of the project's file has no effect, and why (a cap above the user's)."""
+    """Not a key: parts of the project's file without effect, and why (a cap above the user's)."""
     faults: tuple[SettingFault, ...] = ()
-    """Not a key: wrong values of keys that only change how the app looks, in whose place the defaults are used."""
+    """Not a key: wrong values of keys that only the app uses, replaced by defaults."""
 
     @property
     def has_day_budget(self) -> bool:
-        """Whether there is a limit to what may be spent in a day, by all runs or by those of a project."""
+        """Whether daily spending is limited, for all runs or a project's."""
         return bool(self.day_budget or self.project_budget or self.project_budgets)

@@ -1,6 +1,6 @@
-"""The kinds of values that people write into settings and presets: how each is spelled, checked and described.
+"""The kinds of values in settings and presets: how each is written, checked and described.
 
-A kind is a type as msgspec knows it, its bounds in a `Meta`; a `Spelling` in it says how text becomes such a value.
+A kind is a type for msgspec, with its bounds in a `Meta`; its `Spelling` says how text becomes a value.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ class Spelling(Struct, frozen=True, eq=False):
     """How a value of an annotated type is written."""
 
     expected: str
-    """For an error: what should have been there."""
+    """The expected value, for errors."""
     parse: Callable[[Any], Any] = str.strip
-    """Makes the value of the text, or of the parts of a list; raises ValueError. For names it makes the name."""
+    """Converts the text, or the parts of a list, to the value; raises ValueError. For names it returns the name."""
     schema: dict[str, Any] | None = None
-    """JSON Schema for editors, where msgspec's own does not say it."""
+    """JSON Schema for editors, if msgspec's own does not fit."""
 
 
 class ProjectMay(Enum):
-    """What the project's file may do with a key."""
+    """What a project's file may do with a key."""
 
     NOTHING = "nothing"
     OVERRIDES = "overrides"
     ADDS = "adds"
-    """Its list or its names go with the user's."""
+    """Its list or names are added to the user's."""
     LOWERS = "lowers"
-    """The lower of the two counts."""
+    """The lower of the two applies."""
 
 
 class Setting(Struct, frozen=True):
-    """What a person is told of a key beside its type."""
+    """Description of a key for a person, beside its type."""
 
     meaning: str
     example: str = ""
-    """As it is written in a file; empty stands for the default."""
+    """As written in a file; empty for the default."""
     project: ProjectMay = ProjectMay.NOTHING
 
 
@@ -67,8 +67,8 @@ def _whole(text: str) -> int:
 
 
 def _rules(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the rules. Raises ContentError that says what is wrong with one."""
-    from ..permissions.rules import checked_rules  # which most files do not need
+    """Return the rules. Raises ContentError, which says what is wrong with a rule."""
+    from ..permissions.rules import checked_rules  # not needed by most files
 
     try:
         return checked_rules(texts)
@@ -116,7 +116,7 @@ MOST_GRACE_S = 24 * 3600
 
 Words = Annotated[str, Spelling("a text")]
 Verbatim = Annotated[str, Spelling("a text", str)]
-"""With the blanks around it."""
+"""With surrounding whitespace."""
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]+$"), Spelling("letters, digits, _ and -")]
 Variable = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), Spelling("letters, digits and _", str.strip)]
 Texts = Annotated[
@@ -130,7 +130,7 @@ Rules = Annotated[
         {"type": "array", "items": {"type": "string"}},
     ),
 ]
-"""Of permissions, each as `parse_rule` reads it."""
+"""Permission rules, each as for `parse_rule`."""
 Begins = Annotated[
     WorktreeFrom,
     Spelling(
@@ -139,7 +139,7 @@ Begins = Annotated[
         {"enum": [True, False, *map(str, WorktreeFrom)]},
     ),
 ]
-"""Whether there is a worktree, and what it begins with; `true` is the files as they are."""
+"""Whether there is a worktree, and what it starts from; `true` means the current files."""
 Switch = Annotated[bool, Spelling("true or false", _switch)]
 Count = Annotated[int, Meta(ge=1, le=MOST_COUNT), Spelling(f"a whole number from 1 to {MOST_COUNT:,}", _whole)]
 CountOrZero = Annotated[int, Meta(ge=0, le=MOST_COUNT), Spelling(f"a whole number up to {MOST_COUNT:,}", _whole)]
@@ -160,7 +160,7 @@ Dollars = Annotated[
     Spelling(f"dollars such as 0.50, above 0 and at most {MOST_DOLLARS:,},", _dollars),
 ]
 PriceOfTokens = Annotated[float, Meta(ge=0, le=MOST_DOLLARS), Spelling(f"dollars from 0 to {MOST_DOLLARS:,}", _dollars)]
-"""Per million."""
+"""Per million tokens."""
 Duration = Annotated[
     float,
     Meta(gt=0, le=MOST_SECONDS),
@@ -179,7 +179,9 @@ Duration = Annotated[
 
 
 def read_value(key: str, kind: Any, node: Node) -> Any:
-    """Convert what was written for a key; raise ContentError that names it, what was expected and what was found."""
+    """Convert the value written for a key. Raises ContentError, which names the key, the expected and the actual
+    value.
+    """
     spelling = _spelling(kind)
     try:
         return fit(spelling.parse(_parts(key, kind, node)), kind)
@@ -192,29 +194,29 @@ def read_value(key: str, kind: Any, node: Node) -> Any:
 
 
 def schema_of(kind: Any) -> dict[str, Any]:
-    """Return the JSON Schema of what an editor should let pass."""
+    """Return the JSON Schema of the values that an editor should accept."""
     return _spelling(kind).schema or msgspec.json.schema(kind)
 
 
 def expected(kind: Any) -> str:
-    """Return what a value of a kind looks like, in words for a person."""
+    """Return a description of a kind's values for a person."""
     return _spelling(kind).expected.rstrip(",")
 
 
 def without_none(hint: Any) -> Any:
-    """Return the kind of a field's values that are there: `int` for `int | None`."""
+    """Return the kind without None: `int` for `int | None`."""
     if get_origin(hint) in (Union, UnionType):
         (hint,) = (kind for kind in get_args(hint) if kind is not NoneType)
     return hint
 
 
 def is_blank(node: Node) -> bool:
-    """Whether nothing was written for a key, so that it counts as absent."""
+    """Return whether a key's value is blank, so that it counts as absent."""
     return isinstance(node, Text) and (node.is_nothing or not node.value.strip())
 
 
 def unexpected(key: str, expected: str, node: Node) -> ContentError:
-    """Say what was expected for a key and what is there instead."""
+    """Return the error: what was expected, and what was found."""
     match node:
         case Text(value=""):
             found = "nothing"
@@ -228,7 +230,7 @@ def unexpected(key: str, expected: str, node: Node) -> ContentError:
 
 
 def _spelling(kind: Any) -> Spelling:
-    """Return the one that a kind was annotated with; of a few fixed words, those words in any case."""
+    """Return a kind's annotated spelling; for a set of fixed words, a spelling that accepts them in any case."""
     for note in getattr(kind, "__metadata__", ()):
         if isinstance(note, Spelling):
             return note
@@ -239,7 +241,7 @@ def _spelling(kind: Any) -> Spelling:
 
 
 def _parts(key: str, kind: Any, node: Node) -> Any:
-    """Return the text, the items or the converted values that a node has for a kind; ValueError for another shape."""
+    """Return a node's text, items or converted values for a kind. Raises ValueError for another shape."""
     base = get_args(kind)[0] if hasattr(kind, "__metadata__") else kind
     shape = get_origin(base) or base
     match node:
@@ -258,7 +260,7 @@ def _parts(key: str, kind: Any, node: Node) -> Any:
 
 
 def _item(key: str, kind: Any, node: Node) -> Any:
-    """Return one part of a list, which may be of several kinds: a text, or a struct with its keys below it."""
+    """Return an item of a list with several kinds: a text, or a struct with keys."""
     for one in get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,):
         if isinstance(one, type) and issubclass(one, Struct):
             if isinstance(node, Fields):

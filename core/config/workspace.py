@@ -1,4 +1,4 @@
-"""Where a launcher stands: a project, a directory in or below it, and the settings in force there."""
+"""Where a launcher works: a project, a directory in or below it, and the effective settings."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from .settings import Settings
 
 
 class Workspace(Struct, frozen=True):
-    """What one operation works with from its beginning to its end; the settings are those read at its beginning."""
+    """The context of one operation; its settings are the ones read at its beginning."""
 
     project: Project
     cwd: str
-    """The launcher's own, absolute: presets are looked for from there, and relative paths start there."""
+    """The launcher's own directory, absolute: the start of relative paths and of the search for presets."""
     settings: Settings
 
 
 def load_settings(project: Project) -> Settings:
-    """Read the settings of the user and of the project, as they are now.
+    """Read the user's and the project's current settings.
 
     Raises SettingsError that names file, line, key and the nearest known key.
     """
     if not has_settings(project):
         return Settings()
-    from .files import merged_settings  # the YAML reader and the table of keys, which only a file needs
+    from .files import merged_settings  # imports the YAML reader and the table of keys, which only a file needs
 
     return merged_settings(project)

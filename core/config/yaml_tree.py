@@ -1,8 +1,8 @@
-"""Read the small YAML texts people write: settings files and the frontmatter of presets.
+"""Reads small YAML texts: settings files and the frontmatter of presets.
 
-Every scalar stays the text that was typed (`off`, `yes`, `1e3`), with its line, so that whoever knows the key decides
-what it means. The tree is built from the parser's events, because libyaml's own composer follows nesting by
-recursion in C: half a million `[` in a file of a foreign checkout end the process.
+Every scalar keeps its text (`off`, `yes`, `1e3`) and line, so that the code that knows the key decides its meaning. The
+tree is built from the parser's events, because libyaml's composer recurses in C: half a million `[` in an untrusted
+checkout's file would crash the process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..system.directory import RefusedError
 from ..system.files import open_regular
 
 SIZE_LIMIT = 1024 * 1024
-"""Bytes; a larger file is not read."""
+"""Bytes; larger files are not read."""
 
 _DEEPEST = 16
 
@@ -28,12 +28,12 @@ _DEEPEST = 16
 class Text(Struct, frozen=True):
     value: str
     line: int
-    """Of its key, for the value of a mapping."""
+    """Line of the key, for the value of a mapping."""
     quoted: bool = False
 
     @property
     def is_nothing(self) -> bool:
-        """Whether nothing, `~` or `null` was written, in the sense of YAML."""
+        """Whether it is empty, `~` or `null`, as YAML defines them."""
         return not self.quoted and self.value in ("", "~", "null")
 
 
@@ -51,21 +51,21 @@ Node = Text | Items | Fields
 
 
 def read_text(path: str) -> str:
-    """Read a whole text file of at most `SIZE_LIMIT` bytes, without byte order mark and with `\\n` line ends.
+    """Read a text file of at most `SIZE_LIMIT` bytes, without byte order mark and with `\\n` line ends.
 
-    Raises ContentError with a sentence for a person; FileNotFoundError only where there is no such name at all.
+    Raises ContentError with a message for a person; FileNotFoundError only if the name does not exist.
     """
     return decode(read_content(path))
 
 
 def read_content(path: str) -> bytes:
-    """Read the bytes of such a file, whatever is in them; raises as `read_text` does."""
+    """Read the bytes of such a file, in any encoding; raise as `read_text` does."""
     try:
         descriptor, status = open_regular(path, follow=True)
         with open(descriptor, "rb") as file:
             content = file.read(SIZE_LIMIT + 1)
     except RefusedError as error:
-        if error.errno == errno.ENOTDIR:  # a file named .pi is none of ours
+        if error.errno == errno.ENOTDIR:  # a file named .pi is not subdeck's
             raise FileNotFoundError(path) from None
         raise ContentError(f"{error.strerror}") from None
     except FileNotFoundError:
@@ -81,13 +81,13 @@ def read_content(path: str) -> bytes:
 
 
 def check_size(size: int) -> None:
-    """Raise ContentError for a text of more bytes than are read."""
+    """Raise ContentError if a text is larger than `SIZE_LIMIT`."""
     if size > SIZE_LIMIT:
         raise ContentError(f"the file is too large: {size / SIZE_LIMIT:.1f} MB (limit 1 MB)")
 
 
 def decode(content: bytes) -> str:
-    """Return the text of a file's bytes, without byte order mark and with `\\n` line ends; raise ContentError."""
+    """Return the text of a file's bytes, without byte order mark and with `\\n` line ends. Raises ContentError."""
     text = decode_utf8(content)
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
@@ -96,7 +96,7 @@ def decode(content: bytes) -> str:
 
 
 def decode_utf8(content: bytes) -> str:
-    """Return the text of a file's bytes without byte order mark, else as it is; raise ContentError."""
+    """Return the text of a file's bytes, without byte order mark but otherwise unchanged. Raises ContentError."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -105,10 +105,10 @@ def decode_utf8(content: bytes) -> str:
 
 
 def parse_mapping(text: str, *, first_line: int = 1) -> Fields:
-    """Parse a YAML mapping; nothing but comments is an empty one.
+    """Parse a YAML mapping; a text with only comments is empty.
 
-    `first_line` is where the text begins in its file. Raises ContentError, also for what would be read differently
-    from how it looks: a key written twice, an anchor, a second document.
+    `first_line` is the text's first line in its file. Raises ContentError, also for YAML that does not mean what it
+    seems to: a repeated key, an anchor, a second document.
     """
     if (plain := _plain_fields(text, first_line)) is not None:
         return plain
@@ -136,9 +136,9 @@ _PLAIN_FIELD = re.compile(r"([A-Za-z_][\w-]{0,60}): +([^\W_](?:[\w ,;./()+*@!?=$
 
 
 def _plain_fields(text: str, first_line: int) -> Fields | None:
-    """Read lines that are all `key: plain words`, as most frontmatter is; None for anything that needs a YAML parser.
+    """Read lines that are all `key: plain words`, like most frontmatter; return None if a YAML parser is needed.
 
-    To load one takes 9 ms, a fifth of what a launch takes before its child is started.
+    Loading one takes 9 ms, a fifth of the time until a launch starts its agent.
     """
     pairs: dict[str, Node] = {}
     for number, line in enumerate(text.split("\n"), first_line):
@@ -208,13 +208,13 @@ class _Builder:
 
 _QUOTE = 'put quotes around the value: key: "…"'
 _CONTROL = r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
-"""What YAML does not allow in a text; not compiled here, which takes 4 ms."""
+"""Characters that YAML forbids; not compiled here, which takes 4 ms."""
 
 _BARE_ROLE = r"(?:[:\-,\[]\s*|^\s*)(@[^\s,\]}#]*)"
 
 
 def _explained(error: Any, text: str, first_line: int) -> ContentError:
-    """Turn a parser's error into words; where the line shows a usual mistake, say how to write it."""
+    """Turn a parser's error into a message, with a hint if the line shows a common mistake."""
     mark = error.problem_mark or error.context_mark
     if mark is None:
         return ContentError(f"invalid YAML: {error.problem}")

@@ -1,4 +1,4 @@
-"""How a run comes to a host: its directory is made in the spool, fitted to this machine, and its wrapper started."""
+"""A run's arrival on a host: create its directory in the spool, adapt it to this machine, and start its wrapper."""
 
 from __future__ import annotations
 
@@ -32,48 +32,48 @@ from ._spool import has_begun
 from .protocol import Start
 
 _STARTING = threading.Lock()
-"""Wrappers are started one after the other: what is known of those that were started is no thread's own."""
+"""Serializes starting wrappers: the list of started wrappers is shared by all threads."""
 _NOT_THE_HOSTS = frozenset({paths.AGENT_ENVIRONMENT, paths.CHILD, "SUBDECK_RUN_ID"})
-"""Variables that the agent has got for itself, if any."""
+"""The agent's own variables; runs do not inherit them."""
 
 
 class Refused(Exception):
-    """The run cannot be started here; in words for the operator."""
+    """The run cannot start on this host; the message is for the operator."""
 
 
 class Place(Struct, frozen=True):
-    """What a run finds on this host."""
+    """This host's side of a run."""
 
     name: str
-    """The host's."""
+    """Host name."""
     project: paths.Project
-    """That of the operator's relay, in the spool."""
+    """Project of the operator's relay, in the spool."""
     slots: int
     slot_files: str
     lease: str
-    """The file."""
+    """Path of the lease file."""
     forker: Forker
 
 
 class Arrived(Struct, frozen=True):
-    """A run whose wrapper was started, and has not taken it yet."""
+    """A run whose wrapper was started but may not hold the run yet."""
 
     run_dir: str
     lock: int
-    """Holds the run until that is closed."""
+    """Lock that holds the run until it is closed."""
     has_gone: HasGone
 
     @property
     def is_taken(self) -> bool:
-        """Whether the wrapper holds the run, or never will."""
+        """Whether the wrapper holds the run, or has exited."""
         return os.path.exists(f"{self.run_dir}/{paths.RUNNER}") or self.has_gone()
 
 
 def take_in(start: Start, place: Place, directory: str | None = None) -> Arrived | None:
-    """Make a run and start its wrapper; None for a run that is there already, or that has ended here.
+    """Create a run and start its wrapper; return None if the run is already here or has finished.
 
-    It works in `directory`, by default in that of its meta. Where the wrapper could not be started the run has a result
-    that says so; nothing is left of one for which the disk has no room. Raises Refused, SubdeckError, OSError.
+    The run works in `directory`, by default in its meta's `cwd`. If the wrapper cannot be started, the run gets a
+    failed result; if the disk was full, the run's directory is removed. Raises Refused, SubdeckError, OSError.
     """
     run_dir = place.project.run_dir(start.run)
     if has_begun(run_dir):
@@ -97,7 +97,7 @@ def take_in(start: Start, place: Place, directory: str | None = None) -> Arrived
     lock = _lock_of(own, start.prompt, place)
     try:
         _furnish(own, start, run_dir, {**agent.env, **start.agent_env})
-        may_have_wrapper = True  # also where starting it fails: one may have been forked off that did not answer
+        may_have_wrapper = True  # also if the start fails: a wrapper may have been forked without answering
         has_gone = _start_wrapper(own, start, place, check, settings)
     except (SubdeckError, OSError) as error:
         if may_have_wrapper or not is_of_full_disk(error):
@@ -112,9 +112,9 @@ def take_in(start: Start, place: Place, directory: str | None = None) -> Arrived
 
 
 def _lock_of(meta: RunMeta, prompt: bytes, place: Place) -> int:
-    """Make a run, or take up one of which its agent was killed before the wrapper had it; return what holds it.
+    """Create a run, or reopen one whose agent was killed before the wrapper took it; return its lock descriptor.
 
-    Of several wrappers of a run only the first takes it, so another one may be started at any time. Raises Refused.
+    Only the first of several wrappers takes the run, so starting another one is safe. Raises Refused.
     """
     run_dir = place.project.run_dir(meta.run_id)
     try:
@@ -122,14 +122,14 @@ def _lock_of(meta: RunMeta, prompt: bytes, place: Place) -> int:
             lock = files.open_lock(f"{run_dir}/{paths.LOCK}")
             files.lock(lock, shared=True)
             return lock
-        files.remove_tree(os.path.join(place.project.runs, f".{meta.run_id}"))  # of an agent that was killed over it
+        files.remove_tree(os.path.join(place.project.runs, f".{meta.run_id}"))  # left by an agent that was killed
         return artifacts.create_run(place.project.runs, meta, prompt.decode("utf-8", "surrogateescape"))
     except (SubdeckError, OSError) as error:
         raise Refused(one_line(f"{place.name}: {error}", 900)) from error
 
 
 def _meta(start: Start) -> RunMeta:
-    """Read the run's record. Raises Refused for one that this host cannot do."""
+    """Read the run's meta. Raises Refused if this host cannot run it."""
     try:
         meta = decode(start.meta, RunMeta)
     except UNDECODABLE as error:
@@ -150,7 +150,7 @@ def _meta(start: Start) -> RunMeta:
 
 
 def _checked_cwd(meta: RunMeta, start: Start, host: str) -> str:
-    """Return where the run works. Raises Refused where that is not the operator's directory, as far as can be told."""
+    """Return the run's working directory. Raises Refused if it is missing, unreadable or at another commit."""
     cwd, there = meta.cwd, one_line(meta.cwd, 300)
     if not os.path.isabs(cwd) or not os.path.isdir(cwd):
         raise Refused(
@@ -172,7 +172,7 @@ def _checked_cwd(meta: RunMeta, start: Start, host: str) -> str:
 
 
 def _settings(project: paths.Project) -> Settings:
-    """Read this host's own settings: the user's. Raises Refused."""
+    """Read this host's user settings. Raises Refused."""
     try:
         return load_settings(project)
     except SubdeckError as error:
@@ -180,7 +180,7 @@ def _settings(project: paths.Project) -> Settings:
 
 
 def _agent(meta: RunMeta, settings: Settings) -> AgentChoice:
-    """Find the run's agent on this host. Raises Refused."""
+    """Return the agent installed here for the run. Raises Refused."""
     name = meta.agent if meta.agent in KINDS or meta.agent in settings.agents else meta.kind
     try:
         choice = choose_agent(name, settings)
@@ -202,9 +202,9 @@ def _check_option(start: Start) -> tuple[str, ...]:
 
 
 def _furnish(meta: RunMeta, start: Start, run_dir: str, agent_env: Mapping[str, str]) -> None:
-    """Write what the run has beside its record and its prompt. Raises OSError.
+    """Write the run's files other than its meta and prompt.
 
-    Its variables go through a file, which the wrapper removes: a key is in no command line.
+    Raises OSError. Environment variables go into a file that the wrapper removes, so no key appears on a command line.
     """
     if meta.session_path and not os.path.lexists(meta.session_path):
         if start.session:
@@ -228,12 +228,12 @@ def _is_variable(name: str, value: str) -> bool:
 def _start_wrapper(
     meta: RunMeta, start: Start, place: Place, check: tuple[str, ...], settings: Settings
 ) -> Callable[[], bool]:
-    """Start it in a session of its own, with what it waits for and what ends it. Raises LaunchError."""
+    """Start the wrapper in a new session, with its slots, leases and check. Raises LaunchError."""
     run_dir, bell = place.project.run_dir(meta.run_id), os.path.join(place.project.active, meta.run_id)
     try:
         os.close(files.open_private(bell, os.O_WRONLY))
     except OSError:
-        pass  # all runs are looked at each second, too
+        pass  # all runs are also checked every second
     lease = ("--lease", place.lease, f"{start.lease_agent:g}", f"{start.lease_operator:g}")
     no_group = ("--no-group",) if settings.cgroup == "off" else ()
     call = WrapperCall(
@@ -249,13 +249,13 @@ def _start_wrapper(
 
 
 def reap_wrappers() -> None:
-    """Take note of the wrappers that have ended, as a process does that lives long."""
+    """Reap exited wrappers, because this process lives long."""
     with _STARTING:
         reap()
 
 
 def _failed(meta: RunMeta, run_dir: str, lock: int, error: SubdeckError | OSError) -> None:
-    """Write the end of a run whose wrapper could not be started, and let go of it."""
+    """Write a failed result for a run whose wrapper could not be started, and release the run."""
     files.remove(os.path.join(run_dir, paths.ENVIRONMENT))
     result = RunResult(
         run_id=meta.run_id,
@@ -269,6 +269,6 @@ def _failed(meta: RunMeta, run_dir: str, lock: int, error: SubdeckError | OSErro
     try:
         artifacts.write_result(run_dir, result)
     except OSError:
-        pass  # who looks next finds that nobody is responsible
+        pass  # the next check finds that no process is responsible for the run
     finally:
         os.close(lock)

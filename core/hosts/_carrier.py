@@ -1,4 +1,4 @@
-"""What brings the relay's messages to hosts and has runs placed there; a kind of cluster each."""
+"""Carriers bring the relay's messages to hosts and get runs placed; each kind of cluster has one."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from msgspec import Struct
 from .protocol import Verb
 
 NOT_YET = "not connected yet"
-"""What a carrier says among its faults as long as it has not tried to reach a host, or all of them."""
+"""Fault of a carrier that has not yet tried to reach a host, or all of its hosts."""
 
 
 class OutOfReach(Exception):
-    """The host did not answer; what was asked may have been done or not."""
+    """The host did not answer; the request may or may not have been carried out."""
 
 
 class Wish(Struct, frozen=True):
-    """A run that is to have a slot."""
+    """A run that needs a slot."""
 
     run: str
     host: str = ""
-    """The key of the host that it is bound to, or that its request names; empty for any."""
+    """Key of the host that the run is bound to or requests; empty for any host."""
     needs: Mapping[str, float] = {}
 
 
 class Link(Struct, frozen=True):
-    """A host that can be asked now."""
+    """A host that is reachable now."""
 
     key: str
-    """What the carrier calls it; another one when it comes back may be the same host."""
+    """The carrier's name for the host; after a reconnect the same host may have another key."""
     name: str
     slots: int = 1
     labels: Mapping[str, float] = {}
     why_not: str = ""
-    """Why no run can be started there now, in words; empty where one can."""
+    """Why the host cannot start runs now; empty if it can."""
 
 
 class Carrier(ABC):
@@ -43,34 +43,34 @@ class Carrier(ABC):
 
     name: str
     addresses: Collection[str] = ()
-    """The keys of all hosts that it may ever reach, where it knows by a key who answers; none where it does not."""
+    """Keys of all hosts it can ever reach, if keys identify hosts; empty otherwise."""
 
     @abstractmethod
     async def run(self) -> None:
-        """Keep connected until cancelled, whatever happens; raises nothing but CancelledError."""
+        """Keep connected until cancelled; raise only CancelledError."""
 
     @property
     @abstractmethod
     def links(self) -> Mapping[str, Link]:
-        """The hosts that can be asked now, by key."""
+        """The reachable hosts, by key."""
 
     @property
     def fault(self) -> str:
-        """Why there is no host, or not all of them, in words for a person; empty where nothing is wrong."""
+        """Why hosts are missing, in words for a person; empty if nothing is wrong."""
         return ""
 
     def address(self, key: str) -> str:
-        """Return the address of a host, among those of all carriers; empty where it is not known who answers."""
+        """Return a host's address, unique among all carriers; empty if keys do not identify hosts."""
         return f"{self.name} {key}" if key in self.addresses else ""
 
     @abstractmethod
     async def call(self, key: str, verb: Verb, message: bytes, timeout: float) -> bytes:
-        """Ask a host; raises OutOfReach after `timeout` seconds, when it is not there, or when the connection broke."""
+        """Call a host. Raises OutOfReach after `timeout` seconds, or if the host or the connection is gone."""
 
     @abstractmethod
     def want(self, wishes: Mapping[str, Wish]) -> None:
-        """Have a ticket for each of these runs, and for no others: an agent somewhere then holds a slot (`hold`).
+        """Hold a ticket for exactly these runs, by run id; a ticket makes a host's agent hold a slot (`hold`).
 
-        Called again and again with all that is wanted; by run id. A ticket that ended is asked for anew. That one is
-        taken back never ends its run.
+        Called repeatedly with all wanted runs. An expired ticket is requested again. Withdrawing a ticket never stops
+        its run.
         """

@@ -1,4 +1,4 @@
-"""What a host says of itself: its figures with each pull, and all that the doctor asks."""
+"""A host's report about itself: figures sent with each pull, and the answers for the doctor."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from .protocol import PROTOCOL, AgentVersion, Examine, Examined, HostFacts
 
 _PROBE = ".probe"
 _LEAST_FREE_MB = 200
-"""Of the disk with the spool."""
+"""Minimum on the spool's disk."""
 
 
 def fitting_name(name: str) -> str:
-    """Return what a machine is called as far as it is fit for the name of a host: `h07`, `build-1.example.org`."""
+    """Return a machine's name with only the characters allowed in host names: `h07`, `build-1.example.org`."""
     clean = re.sub(r"[^A-Za-z0-9_.-]+", "-", name).lstrip(".-")
     return clean[:64] or "host"
 
 
 def host_facts(*, slots: int, used: int, labels: Mapping[str, float], carrier: str) -> HostFacts:
-    """Tell slots and load as they are now."""
+    """Return current slots and load."""
     return HostFacts(
         slots=slots,
         used=used,
@@ -50,7 +50,7 @@ def host_facts(*, slots: int, used: int, labels: Mapping[str, float], carrier: s
 def examined(
     asked: Examine, *, host: str, spool: str, facts: HostFacts, expiry: Callable[[], float] = float
 ) -> Examined:
-    """Look at everything that a run needs here; starts nothing but `git version`."""
+    """Check everything that a run needs here; the only program it starts is `git version`."""
     problems = list(_spool_problems(spool))
     settings = Settings()
     try:
@@ -86,7 +86,7 @@ def _agents(names: Iterable[str], settings: Settings) -> Iterator[AgentVersion]:
 
 
 def _spool_problems(spool: str) -> Iterator[str]:
-    """Say what of a spool would let runs be lost, or be started twice."""
+    """Yield problems of the spool that could lose runs or start them twice."""
     path = os.path.join(spool, _PROBE)
     try:
         files.write_whole(path, b"subdeck\n", durable=True)
@@ -112,7 +112,7 @@ def _spool_problems(spool: str) -> Iterator[str]:
 
 
 def _git() -> tuple[str, str]:
-    """Return its version, and what is wrong with it."""
+    """Return git's version, and what is wrong with it."""
     try:
         found = git.version()
         git.check_version(git.OLDEST)

@@ -1,4 +1,4 @@
-"""Whether something failed for want of room on a disk: that passes, and what was refused for it is asked for again."""
+"""Detect full disks. The condition passes, so a request that failed because of it is sent again."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _SAID = re.compile("No space left on device|Disk quota exceeded")
-"""By git."""
+"""Git's messages."""
 
 
 def is_of_full_disk(error: BaseException) -> bool:
-    """Return whether an error, or one that it was raised for, says that a disk is full."""
+    """Return whether an error or its cause reports a full disk."""
     if isinstance(error, OSError):
         return error.errno in _FULL
     if _SAID.search(getattr(error, "said", "") or str(error)):

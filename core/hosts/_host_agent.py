@@ -1,5 +1,5 @@
-"""The agent of a host: it starts what relays ask for, tells what became of it, and stops it; whatever carries the
-messages. No run needs it to go on, and a new one takes over all that it finds in the spool.
+"""The agent of a host, independent of the carrier: it starts runs for relays, reports their progress, and stops them.
+Runs continue without it, and a new agent manages everything it finds in the spool.
 """
 
 from __future__ import annotations
@@ -60,19 +60,19 @@ from .protocol import (
 )
 
 SWEEP_S = 0.02
-"""Between two looks at the bells while runs are open; longer where they are so many that a look takes its time."""
+"""Seconds between checks of the activity files while runs are open; longer if there are many."""
 SWEEP_SHARE = 0.1
-"""Of one processor that this takes at most."""
+"""Most of one processor that these checks may use."""
 IDLE_SWEEP_S = 0.25
 LEASE_S = 1.0
-"""Between two renewals of the leases."""
+"""Seconds between lease renewals."""
 PROOF_S = 2.0
-"""Between two looks whether somebody is responsible for each open run."""
+"""Seconds between checks that a process is responsible for each open run."""
 PURGE_S = 600.0
 MISSING_S = 0.25
-"""After this a relay is told that a run it asks for is not here."""
+"""Longest wait of a pull that asks for a run which is not here, in seconds."""
 TAKING_S = 60.0
-"""How long a wrapper that lives gets to take its run."""
+"""Seconds that a living wrapper has to take its run."""
 LOOK_AGAIN_S = 0.02
 _LONGEST_WHY = 1000
 
@@ -80,7 +80,7 @@ T = TypeVar("T")
 
 
 class HostAgent:
-    """Lives in one event loop; `answer` and `run` are called in it."""
+    """Lives in one event loop; call `answer` and `run` in it."""
 
     def __init__(
         self,
@@ -92,10 +92,10 @@ class HostAgent:
         name: str = "",
         expiry: Callable[[], float] = float,
     ) -> None:
-        """Take the spool over, with all that is in it. `name` is for a host that is not to go by the machine's;
-        `expiry` says when the certificates of its carrier do.
+        """Open the spool and manage its runs.
 
-        Raises SpoolBusy where another agent has it, SubdeckError where it cannot be used.
+        `name` replaces the machine's name; `expiry` returns when the carrier's certificates expire. Raises SpoolBusy if
+        another agent has the spool, SubdeckError if it is unusable.
         """
         self._root = SpoolRoot(root)
         self.slots = slots
@@ -112,7 +112,7 @@ class HostAgent:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._quick = ThreadPoolExecutor(4, "subdeck-quick")
         self._slow = ThreadPoolExecutor(2, "subdeck-slow")
-        """For what may take seconds: what dead wrappers left is ended, old files are removed."""
+        """For work that may take seconds: ending what dead wrappers left, removing old files."""
         self._delivering = asyncio.Lock()
         self._proving = False
         self._tidying = False
@@ -138,7 +138,7 @@ class HostAgent:
         return host_facts(slots=self.slots, used=used, labels=self.labels, carrier=self.carrier)
 
     async def answer(self, verb: Verb, message: bytes) -> bytes:
-        """Do what a message asks. What is no message, or cannot be done, is refused in words; nothing is raised."""
+        """Carry out a message. Answer REFUSED with a reason if it is invalid or fails; never raise."""
         try:
             asked = decode_asked(verb, message)
             return encode(await self._answers[verb](asked))
@@ -150,7 +150,7 @@ class HostAgent:
             return encode(Answer(Said.REFUSED, one_line(f"{self.name}: {said}", _LONGEST_WHY)))
 
     async def hold(self, relay: str, run_id: str) -> Said:
-        """Offer a run, and hold a slot for it until it has ended: what a ticket does all the time."""
+        """Offer a run and hold a slot for it until it has finished. A ticket runs this the whole time."""
         spool = self._spool(relay)
         is_here = run_id in spool.known or spool.was_delivered(run_id) or spool.was_removed(run_id)
         if not is_here and not await self._offers.hold(spool, run_id):
@@ -159,7 +159,7 @@ class HostAgent:
         return Said.OVER
 
     async def run(self) -> None:
-        """Renew leases, notice news, finish runs that nobody is responsible for; until it is cancelled."""
+        """Renew leases, notice news, and finish orphaned runs, until cancelled."""
         renewed = proved = purged = float("-inf")
         while True:
             now = time.monotonic()
@@ -176,13 +176,13 @@ class HostAgent:
                 if now - purged >= PURGE_S:
                     purged = now
                     self._spawn(self._purge())
-            except OSError as error:  # the disk may be full; what was not done now is done later
+            except OSError as error:  # the disk may be full; the next round retries
                 log_fault("managing the spool", error)
             pause = SWEEP_S if self.has_open_runs else IDLE_SWEEP_S
             await asyncio.sleep(max(pause, (time.monotonic() - now) / SWEEP_SHARE))
 
     def close(self) -> None:
-        """Let go of the spool; the runs go on."""
+        """Release the spool; runs continue."""
         for task in self._tasks:
             task.cancel()
         self._quick.shutdown(wait=False, cancel_futures=True)
@@ -207,7 +207,7 @@ class HostAgent:
             if found or rest <= 0 or self._offers.has_news(spool):
                 break
             await spool.news(turn, min(rest, 1.0))
-            # Where nothing was rung all are looked at: what a child writes rings no bell by itself.
+            # After a timeout check all runs: an agent's output alone does not touch the activity file.
             changed = spool.changed_since(turn) if spool.turn != turn else asked.have.keys()
             turn, wanted = spool.turn, {run_id: asked.have[run_id] for run_id in changed if run_id in asked.have}
         return self._pulled(spool, found, left)
@@ -262,12 +262,12 @@ class HostAgent:
     def _take_in(self, spool: Spool, asked: Start, directory: str | None) -> Arrived | None:
         spool.make()
         spool.keep_terms(Terms(asked.lease_operator, asked.keep, asked.keep_unused))
-        spool.renew()  # before anything starts that would find an old one
+        spool.renew()  # before anything starts that would find an expired lease
         place = Place(self.name, spool.project, self.slots, self._root.slots, spool.lease, self._forker)
         return take_in(asked, place, directory)
 
     async def _let_go(self, spool: Spool, run_id: str, arrived: Arrived) -> None:
-        """Hold a run until its wrapper does; finish one whose wrapper has gone before."""
+        """Hold a run until its wrapper does; if the wrapper exits first, finish the run."""
         deadline = time.monotonic() + TAKING_S
         try:
             while not arrived.is_taken and time.monotonic() < deadline:
@@ -334,7 +334,7 @@ class HostAgent:
             return Fetched(why="it has not finished" if is_here else f"{self.name} no longer knows the run")
         return await self._files.answer_fetch(asked.run, asked.offset)
 
-    # --- what is done without being asked ---
+    # --- periodic work ---
 
     def _renew(self) -> None:
         for spool in self._spools.values():
@@ -342,7 +342,7 @@ class HostAgent:
                 spool.renew()
 
     async def _prove(self) -> None:
-        """Finish the runs that nobody is responsible for."""
+        """Finish the runs that no process is responsible for."""
         self._proving = True
         try:
             await self._slowly(reap_wrappers)
@@ -360,7 +360,7 @@ class HostAgent:
                 files.remove(f"{run_dir}/{paths.ENVIRONMENT}")
 
     async def _see_to_files(self) -> None:
-        """Note what runs that have ended have left, so that others get their trees; forget those that are gone."""
+        """Store the results of finished runs, which frees their trees, and forget the files of removed runs."""
         if self._tidying:
             return
         self._tidying = True
@@ -405,7 +405,7 @@ class HostAgent:
 
 
 def _ask_to_stop(project: paths.Project, run_id: str, request: StopRequest) -> None:
-    """Leave a request to stop and wake the wrapper. Raises SubdeckError where that cannot be written."""
+    """Write a stop request and wake the wrapper. Raises SubdeckError if it cannot be written."""
     meta = artifacts.read_meta(project.run_dir(run_id))
     if meta is None:
         meta = artifacts.unreadable_meta(project.run_dir(run_id))

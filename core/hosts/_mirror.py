@@ -1,4 +1,4 @@
-"""Which files of a run the operator gets, and which pieces of them he lacks."""
+"""Which files of a run are mirrored, and which parts of them the operator lacks."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from ..text.decoding import UNDECODABLE, decode
 from .protocol import MOST_MESSAGE, Bell, Chunk, End, Have
 
 GROWING = (paths.STDERR, paths.STDOUT, paths.TRANSCRIPT, paths.EVENTS)
-"""Mirrored while they grow; events last, so that what they speak of is there."""
+"""Mirrored while they grow; events last, so that the files they mention are there."""
 AT_END = (paths.CHILD_SESSION, paths.CHANGES_PATCH, paths.CHECK_LOG, paths.SETUP_LOG)
-"""Mirrored with the result, and so are the prompts of later attempts."""
+"""Mirrored with the result, like the prompts of later attempts."""
 MOST_BYTES = 1024 * 1024 * 1024
-"""Of a mirrored file; the rest of a longer one stays where it is."""
+"""Most bytes mirrored of one file; the rest stays on the host."""
 _LATER_PROMPT = r"prompt-[1-9][0-9]{0,3}\.md"
 _LARGEST_RESULT = MOST_MESSAGE // 2
 _LARGEST_BELL = 16384
 _CUT_AT = 1_000_000
-"""Characters of the answer that are left of a result which no message could hold."""
+"""Characters kept of the answer in a result that is too large for a message."""
 
 
 def is_mirrored(name: str) -> bool:
-    """Return whether a host may tell the operator what is in a file of that name."""
+    """Return whether files of this name may be sent to the operator."""
     return name in GROWING or name in AT_END or re.fullmatch(_LATER_PROMPT, name) is not None
 
 
 class Lacking(Struct, frozen=True):
-    """What the operator lacks, as far as it fits one answer."""
+    """Files and results that the operator lacks, for one answer."""
 
     chunks: tuple[Chunk, ...] = ()
     bells: tuple[Bell, ...] = ()
@@ -48,14 +48,14 @@ class Lacking(Struct, frozen=True):
 
 
 class _Run(Struct, frozen=True):
-    """A run of which there may be news."""
+    """A run that may have news."""
 
     result: bytes
-    """Empty as long as it has none."""
+    """Encoded; empty while it has none."""
     pieces: tuple[tuple[str, int, int], ...]
-    """Of each file that is longer here: its name, from where on, and how many bytes."""
+    """Name, offset and missing bytes of each file that is longer here."""
     bell: bytes | None
-    """Where it was rung."""
+    """New activity file content, if any."""
 
     @property
     def wanted(self) -> int:
@@ -63,9 +63,9 @@ class _Run(Struct, frozen=True):
 
 
 def lacking(project: paths.Project, have: Mapping[str, Have], budget: int) -> Lacking:
-    """Return the next pieces of runs of which the operator has that much: `budget` bytes at most, fairly shared.
+    """Return the next pieces of these runs, given what the operator has: at most `budget` bytes, shared fairly.
 
-    The end of a run comes with the last of its pieces, never before.
+    A run's result comes with its last piece, never before.
     """
     try:
         runs = opened(project.runs)
@@ -87,7 +87,7 @@ def lacking(project: paths.Project, have: Mapping[str, Have], budget: int) -> La
 
 
 def shares(wanted: Mapping[str, int], budget: int) -> dict[str, int]:
-    """Share a number of bytes: who wants little gets it, the others the same each."""
+    """Share a number of bytes: small requests get all they need, the others equal parts."""
     given: dict[str, int] = {}
     asking = len(wanted)
     for run_id, size in sorted(wanted.items(), key=lambda one: one[1]):
@@ -102,8 +102,8 @@ def _look(project: paths.Project, runs: Directory, run_id: str, has: Have) -> _R
         directory = runs.inside(run_id)
     except OSError:
         return None
-    with directory:  # not held until it is read: there may be more runs than files that may be open
-        result = _record(directory, paths.RESULT)  # first: what was written before it is complete
+    with directory:  # closed until it is read: there may be more runs than files that may be open
+        result = _record(directory, paths.RESULT)  # first: everything written before the result is complete
         if result and not counts(directory.path, paths.RESULT, result):
             result = b""
         names = (*GROWING, *AT_END, *_later_prompts(directory)) if result else GROWING
@@ -139,7 +139,7 @@ def _bell(project: paths.Project, run_id: str, has: Have) -> bytes | None:
 
 
 def _read(runs: Directory, run_id: str, run: _Run, most: int) -> tuple[list[Chunk], bool]:
-    """Read as many bytes of the pieces in their order; return whether that was all there is to be had."""
+    """Read up to `most` bytes of the pieces, in order; return whether that was everything."""
     if not run.pieces:
         return [], True
     try:
@@ -157,7 +157,7 @@ def _read_from(directory: Directory, run_id: str, run: _Run, most: int) -> tuple
         try:
             content = _part(directory, name, offset, min(size, most))
         except (FileNotFoundError, PermissionError, RefusedError):
-            continue  # taken away, or made something that nobody reads: nothing more will come of it
+            continue  # removed, or no longer a readable file: it gets no more content
         except OSError:
             return chunks, False
         if content:
@@ -184,7 +184,7 @@ def _record(directory: Directory, name: str) -> bytes:
 
 
 def _fitting(result: bytes) -> bytes:
-    """Return a result as it is; of one that is too large for a message the beginning of its answer."""
+    """Return a result unchanged, or with a truncated answer if it is too large for a message."""
     if len(result) <= _LARGEST_RESULT:
         return result
     try:

@@ -1,5 +1,5 @@
-"""Where a host keeps the runs of its operators: a directory that one agent has to itself, and in it a project for each
-relay. Whatever is started there is an ordinary run of that project, and goes on without the agent.
+"""The spool: the directory where a host keeps its operators' runs. One agent owns it, and each relay has a project in
+it. Runs are ordinary runs of that project and continue without the agent.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from ..system.directory import Directory, opened
 from ..text.decoding import UNDECODABLE, decode
 
 LOOK_S = 1.0
-"""Between two looks at all runs, however quiet their bells are."""
+"""Seconds between checks of all runs, however quiet their activity files are."""
 UNBORN_S = 60.0
-"""How long a relay has time to ask again for a run whose agent was killed over its start."""
+"""Seconds that a relay has to request a run again if the agent was killed while starting it."""
 HANDOVER_S = 2.0
-"""How long a spool may still be locked after the end of the agent that had it."""
+"""Seconds that a spool may stay locked after its agent has exited."""
 UNFETCHED_S = 90 * 24 * 3600.0
-"""How long a run that has ended is kept for an operator who does not fetch it."""
+"""Seconds that a finished run is kept if its operator does not fetch it."""
 _ID = "id"
 _LOCK = ".lock"
 _SLOTS = ".slots"
 _DONE = "done"
 _GONE = "gone"
-"""Has the name of each run that was removed without anybody having fetched it, for ever: it must not start again."""
+"""Directory with the name of each run removed without being fetched, kept forever: it must not start again."""
 _LEASE = "lease"
 _TERMS = "terms.json"
 _STOP_THE_OTHER = "stop that process, or use another directory"
@@ -46,29 +46,29 @@ class SpoolBusy(SubdeckError):
 
 
 class Terms(Struct, frozen=True, omit_defaults=True):
-    """What an operator said last about all his runs, in seconds; 0 for never."""
+    """What an operator last set for all their runs, in seconds; 0 for never."""
 
     operator: Period = 0.0
-    """How long they go on unheard of."""
+    """How long runs continue without contact."""
     keep: Period = 7 * 24 * 3600.0
-    """How long what was delivered is kept."""
+    """How long delivered runs are kept."""
     unused: Period = 30 * 24 * 3600.0
-    """How long the files of a repository are kept that no run has come with any more."""
+    """How long a repository's files are kept after the last run that came with it."""
 
 
 def now() -> float:
-    """Return the seconds since the boot, with those in which the machine slept."""
+    """Return the seconds since boot, including time the machine slept."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class SpoolRoot:
-    """The directory, locked for as long as it is open."""
+    """The spool's directory, locked while it is open."""
 
     def __init__(self, path: str) -> None:
-        """Make it where it is missing. Raises SpoolBusy where another agent has it, SubdeckError."""
+        """Create the spool if it is missing. Raises SpoolBusy if another agent has it, SubdeckError."""
         self.path = os.path.abspath(path)
         self.slots = os.path.join(self.path, _SLOTS, "host")
-        """Lock files that the runs of all relays share."""
+        """Slot lock files, shared by the runs of all relays."""
         self._lock = -1
         try:
             files.make_private_directory(self.path)
@@ -90,7 +90,7 @@ class SpoolRoot:
             raise
 
     def relays(self) -> list[str]:
-        """Return the ids of the relays that have runs there, or had."""
+        """Return the ids of the relays that have or had runs here."""
         return [name for name in files.names(self.path) if is_relay(name)]
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ class SpoolRoot:
             self._lock = -1
 
     def _read_id(self) -> str:
-        """Return the id that permits name, made with the spool. Raises OSError, SubdeckError for one that is broken."""
+        """Return the spool's id, which permits name; create it if missing. Raises OSError, SubdeckError if damaged."""
         path = os.path.join(self.path, _ID)
         try:
             files.write_new(path, os.urandom(16).hex().encode(), durable=True)
@@ -112,17 +112,17 @@ class SpoolRoot:
 
 
 def is_relay(name: str) -> bool:
-    """Return whether a name is a relay's; nothing else becomes a path of a spool."""
+    """Return whether a name is a valid relay id; other names never become paths in the spool."""
     return re.fullmatch(r"[0-9a-f]{12}", name) is not None
 
 
 def has_begun(run_dir: str) -> bool:
-    """Return whether a wrapper has taken a run, or it has ended without."""
+    """Return whether a wrapper has taken a run, or the run has a result."""
     return any(os.path.lexists(f"{run_dir}/{name}") for name in (paths.TAKEN, paths.RUNNER)) or has_result(run_dir)
 
 
 class Spool:
-    """The runs of one relay, and what has become of them since somebody looked. Used in one event loop."""
+    """The runs of one relay, and news about them. Used in one event loop."""
 
     def __init__(self, root: SpoolRoot, relay: str) -> None:
         if not is_relay(relay):
@@ -136,27 +136,27 @@ class Spool:
         self._terms_file = os.path.join(place, _TERMS)
         self.terms = self._read_terms()
         self.heard = self._heard_before()
-        """When the operator was heard of last, by `now`."""
+        """Time of the last contact with the operator, by `now`."""
         self.known: set[str] = set()
-        """All runs that have begun there, and are not acknowledged."""
+        """All runs that have begun here and are not acknowledged."""
         self.open: set[str] = set()
-        """Those without a result."""
+        """Known runs without a result."""
         self.turn = 0
-        """Grows with each piece of news."""
+        """Counter that grows with each piece of news."""
         self._changed: dict[str, int] = {}
-        """In which turn there was news of an open run last."""
+        """Turn of the latest news about each known run."""
         self._waiting: set[asyncio.Event] = set()
         self._ends: dict[str, list[asyncio.Future[None]]] = {}
-        """What waits for the end of a run: as little as can be, for each slot that is used has one."""
+        """Futures that wait for a run to finish; kept small, because each used slot has one."""
         self._bells: dict[str, tuple[int, int]] = {}
         self._unborn: dict[str, float] = {}
-        """Since when a directory is known that no wrapper has taken."""
+        """When each directory that no wrapper has taken was first seen."""
         self._active: Directory | None = None
         self._looked = 0.0
         self.look()
 
     def make(self) -> None:
-        """Make what a run needs there. Raises OSError."""
+        """Create the project's directories. Raises OSError."""
         pi = os.path.join(self.project.root, ".pi")  # private, because a spool is not a checkout
         for directory in (pi, self.project.runs, self.project.active, self.done):
             files.make_private_directory(directory)
@@ -164,10 +164,10 @@ class Spool:
     # --- news ---
 
     def look(self) -> None:
-        """Find out which runs there are, and which of them have ended; whoever waits is told.
+        """Scan for runs and their results, and wake the waiting tasks.
 
-        One of which an agent that was killed has made the directory only is none: its relay asks for it again. Where
-        nobody does, and no wrapper comes, it is one that will be found lost.
+        A directory that a killed agent left without a wrapper does not count: its relay requests the run again. If that
+        does not happen within `UNBORN_S`, it counts as a run, and will be found lost.
         """
         self._looked = time.monotonic()
         self._active = None
@@ -182,7 +182,7 @@ class Spool:
         self._settle(self.open)
 
     def sweep(self) -> None:
-        """Take in which bells were rung, came or went since the last time; look at all runs now and then."""
+        """Notice activity files that changed, came or went; now and then scan all runs."""
         if time.monotonic() - self._looked > LOOK_S:
             self.look()
         if not self.open:
@@ -190,23 +190,23 @@ class Spool:
         bells = self._read_bells()
         changed = {run_id for run_id, bell in bells.items() if self._bells.get(run_id) != bell}
         self._bells = bells
-        self._settle(self.open - bells.keys())  # also one that came and ended since the last time
+        self._settle(self.open - bells.keys())  # also a run whose file came and went since the last time
         if changed:
             self.ring(*(changed & self.open))
 
     def ring(self, *run_ids: str) -> None:
-        """Wake whoever waits for news: of these runs, or of something else."""
+        """Wake the tasks that wait for news, about these runs or in general."""
         self.turn += 1
         self._changed.update(dict.fromkeys(run_ids, self.turn))
         for waiting in self._waiting:
             waiting.set()
 
     def changed_since(self, turn: int) -> set[str]:
-        """Return the runs of which there was news after that turn."""
+        """Return the runs with news after that turn."""
         return {run_id for run_id, changed in self._changed.items() if changed > turn}
 
     async def news(self, turn: int, timeout: float) -> None:
-        """Wait until there is news after that turn, at most so many seconds."""
+        """Wait for news after that turn, at most `timeout` seconds."""
         event = asyncio.Event()
         self._waiting.add(event)
         try:
@@ -218,27 +218,27 @@ class Spool:
             self._waiting.discard(event)
 
     async def over(self, run_id: str) -> None:
-        """Wait until a run has ended, or is not there any more."""
+        """Wait until a run has finished or is gone."""
         if run_id in self.open:
             end = asyncio.get_running_loop().create_future()
             self._ends.setdefault(run_id, []).append(end)
             await end
 
     def add(self, run_id: str) -> None:
-        """Know of a run that is there."""
+        """Add a run that is here."""
         if run_id not in self.known:
             self.known.add(run_id)
             self.open.add(run_id)
             self.ring(run_id)
 
     def forget(self, run_id: str) -> None:
-        """Know no more of a run, which was acknowledged or taken away."""
+        """Forget a run that was acknowledged or removed."""
         self.known.discard(run_id)
         self._changed.pop(run_id, None)
         self._end(run_id)
 
     def _settle(self, run_ids: Collection[str]) -> None:
-        """Note which of these runs have ended."""
+        """Note which of these runs have finished."""
         for run_id in [run_id for run_id in run_ids if self.has_ended(run_id)]:
             self._end(run_id)
             self.ring(run_id)
@@ -246,22 +246,22 @@ class Spool:
     def _end(self, run_id: str) -> None:
         self.open.discard(run_id)
         for end in self._ends.pop(run_id, ()):
-            if not end.done():  # nobody waits any more
+            if not end.done():  # its task was cancelled
                 end.set_result(None)
 
     def has_ended(self, run_id: str) -> bool:
         return has_result(self.project.run_dir(run_id))
 
     def has(self, run_id: str) -> bool:
-        """Return whether there is a run, be it one that may still begin."""
+        """Return whether a run is here, including one that has not begun."""
         return run_id in self.known or run_id in self._unborn
 
     def was_delivered(self, run_id: str) -> bool:
-        """Return whether the operator has had all of a run, and it is kept for a while only."""
+        """Return whether a run was delivered in full and is only kept for a while."""
         return os.path.lexists(os.path.join(self.done, run_id))
 
     def was_removed(self, run_id: str) -> bool:
-        """Return whether a run ended here so long ago that it was removed, though nobody had fetched it."""
+        """Return whether a run finished here so long ago that it was removed unfetched."""
         return os.path.lexists(os.path.join(self._gone, run_id))
 
     def _read_bells(self) -> dict[str, tuple[int, int]]:
@@ -277,19 +277,19 @@ class Spool:
     # --- leases ---
 
     def hear(self) -> None:
-        """Note that the operator was heard of just now."""
+        """Note contact with the operator."""
         self.heard = now()
 
     def left(self) -> float | None:
-        """Return the seconds that the operator's lease still lasts; None where it never ends."""
+        """Return the seconds left of the operator's lease; None if it never expires."""
         return max(0.0, self.terms.operator - (now() - self.heard)) if self.terms.operator else None
 
     def renew(self) -> None:
-        """Say to the wrappers that there is an agent, and when the operator was heard of. Raises OSError."""
+        """Write the lease: the agent lives, and the operator's last contact. Raises OSError."""
         files.write_whole(self.lease, b"%.3f %.3f\n" % (now(), self.heard))
 
     def keep_terms(self, terms: Terms) -> None:
-        """Remember what the operator wants of all his runs. Raises OSError."""
+        """Store the operator's terms. Raises OSError."""
         if terms != self.terms:
             files.write_whole(self._terms_file, msgspec.json.encode(terms))
             self.terms = terms
@@ -301,17 +301,17 @@ class Spool:
             return Terms()
 
     def _heard_before(self) -> float:
-        """Return when the operator was heard of before this agent came; after a restart of the machine just now."""
+        """Return the last contact with the operator before this agent started; `now` after a reboot."""
         try:
             heard = float(files.content(self.lease).split()[1])
         except (IndexError, ValueError):
             return now()
         return heard if 0 <= heard <= now() else now()
 
-    # --- what was delivered ---
+    # --- delivered runs ---
 
     def deliver(self, run_id: str) -> None:
-        """Put a run aside of which the operator has all. Raises OSError; what was put aside before is kept then."""
+        """Move a fully delivered run to `done`. Raises OSError, keeping an earlier copy there."""
         place = os.path.join(self.done, run_id)
         files.make_private_directory(self.done)
         with opened(self.project.runs) as runs:
@@ -321,9 +321,7 @@ class Spool:
         files.rename(self.project.run_dir(run_id), place)
 
     def purge(self) -> list[str]:
-        """Remove what was delivered longer ago than it is kept, and what nobody has fetched for very long; return which
-        runs those were.
-        """
+        """Remove runs delivered longer ago than `keep`, and runs unfetched for very long; return their ids."""
         return [*self._purge_unfetched(), *self._purge_delivered()]
 
     def _purge_unfetched(self) -> list[str]:
@@ -337,7 +335,7 @@ class Spool:
                 files.make_private_directory(self._gone)
                 files.write_whole(os.path.join(self._gone, run_id), b"", durable=True)
             except OSError:
-                continue  # it has not ended, or cannot be noted now
+                continue  # it has not finished, or cannot be noted now
             files.remove_tree(run_dir)
             files.remove_tree(paths.work_dir(self.project, run_id))
             old.append(run_id)
@@ -352,33 +350,33 @@ class Spool:
             return []
         for name in old:
             files.remove_tree(os.path.join(self.done, name))
-            files.remove_tree(paths.work_dir(self.project, name))  # what was recorded of the working tree
+            files.remove_tree(paths.work_dir(self.project, name))  # recorded state of the working tree
         return old
 
 
-# --- what is offered -------------------------------------------------------------------------------------------------
+# --- offers ----------------------------------------------------------------------------------------------------------
 
 PATIENCE_S = 20.0
-"""How long a slot is held for a run that has no permit."""
+"""Seconds that a slot is held for a run without a permit."""
 AGAIN_S = 5.0
-"""After this a relay that waits is told again of an offer which nothing came of."""
+"""Seconds after which an offer that had no effect is sent to a waiting relay again."""
 
 
 class _Offer(Struct):
     settled: asyncio.Event
-    """The run has come, or was refused."""
+    """Set when the run has arrived or was refused."""
     holders: int = 0
     told_at: float = float("-inf")
 
 
 class Offers:
-    """Those of all relays; used in one event loop."""
+    """The offers to all relays; used in one event loop."""
 
     def __init__(self) -> None:
         self._offers: dict[tuple[str, str], _Offer] = {}
 
     async def hold(self, spool: Spool, run_id: str) -> bool:
-        """Offer a run until it comes or is refused; False where neither was in time."""
+        """Offer a run until it arrives or is refused; return False on timeout."""
         key = (spool.relay, run_id)
         offer = self._offers.setdefault(key, _Offer(asyncio.Event()))
         offer.holders += 1
@@ -394,17 +392,17 @@ class Offers:
         return True
 
     def settle(self, spool: Spool, run_id: str) -> None:
-        """Note that a run has come, or was refused."""
+        """Note that a run has arrived or was refused."""
         if offer := self._offers.get((spool.relay, run_id)):
             offer.settled.set()
 
     def has_news(self, spool: Spool) -> bool:
-        """Return whether the relay of a spool is to be told of an offer now."""
+        """Return whether an offer is due to be sent to the relay of a spool."""
         now = time.monotonic()
         return any(now - offer.told_at >= AGAIN_S for offer in self._of(spool).values())
 
     def tell(self, spool: Spool) -> tuple[str, ...]:
-        """Return the runs that are offered to the relay of a spool, and note that it was told of them."""
+        """Return the runs offered to the relay of a spool, and note that they were sent."""
         offers = self._of(spool)
         for offer in offers.values():
             offer.told_at = time.monotonic()

@@ -1,4 +1,4 @@
-"""What is wrong with hosts, and how each of it is mended; asked of every host at once."""
+"""Diagnose problems of hosts, with a fix for each. All hosts are asked at once."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from .protocol import AgentVersion, Examine, Examined
 from .survey import Survey, Surveyed
 
 PATIENCE_S = 15.0
-"""How long hosts may take to be found."""
+"""Seconds that finding hosts may take."""
 OFFLINE = "offline"
 CLOCK_S = 5.0
-"""By which clocks may differ before it is said: times in the records of runs are their hosts'."""
+"""Seconds by which clocks may differ without a warning; run records carry their host's time."""
 SAME = "install the same version on both machines"
 SOON_S = 30 * 24 * 3600.0
-"""From which on it is said that certificates expire."""
+"""Seconds left below which certificates cause a warning."""
 _ANEW = (
     "remove the old certificates on all machines, create new ones (subdeck hosts keys), copy "
     "them to all machines, and restart the cluster"
@@ -38,16 +38,16 @@ _ANEW = (
 
 
 class HostChecks(Struct, frozen=True):
-    """Of one host, or of what leads to all of them."""
+    """Checks of one host, or of the way to all hosts."""
 
     host: str
-    """Empty for what concerns all."""
+    """Empty for checks of all hosts."""
     checks: tuple[Check, ...]
 
 
 def wanted(settings: Settings) -> tuple[tuple[str, ...], str]:
-    """Return the agents that a host should have: those that can be used here; and the one that is used where nobody
-    names one, empty where none can be.
+    """Return the agents that a host should have: the usable ones here and the default; and the default's name, which is
+    empty if none is usable.
     """
     try:
         usual = choose_agent(settings.agent, settings).name
@@ -58,13 +58,13 @@ def wanted(settings: Settings) -> tuple[tuple[str, ...], str]:
 
 
 def question(settings: Settings) -> Examine:
-    """Return what every host is asked."""
+    """Return the request that every host gets."""
     agents, _ = wanted(settings)
     return Examine(variables=settings.hosts.env[:1000], agents=(*agents[:99], OFFLINE))
 
 
 def diagnose(found: Survey, settings: Settings, only: str = "") -> tuple[HostChecks, ...]:
-    """Return the checks: first of what leads to the hosts, then of each of them, or of the one that is named."""
+    """Return the checks: the way to the hosts first, then each host, or only the one named."""
     hosts = [host for host in found.hosts if only in ("", *_names(host))]
     general = HostChecks("", tuple(_general(found, settings, only)))
     return (general, *(HostChecks(_name(host), tuple(_of(host, settings))) for host in hosts))
@@ -78,7 +78,7 @@ def _name(host: Surveyed) -> str:
     return host.examined.host if host.examined else one_line(host.link.name, 64)
 
 
-# --- what leads to all hosts -----------------------------------------------------------------------------------------
+# --- the way to all hosts --------------------------------------------------------------------------------------------
 
 
 def _general(found: Survey, settings: Settings, only: str) -> Iterator[Check]:
@@ -108,7 +108,7 @@ def _general(found: Survey, settings: Settings, only: str) -> Iterator[Check]:
 
 
 def _tls(address: str, tls: TlsFiles) -> Check:
-    """Check what lets us into the cluster; the same is refused when a run is to go there."""
+    """Check the certificates for the cluster, by the same rules that refuse a run."""
     from .dask.security import certificates, expiry
 
     try:
@@ -125,7 +125,7 @@ def _tls(address: str, tls: TlsFiles) -> Check:
 
 
 def _expiry(name: str, until: float, well: str) -> Check:
-    """Check until when certificates are good; `well` is what is said where that is long."""
+    """Check when certificates expire; `well` is the text if that is far off."""
     left = until - time.time()
     if not until or left >= SOON_S:
         return Check(name, State.OK, well)
@@ -136,7 +136,7 @@ def _expiry(name: str, until: float, well: str) -> Check:
 
 
 def _mending(fault: str) -> str:
-    """Say what to do about why a carrier has no hosts, as far as its words do not say it already."""
+    """Return how to fix a carrier's fault; empty if the fault text already tells."""
     steps = {
         "has no subdeck": "start it with: subdeck hosts serve, which loads what subdeck needs there",
         "Permission denied": "add your key to ~/.ssh/authorized_keys there: ssh must work without a password",
@@ -229,7 +229,7 @@ def _agents(said: Examined, settings: Settings) -> Iterator[Check]:
 
 
 def _variables(names: Sequence[str]) -> Iterator[Check]:
-    """Name those that neither the host nor this environment has: a run there would do without them."""
+    """Report variables set neither on the host nor here: a run there would not have them."""
     lacking = [name for name in names if name not in os.environ]
     if lacking:
         yield Check(

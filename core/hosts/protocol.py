@@ -1,7 +1,7 @@
-"""What the relay asks a host's agent, and what that answers: values of msgpack, whatever carries them.
+"""The messages between relay and host agent: msgpack values, independent of the carrier.
 
-Every size that comes from the other side is bounded here; what does not fit is no message at all.
-Annotations are evaluated here, as in `run.model`.
+The size of everything received is bounded here; anything larger is invalid. Annotations are evaluated here, as in
+`run.model`.
 """
 
 from collections.abc import Callable
@@ -18,33 +18,33 @@ from ..text.plain import one_line
 T = TypeVar("T", bound=Struct)
 
 PROTOCOL = 1
-"""Of the messages; relay and agent refuse each other's where it differs. It is said also where it is this one, which is
-another one's default to who reads it.
+"""Version of the messages; relay and agent refuse each other if it differs. It is always sent, because the reader's
+default is the reader's version.
 """
 BUDGET = 1024 * 1024
-"""Bytes of files that one answer to `pull` holds at most."""
+"""Most bytes of files in one answer to `pull`."""
 PIECE = 1024 * 1024
-"""Bytes of a bundle that travel in one message."""
+"""Bytes of a bundle per message."""
 MOST_MESSAGE = 64 * 1024 * 1024
-"""Bytes of an encoded message."""
+"""Most bytes of an encoded message."""
 MOST_RUNS = 20_000
-"""Of which one answer says something."""
+"""Most runs covered by one answer."""
 WAIT_S = 5.0
-"""How long a pull waits for news."""
+"""Seconds that a pull waits for news."""
 
-# \Z, for $ also takes a line break at the end.
+# \Z, because $ also matches before a final newline.
 RunId = Annotated[str, Meta(pattern=r"^[0-9]{8}-[0-9]{6}-[0-9a-f]{6}\Z")]
 RelayId = Annotated[str, Meta(pattern=r"^[0-9a-f]{12}\Z")]
-"""12 hex digits: of the project's root, the operator's machine, user and key."""
+"""12 hex digits, from the project's root and the operator's machine, user and key."""
 SpoolId = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z")]
 HostName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")]
 FileName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9.-]{0,63}\Z")]
-"""Of a run's directory; which are taken is a list of `mirror`."""
+"""Name of a file in a run's directory; `_mirror` lists the accepted ones."""
 TreeId = Annotated[str, Meta(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?\Z")]
 AnyTreeId = Annotated[str, Meta(pattern=r"^([0-9a-f]{40}([0-9a-f]{24})?)?\Z")]
-"""Empty where there is none."""
+"""Empty for none."""
 Short = Annotated[str, Meta(max_length=1000)]
-"""A text for a person, untrusted."""
+"""Untrusted text for a person."""
 
 
 class Verb(StrEnum):
@@ -54,28 +54,28 @@ class Verb(StrEnum):
     ACK = "ack"
     MESSAGE = "message"
     HOLD = "hold"
-    """Offer a run to the host and hold a slot of it until the run has ended: what a ticket does. Long."""
+    """Offer a run to the host and hold one of its slots until the run has finished, as a ticket does. Long-running."""
     EXAMINE = "examine"
-    """What the doctor wants to know."""
+    """The doctor's questions."""
     CODE = "code"
-    """What of a snapshot the host lacks, and its pieces."""
+    """Ask what the host lacks of a snapshot, and send it in pieces."""
     FETCH = "fetch"
-    """A piece of the bundle of what a run left."""
+    """Fetch a piece of the bundle with a run's changes."""
 
 
 class Have(Struct, frozen=True, omit_defaults=True):
     """How much of a run the operator has."""
 
     sizes: dict[FileName, Whole] = {}
-    """Name of a growing file: bytes."""
+    """Mirrored bytes by file name."""
     bell: Annotated[bytes, Meta(max_length=16384)] = b""
-    """The content of its activity file, as it was told last."""
+    """Content of its activity file as last sent."""
 
 
 class Pull(Struct, frozen=True):
     relay: RelayId
     have: dict[RunId, Have]
-    """All open runs of the operator that this spool has the permit for."""
+    """The operator's open runs whose permit names this spool."""
     wait: Annotated[float, Meta(ge=0, le=60)] = WAIT_S
     budget: Annotated[int, Meta(ge=0, le=8 * BUDGET)] = BUDGET
     protocol: Whole = PROTOCOL
@@ -94,38 +94,38 @@ class Bell(Struct, frozen=True, array_like=True):
 
 
 class End(Struct, frozen=True, array_like=True):
-    """The result of a run whose files the operator has all of, with this answer."""
+    """The result of a run; with this answer the operator has all its files."""
 
     run: RunId
     result: Annotated[bytes, Meta(max_length=MOST_MESSAGE // 2)]
 
 
 class AgentVersion(Struct, frozen=True, omit_defaults=True):
-    """An agent that the host has."""
+    """An agent on the host."""
 
     name: Annotated[str, Meta(max_length=64)]
     version: Annotated[str, Meta(max_length=200)] = ""
     problem: Short = ""
-    """Why it cannot be used; empty where it can."""
+    """Why it is unusable; empty if it works."""
 
 
 class HostFacts(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a host says of itself; told again with each pull."""
+    """A host's report about itself, sent with each pull."""
 
     slots: Annotated[int, Meta(ge=1, le=100_000)] = 1
     used: Whole = 0
-    """Slots that runs of all operators hold."""
+    """Slots held by all operators' runs."""
     labels: Annotated[dict[Annotated[str, Meta(max_length=64)], Cost], Meta(max_length=64)] = {}
-    """What else it has, as `gpu: 2`."""
+    """Other resources, such as `gpu: 2`."""
     load: Annotated[float, Meta(ge=0, le=1e6)] = 0.0
-    """Of the last minute."""
+    """Load average of the last minute."""
     cores: Whole = 0
     memory_mb: Whole = 0
-    """Free."""
+    """Free memory."""
     subdeck: Annotated[str, Meta(max_length=40)] = ""
     python: Annotated[str, Meta(max_length=40)] = ""
     carrier: Annotated[str, Meta(max_length=80)] = ""
-    """What brings the messages there, as `distributed 2026.8.0`."""
+    """Software of the carrier, such as `distributed 2026.8.0`."""
 
 
 class Pulled(Struct, frozen=True, kw_only=True):
@@ -133,27 +133,27 @@ class Pulled(Struct, frozen=True, kw_only=True):
     host: HostName
     facts: HostFacts = HostFacts()
     known: Annotated[tuple[RunId, ...], Meta(max_length=MOST_RUNS)] = ()
-    """All runs of this relay that are in the spool and not acknowledged."""
+    """All runs of this relay in the spool that are not acknowledged."""
     offers: Annotated[tuple[RunId, ...], Meta(max_length=MOST_RUNS)] = ()
-    """Runs for which the host holds a slot, and which have no permit as far as it knows."""
+    """Runs that have a slot on the host but are not in its spool."""
     chunks: Annotated[tuple[Chunk, ...], Meta(max_length=MOST_RUNS)] = ()
     bells: Annotated[tuple[Bell, ...], Meta(max_length=MOST_RUNS)] = ()
     ends: Annotated[tuple[End, ...], Meta(max_length=MOST_RUNS)] = ()
     lease_left: float | None = None
-    """Seconds of the operator's lease that were left before this pull; None where it never ends."""
+    """Seconds left of the operator's lease before this pull; None if it never expires."""
     protocol: Whole = PROTOCOL
 
 
 class Code(Struct, frozen=True, omit_defaults=True):
-    """A snapshot that a run works with, by what git calls it."""
+    """The snapshot that a run works with, by its git ids."""
 
     repository: Annotated[str, Meta(pattern=r"^[0-9a-f]{16}\Z")]
-    """Which cache of the host it is in: hex digits of the operator's repository."""
+    """Name of the host's cache for the operator's repository, in hex digits."""
     tree: TreeId
     carrier: TreeId
-    """The commit of it that travels."""
+    """The commit of the tree that is sent."""
     subdirectory: Annotated[str, Meta(max_length=4096)] = ""
-    """Where in it the run works."""
+    """The run's directory in the tree."""
     sparse: Annotated[tuple[Annotated[str, Meta(max_length=4096)], ...], Meta(max_length=1000)] = ()
 
 
@@ -161,20 +161,20 @@ class Start(Struct, frozen=True, omit_defaults=True, kw_only=True):
     relay: RelayId
     run: RunId
     spool: SpoolId
-    """The permit."""
+    """The permit's spool."""
     meta: bytes
     """The run's `meta.json`."""
     prompt: bytes
     env: dict[str, str] = {}
-    """Variables of the operator's environment, by the list of the settings."""
+    """Variables of the operator's environment that the settings list."""
     agent_env: dict[str, str] = {}
-    """What the settings add for the agent."""
+    """Variables that the settings add for the agent."""
     session: bytes = b""
-    """The conversation that goes on; empty where one begins."""
+    """The conversation to continue; empty for a new one."""
     check: bytes = b""
-    """The operator's check, as JSON; empty for none."""
+    """The operator's check as JSON; empty for none."""
     head: str = ""
-    """With `code: path`: the commit that the operator's checkout of that directory is at; empty outside git."""
+    """With `code: path`, the commit of the operator's checkout of that directory; empty outside git."""
     code: Code | None = None
     """None: the same path."""
     lease_agent: Period = 900.0
@@ -185,22 +185,22 @@ class Start(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Said(StrEnum):
-    """What an agent says to a request about one run."""
+    """An agent's answer to a request about one run."""
 
     KNOWN = "known"
-    """The run is in the spool: now, or it was before."""
+    """The run is or was in the spool."""
     NOT_MINE = "not_mine"
-    """Another spool has the permit."""
+    """The permit names another spool."""
     REFUSED = "refused"
     NOT_NOW = "not_now"
-    """Of a start: nothing has begun, for want of room on the disk; it may be asked for again."""
+    """Start: the disk is full, nothing has begun, and the request may be repeated."""
     TOLD = "told"
     UNKNOWN = "unknown"
-    """No such run is in the spool."""
+    """The run is not in the spool."""
     OVER = "over"
-    """Of a ticket: its run has ended."""
+    """Ticket: its run has finished."""
     NO_PERMIT = "no_permit"
-    """Of a ticket: none came in time."""
+    """Ticket: no permit came in time."""
 
 
 class Answer(Struct, frozen=True, omit_defaults=True):
@@ -212,7 +212,7 @@ class Stop(Struct, frozen=True):
     relay: RelayId
     run: RunId
     request: Annotated[bytes, Meta(max_length=16384)]
-    """`stop.json`."""
+    """Content of `stop.json`."""
 
 
 class Ack(Struct, frozen=True):
@@ -224,7 +224,7 @@ class Message(Struct, frozen=True):
     relay: RelayId
     run: RunId
     entry: Annotated[bytes, Meta(max_length=16 * 1024 * 1024)]
-    """An entry of the run's inbox as JSON; taken once, by its id."""
+    """An entry of the run's inbox as JSON; accepted once per id."""
 
 
 class Hold(Struct, frozen=True):
@@ -233,12 +233,12 @@ class Hold(Struct, frozen=True):
 
 
 class CodePiece(Struct, frozen=True, omit_defaults=True):
-    """With no content: asks what the host lacks."""
+    """Without content it asks what the host lacks."""
 
     relay: RelayId
     code: Code
     parents: tuple[TreeId, ...] = ()
-    """Carriers that a bundle may be made from, newest first."""
+    """Carriers that the bundle may build on, newest first."""
     offset: Whole = 0
     content: Annotated[bytes, Meta(max_length=PIECE)] = b""
     last: bool = False
@@ -247,13 +247,13 @@ class CodePiece(Struct, frozen=True, omit_defaults=True):
 class CodeSaid(Struct, frozen=True, omit_defaults=True):
     has_all: bool = False
     parent: AnyTreeId = ""
-    """Of `parents`, the newest carrier that the host has; empty where it has none."""
+    """The newest carrier among `parents` that the host has; empty for none."""
     size: Whole = 0
-    """Bytes of an unfinished bundle that it has: where to go on."""
+    """Bytes received of an unfinished bundle: the offset to continue at."""
     why: Short = ""
-    """Why it was refused; empty where it was not."""
+    """Why it was refused; empty if it was not."""
     not_now: bool = False
-    """Whether that was for want of room on the disk: it may be sent again."""
+    """Whether the disk was full, so that it may be sent again."""
 
 
 class FetchPiece(Struct, frozen=True):
@@ -264,38 +264,38 @@ class FetchPiece(Struct, frozen=True):
 
 class Fetched(Struct, frozen=True, omit_defaults=True):
     total: Whole = 0
-    """Bytes of the whole bundle; 0 where nothing was changed."""
+    """Bytes of the whole bundle; 0 if nothing was changed."""
     content: Annotated[bytes, Meta(max_length=PIECE)] = b""
     tree: AnyTreeId = ""
     commit: AnyTreeId = ""
-    """In the bundle."""
+    """The commit in the bundle."""
     why: Short = ""
-    """Why there is none."""
+    """Why there is none, or which files it lacks."""
 
 
 class Examine(Struct, frozen=True, omit_defaults=True):
     variables: Annotated[tuple[Annotated[str, Meta(max_length=200)], ...], Meta(max_length=1000)] = ()
-    """Which of these are set there is told, never their values."""
+    """Names to check; the host reports which are set, never their values."""
     agents: Annotated[tuple[Annotated[str, Meta(max_length=64)], ...], Meta(max_length=100)] = ()
 
 
 class Examined(Struct, frozen=True, omit_defaults=True, kw_only=True):
     host: HostName
     spool: Short = ""
-    """Its path."""
+    """Path of the spool."""
     facts: HostFacts = HostFacts()
     agents: tuple[AgentVersion, ...] = ()
     missing_variables: tuple[Annotated[str, Meta(max_length=200)], ...] = ()
     git: Annotated[str, Meta(max_length=40)] = ""
-    """Its version; empty without one."""
+    """Git's version; empty without git."""
     clock: Annotated[float, Meta(ge=0, le=1e11)] = 0.0
-    """Seconds since 1970, when this was answered."""
+    """Time of the answer, in seconds since 1970."""
     problems: tuple[Short, ...] = ()
-    """What is wrong there, in words: a spool that cannot be written, locks that do not exclude."""
+    """Problems found there, such as a spool that is not writable or locks that do not exclude."""
     certificates_until: Annotated[float, Meta(ge=0, le=1e11)] = 0.0
-    """When those expire that its carrier shows, in seconds since 1970; 0 where there are none, or that is not known."""
+    """Expiry of the carrier's certificates, in seconds since 1970; 0 for none or unknown."""
     protocol: Whole = 0
-    """Of its messages; always said."""
+    """Protocol version; always sent."""
 
 
 ASKED: dict[Verb, type[Struct]] = {
@@ -315,11 +315,11 @@ ANSWERED: dict[Verb, type[Struct]] = {
     Verb.CODE: CodeSaid,
     Verb.FETCH: Fetched,
 }
-"""Of each verb; `Answer` where none is named."""
+"""Answer type by verb; `Answer` for all others."""
 
 
 def other_version(protocol: int, subdeck: str) -> str:
-    """Say why a host that speaks this version of the messages is not understood; empty for our version."""
+    """Return why a host with this protocol version cannot be used; empty for this version."""
     if protocol == PROTOCOL:
         return ""
     return (
@@ -329,24 +329,24 @@ def other_version(protocol: int, subdeck: str) -> str:
 
 
 class BadMessage(Exception):
-    """What came is no message of this protocol."""
+    """The content is not a valid message of this protocol."""
 
 
 encode: Callable[[Struct], bytes] = msgspec.msgpack.encode
 
 
 def decode_asked(verb: Verb, content: bytes) -> Any:
-    """Return what is asked. Raises BadMessage."""
+    """Decode a request. Raises BadMessage."""
     return decoded(content, ASKED[verb])
 
 
 def decode_answer(verb: Verb, content: bytes) -> Any:
-    """Return what was answered. Raises BadMessage."""
+    """Decode an answer. Raises BadMessage."""
     return decoded(content, ANSWERED.get(verb, Answer))
 
 
 def decoded(content: bytes, kind: type[T]) -> T:
-    """Return a value of a type. Raises BadMessage."""
+    """Decode a value of a type. Raises BadMessage."""
     if len(content) > MOST_MESSAGE:
         raise BadMessage(f"a message of {len(content):,} bytes is too large")
     try:

@@ -1,4 +1,4 @@
-"""Asking all hosts once what they have to say of themselves, without a relay."""
+"""Ask all hosts once for a report about themselves, without a relay."""
 
 from __future__ import annotations
 
@@ -15,50 +15,50 @@ from ._carrier import NOT_YET, Carrier, Link, OutOfReach
 from .protocol import Answer, BadMessage, Examine, Examined, Verb, decode_answer, encode, other_version
 
 RELAY = "0" * 12
-"""What asks, in the place of a relay's id; it has no runs."""
+"""Relay id of the survey, which has no runs."""
 NO_EXTRA = 'the packages for a cluster are missing: pip install "subdeck[hosts]"'
 SETTLE_S = 0.3
-"""After the last host that came, whether or not there are more."""
+"""Seconds after the last new host until the search ends."""
 LOOK_S = 0.02
 
 
 class Surveyed(Struct, frozen=True, kw_only=True):
-    """What one host said."""
+    """One host's report."""
 
     link: Link
     carrier: str
     """`dask` or `ssh`."""
     examined: Examined | None = None
-    """None where it did not answer."""
+    """None if it did not answer."""
     fault: str = ""
-    """Why it did not, or why no run can be started there all the same."""
+    """Why it did not answer, or why it cannot be used although it did."""
     seconds: float = 0.0
-    """How long the answer took."""
+    """Response time."""
     clock_ahead: float = 0.0
-    """Seconds by which its clock goes before ours, give or take the time of the answer."""
+    """Seconds by which its clock is ahead of this machine's, to within the response time."""
 
 
 class Survey(Struct, frozen=True):
     hosts: tuple[Surveyed, ...]
-    """By name."""
+    """Sorted by name."""
     faults: tuple[str, ...] = ()
-    """Why there may be fewer than there should be."""
+    """Why hosts may be missing."""
 
 
 def survey(settings: HostsSettings, asked: Examine, *, patience: float, answer_s: float = 10.0) -> Survey:
-    """Ask every host that is in force once; `patience` is how many seconds it may take until they are found."""
+    """Ask every configured host once; finding them takes at most `patience` seconds."""
     made, faults = carriers(settings)
     found = asyncio.run(_survey(made, asked, patience, answer_s)) if made else Survey(())
     return Survey(found.hosts, (*faults, *found.faults))
 
 
 def carriers(settings: HostsSettings) -> tuple[tuple[Carrier, ...], tuple[str, ...]]:
-    """Return what reaches the hosts of the settings, and why there may be less than they name."""
+    """Return the carriers for the configured hosts, and why some may be missing."""
     made: list[Carrier] = []
     faults: list[str] = []
     if settings.scheduler:
         try:
-            from .dask.carrier import DaskCarrier  # with distributed, which ssh does without
+            from .dask.carrier import DaskCarrier  # imports distributed, which ssh does not need
 
             made.append(DaskCarrier(settings, RELAY))
         except ImportError:
@@ -87,7 +87,7 @@ async def _survey(made: Sequence[Carrier], asked: Examine, patience: float, answ
 
 
 async def _settled(made: Sequence[Carrier], patience: float) -> None:
-    """Wait until each carrier has found its hosts, or said why not."""
+    """Wait until each carrier has found its hosts or reports a fault."""
     deadline = time.monotonic() + patience
     found, since = -1, time.monotonic()
     while (now := time.monotonic()) < deadline:
@@ -124,7 +124,7 @@ async def _ask(carrier: Carrier, link: Link, asked: Examine, timeout: float) -> 
 
 
 def _refusal(answer: bytes) -> str:
-    """Return why the agent did not answer; empty where it is no refusal."""
+    """Return the reason of a refusal; empty if the answer is not one."""
     try:
         said: Answer = decode_answer(Verb.HOLD, answer)
     except BadMessage:

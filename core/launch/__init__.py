@@ -1,4 +1,4 @@
-"""From a request to running wrappers: what is decided, what is written, what is started.
+"""From a request to running wrappers: plan the runs, write their files, start them.
 
-The engine imports from it when something is launched; nothing below the engine does.
+The engine imports this package only to launch; nothing below the engine imports it.
 """

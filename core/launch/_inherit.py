@@ -1,7 +1,7 @@
-"""Hand a parent's conversation to a child: how much of it, and in which form.
+"""Passes a parent's conversation to an agent: how much of it, and in what form.
 
-Verbatim compaction, as the README of pi-dashboard-subagents has it: no model is asked, nothing is reworded; what
-is too old or too long gives way to a placeholder.
+Verbatim compaction, as in the README of pi-dashboard-subagents: no model is used and nothing is reworded. Content that
+is too old or too long is replaced by a placeholder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ THINKING_OMITTED = "[…thinking omitted…]"
 TRUNCATED = "[…truncated…]"
 
 LARGE_TEXT = 2 * 1024
-"""Characters; an older text that is longer keeps its first `KEPT_TEXT`."""
+"""Characters; a longer old text keeps its first `KEPT_TEXT`."""
 
 KEPT_TEXT = 1536
 
@@ -35,17 +35,18 @@ class Inherited(Struct, frozen=True):
 
 
 def inherit_from(path: str, inheritance: Inheritance) -> Inherited:
-    """Compact the conversation of a pi session file. Raises SessionFileError."""
-    from ..agents.pi.session import open_history  # with what reads such files; most launches have no parent
+    """Compact the conversation in a pi session file. Raises SessionFileError."""
+    from ..agents.pi.session import open_history  # imports the session reader; most launches have no parent
 
     with open_history(path, inheritance.recent_turns) as conversation:
         return compact(conversation, inheritance)
 
 
 def compact(conversation: History, inheritance: Inheritance) -> Inherited:
-    """Keep the last turns, thin out those beyond the tool-output window, and cut the middle of what is still too long.
+    """Keep the last turns, thin out turns beyond the tool-output window, and cut the middle if the text is still too
+    long.
 
-    A summary is not a turn: it comes first, whole, and only the cut can shorten it.
+    The summary is not a turn: it comes first, in full, and only the cut can shorten it.
     """
     turns = conversation.turns[-inheritance.recent_turns :] if inheritance.recent_turns > 0 else ()
     parts = _Parts(conversation.summary, turns, inheritance.tool_output_window)
@@ -54,14 +55,14 @@ def compact(conversation: History, inheritance: Inheritance) -> Inherited:
 
 
 def prompt_with_context(inherited: Inherited, task: str) -> str:
-    """Put what is inherited before the task; the task itself stays as it is."""
+    """Put the inherited text before the task, which is unchanged."""
     if not inherited.text:
         return task
     return f"<parent-context>\n{inherited.text}\n</parent-context>\n\n{task}"
 
 
 class _Parts:
-    """The text of a conversation message by message, from either end, so that a long middle is never read."""
+    """The texts of a conversation by message, readable from either end, so that a long middle is never read."""
 
     def __init__(self, summary: str, turns: Sequence[Turn], window: int) -> None:
         self._summary = [_kept_inside(f"[summary of the earlier conversation]\n{summary}")] if summary.strip() else []
@@ -110,12 +111,14 @@ def _block(block: Block, whole: bool) -> str:
 
 
 def _kept_inside(text: str) -> str:
-    """Put a backslash into tags that would end, or seem to begin, the parent context."""
+    """Escape tags that would close or open the parent context."""
     return re.sub(_TAG, r"<\\", text)
 
 
 def _capped(parts: _Parts, limit: int) -> str:
-    """Join the parts; of more than `limit` characters keep the beginning and the end, the mark between them counted."""
+    """Join the parts; beyond `limit` characters, keep the beginning and the end. The limit includes the mark between
+    them.
+    """
     beginning = "\n\n".join(_enough(parts, limit))
     if len(beginning) <= limit:
         return beginning
@@ -127,7 +130,7 @@ def _capped(parts: _Parts, limit: int) -> str:
 
 
 def _enough(parts: Iterable[str], limit: int, *, from_end: bool = False) -> Iterator[str]:
-    """Yield parts until more than `limit` characters are there; a single huge one is shortened to that."""
+    """Yield parts until they exceed `limit` characters; a single longer part is shortened to just above it."""
     there = 0
     for part in parts:
         yield part[-limit - 1 :] if from_end else part[: limit + 1]

@@ -1,4 +1,4 @@
-"""What a launch says of the machine that the run is to be on, and what cannot be had on another one."""
+"""Where a run may be placed, and what is not possible on another machine."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ LOCAL = "remove the runner, or use process"
 
 
 class Placement(Struct, frozen=True):
-    """Which hosts a run may be on."""
+    """Which hosts may take a run."""
 
     host: str = ""
-    """The only one; empty for any, and for a run of this machine."""
+    """The only possible host; empty for any, and on this machine."""
     needs: Mapping[str, float] = {}
-    """What it has to have."""
+    """Resources that the host must have."""
     warnings: tuple[str, ...] = ()
-    """What of the preset has no effect."""
+    """Parts of the preset that have no effect."""
 
 
 def placement(
     request: RunRequest, preset: Preset | None, spec: RunSpec, runner: RunnerKind, settings: Settings
 ) -> Placement:
-    """Settle where a run may be. Raises UsageError, and RunnerUnavailable where there are no hosts."""
+    """Decide where a run may be placed. Raises UsageError, or RunnerUnavailable if there are no hosts."""
     if runner is not RunnerKind.HOSTS:
         return _here(request, preset, runner)
     _refuse_without_hosts(settings.hosts)
@@ -57,8 +57,8 @@ def placement(
 
 
 def _here(request: RunRequest, preset: Preset | None, runner: RunnerKind) -> Placement:
-    """Refuse a wish for a host where the run is on this machine; one of the preset, whose runner the call has put
-    aside, has no effect.
+    """Refuse a host requested for a run on this machine; warn instead if it comes from a preset whose runner the call
+    replaced.
     """
     asked = [name for name in ("host", "needs") if getattr(request, name)]
     if asked:
@@ -82,8 +82,8 @@ def _here(request: RunRequest, preset: Preset | None, runner: RunnerKind) -> Pla
 
 
 def _refuse_without_hosts(settings: HostsSettings) -> None:
-    """Raise for settings by which nothing can run on another machine."""
-    from ..config.hosts_in_force import hosts_in_force  # which runs of this machine do without
+    """Raise if the settings have no hosts, or contradict each other."""
+    from ..config.hosts_in_force import hosts_in_force  # not needed by runs on this machine
 
     if not hosts_in_force(settings).is_set:
         raise RunnerUnavailable(
@@ -103,7 +103,7 @@ def _refuse_without_hosts(settings: HostsSettings) -> None:
 
 
 def refuse_worktree() -> None:
-    """Raise UsageError for a run on a host that is to work in a worktree: that is a directory of this machine."""
+    """Raise UsageError: a run on a host cannot use a worktree, which is a directory of this machine."""
     raise UsageError(
         "worktrees are on this machine, but the run is on a host",
         where="worktree",
@@ -112,9 +112,7 @@ def refuse_worktree() -> None:
 
 
 def refuse_conversation(naming: Naming, agent: str) -> None:
-    """Raise UsageError for a conversation that goes on on a host though its agent keeps it on the machine where it was
-    begun.
-    """
+    """Raise UsageError if a host cannot continue the conversation, because the agent keeps it where it began."""
     if naming is not Naming.FILE:
         raise UsageError(
             f"{one_line(agent, 64)} keeps a conversation on the machine where it began, so it cannot "

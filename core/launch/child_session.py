@@ -1,4 +1,4 @@
-"""The child agent's own conversations: new for each run, continued from an earlier run, or shared by a preset."""
+"""The agent's conversation: new for each run, continued from an earlier run, or shared by a preset's runs."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from ..system import files
 from ..text.plain import one_line
 
 _ID = r"[A-Za-z0-9][A-Za-z0-9-]{0,127}"
-"""No `_`: it ends the preset's part of a shared file's name, so that no preset's name can run into another's id."""
+"""Without `_`, which separates the preset's name from the id in the name of a shared file."""
 
 _ID_BYTES = 200
-"""Of the file that holds one."""
+"""Most bytes of a file with an id."""
 _NAME_LENGTH = 60
-"""Characters of a preset's name that go into a file name."""
+"""Most characters of a preset's name in a file name."""
 _BEGINNING = 256 * 1024
-"""Bytes of the events of a run within which its agent tells the id of its conversation."""
+"""Bytes at the start of a run's events in which its agent reports the session id."""
 _CHUNK = 1024 * 1024
-"""Bytes copied at a time."""
+"""Bytes per copy step."""
 
 
 class Keeper(Struct, frozen=True):
-    """Who keeps the conversation of a run."""
+    """The agent that keeps a run's conversation."""
 
     agent: str = "pi"
-    """The name of its agent: another one cannot go on with it."""
+    """Its name; other agents cannot continue the conversation."""
     naming: Naming = Naming.FILE
 
     @property
     def suffix(self) -> str:
-        """Of the file of a sticky conversation: itself, or what holds the id by which the agent knows it."""
+        """Suffix of a sticky conversation's file, which holds the conversation or only the agent's id for it."""
         return ".jsonl" if self.naming is Naming.FILE else f".{self.agent}.id"
 
 
@@ -52,15 +52,15 @@ OURS = Keeper()
 
 class ChildSession(Struct, frozen=True):
     id: str | None
-    """None where the agent will tell it."""
+    """None if the agent will report it."""
     source: str | None = None
-    """The file of the run that it continues, copied at launch."""
+    """File of the run to continue, copied at launch."""
     shared: str | None = None
-    """The file of a sticky one, or of its id: it outlives the run, and one run at a time uses it."""
+    """File of a sticky conversation, or of its id: it outlives the run, and one run at a time uses it."""
     is_new: bool = False
-    """Whether a sticky one was not there when it was looked for."""
+    """Whether a sticky conversation did not exist when planned."""
     agent_session: AgentSession | None = None
-    """None where the conversation is a file of ours."""
+    """None if the conversation is a file of subdeck's."""
 
     @property
     def lock(self) -> str | None:
@@ -73,10 +73,9 @@ class ChildSession(Struct, frozen=True):
 def own_session(
     project: paths.Project, *, wanted: str | None, preset: str, cwd: str, agent: Keeper = OURS
 ) -> ChildSession:
-    """Return a new conversation, or the wanted one. One that is a file of ours is in the run directory, and copied
-    there.
+    """Return a new conversation or the wanted one; if it is a file, it is copied into the run directory.
 
-    Raises UsageError for an id that no finished run of that preset, directory and agent has.
+    Raises UsageError if no finished run of that preset, directory and agent has the id.
     """
     if wanted is None:
         return _begun(agent)
@@ -87,7 +86,7 @@ def own_session(
 
 
 def _new_id() -> str:
-    """Return a random UUID of version 4, without the library's module, which first looks at the whole platform."""
+    """Return a random UUID (version 4) without the `uuid` module, which examines the platform on import."""
     number = bytearray(os.urandom(16))
     number[6], number[8] = number[6] & 0x0F | 0x40, number[8] & 0x3F | 0x80
     digits = number.hex()
@@ -104,10 +103,9 @@ def _begun(agent: Keeper, id_file: str | None = None) -> ChildSession:
 def sticky_session(
     *, wanted: str | None, preset: str, cwd: str, agent: Keeper = OURS, project: paths.Project | None = None
 ) -> ChildSession:
-    """Return the conversation that all runs of a preset in a directory share: the wanted one, the newest, or a new one.
-    In the `project` its last run is looked for, if the agent keeps it.
+    """Return the conversation shared by a preset's runs in a directory: the wanted one, the newest, or a new one.
 
-    Raises UsageError for a wanted id that has no file.
+    If the agent keeps it, its last run is looked up in `project`. Raises UsageError if a wanted id has no file.
     """
     digits = hex_digest(os.fsencode(os.path.realpath(cwd)), 16)
     directory = os.path.join(paths.shared_sessions(), digits)
@@ -126,7 +124,7 @@ def sticky_session(
 def _with_source(
     session: ChildSession, project: paths.Project | None, preset: str, cwd: str, agent: Keeper
 ) -> ChildSession:
-    """Note the last run of a conversation that its agent keeps; some agents have to be told what was said there."""
+    """Add the last run of a conversation that its agent keeps; some agents need its messages."""
     if project is None or session.id is None or session.is_new or session.agent_session is None:
         return session
     with suppress(UsageError):
@@ -138,7 +136,7 @@ def _with_source(
 def _sticky_elsewhere(
     directory: str, prefix: str, agent: Keeper, *, wanted: str | None, preset: str, cwd: str
 ) -> ChildSession:
-    """Return the one whose id stands in a file there; the wrapper reads it once it holds the lock, and writes it."""
+    """Return the conversation whose id is in a file; the wrapper reads and writes the file once it holds the lock."""
     if wanted is not None:
         named = (name for name in files.names(directory) if name.startswith(prefix) and name.endswith(agent.suffix))
         known = _checked(wanted, agent)
@@ -155,7 +153,7 @@ def _sticky_elsewhere(
 
 
 def _id_in(path: str) -> str | None:
-    """Return the id of a sticky conversation; None where the agent has none yet."""
+    """Return the id of a sticky conversation; None if the agent has not created one."""
     try:
         return files.read(path)[:_ID_BYTES].decode("ascii", "replace").strip() or None
     except OSError:
@@ -163,7 +161,7 @@ def _id_in(path: str) -> str | None:
 
 
 def begin_sticky(session: ChildSession, *, preset: str, cwd: str, agent: Keeper = OURS) -> ChildSession:
-    """Return a sticky conversation of which the file is there: of several launches that choose at once one begins it.
+    """Return a sticky conversation whose file exists; only one of several simultaneous launches creates it.
 
     Raises OSError.
     """
@@ -173,7 +171,7 @@ def begin_sticky(session: ChildSession, *, preset: str, cwd: str, agent: Keeper 
     files.make_private_directory(directory)
     turn = files.open_directory(directory)
     try:
-        with suppress(OSError):  # some network file systems lock no directories
+        with suppress(OSError):  # some network file systems cannot lock directories
             files.lock(turn)
         if session.is_new:
             session = sticky_session(wanted=None, preset=preset, cwd=cwd, agent=agent)
@@ -184,7 +182,7 @@ def begin_sticky(session: ChildSession, *, preset: str, cwd: str, agent: Keeper 
 
 
 def _begin(session: ChildSession, cwd: str) -> None:
-    """Write the header where there is no file, or an empty one that nobody uses."""
+    """Write the header if the file is missing, or empty and unused."""
     assert session.shared and session.lock  # noqa: S101 - for the type: it is a sticky one
     try:
         files.write_new(session.shared, b"" if session.agent_session else _header(session, cwd))
@@ -202,8 +200,8 @@ def _begin(session: ChildSession, cwd: str) -> None:
 
 
 def prepare(session: ChildSession, run_dir: str, cwd: str) -> None:
-    """Write the file of a run's own: a copy of the one that it continues, or a header with the id, which the agent
-    takes over. Raises OSError.
+    """Write the run's own file: a copy of the continued conversation, or a header with the id that the agent must use.
+    Raises OSError.
     """
     path = session.path_in(run_dir)
     if session.source is None:
@@ -215,23 +213,20 @@ def prepare(session: ChildSession, run_dir: str, cwd: str) -> None:
 
 def _header(session: ChildSession, cwd: str) -> bytes:
     header = {"type": "session", "version": 3, "id": session.id, "timestamp": paths.now_iso()}
-    header["cwd"] = cwd.encode("utf-8", "replace").decode()  # a directory whose name is not UTF-8
+    header["cwd"] = cwd.encode("utf-8", "replace").decode()  # the directory's name may not be UTF-8
     return msgspec.json.encode(header) + b"\n"
 
 
 def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str, agent: Keeper) -> tuple[str, str]:
-    """Return the last run of a conversation, and its file, or the id of one that the agent keeps itself.
-
-    Raises UsageError.
-    """
+    """Return the last run of a conversation, and its file, or the agent's id for it. Raises UsageError."""
     from ..project.liveness import Proof, reconcile  # most conversations are new
 
     found: list[tuple[str, str, str]] = []
-    """When it was launched, its id, its file."""
+    """Launch time, run id, and file or session id."""
     foreign = ""
     for name in sorted(artifacts.run_ids(project.runs), reverse=True):
         if found and name[:15] != found[0][1][:15]:
-            break  # ids tell the second; within one only the meta knows which is newer
+            break  # ids order runs by the second; within a second only the meta tells
         run_dir = project.run_dir(name)
         meta = artifacts.read_meta(run_dir)
         if meta is None or meta.is_newer or meta.preset != preset:
@@ -262,7 +257,7 @@ def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str, age
 
 
 def _check_keeper(meta: RunMeta, wanted: str, agent: Keeper) -> None:
-    """Raise UsageError for the conversation of a run with which this agent cannot go on."""
+    """Raise UsageError if this agent cannot continue a run's conversation."""
     is_other = meta.agent_session and meta.agent != agent.agent
     if is_other or bool(meta.agent_session) != (agent.naming is not Naming.FILE):
         raise _of_another(wanted, meta.agent, agent.agent)
@@ -275,7 +270,7 @@ def _check_keeper(meta: RunMeta, wanted: str, agent: Keeper) -> None:
 
 
 def directory_of(project: paths.Project, wanted: str, cwd: str) -> str:
-    """Return where a conversation goes on that was begun in a directory: there, or in the worktree of its run."""
+    """Return where to continue a conversation begun in a directory: there, or in its run's worktree."""
     here = os.path.realpath(cwd)
     for name in sorted(artifacts.run_ids(project.runs), reverse=True):
         run_dir = project.run_dir(name)
@@ -290,7 +285,7 @@ def directory_of(project: paths.Project, wanted: str, cwd: str) -> str:
 
 
 def _told_session(run_dir: str) -> str | None:
-    """Return the id that the agent of a run without a result told: its wrapper may have been killed."""
+    """Return the id reported by the agent of a run without a result, whose wrapper may have been killed."""
     events = EventTail(os.path.join(run_dir, paths.EVENTS)).read(_BEGINNING)
     return next((event.id for event in events if isinstance(event, SessionTold)), None)
 
@@ -321,13 +316,13 @@ def _checked(wanted: str, agent: Keeper) -> str:
 
 
 def _file_name(preset: str) -> str:
-    """Return the preset's name as far as it fits a file name; with a few digits of the whole where it does not."""
+    """Return a preset's name with only file-name characters, plus a short hash if that changes it."""
     clean = re.sub(r"[^A-Za-z0-9._-]+", "-", preset)[:_NAME_LENGTH]
     return clean if clean == preset else f"{clean}-{hex_digest(preset.encode(), 6)}"
 
 
 def _newest(directory: str, prefix: str, suffix: str) -> str | None:
-    """Return the id of the conversation that was written last among the files of a preset."""
+    """Return the id of a preset's most recently written conversation."""
     file_name = re.compile(rf"{re.escape(prefix)}({_ID}){re.escape(suffix)}")
     found: list[tuple[int, str]] = []
     try:

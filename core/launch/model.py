@@ -1,4 +1,4 @@
-"""Which model a run gets: who named it, and what the agent is told."""
+"""Resolves the model of a run: which layer set it, and what the agent is given."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from ..text.plain import one_line
 
 class ResolvedModel(Struct, frozen=True):
     requested: str
-    """As written; empty when nobody named one and the agent needs none."""
+    """As written; empty if it is not set and the agent needs none."""
     resolved: str
-    """`provider/id` without thinking; empty when the agent is told none."""
+    """`provider/id` without thinking; empty if the agent is given none."""
     source: str
-    """`call`, `preset`, `default_model`, or `agent` when nobody named one."""
+    """`call`, `preset`, `default_model`, or `agent` if it is not set."""
     thinking: str | None = None
     notices: tuple[str, ...] = ()
-    """What a person should know although it worked."""
+    """Notes for the user, although it worked."""
     inherits: bool = False
-    """Whether it is the parent's model, or the agent's own default where none is known."""
+    """Whether it is the parent's model, or the agent's default if that is unknown."""
 
 
 class _Reference(Struct, frozen=True):
     text: str
     source: str
     where: str
-    """For a person: the file, setting or argument it came from."""
+    """File, setting or argument that it came from, for a person."""
     preset_source: PresetSource | None = None
-    """Of the preset it came from."""
+    """Source of the preset that it came from."""
 
 
 def resolve_model(
@@ -54,16 +54,15 @@ def resolve_model(
     parent: str | None = None,
     is_offered: Callable[[str], bool] = lambda model: True,
 ) -> ResolvedModel:
-    """Take the model of the call, else of the preset, else of the settings; blank counts as absent.
+    """Resolve the model of the call, or the preset's, or the settings'; blank counts as absent.
 
-    What the settings name is left out, with a notice, where the agent has it not (`is_offered`) and takes a model by
-    itself: it was meant for another one.
+    The settings' model is dropped with a notice if the agent does not have it (`is_offered`) and has a default: it was
+    meant for another agent.
 
-    `own_model` is what an agent answers as that uses no model, `has_default` says that it takes one by itself where
-    none is named, `catalog` what is known of its models (None: any id is taken), `resolvers` who is asked before the
-    catalog (None: roles, then those of other packages), `levels` the thinking levels it takes, `parent` the model of a
-    known parent. Raises ModelError that names all three places when none has one, or the place of one that cannot be
-    resolved.
+    `own_model` is the id for an agent that uses no model, `has_default` says whether the agent has a default model,
+    `catalog` lists its known models (None: any id is accepted), `resolvers` are tried before the catalog (None: roles,
+    then those of other packages), `levels` are its thinking levels, `parent` is the model of a known parent. Raises
+    ModelError, which names the place of an unresolvable model, or all three places if none sets one.
     """
     known = None if own_model else catalog
     if resolvers is None:
@@ -96,7 +95,7 @@ def _inherited(reference: _Reference, parent: str | None) -> ResolvedModel:
 def _is_for_others(
     model: str, reference: _Reference, settings: Settings, has_default: bool, is_offered: Callable[[str], bool]
 ) -> bool:
-    """Tell whether a model that nobody named for this run is none of the agent's, which takes another by itself."""
+    """Return whether a model comes only from the settings and is not this agent's, which has a default."""
     return has_default and reference.source == "default_model" and not is_offered(with_role(model, settings))
 
 
@@ -107,8 +106,8 @@ def _own_default(reference: _Reference, model: str) -> ResolvedModel:
 
 
 def wanted_model(call: str | None, preset: Preset | None, settings: Settings) -> str | None:
-    """Return the model that a run names, with its role looked up in the settings, as far as the choice of an agent
-    needs it; None where none is named.
+    """Return the model set for a run, with its role resolved from the settings, for the choice of an agent; None if not
+    set.
     """
     named = (call or "").strip() or ((preset and preset.model) or "").strip()
     return None if not named else "" if named == INHERIT else with_role(named, settings)
@@ -160,7 +159,7 @@ def _resolved(reference: _Reference, catalog: Catalog | None, resolvers: Sequenc
 
 
 def _answered(reference: _Reference, probe: Probe) -> ResolvedModel:
-    """Take what a resolver found, once it is known to be what an agent can be told."""
+    """Accept a resolver's answer if it is a usable model."""
     resolved = (probe.resolved or "").strip()
     level = probe.thinking_level
     if resolved == INHERIT:
@@ -202,7 +201,7 @@ def _role_hint(reference: _Reference) -> str:
 
 
 def _finished(model: ResolvedModel, preset: Preset | None, own_model: str, levels: Sequence[str]) -> ResolvedModel:
-    """Settle how hard it thinks, and what an agent makes of it all that uses no model."""
+    """Set the thinking level, and the model id of an agent that uses no model."""
     wanted = model.thinking or (preset.thinking if preset else None)
     given = wanted and offered_level(wanted, levels)
     notices = model.notices
@@ -213,13 +212,13 @@ def _finished(model: ResolvedModel, preset: Preset | None, own_model: str, level
 
 
 def inherits(text: str | None, settings: Settings) -> bool:
-    """Whether a reference stands for the parent's model, by itself or as a role."""
+    """Return whether a reference means the parent's model, directly or as a role."""
     name = (text or "").strip()
     return name == INHERIT or (name.startswith("@") and known_roles(settings).get(name, "").strip() == INHERIT)
 
 
 def known_roles(settings: Settings) -> dict[str, str]:
-    """Return the models of the roles that are set, as `@fast`; a source that cannot be read has none."""
+    """Return the models of all configured roles, by `@name`; skip unreadable sources."""
     try:
         roles = {**provider_roles(), **settings.roles}
     except ModelError:

@@ -1,4 +1,4 @@
-"""What can be written for the model of a run, and on which agent each of it runs."""
+"""The choices for a run's model, and the agent that has each."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .model import known_roles
 
 class ModelChoice(Struct, frozen=True):
     ref: str
-    """As it is written: `provider/id`, an agent's own name for one, or `@role`."""
+    """As written: `provider/id`, an agent's own name, or `@role`."""
     agent: str = ""
-    """The agent whose it is; empty for a role, and where nothing but the settings knows it."""
+    """Name of the agent that has it; empty for a role, and for models known only from the settings."""
     about: str = ""
-    """What the agent tells of it, for a person: what it stands for, how much it takes in, its price."""
+    """The agent's description for a person: the model it stands for, context size, price."""
 
 
 def model_choices(agent: str | None, settings: Settings) -> tuple[ModelChoice, ...]:
-    """Return the roles that are set, then the models known of an agent (None: that of the settings), in catalog order;
-    for `auto` those of all installed agents, agent by agent; of a model that several have, the first one's counts.
+    """Return the configured roles, then an agent's known models (None: the settings' agent) in catalog order. For
+    `auto`, return the models of all installed agents, agent by agent; a shared model counts for the first.
 
-    What an agent brings along without a key for it is left out, and what none of them has. A source that cannot be read
-    offers nothing; why is said when a model is resolved.
+    Models that an agent lists without having a key are left out, as are roles that none of the agents has. Unreadable
+    sources are skipped; resolving a model reports why.
     """
     agents = agents_of(agent or settings.agent, settings)
     choices = [
@@ -46,7 +46,9 @@ def model_choices(agent: str | None, settings: Settings) -> tuple[ModelChoice, .
 
 
 def leaves_default(agent: str | None, settings: Settings) -> bool:
-    """Tell whether a run on this agent (None: that of the settings) does without default_model, which is another's."""
+    """Return whether a run on this agent (None: the settings' agent) ignores default_model, because it lacks that
+    model.
+    """
     try:
         choice = choose_agent(agent or settings.agent, settings)
     except AgentUnavailable:
@@ -61,9 +63,9 @@ def _of_agent(agent: AgentChoice, settings: Settings) -> Iterator[ModelChoice]:
 
 
 def refresh_choices(agent: str | None, settings: Settings, news: Callable[[bool], None]) -> bool:
-    """Ask those agents whose lists are a day old, while others go on or leave; False where there is none.
+    """Ask the agents whose lists are a day old, in a thread; return False if there are none.
 
-    `news` is called in another thread each time that one of them has answered, and with True after the last.
+    `news` is called in that thread after each answer, and with True after the last.
     """
     asked = due(agents_of(agent or settings.agent, settings))
     if not asked:
@@ -79,7 +81,7 @@ def refresh_choices(agent: str | None, settings: Settings, news: Callable[[bool]
         try:
             refresh_apart(asked, PATIENCE_S, lambda: news(False))
         except OSError:
-            pass  # what was known before is known still
+            pass  # the earlier lists stay
         news(True)
 
     Thread(target=ask, name="models", daemon=True).start()

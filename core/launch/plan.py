@@ -1,4 +1,4 @@
-"""Turn a request into everything decided about a run, before anything exists."""
+"""Decides everything about a run from its request, before anything exists."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _PARTS = (
     "price",
     "key",
 )
-"""Of a plan: those that can raise, in the order in which a person would mend them."""
+"""Parts of a plan that can raise, in the order in which a person would fix them."""
 
 
 DEMO_REFUSAL = UsageError(
@@ -85,26 +85,26 @@ DEMO_REFUSAL = UsageError(
 
 
 SPENT = ("budget", "max_tokens")
-"""The limits of what a run uses."""
+"""Limits of a run's usage."""
 
 
 class PlannedRun(Struct, frozen=True):
-    """A run of which nothing exists yet."""
+    """A run that does not exist yet."""
 
     meta: RunMeta
     prompt: str
-    """What the child reads on stdin."""
+    """The agent's stdin."""
     child_session: ChildSession | None
     agent_env: Mapping[str, str] = {}
-    """What the settings add to the environment of the child; in no record, because it may be a key."""
+    """Variables that the settings add for the agent; never recorded, because they may be keys."""
     keeper: Keeper = OURS
     check: CheckCommand | None = None
 
 
 class Plan:
-    """One request against the files as they are now.
+    """One request, planned against the current files.
 
-    Its parts are worked out when they are asked for, once each; each raises a SubdeckError of its own.
+    Parts are computed on first use, once each; each raises its own SubdeckError.
     """
 
     def __init__(
@@ -116,9 +116,9 @@ class Plan:
         *,
         asks: bool = False,
     ) -> None:
-        """`presets` reads the presets to choose from; `plan_worktree` does what `planned` of `work.base` does. `asks`:
-        an agent may be started for its list of models, for ten seconds at most, before a model counts as unknown,
-        and for its modes if the tools depend on them.
+        """`presets` reads the available presets; `plan_worktree` replaces `planned` of `work.base`. With `asks` an
+        agent may be started, for ten seconds at most, for its list of models before a model counts as unknown, and for
+        its modes if the tools depend on them.
         """
         self._plan_worktree = plan_worktree
         self._asks = asks
@@ -129,7 +129,7 @@ class Plan:
 
     @cached_property
     def problems(self) -> tuple[SubdeckError, ...]:
-        """Everything that keeps the run from being launched, as far as it can be found out at once."""
+        """Everything that prevents the launch, if it can be found at once."""
         if paths.is_demo():
             return (DEMO_REFUSAL,)
         found: dict[str, SubdeckError] = {}
@@ -214,24 +214,24 @@ class Plan:
 
     @cached_property
     def key(self) -> None:
-        """Nothing but a reason not to launch: without the key that marks runs nobody could act on this one."""
+        """Raises if the key that signs runs is unusable: the run could not be controlled."""
         check_key()
 
     @cached_property
     def preset(self) -> Preset | None:
-        """None for an ad hoc run."""
+        """None for a one-off run."""
         if self._request.preset is None:
             return None
         return self._presets().get(self._request.preset)
 
     @cached_property
     def spec(self) -> ResolvedSpec:
-        """What call, preset and settings come to."""
+        """The result of call, preset and settings."""
         return resolve(self._request, self.preset, self._settings, only_lowers=self._request.only_lowers)
 
     @cached_property
     def task(self) -> str:
-        """Return the task with `{previous}` filled in, as valid UTF-8."""
+        """The task with `{previous}` filled in, as valid UTF-8."""
         task = self._request.task.encode("utf-8", "replace").decode()
         if not task.strip():
             raise UsageError(
@@ -267,7 +267,7 @@ class Plan:
         return cwd
 
     def _refuse_gone(self, cwd: str) -> None:
-        """Raise UsageError for a directory in a worktree of a run that was removed."""
+        """Raise UsageError for a directory in a run's removed worktree."""
         if f"{cwd}/".startswith(f"{paths.works_dir(self._workspace.project)}/"):
             from ..work.base import host_of
 
@@ -275,10 +275,10 @@ class Plan:
 
     @cached_property
     def worktree(self) -> tuple[WorktreePlan | None, tuple[str, ...]]:
-        """The worktree that the run works in, as far as that is known before the launch, None for none; and why the
-        settings' wish for one has no effect.
+        """The run's worktree, without what only the launch decides, or None; and a warning if the one in the settings
+        has no effect.
 
-        Raises UsageError where one is wanted, by the preset or the call, and there can be none.
+        Raises UsageError if the preset or call asks for one and it is not possible.
         """
         if f"{os.path.realpath(self.cwd)}/".startswith(f"{os.path.realpath(paths.state_file('work'))}/"):
             from ..work.base import host_of
@@ -308,7 +308,7 @@ class Plan:
             return None, (f"running without the worktree that your settings ask for: {error.what}",)
 
     def _directory(self, run_id: str) -> str:
-        """Return where the child works."""
+        """Return the agent's working directory."""
         worktree, _ = self.worktree
         if worktree is None or worktree.host:
             return self.cwd
@@ -332,7 +332,7 @@ class Plan:
         return with_model(choice, model, self._settings, known)
 
     def _catalog(self, agent: AgentChoice) -> Catalog | None:
-        """Return the models known of the agent, which is asked again before one counts as unknown."""
+        """Return the agent's known models; the agent is asked again before a model counts as unknown."""
         catalog = catalog_of(agent, self._settings, self._request.parent_models)
         if catalog is not None:
             catalog.is_of_this_machine = self.runner is not RunnerKind.HOSTS
@@ -350,7 +350,7 @@ class Plan:
 
     @cached_property
     def placement(self) -> Placement:
-        """Where the run may be; raises UsageError for what cannot be had on another machine."""
+        """Where the run may be placed. Raises UsageError for what is impossible on another machine."""
         settled = placement(self._request, self.preset, self.spec, self.runner, self._settings)
         if self.runner is RunnerKind.HOSTS and self._request.child_session:
             refuse_conversation(self.agent.naming, self.agent.name)
@@ -409,12 +409,12 @@ class Plan:
 
     @cached_property
     def talk(self) -> bool:
-        """Whether the child takes messages and asks while it runs."""
+        """Whether the agent takes messages and asks questions."""
         return bool(self.spec.interactive) and self.agent.talks
 
     @property
     def permissions(self) -> Permissions | None:
-        """The rules of the settings and of the preset; None where there are none."""
+        """The rules of settings and preset; None if there are none."""
         rules = self.spec.permissions
         return rules if any(astuple(rules)) else None
 
@@ -424,7 +424,7 @@ class Plan:
 
     @cached_property
     def child_session(self) -> ChildSession | None:
-        """None for a run that keeps no conversation."""
+        """None for a run that saves no conversation."""
         preset, wanted = self.preset, self._request.child_session
         name = preset.name if preset else ""
         if preset and preset.sticky:
@@ -442,7 +442,7 @@ class Plan:
 
     @cached_property
     def inherited(self) -> Inherited | None:
-        """What a parent's conversation hands over; None without a parent, or where nothing is to be handed over."""
+        """The inherited part of a parent's conversation; None without a parent or if nothing is inherited."""
         settings = self._settings
         path, isolated = self._parent_session(), self._request.isolated
         is_told = settings.expose_isolated and isolated is not None
@@ -450,7 +450,7 @@ class Plan:
         return inherit_from(path, settings.inheritance) if wanted and path is not None else None
 
     def _system_prompt(self) -> str | None:
-        """Return the preset's words, and how a result is handed over where that is asked for."""
+        """Return the preset's prompt, and the instructions for a structured result if required."""
         parts = [self.spec.prompt] if self.spec.prompt.strip() else []
         if self.spec.structured_result:
             parts.append(INSTRUCTION)
@@ -458,7 +458,7 @@ class Plan:
 
     @cached_property
     def check(self) -> CheckCommand | None:
-        """What is run when the child has ended. Raises UsageError for a name that is not in the settings."""
+        """The command to run after the agent has finished. Raises UsageError for a name that is not in the settings."""
         name, checks = (self.spec.check or "").strip(), self._settings.checks
         if not name:
             return None
@@ -476,7 +476,7 @@ class Plan:
 
     @cached_property
     def price(self) -> None:
-        """Nothing but a reason not to launch: dollars are limited, and nobody would tell what the run spends."""
+        """Raises if a budget is the only limit of usage but the price is unknown."""
         limits = self.spec.limits
         if limits.budget is None or limits.max_tokens is not None:
             return
@@ -498,15 +498,15 @@ class Plan:
 
     @cached_property
     def prices(self) -> tuple[Price, ...]:
-        """What tokens cost by the user's table: all of it for an agent that takes its own default model."""
+        """The user's prices of tokens; the whole table if the agent uses its own default model."""
         model = self.model.resolved if self._settings.prices else ""
         table = (Price(name, *astuple(costs)) for name, costs in self._settings.prices.items())
         return tuple(price for price in table if not model or price.is_for(model))
 
     @cached_property
     def agent_warnings(self) -> tuple[str, ...]:
-        """What of the preset is only advice to the agent, or has no effect there. Raises UsageError for what it cannot
-        do.
+        """Parts of the preset that are only advice to the agent or have no effect. Raises UsageError for parts that the
+        agent cannot do.
         """
         if self._asks and self.runner is not RunnerKind.HOSTS:
             find_out(self.agent, self._wanted)
@@ -514,7 +514,7 @@ class Plan:
 
     @cached_property
     def _wanted(self) -> Wanted:
-        """What the run asks of its agent. Raises what its parts raise."""
+        """The run's requirements for its agent. Raises what its parts raise."""
         preset, spec = self.preset, self.spec
         return Wanted(
             where=(preset and preset.path) or "",
@@ -537,24 +537,24 @@ class Plan:
 
     @property
     def _set_here(self) -> frozenset[str]:
-        """The limits of `SPENT` that call or preset set."""
+        """The limits in `SPENT` that the call or preset sets."""
         asked = (self._request, *((self.preset,) if self.preset else ()))
         return frozenset(name for name in SPENT if any(getattr(each, name) is not None for each in asked))
 
     @cached_property
     def max_attempts(self) -> int:
-        """How many times at most the child is run; more than once only to ask for its result."""
+        """Most attempts; more than one only for a structured result."""
         return (self.spec.max_attempts or 1) if self.spec.structured_result else 1
 
 
 def plan_all(requests: Sequence[RunRequest], workspace: Workspace, *, asks: bool = False) -> list[Plan]:
-    """Plan several runs that choose from the same presets; `asks` as for one."""
+    """Plan several runs that choose from the same presets; `asks` as in `Plan`."""
     presets = cache(lambda: discover(workspace))
     return [Plan(request, workspace, presets, asks=asks) for request in requests]
 
 
 def as_group(planned: Sequence[PlannedRun], max_parallel: int) -> list[PlannedRun]:
-    """Give runs that are launched together their common slots."""
+    """Give runs launched together their shared slots."""
     group, size = planned[0].meta.run_id, len(planned)
     return [
         replace(run, meta=replace(run.meta, group=Group(group, index, size, max_parallel)))

@@ -1,4 +1,4 @@
-"""What a preset comes to here and now, and whether a text can be saved as one; nothing is written or started."""
+"""What a preset's run would get here, and whether a text can be saved as a preset. Writes and starts nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _Part = TypeVar("_Part")
 
 
 class Preview(Struct, frozen=True):
-    """Each part is None where it cannot be decided; `problems` say why."""
+    """None marks a part that cannot be decided; `problems` say why."""
 
     agent: AgentChoice | None
     runner: str | None
@@ -36,20 +36,20 @@ class Preview(Struct, frozen=True):
     tools: Tools | None
     limits: Limits
     permissions: Permissions | None
-    """Its rules and those of the settings; None where there are none."""
+    """Rules of preset and settings; None if there are none."""
     talk: bool | None
-    """Whether its child can be talked to."""
+    """Whether its agent is interactive."""
     max_attempts: int
     decided_by: dict[str, str]
-    """Which layer decided, of the fields that one did."""
+    """The deciding layer of each field that a layer decided."""
     warnings: tuple[str, ...]
     problems: tuple[str, ...]
-    """What would keep a run of it from being launched."""
+    """What would prevent a run."""
 
 
 def preview(preset: Preset, workspace: Workspace, agent_name: str | None = None) -> Preview:
-    """Work out what a run of a preset would get, on this agent if one is named, without starting anything; the preset
-    need not be on disk.
+    """Return what a preset's run would get, on this agent if named, without starting anything; the preset does not have
+    to be on disk.
     """
     request = RunRequest(task="-", preset=preset.name, agent=agent_name)
     plan = Plan(request, workspace, _only(preset))
@@ -76,7 +76,7 @@ def preview(preset: Preset, workspace: Workspace, agent_name: str | None = None)
 
 
 def agent_of(request: RunRequest, preset: Preset | None, workspace: Workspace) -> AgentChoice | None:
-    """Return the agent that a run would get now; None if it can get none. Nothing is started."""
+    """Return the agent that a run would get now; None if it can get none. Starts nothing."""
     plan = Plan(request, workspace, lambda: PresetCatalog((preset,) if preset else (), (), ()))
     return _part(lambda: plan.agent)
 
@@ -89,13 +89,13 @@ def _part(decide: Callable[[], _Part]) -> _Part | None:
 
 
 def run_warnings(preset: Preset, workspace: Workspace) -> tuple[str, ...]:
-    """Return what a run of a preset would not get here, and what would keep it from being launched; a line each."""
+    """Return what a preset's run would not get here, and what prevents it, one line each."""
     view = preview(preset, workspace)
     return tuple(one_line(text.removeprefix(f"{preset.path}: ")) for text in (*view.warnings, *view.problems))
 
 
 class Obstacle(Struct, frozen=True):
-    """Why a run of a preset cannot start here."""
+    """A reason why a preset cannot run here."""
 
     what: str
     hint: str = ""
@@ -107,9 +107,8 @@ class Obstacle(Struct, frozen=True):
 
 
 def obstacles(presets: Iterable[Preset], workspace: Workspace) -> dict[str, tuple[Obstacle, ...]]:
-    """Return by name why runs of presets cannot start here; presets that can start are left out.
-
-    git is asked once for each kind of worktree, whatever number of presets want one.
+    """Return, by name, why presets cannot run here; presets that can are left out. git is called once for each kind of
+    worktree, however many presets want one.
     """
     worktrees = _Worktrees()
     found: dict[str, tuple[Obstacle, ...]] = {}
@@ -150,7 +149,7 @@ class _Worktrees:
 
 
 def tools_words(preset: Preset, tools: Tools | None) -> str:
-    """Name the tools of a run of it; as written where they cannot be decided (None)."""
+    """Return the names of a preset's tools; as written if they cannot be decided (None)."""
     if tools is None or tools.resolved is None:
         return preset.tools_words
     names = ", ".join(tools.resolved) or "none"
@@ -159,19 +158,19 @@ def tools_words(preset: Preset, tools: Tools | None) -> str:
 
 class PresetCheck(Struct, frozen=True):
     preset: Preset | None
-    """None where the text cannot be saved."""
+    """None if the text cannot be saved."""
     fault: ContentError | None = None
-    """Why not, and what to do; None where it can."""
+    """Why it cannot be saved, and the fix; None if it can."""
     warnings: tuple[str, ...] = ()
-    """What will not be as written, or keeps a run from being launched here."""
+    """What differs from the text, or prevents a run here."""
     notes: tuple[str, ...] = ()
-    """What is worth knowing and nothing to mend."""
+    """Information that needs no fix."""
 
 
 def check_preset(
     content: bytes, workspace: Workspace, directory: str, source: PresetSource, path: str | None = None
 ) -> PresetCheck:
-    """Judge a text by the parser that will read it, by its neighbours, and by what a run of it would get here.
+    """Check a preset's text with its parser, against its neighbors, and for what its run would get here.
 
     `path` is the file in `directory` that it replaces; None for a new one.
     """

@@ -1,4 +1,4 @@
-"""Start runs that are planned: directories first, then wrappers, then the first event of each."""
+"""Starts planned runs: creates directories, starts wrappers, waits for their first events."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from .child_session import begin_sticky, prepare
 from .plan import PlannedRun
 
 START_TIMEOUT_S = 60.0
-"""How long to wait for the first event of a wrapper that has not exited; then its own lock speaks for it."""
+"""Seconds to wait for the first event of a wrapper that has not exited; after that its own lock counts."""
 EVENT_TIMEOUT_S = 5.0
-"""How long to wait for the first event of a wrapper that is known to hold its run."""
+"""Seconds to wait for the first event of a wrapper that holds its run."""
 LOOK_INTERVAL_S = 0.003
 
 OLD_GROUP_S = 3600.0
-"""After this a group that holds no slot is over; every wrapper of it has come up long before."""
+"""Seconds after which a group without held slots is over; all its wrappers have started long before."""
 _PROJECT = "project"
-"""The name of the slots that all runs of the project share; those of a group are called by its id."""
+"""Name of the slots shared by all runs of the project; a group's slots are named by its id."""
 
 _REMOVE_IT = "remove it if you did not create it"
 _IGNORED = b"/.gitignore\n/active/\n/runs/\n/sessions/\n/trash/\n"
@@ -45,7 +45,7 @@ _OTHER_REPOSITORY = frozenset({
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR", "GIT_IMPLICIT_WORK_TREE", "GIT_INDEX_FILE",
     "GIT_NAMESPACE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_SHALLOW_FILE", "GIT_WORK_TREE",
 })  # fmt: skip
-"""Variables that hooks of git set: by them a child in a worktree would change the user's index and branch."""
+"""Variables set by git hooks, through which an agent in a worktree would change the user's index and branch."""
 
 
 class _Launching(Struct):
@@ -71,12 +71,11 @@ def launch(
     on_created: Callable[[RunMeta], None] | None = None,
     over_budget: bool = False,
 ) -> None:
-    """Start one wrapper for each run; return when every one has written its first event or has ended.
+    """Start one wrapper per run; return when each has written its first event or ended.
 
-    `on_created` is called for each before the run exists, so that whoever finds it lost finds it remembered, too.
-    Raises LaunchError when the disk refuses that or a run directory, or something else is in a place of ours; then none
-    was started. After that each failure is the result of its run. Raises BudgetExceeded where the budget of the day
-    leaves no room, unless `over_budget`.
+    `on_created` is called before each run exists, so that a lost run is already remembered. Raises LaunchError, with no
+    wrapper started, if a run cannot be remembered or its files cannot be created; later failures become the results of
+    their runs. Raises BudgetExceeded if the day's budget leaves no room, unless `over_budget`.
     """
     metas = [run.meta for run in planned]
     has_budget = settings.has_day_budget or any(meta.limits.budget for meta in metas)
@@ -99,7 +98,7 @@ def launch(
                 agent_env=run.agent_env,
                 check=run.check,
             )
-            created.append(launching)  # before there is anything of it, for an interruption can come at any moment
+            created.append(launching)  # before it exists, because an interruption can come at any moment
             if on_created:
                 _announce(run.meta, on_created)
             launching.lock = artifacts.create_run(project.runs, run.meta, run.prompt)
@@ -107,11 +106,11 @@ def launch(
             _note_files(project, run.meta, launching.run_dir)
         for launching in created:
             _start(project, launching, settings)
-        standby.dismiss()  # none of these runs could use it, and no other will be launched soon
+        standby.dismiss()  # these runs could not use it, and no other launch is near
         deadline = time.monotonic() + START_TIMEOUT_S
         for launching in created:
             _await_first_event(project, launching, deadline)
-    except BaseException:  # an interruption too: no run may be left without anybody who looks after it
+    except BaseException:  # also an interruption: no run may be left without a supervisor
         standby.dismiss()
         for launching in created:
             _take_back(launching)
@@ -125,7 +124,7 @@ def launch(
 
 
 def _with_worktrees(project: paths.Project, planned: Sequence[PlannedRun], settings: Settings) -> Sequence[PlannedRun]:
-    """Return the runs with what their worktrees begin with, taken now and once for all. Raises SubdeckError."""
+    """Record what the runs' worktrees start from, once for all; return the updated runs. Raises SubdeckError."""
     if not any(run.meta.worktree for run in planned):
         return planned
     from ..work.base import begin
@@ -135,7 +134,7 @@ def _with_worktrees(project: paths.Project, planned: Sequence[PlannedRun], setti
 
 
 def _take_back_worktrees(project: paths.Project, planned: Sequence[PlannedRun]) -> None:
-    """Remove what was begun for runs that do not exist."""
+    """Remove the worktree records of runs that do not exist."""
     names = [run.meta.run_id for run in planned if run.meta.worktree]
     unborn = [run_id for run_id in names if not os.path.lexists(project.run_dir(run_id))]
     if unborn:
@@ -145,7 +144,7 @@ def _take_back_worktrees(project: paths.Project, planned: Sequence[PlannedRun]) 
 
 
 def _with_files(project: paths.Project, planned: Sequence[PlannedRun], settings: Settings) -> Sequence[PlannedRun]:
-    """Take the files that runs bring along to hosts, once for all; return the runs with what is told of that."""
+    """Snapshot the files that runs send to hosts, once for all; return the updated runs."""
     going = [run.meta for run in planned if run.meta.runner is RunnerKind.HOSTS]
     if not going or settings.hosts.code != "git":
         return planned
@@ -156,7 +155,7 @@ def _with_files(project: paths.Project, planned: Sequence[PlannedRun], settings:
 
 
 def _note_files(project: paths.Project, meta: RunMeta, run_dir: str) -> None:
-    """Say in the directory of a run that it takes files along: it works with no others. Raises LaunchError."""
+    """Note in a run's directory which files it takes along: it works with no others. Raises LaunchError."""
     if meta.runner is not RunnerKind.HOSTS:
         return
     from ..work.records import AWAY_FILE
@@ -172,7 +171,7 @@ def _note_files(project: paths.Project, meta: RunMeta, run_dir: str) -> None:
 
 
 def _take_back_files(project: paths.Project, planned: Sequence[PlannedRun]) -> None:
-    """Let go of the files of runs that do not exist."""
+    """Release the files of runs that do not exist."""
     names = [run.meta.run_id for run in planned if run.meta.runner is RunnerKind.HOSTS]
     unborn = [run_id for run_id in names if not os.path.lexists(project.run_dir(run_id))]
     if unborn:
@@ -182,7 +181,7 @@ def _take_back_files(project: paths.Project, planned: Sequence[PlannedRun]) -> N
 
 
 def _announce(meta: RunMeta, on_created: Callable[[RunMeta], None]) -> None:
-    """Raise LaunchError where the run cannot be remembered: its end could be told to nobody."""
+    """Raise LaunchError if the run cannot be remembered: its end would notify no session."""
     try:
         on_created(meta)
     except OSError as error:
@@ -192,7 +191,7 @@ def _announce(meta: RunMeta, on_created: Callable[[RunMeta], None]) -> None:
 
 
 def _prepare(project: paths.Project) -> None:
-    """Make what a project keeps. Raises LaunchError where something else is there."""
+    """Create a project's directories. Raises LaunchError if another file is in their place."""
     try:
         for directory in (project.home, project.runs, project.active, project.sessions):
             files.make_private_directory(directory)
@@ -202,11 +201,11 @@ def _prepare(project: paths.Project) -> None:
     except RefusedError as refusal:
         raise LaunchError(f"{refusal.strerror}", where=str(refusal.filename), hint=_REMOVE_IT) from refusal
     except OSError:
-        return  # it is there already; what matters is said by the first run directory, with its path
+        return  # already there, or the first run directory reports the problem with its path
 
 
 def _with_sticky_session(run: PlannedRun) -> PlannedRun:
-    """Return the run with the sticky conversation that it goes on with, whoever has begun it. Raises LaunchError."""
+    """Return the run with its sticky conversation, created here or by another launch. Raises LaunchError."""
     if run.child_session is None or run.child_session.shared is None:
         return run
     try:
@@ -245,7 +244,7 @@ def _start(
     try:
         os.close(files.open_private(launching.activity_file, os.O_WRONLY))
     except OSError:
-        pass  # readers also sweep the sizes of open runs
+        pass  # readers also check the sizes of open runs
     meta = launching.meta
     session = ("--session", meta.session_lock) if meta.session_lock else ()
     check = ("--check", msgspec.json.encode(launching.check).decode("utf-8", "replace")) if launching.check else ()
@@ -276,15 +275,15 @@ def _start(
 
 
 def _note_start(run_dir: str) -> None:
-    """Note that a wrapper is started from now on: it may die before it has loaded, and this launcher as well."""
+    """Note that a wrapper is about to start: it may die while loading, and so may this launcher."""
     try:
         os.close(files.open_private(os.path.join(run_dir, paths.STARTING), os.O_WRONLY))
     except OSError:
-        pass  # a full disk keeps no run from its start
+        pass  # a full disk does not prevent a start
 
 
 def _environment(agent_env: Mapping[str, str], *, has_worktree: bool) -> dict[str, str]:
-    """Return what the wrapper gets; what is for its child alone in a single variable."""
+    """Return the wrapper's environment, with the agent's own variables encoded in one."""
     environment = {
         name: value for name, value in os.environ.items() if not (has_worktree and name in _OTHER_REPOSITORY)
     }
@@ -294,7 +293,7 @@ def _environment(agent_env: Mapping[str, str], *, has_worktree: bool) -> dict[st
 
 
 def _take_back(launching: _Launching) -> None:
-    """Delete a run unless its wrapper holds it or it has a result; one that comes too late finds nothing to do."""
+    """Delete a run unless its wrapper holds it or it has a result; a wrapper that comes later finds no run."""
     if not (os.path.exists(os.path.join(launching.run_dir, paths.RUNNER)) or has_result(launching.run_dir)):
         files.remove(launching.activity_file)
         files.remove_tree(launching.run_dir)
@@ -311,8 +310,8 @@ def _await_first_event(project: paths.Project, launching: _Launching, deadline: 
     gone = False
     while not (gone or files.content(events) or has_result(run_dir)):
         if not os.path.isdir(run_dir):
-            break  # deleted already: no event will come
-        # With runner.json the wrapper holds its lock; its events may be kept out by the disk.
+            break  # already deleted: no event will come
+        # runner.json shows that the wrapper holds its lock; a full disk may prevent its events.
         held = os.path.exists(os.path.join(run_dir, paths.RUNNER))
         if time.monotonic() > (began + EVENT_TIMEOUT_S if held else deadline):
             break
@@ -327,7 +326,7 @@ def _await_first_event(project: paths.Project, launching: _Launching, deadline: 
 
 
 def _forget_environment(run_dir: str) -> None:
-    """Remove what was left for a wrapper where the run has ended without one: it may hold keys."""
+    """Remove the environment of a run that ended without a wrapper: it may contain keys."""
     if has_result(run_dir):
         files.remove(os.path.join(run_dir, paths.ENVIRONMENT))
 
@@ -339,7 +338,7 @@ def _fail(launching: _Launching, message: str) -> None:
     lock = hold(run_dir)
     if lock is None:
         _forget_environment(run_dir)
-        return  # a wrapper has it: what failed is only the word that it was started
+        return  # a wrapper holds it; only the report of its start failed
     files.remove(os.path.join(run_dir, paths.ENVIRONMENT))
     result = RunResult(
         run_id=meta.run_id,
@@ -355,13 +354,13 @@ def _fail(launching: _Launching, message: str) -> None:
         files.remove(launching.activity_file)
         files.remove(os.path.join(run_dir, paths.STARTING))
     except OSError:
-        pass  # who looks next finds that nobody is responsible
+        pass  # the next check finds that no process is responsible for the run
     finally:
         os.close(lock)
 
 
 def _slot_options(project: paths.Project, meta: RunMeta) -> tuple[str, ...]:
-    """Return the wrapper's options for the slots of its group, then those of the project."""
+    """Return the wrapper's options for the slots of its group, then of the project."""
     options: list[str] = []
     if meta.group is not None:
         options += ["--slots", str(meta.group.max_parallel), os.path.join(project.slots, meta.group.id)]
@@ -371,7 +370,7 @@ def _slot_options(project: paths.Project, meta: RunMeta) -> tuple[str, ...]:
 
 
 def remove_old_slots(project: paths.Project) -> None:
-    """Remove the lock files of groups that are over: old, and neither a slot nor the door is held."""
+    """Remove the lock files of finished groups: old, with neither a slot nor the door held."""
     oldest = time.time() - OLD_GROUP_S
     try:
         with opened(project.slots) as slots:
@@ -381,7 +380,7 @@ def remove_old_slots(project: paths.Project) -> None:
                 if name != _PROJECT and slots.status(name).st_mtime < oldest
             ]
     except OSError:
-        return  # there are none, or another launcher removes them just now
+        return  # there are none, or another launcher is removing them
     for group in groups:
         held = [hold_file(os.path.join(group, name)) for name in files.names(group)]
         if None not in held:

@@ -1,4 +1,4 @@
-"""What a child may do: rules for tools, commands and paths, and what each decides.
+"""What an agent may do: rules for tools, commands and paths, and their decisions.
 
-Everything here is pure but for the working trees that paths are compared with.
+Everything here is pure, except for the working trees that paths are compared with.
 """

@@ -1,7 +1,7 @@
-"""Files from which git and agents start programs: no rule allows a change of them that does not name them.
+"""Files from which git and agents start programs: a rule allows changing them only if it names them.
 
-They are told by their names, in any spelling that a file system may take for the same; a git directory by what lies in
-it; and settings to which a link leads by what the links in the directory of the run lead to.
+They are recognized by name, in any spelling that a file system may treat as the same; a git directory by its content;
+and settings behind a link by the targets of links in the run's directory.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .shell_words import ACTIVE_STAR
 
 GIT = (".git", ".gitconfig", ".gitmodules")
 _SHORT = {"git~1": ".git", "gitmod~1": ".gitmodules"}
-"""Names that some file systems give to files beside their own."""
+"""Alternative names that some file systems give to files."""
 _LARGE = frozenset({"objects", "refs", "logs", "lfs", "subagents", "node_modules"})
-"""Directories of git and of agents in which there are no settings."""
+"""Directories of git and agents without settings."""
 _MOST_ENTRIES = 500
 
 
@@ -30,11 +30,11 @@ class Root(Struct, frozen=True):
     """A protected file or directory."""
 
     parts: tuple[str, ...]
-    """Of its absolute path."""
+    """Parts of its absolute path."""
     named: int = 0
-    """How many of the last parts are its name; 0 where it is told by something else."""
+    """Number of last parts that are its name; 0 if it is recognized otherwise."""
     is_linked: bool = False
-    """Whether settings lead to it by a link: no rule names it as what it is."""
+    """Whether settings reach it through a link: no rule can name it as such."""
 
     @property
     def name(self) -> str:
@@ -42,23 +42,23 @@ class Root(Struct, frozen=True):
 
 
 class Guard(Struct, frozen=True):
-    """Why a call is asked about that no rule of the user asks about."""
+    """Why a call needs approval although no user rule asks for it."""
 
     why: str = ""
-    """In place of a rule; empty where nothing is in the way of one that allows."""
+    """Shown in place of a rule; empty if an allow rule may apply."""
     roots: tuple[Root, ...] = ()
 
     def lets(self, pattern: str | None, cwd: str) -> bool:
-        """Tell whether a rule that allows, with this pattern, holds for the call."""
+        """Return whether an allow rule with this pattern applies to the call."""
         return not self.why or (pattern is not None and bool(self.roots) and names_all(pattern, self.roots, cwd))
 
 
 UNCLEAR = Guard("unclear path")
-"""It may lead to more files than one, or to a directory, or to a file of which there is a second name."""
+"""It may lead to several files, to a directory, or to a file with a second name."""
 
 
 def guard_of_change(readings: Sequence[Reading], cwd: str, names: Iterable[str]) -> Guard:
-    """Return what guards the files that a call would change."""
+    """Return the guard of the files that a call would change."""
     if not readings or not all(map(is_clear, readings)):
         return UNCLEAR
     names = tuple(names)
@@ -70,10 +70,10 @@ def guard_of_change(readings: Sequence[Reading], cwd: str, names: Iterable[str])
 
 
 def protected_roots(reading: Reading, cwd: str, names: Iterable[str]) -> tuple[Root, ...]:
-    """Return the protected files and directories that may be changed by what is opened for a path.
+    """Return the protected files and directories that opening a path may change.
 
-    What is protected above the directory of the run is not so for the files in there: a worktree of a run lies in
-    `.pi`. Raises OSError or ValueError for a path that cannot be looked at.
+    Protection above the run's directory does not apply to files in it, because a run's worktree is in `.pi`. Raises
+    OSError or ValueError if the path cannot be checked.
     """
     known = tuple(tuple(name.split("/")) for name in dict.fromkeys((*GIT, *names)))
     homes = {split(cwd), split(os.path.realpath(cwd))}
@@ -94,7 +94,7 @@ def _is_above(root: Root, homes: Iterable[tuple[str, ...]]) -> bool:
 
 
 def is_clear(reading: Reading) -> bool:
-    """Tell whether a change is one of a single file under a single name."""
+    """Return whether a change affects a single file with a single name."""
     if not reading.is_certain:
         return False
     for path in reading.paths:
@@ -110,7 +110,7 @@ def is_clear(reading: Reading) -> bool:
 
 
 def names_all(pattern: str, roots: Iterable[Root], cwd: str) -> bool:
-    """Tell whether a pattern names each of the protected files, without a star in its name."""
+    """Return whether a pattern names each of the protected files, without a star in its name."""
     bases = dict.fromkeys((cwd, os.path.realpath(cwd)))
     forms = [form for base in bases for form in forms_of(segments(pattern, base))]
     own = segments(pattern, "/")
@@ -136,15 +136,15 @@ def _named(place: tuple[str, ...], known: Iterable[tuple[str, ...]]) -> Iterator
 
 
 def _folded(name: str) -> str:
-    """Return a name as the file system of any machine may take it: case, invisible characters and endings aside."""
+    """Return a name as any machine's file system may treat it: without case, invisible characters and endings."""
     seen = "".join(each for each in unicodedata.normalize("NFKC", name) if unicodedata.category(each) != "Cf")
     folded = seen.casefold().partition(":")[0].rstrip(" .")
     return _SHORT.get(folded, folded)
 
 
 def _git_directory(place: tuple[str, ...]) -> Iterator[Root]:
-    """Yield the outermost directory on the way to a file that is one of git, by whatever name, or becomes one with
-    this file.
+    """Yield the outermost directory on the way to a file that is a git directory under any name, or becomes one with
+    it.
     """
     for end in range(1, len(place) + 1):
         path, made = joined(place[:end]), place[end : end + 1]
@@ -155,7 +155,7 @@ def _git_directory(place: tuple[str, ...]) -> Iterator[Root]:
 
 
 def _linked(cwd: str, known: Iterable[tuple[str, ...]]) -> Iterator[Root]:
-    """Yield what is reached through links from the settings in the directory of the run and above it."""
+    """Yield the targets of links from settings in the run's directory and above it."""
     above = split(os.path.realpath(cwd))
     for name in known:
         for end in range(len(above), 0, -1):
@@ -168,7 +168,7 @@ def _linked(cwd: str, known: Iterable[tuple[str, ...]]) -> Iterator[Root]:
 
 
 def _links_in(directory: str) -> Iterator[Root]:
-    """Yield what the links lead to that lie in a directory, or in those below it."""
+    """Yield the targets of links in a directory and its subdirectories."""
     budget, waiting = _MOST_ENTRIES, [(directory, 0)]
     while waiting:
         current, depth = waiting.pop(0)

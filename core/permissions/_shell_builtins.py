@@ -1,4 +1,4 @@
-"""Builtins and variables by which a shell runs what does not look like a command."""
+"""Builtins and variables through which a shell runs text that does not look like a command."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _EVALUATES = word_set(
     " nameref functions zparseopts zformat setopt unsetopt options coproc disable zcompile zpty ztcp zsystem compdef"
     " bindkey add-zsh-hook private"
 )
-"""Builtins whose arguments are code, or change the meaning of what comes later."""
+"""Builtins whose arguments are code, or change the meaning of later text."""
 _RUNS_ARGUMENTS = word_set("eval . source trap alias exec command builtin - noglob nocorrect")
 """Builtins whose arguments are commands."""
 _NUMBERS_ALONE = word_set(
     "RANDOM SRANDOM SECONDS LINENO HISTCMD OPTIND BASHPID EPOCHSECONDS UID EUID GID EGID PPID SHLVL TMOUT HISTSIZE"
     " SAVEHIST MAILCHECK LOGCHECK KEYTIMEOUT FUNCNEST DIRSTACKSIZE LISTMAX"
 )
-"""Variables that are numbers in some shell: what is assigned to one is arithmetic."""
+"""Variables that are numbers in some shell: values assigned to them are arithmetic."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ACTIVE = re.compile(f"[{ACTIVE_STAR}{ACTIVE_MARK}{ACTIVE_HOME}]")
@@ -34,12 +34,12 @@ SET_OPTIONS = word_set(
 
 
 def is_evaluated(words: tuple[str, ...], *, is_text: bool = False) -> bool:
-    """Tell whether a command is a builtin that may take something among its words for code.
+    """Return whether a command is a builtin that may treat one of its words as code.
 
-    `is_text`: the arguments of `eval` and its like are looked at elsewhere.
+    With `is_text`, the arguments of `eval` and similar builtins are checked elsewhere.
     """
     name, arguments = words[0], words[1:]
-    if name == "[[":  # which does not split what a variable holds
+    if name == "[[":  # does not split the values of variables
         arguments = tuple(word.replace(ANYTHING, HOLE) for word in arguments)
     if name in _EVALUATES or (name in _RUNS_ARGUMENTS and not is_text):
         return True
@@ -48,35 +48,35 @@ def is_evaluated(words: tuple[str, ...], *, is_text: bool = False) -> bool:
 
 
 def may_evaluate(words: tuple[str, ...]) -> bool:
-    """Tell whether a simple command is a builtin that may take some of its words, or a file's name, for code."""
+    """Return whether a simple command is a builtin that may treat some of its words, or a file's name, as code."""
     return is_evaluated(tuple(_ACTIVE.sub(ANYTHING, word) for word in words))
 
 
 def is_special(variable: str) -> bool:
-    """Tell whether a variable names programs, or changes what a shell or a program runs."""
+    """Return whether a variable names programs, or changes what a shell or program runs."""
     is_other = variable in ("PATH", "path") or variable in _NUMBERS_ALONE
     return bool(_CHANGES.fullmatch(variable)) or names_program(variable) or is_other
 
 
 def is_arithmetic(variable: str, value: str) -> bool:
-    """Tell whether a shell may calculate a value that is assigned, and so run what stands in it."""
+    """Return whether a shell may evaluate an assigned value as arithmetic, and so run text in it."""
     return variable in _NUMBERS_ALONE and not _DIGITS.fullmatch(value)
 
 
 def names_program(variable: str) -> bool:
-    """Tell whether the value of a variable is a command that others run."""
+    """Return whether a variable's value is a command that programs run."""
     return bool(_PROGRAM.fullmatch(variable)) and not _HARMLESS.fullmatch(variable)
 
 
 def changes_commands(variable: str) -> bool:
-    """Tell whether a variable may make any command run another one, or other code."""
+    """Return whether a variable may make any command run another command or other code."""
     return bool(_CHANGES.fullmatch(variable)) and not _HARMLESS.fullmatch(variable)
 
 
 SPECIAL_IN_TEXT = re.compile(
     r"(?<!\$)(?<!\$\{)\b(?:GIT_\w+|LD_\w+|DYLD_\w+|PATH|ENV|BASH_\w+|\w*(?:EDITOR|PAGER|VISUAL))="
 )
-"""Such a variable in a text that a shell may split at blanks and set."""
+"""Such a variable in text that a shell may split at whitespace and assign."""
 
 _HARMLESS = re.compile(
     r"GIT_(?:AUTHOR|COMMITTER)_\w+|GIT_(?:DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|TERMINAL_PROMPT|MERGE_AUTOEDIT|DISCOVERY_\w+)"
@@ -94,7 +94,7 @@ _CHANGES = re.compile(
     r"|GLOBIGNORE|aliases|functions|commands|galiases|saliases|dis_\w+|builtins|POSIXLY_CORRECT|MAILPATH|TRAP\w+"
 )
 ARRAY_IN_TEXT = re.compile(r"=\(|\s-\w*[aA]|\b(?:mapfile|readarray)\b")
-"""An array in a text: what is then declared with a value in brackets is evaluated."""
+"""An array in a text: values in brackets declared after it are evaluated."""
 
 
 def _is_literal(*words: str) -> bool:
@@ -106,7 +106,7 @@ def _are_names(words: tuple[str, ...]) -> bool:
 
 
 def _plain_test(arguments: tuple[str, ...]) -> bool:
-    """Tell whether a test has a form that evaluates nothing: `-v` does, and numbers are arithmetic in some shells."""
+    """Return whether a test has a form that evaluates nothing: `-v` does, and numbers are arithmetic in some shells."""
     if any(ANYTHING in word for word in arguments):
         return False
     parts: list[list[str]] = [[]]
@@ -198,7 +198,7 @@ def _plain_set(arguments: tuple[str, ...]) -> bool:
 
 
 def _plain_shopt(arguments: tuple[str, ...]) -> bool:
-    """Tell whether options of bash are set that change how words are read only where this is not understood anyway."""
+    """Return whether the options of bash only change how words are read where the text is not understood anyway."""
     return all(re.fullmatch(r"-[supq]+|[a-z_]+", word) and "hist" not in word for word in arguments)
 
 
@@ -207,7 +207,7 @@ def _number_alone(arguments: tuple[str, ...]) -> bool:
 
 
 def _no_option(letters: str) -> Callable[[tuple[str, ...]], bool]:
-    """Return the check for a builtin that only evaluates with some option."""
+    """Return the check for a builtin that evaluates only with certain options."""
 
     def check(arguments: tuple[str, ...]) -> bool:
         for word in arguments:

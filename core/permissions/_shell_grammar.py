@@ -1,7 +1,7 @@
-"""A strict grammar of the shell: it reads what bash, dash and zsh read in the same way, and refuses everything else.
+"""A strict grammar of the shell: it accepts only text that bash, dash and zsh read in the same way.
 
-A command is only understood if each of its characters is. Whatever is not known to mean the same to these shells
-raises NotUnderstood, and the caller takes such a text for one that may run anything.
+A command is understood only if each of its characters is. Text that may mean different things to these shells raises
+NotUnderstood, and the caller must assume that it can run anything.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from ._shell_lexer import NAME, REDIRECTIONS, UNKNOWN, Command, Lexer, NotUnders
 from .shell_words import ARRAY, HOLE, RESERVED, UNEXPECTED, without_quotes, word_set
 
 LONGEST = 1_000_000
-"""Characters of a text that is read."""
+"""Most characters of a text."""
 _DEEPEST = 40
-"""Nested commands and substitutions."""
+"""Levels of commands and substitutions."""
 _SEPARATORS = frozenset(("&&", "||", "|&", "|", ";", "&", "\n"))
 _ASSIGNMENT = re.compile(rf"({NAME})\+?=")
 _DELIMITER = re.compile(r"'([A-Za-z0-9_.-]+)'|\"([A-Za-z0-9_.-]+)\"|\\([A-Za-z0-9_]+)|([A-Za-z0-9_]+)")
@@ -23,13 +23,13 @@ _FUNCTION = re.compile(r"\([ \t]*\)")
 _FUNCTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_:.-]*")
 _DECLARES = word_set("declare typeset local export readonly")
 _SETTLED = ("HOME", "USER", "TMPDIR")
-"""Variables that are one word, unless a text sets them."""
+"""Variables that are one word, unless the text sets them."""
 
 
 def commands_in(text: str, *, is_nested: bool = False) -> tuple[Command, ...]:
-    """Return the commands of a text, in the order in which they are written. Raises NotUnderstood.
+    """Return a text's commands in order.
 
-    `is_nested` is for a text within another one, which may have set any variable.
+    Raises NotUnderstood. `is_nested` means that the text is within another one, which may have set any variable.
     """
     if len(text) > LONGEST or UNKNOWN.search(text):
         raise NotUnderstood
@@ -54,7 +54,7 @@ class _Parser(Lexer):
     # --- lists and compound commands ---------------------------------------------------------------------------------
 
     def _list(self, ends: frozenset[str]) -> str:
-        """Read commands up to a word or operator of `ends`, which is passed over and returned; "" at the end."""
+        """Read commands up to a word or operator of `ends`; consume and return it, or "" at the end."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise NotUnderstood
@@ -142,7 +142,7 @@ class _Parser(Lexer):
             self._test()
 
     def _following(self) -> None:
-        """Read the command behind a word that goes before one."""
+        """Read the command after a prefix word."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise NotUnderstood
@@ -153,7 +153,7 @@ class _Parser(Lexer):
         self._depth -= 1
 
     def _timed(self) -> None:
-        """Read what `time` measures: a word of the shell in bash, a program in dash."""
+        """Read the command after `time`: a reserved word in bash, a program in dash."""
         self._blanks()
         if self._peeked(frozenset(("-p",))):
             self._at += 2
@@ -174,7 +174,7 @@ class _Parser(Lexer):
             while not self._operator() and self._at < len(self._text):
                 values.append(self._word())
                 self._blanks()
-        # As if it were set by a command: the values may be what a special variable must not be.
+        # As if a command set it: a value may be unsafe for a special variable.
         self.commands += [Command((), ((name, value),)) for value in values]
         if self._operator() in (";", "\n"):
             self._separator()
@@ -213,7 +213,7 @@ class _Parser(Lexer):
                 return
 
     def _test(self) -> None:
-        """Read `[[ … ]]`. Dash takes what stands behind `&&` and `||` for commands, so it is one here, too."""
+        """Read `[[ … ]]`. Dash treats the text after `&&` and `||` as commands, so it is also one here."""
         group: list[Word] = []
         groups = [group]
         while True:
@@ -241,7 +241,7 @@ class _Parser(Lexer):
         found = list(words)
         assigned: list[tuple[str, Word]] = []
         is_behind_both = False
-        """Whether `&>` came: dash ends the command at its `&`."""
+        """Whether `&>` was read: dash ends the command at its `&`."""
         while self._at < len(self._text):
             operator = self._operator()
             if operator in REDIRECTIONS and not self._is_process(operator):
@@ -264,7 +264,7 @@ class _Parser(Lexer):
                 name = _ASSIGNMENT.match(word.raw)
                 if name and not found:
                     assigned.append((name[1], _part(word, name.end(), is_added="+" in name[0])))
-                elif not found and re.match(r"\w+(?:\[|\+?=)", word.raw):  # zsh knows more names of variables
+                elif not found and re.match(r"\w+(?:\[|\+?=)", word.raw):  # zsh has more names of variables
                     raise NotUnderstood
                 else:
                     found.append(word)
@@ -279,7 +279,7 @@ class _Parser(Lexer):
         return True
 
     def _array(self, word: Word, found: list[Word]) -> Word:
-        """Read the elements of an array that is assigned; anything else before a bracket is not understood."""
+        """Read the elements of an assigned array; anything else before a bracket is not understood."""
         name = _ASSIGNMENT.fullmatch(word.raw)
         if name is None or (found and found[0].value not in _DECLARES):
             raise NotUnderstood
@@ -306,7 +306,7 @@ class _Parser(Lexer):
         return False
 
     def _redirections(self) -> None:
-        """Read the redirections behind a compound command."""
+        """Read the redirections after a compound command."""
         self._blanks()
         while self._at < len(self._text):
             if number := re.compile(r"[0-9](?=[<>])").match(self._text, self._at):
@@ -321,7 +321,7 @@ class _Parser(Lexer):
         self._at += len(operator)
         following = self._text[self._at : self._at + 1]
         if following in ("!", "|", "&") and following:
-            raise NotUnderstood  # zsh knows more operators
+            raise NotUnderstood  # zsh has more operators
         self._blanks()
         if operator in ("<<", "<<-"):
             self._heredoc(operator)
@@ -355,14 +355,14 @@ class _Parser(Lexer):
         self._heredocs = []
 
     def _lines(self) -> None:
-        """Pass over blanks and line breaks."""
+        """Skip whitespace and line breaks."""
         self._blanks()
         while self._text.startswith("\n", self._at):
             self._separator()
             self._blanks()
 
     def _substitution(self) -> None:
-        """Read commands up to the bracket that ends them."""
+        """Read commands up to the closing bracket."""
         if self._heredocs and "\n" in self._text[self._at :].split(")")[0]:
             raise NotUnderstood
         outer, self._heredocs = self._heredocs, []
@@ -373,7 +373,7 @@ class _Parser(Lexer):
         self._heredocs = outer
 
     def _inner(self, text: str) -> _Parser:
-        """Return a parser of a part of this text, whose commands are of this one."""
+        """Return a parser of a part of this text that adds to the same commands."""
         parser = _Parser(text, self._settled, self.commands)
         parser._depth = self._depth + 1
         return parser
@@ -383,5 +383,5 @@ class _Parser(Lexer):
 
 
 def _part(word: Word, begin: int, *, is_added: bool) -> Word:
-    """Return a word without its beginning, which has neither quotes nor expansions; added to what is not known here."""
+    """Return a word without its beginning, which has no quotes or expansions; `+=` adds it to an unknown value."""
     return Word(HOLE * is_added + word.value[begin:], word.raw[begin:])

@@ -1,4 +1,4 @@
-"""The words of a shell, and the characters between them, as far as bash, dash and zsh read them in the same way."""
+"""The words of a shell and the characters between them, if bash, dash and zsh read them in the same way."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from .shell_words import ANYTHING, HOLE, NUMBER, SPLIT, word_set
 
 
 class NotUnderstood(Exception):
-    """A text may mean something else to a shell than it does here."""
+    """A shell may understand a text differently from its reading here."""
 
 
 class Word(Struct, frozen=True):
     """One word of a command."""
 
     value: str
-    """The word after the removal of quotes, with the marks above for expansions."""
+    """The word after quote removal, with the marks of `shell_words` for expansions."""
     raw: str
-    """The word as it is written."""
+    """The word as written."""
 
 
 class Command(Struct, frozen=True):
-    """A simple command: a name with arguments, and the variables that are set for it or by it."""
+    """A simple command: a name with arguments, and the variables set for it or by it."""
 
     words: tuple[Word, ...]
     assigned: tuple[tuple[str, Word], ...] = ()
 
 
 UNKNOWN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Characters that are not even known within quotes."""
+"""Characters that are not understood even within quotes."""
 _LITERAL = re.compile(r"(?:[A-Za-z0-9_@%+=:,./^\]-]|(?![\x00-\x7f])\w)+")
 _BLANKS = re.compile(r"(?:[ \t]|\\\n)*")
 _OPERATOR = re.compile(r"&&|\|\||\|&|;;&?|;&|;\||&>>|&>|<<<|<<-|<<|<&|<>|>>|>&|>\||[;&|\n()<>]")
@@ -52,7 +52,7 @@ _PLAIN_IN_QUOTES = re.compile(r'[^"\\$`]+')
 
 
 class Lexer:
-    """Reads words. Each method begins and ends at a character of its own kind."""
+    """Reads words. Each method advances `_at` past the text that it reads."""
 
     def __init__(self, text: str, settled: frozenset[str], commands: list[Command]) -> None:
         self._text = text
@@ -65,11 +65,11 @@ class Lexer:
 
     @abstractmethod
     def _substitution(self) -> None:
-        """Read commands up to the bracket that ends them."""
+        """Read commands up to the closing bracket."""
 
     @abstractmethod
     def _program_within(self, text: str) -> None:
-        """Read a part of this text that is a program of its own."""
+        """Read a part of this text as a separate program."""
 
     # --- words -------------------------------------------------------------------------------------------------------
 
@@ -178,7 +178,7 @@ class Lexer:
         if variable := _VARIABLE.match(text, at):
             self._at = variable.end()
             if text.startswith("\\\n", self._at):
-                raise NotUnderstood  # the name goes on in the next line
+                raise NotUnderstood  # the name continues in the next line
             name = variable[0][1:]
             if name in ("#", "?", "$", "!"):
                 return NUMBER
@@ -204,7 +204,7 @@ class Lexer:
     # --- characters --------------------------------------------------------------------------------------------------
 
     def _blanks(self) -> None:
-        """Pass over blanks, continued lines, and a comment."""
+        """Skip whitespace, continued lines, and a comment."""
         begin = self._at
         blanks = _BLANKS.match(self._text, begin)
         self._at = blanks.end() if blanks else begin
@@ -225,7 +225,7 @@ class Lexer:
         return self._at == 0 or self._text[self._at - 1] in " \t\n;&|()"
 
     def _end_word(self) -> None:
-        """Make sure that a word ends here."""
+        """Require that a word ends here."""
         behind = re.compile(r"(?:\\\n)*").match(self._text, self._at)
         at = behind.end() if behind else self._at
         if at < len(self._text) and self._text[at] not in " \t\n;&|)<>":
@@ -241,7 +241,7 @@ class Lexer:
         return operator in ("<", ">") and self._text.startswith("(", self._at + 1)
 
     def _peeked(self, words: frozenset[str]) -> str:
-        """Return the word that stands here if it is one of `words`, unquoted and whole."""
+        """Return the word here if it is one of `words`, unquoted and whole."""
         word = re.compile(r"[^ \t\n;&|()<>]*").match(self._text, self._at)
         return word[0] if word and word[0] in words else ""
 
@@ -254,7 +254,7 @@ class Lexer:
 
 
 def _commented(comment: str) -> Iterator[Command]:
-    """Yield what a comment would run in a shell in which it is none: interactive zsh."""
+    """Yield the commands that a comment would run in interactive zsh, which reads it as code."""
     for part in re.split(r"[;&|()`]+", comment)[1:]:
         words = tuple(Word(word, word) for word in part.replace("#", " ").split())
         if words:

@@ -1,4 +1,4 @@
-"""What a shell may run for a text: each of its commands, and those that these run in their turn."""
+"""The commands that a shell may run for a text, and the commands that these run in turn."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ Words = tuple[str, ...]
 _ANY: Words = (ANYTHING,)
 _MARKS = str.maketrans({NUMBER: HOLE, ARRAY: HOLE, SPLIT: ""})
 _TEXT = 10
-"""Levels for which a text within a word counts."""
+"""Levels that a text within a word counts for."""
 _MOST_NESTED = 4 * _TEXT
-"""Levels of commands within commands that are looked at."""
+"""Most levels of nested commands that are followed."""
 _MOST_FOUND = 5_000
-"""Commands of a text that are looked at."""
+"""Most commands of a text that are checked."""
 
 
 _SHELLS = word_set("sh bash dash zsh ksh ash mksh lksh pdksh yash posh oksh rbash rzsh rksh osh bosh hush")
 _OF_VERSION = re.compile(r"-?(?:static|[0-9][0-9.]*)$")
-"""What the names of shells and interpreters end with on some systems: `zsh5`, `bash-static`."""
+"""Endings of shells' and interpreters' names on some systems: `zsh5`, `bash-static`."""
 OTHER_SHELLS = word_set("fish csh tcsh nu xonsh elvish pwsh powershell rc es ion")
-"""Shells that quote in other ways than sh: a text that one of them is given may run anything."""
+"""Shells with other quoting than sh: text given to one may run anything."""
 _ASKS_SHELL = frozenset({"--version", "-v", "--help", "-h"})
 _LONG_OPTIONS = word_set("--norc --noprofile --posix --login --noediting --verbose")
 
@@ -53,7 +53,7 @@ _CARRIERS = word_set(
     " uclampset dbus-launch aa-exec capsh dotlockfile with-lock-ex fakeroot-sysv fakeroot-tcp fakeroot-ng coreutils"
     " arch xcrun sandbox-exec sshpass scp sftp slogin mpirun mpiexec srun salloc uftrace rr kcov setlock pgrphack xinit"
 )
-"""Programs that run a command which stands among their arguments, in a way that is not followed exactly."""
+"""Programs that run a command among their arguments, in a way that is not modeled exactly."""
 _READS_COMMANDS = word_set("at batch crontab parallel sem")
 """Programs that run the commands in their input."""
 _STARTS_SHELL = {
@@ -61,7 +61,7 @@ _STARTS_SHELL = {
     **dict.fromkeys(word_set("linux32 linux64 i386 x86_64 uname26 busctl"), 0),
     **dict.fromkeys(word_set("script chroot su runuser sg setarch nsenter machinectl bwrap firejail"), 1),
 }
-"""Programs that start a shell if they are given no command, and how many of their words are none."""
+"""Programs that start a shell if they get no command, with the number of words before the command."""
 _RUNNERS = {
     **dict.fromkeys(
         ("docker", "podman", "nerdctl", "kubectl", "oc", "lxc", "incus"), word_set("run exec create debug")
@@ -75,22 +75,22 @@ _RUNNERS = {
     **dict.fromkeys(("pipx", "bundle", "snap"), word_set("run exec")),
     **dict.fromkeys(("npx", "pnpx", "bunx", "uvx", "dotenv"), frozenset[str]()),
 }
-"""Programs that run the words behind one of their commands; behind any option if they have no commands."""
+"""Programs that run the words after one of their commands, or after any option if they have no commands."""
 _SCRIPT_COMMANDS = word_set("exec x dlx run shell develop")
-"""Commands of those runners whose option `-c` takes a text for a shell; containers have others, too."""
+"""Commands of runners whose option `-c` takes text for a shell; containers have additional commands."""
 
 
 class _Options(NamedTuple):
-    """The options of a program that runs the command behind them."""
+    """The options of a program that runs the command after them."""
 
     flags: str = ""
-    """Letters that take nothing."""
+    """Letters without a value."""
     valued: str = ""
-    """Letters that take a word."""
+    """Letters with a value."""
     long: frozenset[str] = frozenset()
-    """Long options that take nothing; `--name=value` is always one word."""
+    """Long options without a value; `--name=value` is always one word."""
     operands: int = 0
-    """Words before the command."""
+    """Number of words before the command."""
     has_numbers: bool = False
     """Whether a number may be an option."""
 
@@ -123,17 +123,17 @@ _WRAPPERS = {
     "x86_64": _Options("RvZLXBIST3"),
     "uname26": _Options("RvZLXBIST3"),
 }
-"""Programs and builtins that run the words behind their options."""
+"""Programs and builtins that run the words after their options."""
 
 _BUILTINS = word_set("- . noglob nocorrect builtin exec command eval source trap alias test [ printf true echo")
-"""Words that only a shell takes for commands which run others, or that run none."""
+"""Commands that run others only within a shell, or that run none."""
 _LOADER = re.compile(r"ld(?:-linux|-musl|64|\.so|-).*|ld\.so")
 _FIND_TESTS = word_set(
     "-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -newer -anewer -cnewer -type"
     " -xtype -size -mtime -atime -ctime -mmin -amin -cmin -perm -user -group -uid -gid -maxdepth -mindepth -inum"
     " -links -samefile -printf -fstype -used -regextype -fprint -fprint0 -fls"
 )
-"""Words of `find` that take the next one, whatever it is."""
+"""Words of `find` that take any next word as their value."""
 _FIND_RUNS = word_set("-exec -execdir -ok -okdir")
 _GIT_HARMLESS = re.compile(
     r"(?i)(?:user|author|committer|color|advice|http|push|pull|status|log|column|safe|commit)\..*"
@@ -144,7 +144,7 @@ _GIT_OPTIONS = word_set(
     "--exec --extcmd --upload-pack --receive-pack --open-files-in-pager --tree-filter --index-filter --msg-filter"
     " --env-filter --commit-filter --parent-filter --tag-name-filter --setup --sendmail-cmd --to-cmd --cc-cmd"
 )
-"""They take a command; git knows them by their beginnings, too."""
+"""Options that take a command; git also accepts abbreviations of them."""
 _GIT_SHORT = {
     **dict.fromkeys(("rebase", "difftool"), re.compile("-[A-Za-z]*?x(.*)", re.DOTALL)),
     "clone": re.compile("-[A-Za-z]*?u(.*)", re.DOTALL),
@@ -152,14 +152,14 @@ _GIT_SHORT = {
 }
 _DIRECTORY = r"(?:\$(?:HOME|PWD|PATH|\{(?:HOME|PWD|PATH)\})|~|/|\$\(pwd\))"
 _PATH = re.compile(rf'"?{_DIRECTORY}[\w./@+-]*(?::{_DIRECTORY}[\w./@+-]*)*"?')
-"""Directories that are absolute: programs in them are run by their names."""
+"""A `PATH` of absolute directories, whose programs are run by name."""
 
 
 def possible_commands(text: str, depth: int = 0) -> Iterator[Words]:
     """Yield the words of everything that a shell might run for a text.
 
-    Programs and builtins that run others are looked through. What a variable or a substitution brings is ANYTHING, or a
-    HOLE where it is quoted. `(ANYTHING,)` is any command: a part of the text is not understood for sure.
+    Programs and builtins that run others are followed. The value of a variable or substitution is ANYTHING, or a HOLE
+    if quoted. `(ANYTHING,)` is any command: a part of the text is not understood with certainty.
     """
     found = _of_commands(text, depth)
     yield from found if depth else itertools.islice(found, _MOST_FOUND)
@@ -204,7 +204,7 @@ def _of_command(command: Command, depth: int, *, may_split: bool, has_arrays: bo
 
 
 def _with_variable(name: str, value: Word, depth: int, *, is_given: bool) -> Iterator[Words]:
-    """Yield what is run because a variable is set: if it is given to a program, this may run its value."""
+    """Yield the commands run because a variable is set: a program that gets it may run its value."""
     is_literal = not _is_open(value.value)
     if name in ("PATH", "path"):
         if not _PATH.fullmatch(value.raw):
@@ -223,7 +223,7 @@ def _is_open(word: str) -> bool:
 
 
 def _program(word: str) -> str | None:
-    """Return the name of the program that a word runs, without its directories; None if it cannot be told."""
+    """Return the name of a word's program, without directories; None if unknown."""
     name = word.rpartition("/")[2]
     if ANYTHING in word or _is_open(name) or name.startswith(("%", "!", "=")):
         return None
@@ -231,7 +231,7 @@ def _program(word: str) -> str | None:
 
 
 def _of_words(words: Words, depth: int) -> Iterator[Words]:
-    """Yield a command and those that it runs."""
+    """Yield a command and the commands that it runs."""
     name = _program(words[0])
     if name is None or depth >= _MOST_NESTED:
         yield _ANY
@@ -239,7 +239,7 @@ def _of_words(words: Words, depth: int) -> Iterator[Words]:
     yield words
     if name != words[0]:
         yield (name, *words[1:])
-    if name.lower() != name:  # some file systems do not tell them apart
+    if name.lower() != name:  # some file systems ignore case
         yield from _of_words((name.lower(), *words[1:]), depth + 1)
     if is_evaluated((name, *words[1:]), is_text=True) or _may_read_commands(name, words):
         yield _ANY
@@ -248,7 +248,7 @@ def _of_words(words: Words, depth: int) -> Iterator[Words]:
 
 
 def _may_read_commands(name: str, words: Words) -> bool:
-    """Tell whether a program may take its input, or a text that is not read here, for commands."""
+    """Return whether a program may run its input, or text that is not parsed here, as commands."""
     if name in OTHER_SHELLS:
         arguments = words[1:]
         return not arguments or any(
@@ -259,9 +259,9 @@ def _may_read_commands(name: str, words: Words) -> bool:
 
 
 def _run_by(name: str, words: Words, depth: int) -> Iterator[Words]:
-    """Yield what a program runs that is known to run others."""
+    """Yield the commands that a known program runs."""
     if name[:1] == "g" and (name[1:] in _RUNS or name[1:] in _WRAPPERS):
-        name = name[1:]  # as GNU's programs are called beside those of BSD
+        name = name[1:]  # names of GNU programs beside those of BSD
     if name in _RUNS:
         yield from _RUNS[name]((name, *words[1:]), depth)
     elif _OF_VERSION.sub("", name) in _SHELLS:
@@ -275,7 +275,7 @@ def _run_by(name: str, words: Words, depth: int) -> Iterator[Words]:
 
 
 def _carried(words: Words, depth: int) -> Iterator[Words]:
-    """Yield everything behind the name of a command as a command: it runs one, but which is not known."""
+    """Yield each tail of the words as a command: the program runs one of them, but which is unknown."""
     for position, word in enumerate(words[1:], 1):
         rest = words[position:]
         name = word.rpartition("/")[2]
@@ -284,7 +284,7 @@ def _carried(words: Words, depth: int) -> Iterator[Words]:
             yield (name, *rest[1:])
         if name in _FOLLOWED:
             yield from _of_words((name, *rest[1:]), depth + 1)
-        cluster = re.match("-[A-Za-z]{1,8}", word)  # one of these letters may take what follows it
+        cluster = re.match("-[A-Za-z]{1,8}", word)  # one of these letters may take the rest as its value
         begins = range(2, cluster.end() + 1) if cluster else (2,) if re.match("-[^-]", word) else ()
         attached = {word[begin:] for begin in begins}
         parts = {word, *attached, word.partition("=")[2].lstrip("!")}
@@ -294,7 +294,7 @@ def _carried(words: Words, depth: int) -> Iterator[Words]:
 
 
 def _of_runner(commands: frozenset[str], words: Words, depth: int) -> Iterator[Words]:
-    """Yield what stands behind a command that runs programs, and the text that `-c` gives to a shell."""
+    """Yield the words after a command that runs programs, and the text that `-c` passes to a shell."""
     begin = next((at for at, word in enumerate(words) if word in commands or _is_open(word)), 0)
     if commands and not begin:
         return
@@ -335,11 +335,11 @@ def _of_wrapper(name: str, words: Words, depth: int) -> Iterator[Words]:
     if words[at + options.operands :]:
         yield from _of_words(words[at + options.operands :], depth + 1)
     if name == "setarch" and words[at:]:
-        yield from _of_words(words[at:], depth + 1)  # the architecture may be left out
+        yield from _of_words(words[at:], depth + 1)  # the architecture may be omitted
 
 
 def _behind_options(options: _Options, words: Words) -> int | None:
-    """Return where the words behind the options begin; None if an option is not known."""
+    """Return the position of the first word after the options; None if an option is unknown."""
     at = 1
     while at < len(words) and words[at].startswith("-") and words[at] != "-":
         word = words[at]
@@ -358,7 +358,7 @@ def _behind_options(options: _Options, words: Words) -> int | None:
 
 
 def _of_shell(words: Words, depth: int) -> Iterator[Words]:
-    """Yield what a shell runs: the text behind `-c`; anything if it reads its input; for a script only itself."""
+    """Yield the commands of a shell: the text after `-c`, anything if it reads its input, or only a script itself."""
     at, is_text = 1, False
     while at < len(words) and words[at].startswith(("-", "+", HOLE, ANYTHING)):
         word = words[at]
@@ -387,13 +387,13 @@ def _of_shell(words: Words, depth: int) -> Iterator[Words]:
 
 
 def _of_script(words: Words) -> Iterator[Words]:
-    """Yield a program that a shell reads as its script; what this runs is not looked at."""
+    """Yield a script that a shell runs; the commands in it are not checked."""
     yield words
     yield (words[0].rpartition("/")[2], *words[1:])
 
 
 def _is_script(word: str) -> bool:
-    """Tell whether a word names a file, not what a shell reads by another way."""
+    """Return whether a word names a file, rather than another kind of input for a shell."""
     if re.search(r"^-|(?:^|/)(?:dev|proc)/", word):
         return False
     if re.fullmatch(r"stdin|stdout|stderr|[0-9]+", word.rpartition("/")[2]):
@@ -413,7 +413,7 @@ def _of_trap(words: Words, depth: int) -> Iterator[Words]:
 
 
 def _of_source(words: Words, _: int) -> Iterator[Words]:
-    """Yield nothing for a file with a name: it is a script as any other."""
+    """Yield a named file like any other script; other input may be any command."""
     arguments = words[2:] if words[1:2] == ("--",) else words[1:]
     if not arguments or not _is_script(arguments[0]):
         yield _ANY
@@ -423,7 +423,7 @@ def _of_source(words: Words, _: int) -> Iterator[Words]:
 
 def _of_alias(words: Words, _: int) -> Iterator[Words]:
     if words[1:]:
-        yield _ANY  # dash reads later words by it
+        yield _ANY  # dash then replaces later words
 
 
 def _of_env(words: Words, depth: int) -> Iterator[Words]:
@@ -499,12 +499,12 @@ def _of_find(words: Words, depth: int) -> Iterator[Words]:
 
 
 def _ends_run(words: Words) -> bool:
-    """Tell whether the last word ends a command of `find`."""
+    """Return whether the last word ends a command of `find`."""
     return words[-1] == ";" or words[-2:] == ("{}", "+")
 
 
 def _of_git(words: Words, depth: int) -> Iterator[Words]:
-    """Yield the command without the options before it, and the commands that some of git's options and commands run."""
+    """Yield the command without the options before it, and the commands that git's options and commands run."""
     at = 1
     while at < len(words) and (words[at].startswith("-") or _is_open(words[at])):
         own = words[at : at + (2 if words[at] in _GIT_VALUED else 1)]
@@ -519,7 +519,7 @@ def _of_git(words: Words, depth: int) -> Iterator[Words]:
             key, _, value = word.partition("=")
             if _is_open(key) or not _GIT_HARMLESS.fullmatch(key):
                 yield from _with_arguments(value, depth)
-                yield from _of_text(f"git {value}", depth)  # what an alias says without `!`
+                yield from _of_text(f"git {value}", depth)  # an alias without `!`
         elif word.startswith(("--exec-path=", "--config-env")):
             yield _ANY
         elif (word == "run" and "bisect" in earlier) or (word == "foreach" and "submodule" in earlier):
@@ -531,7 +531,7 @@ def _of_git(words: Words, depth: int) -> Iterator[Words]:
 
 
 def _given_to_git(word: str, earlier: Words, following: Words) -> Iterator[str]:
-    """Yield the commands that a command of git takes by an option, or as its address."""
+    """Yield the commands that a git command takes through an option, or as its address."""
     name, equals, value = word.partition("=")
     if len(name) > 3 and any(option.startswith(name) for option in _GIT_OPTIONS):
         yield from (value,) if equals else following
@@ -543,7 +543,7 @@ def _given_to_git(word: str, earlier: Words, following: Words) -> Iterator[str]:
 
 
 def _with_arguments(text: str, depth: int) -> Iterator[Words]:
-    """Yield the commands of a text that a program runs with arguments of its own."""
+    """Yield the commands of a text that a program runs with additional arguments."""
     if _is_open(text):
         yield _ANY
         return

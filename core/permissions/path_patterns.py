@@ -1,4 +1,4 @@
-"""Paths against patterns like `src/**`: surely below, or perhaps touched, whatever links and `..` they go through.
+"""Matches paths against patterns like `src/**`: surely below, or perhaps touched, through any links and `..`.
 
 Rules with relative paths apply in all working trees of a repository: Claude Code can give a nested agent its own, and a
 run may itself work in one.
@@ -16,17 +16,17 @@ from .path_readings import LONGEST_PATH, UNICODE_BLANKS, Reading
 from .shell_words import ACTIVE_STAR, ANYTHING, HOLE
 
 _OF_PROCESS = re.compile("/(?:proc/(?:self|thread-self|[0-9]+)|dev/(?:fd|stdin|stdout|stderr))(?:/|$)")
-"""What is something else for each process: where a path leads from there, only that knows which opens it."""
+"""Paths that differ for each process: only the process that opens one knows where it leads."""
 _MOST_LINKS = 40
-"""That the kernel follows on the way to a file."""
+"""Most links that the kernel follows on the way to a file."""
 
 _LOOK_ALIKE = str.maketrans("‘’", "''")
 
 
 def surely_below(pattern: str, readings: Sequence[Reading], cwd: str) -> bool:
-    """Tell whether all that may be opened are files of a pattern, reached through no link to others.
+    """Return whether all files that may be opened match a pattern, without a link to other files.
 
-    `cwd` is the directory of the run, where a relative pattern begins.
+    `cwd` is the run's directory, where relative patterns start.
     """
     wanted = segments(pattern, os.path.realpath(cwd))
     try:
@@ -39,7 +39,7 @@ def may_touch(pattern: str, readings: Sequence[Reading], cwd: str, *, looks_into
     """Return whether anything that may be opened matches a pattern: by name, by links, or by the same path in another
     working tree of the repository.
 
-    A call that `looks_into` directories touches what lies below its paths.
+    A call that `looks_into` directories touches the files below its paths.
     """
     try:
         opened = dict.fromkeys(place for reading in readings for place in places(reading))
@@ -60,7 +60,7 @@ def _surely_fits(wanted: Sequence[str], reading: Reading) -> bool:
 
 
 def places(reading: Reading) -> Iterator[tuple[str, ...]]:
-    """Yield where a path may lead, by its name and by its links. Raises ValueError where that cannot be told."""
+    """Yield where a path may lead, by name and through links. Raises ValueError if that is unknown."""
     for path in reading.paths:
         if len(path) > LONGEST_PATH:
             raise ValueError
@@ -69,7 +69,7 @@ def places(reading: Reading) -> Iterator[tuple[str, ...]]:
 
 
 def _followed(path: str) -> str:
-    """Return where a path leads by its links. Raises ValueError where that depends on the process that opens it."""
+    """Return where a path leads through links. Raises ValueError if that depends on the process that opens it."""
     waiting, current, links = path.split("/")[::-1], "", 0
     while waiting:
         name = waiting.pop()
@@ -82,7 +82,7 @@ def _followed(path: str) -> str:
         try:
             target = "" if name == ".." else os.readlink(current)
         except OSError:
-            continue  # it is no link
+            continue  # not a link
         if target:
             links += 1
             waiting += target.split("/")[::-1]
@@ -108,12 +108,12 @@ def _covers(form: tuple[str, ...], place: tuple[str, ...], *, looks_into: bool) 
 
 
 def look_alike(name: str) -> str:
-    """Return a name as a person would write it: blanks, quotes and accents in one of the forms that look alike."""
+    """Return a name with whitespace, quotes and accents each in one of their look-alike forms."""
     return unicodedata.normalize("NFC", UNICODE_BLANKS.sub(" ", name).translate(_LOOK_ALIKE))
 
 
 def folds_case(place: Sequence[str]) -> bool:
-    """Tell whether a directory on the way to a file takes capital and small letters for the same."""
+    """Return whether a directory on the way to a file ignores case."""
     for end in range(len(place), 0, -1):
         parent, name = joined(place[: end - 1]), place[end - 1]
         try:
@@ -127,7 +127,7 @@ def folds_case(place: Sequence[str]) -> bool:
 
 
 def _other_names(known: tuple[str, ...], place: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Yield the names that a file has below a known directory, or as a known file, which is reached by another way."""
+    """Yield a file's names below a known directory, or as a known file, that is reached by another path."""
     try:
         there = os.stat(joined(known))
     except (OSError, ValueError):
@@ -142,7 +142,7 @@ def _other_names(known: tuple[str, ...], place: tuple[str, ...]) -> Iterator[tup
 
 
 def segments(pattern: str, base: str) -> tuple[str, ...]:
-    """Return the parts of a pattern as those of an absolute path, `**` as a star of its own."""
+    """Return a pattern's parts as an absolute path, with `**` as a separate star."""
     path = os.path.expanduser(pattern) if pattern.startswith("~") else pattern
     own = [part for part in path.split("/") if part not in ("", ".")]
     if path.endswith("/"):
@@ -152,12 +152,12 @@ def segments(pattern: str, base: str) -> tuple[str, ...]:
 
 
 def _within(part: str) -> str:
-    """Mark the stars of one part: a star alone is any one name, never none and never several."""
+    """Mark the stars of one part: a star alone is exactly one name."""
     return part.replace("*", ACTIVE_STAR) + ("" if part.strip("*") else ACTIVE_STAR)
 
 
 def forms_of(pattern: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Yield a pattern as it is, and with the links followed in what comes before its first star."""
+    """Yield a pattern unchanged, and with links followed before its first star."""
     yield pattern
     known = fixed(pattern)
     yield (*split(os.path.realpath(joined(known))), *pattern[len(known) :])
@@ -180,14 +180,14 @@ def joined(parts: Iterable[str]) -> str:
 # --- words against a pattern of words --------------------------------------------------------------------------------
 
 _LONGEST_WORD = 512
-"""Characters of a word with holes that is compared with a pattern; a longer one is taken to match."""
+"""Most characters of a word with holes that is compared with a pattern; longer words count as matching."""
 
 
 def fits(pattern: Sequence[str], words: Sequence[str]) -> bool:
-    """Tell whether the words may be those of a pattern; without ANYTHING and HOLE in them they certainly are.
+    """Return whether the words may match a pattern; without ANYTHING and HOLE in them the answer is certain.
 
-    A star that is a word of its own stands for any words, one within a word for any text. The words are gone through
-    once, with all the places of the pattern at which they may be.
+    A star that is a separate word matches any words, a star within a word any text. The words are read once, with all
+    possible positions in the pattern.
     """
     places = _with_empty(pattern, {0}, ACTIVE_STAR)
     for word in words:
@@ -224,7 +224,7 @@ def _fits_word(pattern: str, word: str) -> bool:
 
 
 def _overlap(pattern: str, word: str) -> bool:
-    """Tell whether some text fits both: the stars of the one and the holes of the other stand for any."""
+    """Return whether some text matches both: the pattern's stars and the word's holes match anything."""
     if len(word) > _LONGEST_WORD:
         return True
     places = _with_empty(word, {0}, HOLE)
@@ -238,7 +238,7 @@ def _overlap(pattern: str, word: str) -> bool:
 
 
 def _with_empty(parts: Sequence[str], places: Iterable[int], mark: str) -> set[int]:
-    """Add the places behind parts that may stand for nothing."""
+    """Add the positions after parts that may be empty."""
     found = set(places)
     for place in sorted(found):
         while place < len(parts) and parts[place] == mark:
@@ -251,7 +251,7 @@ def _with_empty(parts: Sequence[str], places: Iterable[int], mark: str) -> set[i
 
 
 def same_in_others(directory: str, places: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield the path of a directory in each other working tree of its repository that contains one of the places."""
+    """Yield a directory's path in each other working tree of its repository that contains one of the places."""
     here = tuple(filter(None, os.path.realpath(directory).split("/")))
     own = _tree_around(here)
     if own is None:

@@ -1,7 +1,7 @@
-"""Paths as programs read them: each spelling of a path that a tool may open for what its model wrote.
+"""Paths as programs read them: all paths that a tool may open for the path that its model wrote.
 
-How an agent's own tools read a path is written down in that agent's package. What most of them share is here, and how
-to read a path for a program that is not known.
+An agent's package describes how the agent's tools read paths. This module has their common parts, and a reader for
+unknown programs.
 """
 
 from __future__ import annotations
@@ -18,45 +18,45 @@ from msgspec import Struct
 from ..text.visible import is_hiding_name
 
 LONGEST_PATH = 4096
-"""Bytes that a path can have, and characters of one that is looked at."""
+"""Most bytes of a path, and most characters of one that is checked."""
 
 UNICODE_BLANKS = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _FILE_URL = re.compile(r"file:[/\\]{0,2}", re.IGNORECASE)
 _DRIVE = re.compile("[A-Za-z][:|]")
 _ODD = re.compile(r"[%\\`\"“”‘’]|\$[({A-Za-z_]")
-"""What programs may decode, expand or drop, somewhere in a path."""
+"""Text within a path that programs may decode, expand or drop."""
 
 
 class Reading(Struct, frozen=True):
-    """What a tool may open for a path."""
+    """The paths that a tool may open for a path."""
 
     paths: tuple[str, ...]
-    """Absolute, with links and `..` as they are; the tool opens one of them."""
+    """Absolute, with links and `..` unresolved; the tool opens one of them."""
     is_certain: bool = True
-    """Whether nothing else is opened. A path for which it does not hold is covered by no rule that allows."""
+    """Whether nothing else can be opened; if not, no allow rule covers the path."""
 
 
 class PathReader(Protocol):
-    """How the tools of an agent read paths."""
+    """Reads paths as an agent's tools do."""
 
     def __call__(self, tool: str, path: str, directory: str, /) -> Reading:
-        """Read a path that a tool is given; relative ones begin in a directory. Any text is read, none raises."""
+        """Read a path given to a tool; relative ones start in `directory`. Accepts any text and never raises."""
         ...
 
 
 class PathRules(Struct, frozen=True):
-    """What rules for paths go by in a run."""
+    """The context of path rules in a run."""
 
     read: PathReader
     settings: tuple[str, ...] = ()
-    """Names of files and directories from which programs are started, as `.claude` or `.github/copilot`."""
+    """Names of files and directories from which programs are started, such as `.claude` or `.github/copilot`."""
 
 
 def spellings(path: str, directory: str) -> Iterator[str]:
-    """Yield a path as an absolute one: with `..` left to the kernel, which follows links first, and taken out before.
+    """Yield a path as an absolute one: with `..` left to the kernel, which follows links first, and with `..` resolved.
 
-    A program may know its directory by another name than that by which it was started.
+    A program may know its directory by another name than the one it was started with.
     """
     for base in dict.fromkeys((directory, os.path.realpath(directory))):
         whole = os.path.join(base, path)
@@ -65,24 +65,24 @@ def spellings(path: str, directory: str) -> Iterator[str]:
 
 
 def read_as(paths: Iterable[str], directory: str, *, is_certain: bool = True) -> Reading:
-    """Return the reading of a path that stands for one of these."""
+    """Return the reading of a path that stands for any of these."""
     forms = tuple(paths)
     found = dict.fromkeys(spelling for path in forms for spelling in spellings(path, directory))
     return Reading(tuple(found), is_certain and all(map(is_readable, forms)))
 
 
 def is_readable(path: str) -> bool:
-    """Tell whether a path can be one of a file, and can be shown."""
+    """Return whether a path can belong to a file and can be displayed."""
     return len(path) <= LONGEST_PATH and not is_hiding_name(path)
 
 
 def home_of(path: str) -> str:
-    """Return what `~` stands for at the beginning of a path, as a shell would have it."""
+    """Return a path with a leading `~` expanded as in a shell."""
     return os.path.expanduser(path) if path.startswith("~") else path
 
 
 def of_file_url(url: str) -> tuple[str, ...]:
-    """Return the paths that a file URL may stand for, whatever its host; none for any other text."""
+    """Return the paths that a file URL may stand for, with any host; empty for other text."""
     url = url.strip("".join(map(chr, range(33))))
     start = _FILE_URL.match(url)
     if start is None:
@@ -94,8 +94,8 @@ def of_file_url(url: str) -> tuple[str, ...]:
 
 
 def _without_dots(path: str) -> str:
-    """Take `.` and `..` out of the path of a URL as browsers and node do: before `%2F` is decoded, and with empty
-    names counting as names; a drive is never left.
+    """Remove `.` and `..` from a URL's path as browsers and node do: before `%2F` is decoded, counting empty names, and
+    never leaving a drive.
     """
     kept: list[str] = []
     for name in path.split("/")[1:]:
@@ -109,9 +109,7 @@ def _without_dots(path: str) -> str:
 
 
 def start_of_glob(pattern: str) -> str:
-    """Return where the files begin that fit a pattern, if it may lead out of the directory that is searched; `/` if
-    that cannot be told.
-    """
+    """Return the start of the paths that match a pattern if it may leave the searched directory; `/` if unknown."""
     start = re.split(r"[*?\[{(|\\]", pattern, maxsplit=1)[0]
     rest = pattern[start.rfind("/") + 1 :]
     if start != pattern and (_may_begin_elsewhere(pattern) or any(map(_may_be_above, rest.split("/")))):
@@ -120,7 +118,7 @@ def start_of_glob(pattern: str) -> str:
 
 
 def _may_begin_elsewhere(pattern: str) -> bool:
-    """Tell whether something in a group begins with a directory of its own, or goes up."""
+    """Return whether an alternative in a group starts at another directory or may go up."""
     return any(
         each[:1] in ("/", "~") or (pattern.count(".") > 1 and "/" in each)
         for group in re.findall(r"[{(]([^})]*)", pattern)
@@ -129,13 +127,13 @@ def _may_begin_elsewhere(pattern: str) -> bool:
 
 
 def _may_be_above(name: str) -> bool:
-    """Tell whether a part of a pattern may stand for `..`: nothing but dots lies outside of its groups."""
+    """Return whether a part of a pattern may match `..`: it has only dots outside its groups."""
     fixed = re.sub(r"\\|\{[^}]*\}?|\[[^\]]*\]?|\([^)]*\)?", "", name)
     return name.count(".") > 1 and not fixed.strip(".{}()[]")
 
 
 def any_program(_tool: str, path: str, directory: str) -> Reading:
-    """Read a path as some program may: certain is a plain one only."""
+    """Read a path as any program may; only plain paths are certain."""
     blank = UNICODE_BLANKS.sub(" ", path)
     forms = dict.fromkeys((path, blank, path.strip(), blank.strip()))
     for clean in (_unquoted, _without_mark, unquote, home_of):

@@ -1,7 +1,7 @@
-"""What a child may do, has to ask for, or may not do: rules like `bash(git *)` and `edit(src/**)`, what they decide.
+"""What an agent may do, must ask for, or must not do: rules like `bash(git *)` and `edit(src/**)`, and their decisions.
 
-What is allowed by a pattern is certainly what the pattern says: one command, files below the run's directory. What is
-denied or asked about may be more than that: where it cannot be told, a rule is taken to match.
+An allow pattern covers only what certainly matches: one command, files below the run's directory. Deny and ask rules
+may cover more: in case of doubt a rule matches.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from .path_readings import ANY_PROGRAM, PathRules, Reading, read_as
 from .shell_words import ACTIVE_STAR, RESERVED, plain_words, simple_command
 
 EDITING = ("edit", "write")
-"""One thing for rules: a file may be changed by either. `NotebookEdit` and the like are meant, too."""
+"""Equivalent in rules, because either can change a file. They also cover `NotebookEdit` and similar tools."""
 _EDITORS = frozenset({*EDITING, "NotebookEdit", "MultiEdit", "apply_patch"})
 _RUNNERS = frozenset({"bash", "Monitor"})
 """Tools that run commands, so that rules for `bash` apply. `Monitor` without a command opens a connection instead."""
 READING = ("read", "grep", "find", "ls")
 LOOKS_INTO = frozenset({"grep", "find", "ls"})
-"""Tools that, given a directory, look at what lies below it."""
+"""Tools that read everything below a given directory."""
 EXACTLY = "="
-"""Before a command in a rule: this text and no other, whatever stands in it."""
+"""Before a command in a rule: exactly this text."""
 
 MOST_PATHS = 100
-"""Of a request; where there are as many, others may have been left out."""
+"""Most paths of a request; if there are as many, others may be missing."""
 LONGEST_RULE = 1000
 """Characters."""
 _RULE = re.compile(r"(\*|[A-Za-z0-9_][A-Za-z0-9_.:-]*\*?)(?:\((.*)\))?", re.DOTALL)
 
 
 class Rule(Struct, frozen=True):
-    """One of them, as it is written."""
+    """A rule as written."""
 
     text: str
     tool: str
-    """A name, or the beginning of names and `*`."""
+    """A tool's name, or a prefix of names followed by `*`."""
     pattern: str | None = None
-    """Of the command or of paths; None for every call."""
+    """Pattern of the command or paths; None for every call."""
 
     def names(self, tool: str) -> bool:
-        """Tell whether it is about a tool."""
+        """Return whether it applies to a tool."""
         if self.tool.endswith("*"):
             return tool.startswith(self.tool[:-1])
         return (
@@ -62,7 +62,7 @@ class Rule(Struct, frozen=True):
 
 
 def parse_rule(text: str) -> Rule:
-    """Read a rule. Raises UsageError that says what is wrong with it."""
+    """Parse a rule. Raises UsageError that says what is wrong with it."""
     text = text.strip()
     found = _RULE.fullmatch(text)
     if found is None or len(text) > LONGEST_RULE or is_hiding_name(text):
@@ -94,12 +94,12 @@ def parse_rule(text: str) -> Rule:
 
 
 def checked_rules(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the rules, each once; raises UsageError for the first that is none."""
+    """Return the rules without duplicates. Raises UsageError for the first invalid one."""
     return tuple(dict.fromkeys(parse_rule(text).text for text in texts))
 
 
 def merged(*several: Permissions) -> Permissions | None:
-    """Put the rules of several places together; None where there are none."""
+    """Combine rules; return None if there are none."""
     lists = (
         tuple(dict.fromkeys(rule for one in several for rule in getattr(one, name)))
         for name in Permissions.__struct_fields__
@@ -109,25 +109,23 @@ def merged(*several: Permissions) -> Permissions | None:
 
 
 def asked_tools(permissions: Permissions | None) -> tuple[str, ...]:
-    """Return the tools whose every call has to be decided here: those of rules that ask or deny.
+    """Return the tools of ask and deny rules, whose every call must be decided here.
 
-    A name may end with `*`, for all that begin so.
+    A name may end with `*`, for all names with that prefix.
     """
     texts = (*permissions.ask, *permissions.deny) if permissions else ()
     return tuple(dict.fromkeys(name for text in texts for name in _names_of(parse_rule(text))))
 
 
 def guarded_tools(permissions: Permissions | None) -> tuple[str, ...]:
-    """Return the tools whose every call has to be decided here if the agent asks about none by itself: those of
-    `asked_tools`, and in a run that has rules those that change files, of which some are protected.
+    """Return the tools whose every call must be decided here if the agent never asks on its own: `asked_tools` and,
+    in a run with rules, the tools that change files, because some files are protected.
     """
     return tuple(dict.fromkeys((*asked_tools(permissions), *EDITING))) if permissions else ()
 
 
 def denied_tools(permissions: Permissions | None, offered: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the tools that are denied with any arguments, including those of `offered` that do the same under another
-    name.
-    """
+    """Return the tools denied with any arguments, including equivalent tools in `offered` with another name."""
     rules = [parse_rule(text) for text in (permissions.deny if permissions else ())]
     whole = [rule for rule in rules if rule.pattern is None and not rule.tool.endswith("*")]
     named = (name for rule in whole for name in _names_of(rule))
@@ -151,11 +149,10 @@ class Policy:
         self._of_run: list[Rule] = []
 
     def decide(self, request: Request) -> tuple[Verdict | None, str]:
-        """Return what the rules say to a request, and which rule does: deny before ask before allow.
+        """Return the verdict on a request and the rule behind it: deny before ask before allow.
 
-        None with a rule: it asks. None without one: no rule mentions it. A change of a protected file is asked about
-        by a rule of ours, if the user has none that names the file. No rule allows a request with characters that
-        cannot be seen, or of which a part is missing.
+        None with a rule: it asks. None without one: no rule matches. A built-in rule asks about changing a protected
+        file, unless a user rule names the file. No rule allows a request with invisible characters or missing parts.
         """
         if request.kind is not RequestKind.PERMISSION:
             return None, ""
@@ -176,11 +173,11 @@ class Policy:
         return None, guard.why
 
     def allow_in_run(self, rule: str) -> None:
-        """Allow, for as long as the run lasts, what `run_rule` gave for a request; a rule that denies still does."""
+        """Allow a rule from `run_rule` until the run ends; deny rules still apply."""
         self._of_run.append(parse_rule(rule))
 
     def way(self, request: Request) -> tuple[str, frozenset[tuple[str, ...]]]:
-        """Return where the paths of a request lead and what guards them: it is another one once a link was changed."""
+        """Return a request's guard and where its paths lead, which differ after a link has changed."""
         try:
             found = frozenset(place for reading in self._readings(request) for place in places(reading))
         except (OSError, ValueError):
@@ -188,8 +185,8 @@ class Policy:
         return self._guard(request).why, found
 
     def run_rule(self, request: Request) -> str:
-        """Return the rule by which a request and what is like it would be allowed: this command, files below the run's
-        directory, or the tool. Empty where no rule would.
+        """Return a rule that would allow a request and similar ones: this command, files below the run's directory, or
+        the tool. Empty if no rule would.
         """
         if request.kind is not RequestKind.PERMISSION or not request.tool_name or is_marked(request):
             return ""
@@ -215,7 +212,7 @@ class Policy:
         return f"{word}({path})" if os.path.isabs(path) and not re.search(r"[*?]", path) else ""
 
     def _readings(self, request: Request) -> tuple[Reading, ...]:
-        """Return what the agent's tool may open, for each path; nothing for a path that it cannot open."""
+        """Return what the agent's tool may open for each path; empty if a path cannot be read."""
         directory = os.path.join(self._cwd, request.cwd)
         paths = request.paths or ((".",) if request.tool_name in LOOKS_INTO else ())
         try:
@@ -224,7 +221,7 @@ class Policy:
             return ()
 
     def _guard(self, request: Request) -> Guard:
-        """Return what is in the way of rules that allow."""
+        """Return the guard that limits allow rules."""
         if request.tool_name in _EDITORS:
             readings = self._readings(request) if len(request.paths) < MOST_PATHS else ()
             return guard_of_change(readings, self._cwd, self._path_rules.settings)
@@ -233,7 +230,7 @@ class Policy:
         return UNCLEAR if is_bound and not all(each.is_certain for each in self._readings(request)) else Guard()
 
     def _matches(self, rule: Rule, request: Request) -> bool:
-        """Tell whether a rule certainly covers all that is asked."""
+        """Return whether a rule certainly covers the whole request."""
         if not request.tool_name or not rule.names(request.tool_name):
             return False
         if rule.pattern is None:
@@ -245,14 +242,14 @@ class Policy:
         return bool(request.paths) and surely_below(rule.pattern, self._readings(request), self._cwd)
 
     def _is_made_here(self, request: Request) -> bool:
-        """Tell whether a command is run in the directory of the run, or below."""
+        """Return whether a command runs in the run's directory or below."""
         try:
             return surely_below("**", [read_as([request.cwd or "."], self._cwd)], self._cwd)
         except ValueError:
             return False
 
     def _may_match(self, rule: Rule, request: Request) -> bool:
-        """Tell whether a rule covers any part of what is asked, as far as can be told."""
+        """Return whether a rule may cover any part of a request."""
         if not rule.names(request.tool_name):
             return False
         if rule.pattern is None:
@@ -268,7 +265,7 @@ class Policy:
 
 
 def _read(texts: Iterable[str], *, is_bound: bool) -> list[Rule]:
-    """Read rules of a record; one that this version does not understand bounds every call, and allows none."""
+    """Read a record's rules; one that this version does not understand bounds every call and allows none."""
     rules: list[Rule] = []
     for text in texts:
         try:
@@ -301,7 +298,7 @@ def _check_command(text: str, pattern: str) -> None:
 
 
 def _is_command(pattern: str, command: str) -> bool:
-    """Tell whether a pattern covers a text, and that is one command."""
+    """Return whether a text is one command that a pattern covers."""
     if pattern.startswith(EXACTLY):
         return command.strip(" \t") == pattern.removeprefix(EXACTLY).strip(" \t")
     from ._shell_builtins import may_evaluate  # only runs with rules for bash need it
@@ -313,10 +310,10 @@ def _is_command(pattern: str, command: str) -> bool:
 
 
 def _may_be_command(pattern: str, command: str) -> bool:
-    """Tell whether a pattern may cover anything that a shell runs for a text."""
+    """Return whether a pattern may cover any command that a shell runs for a text."""
     if pattern.startswith(EXACTLY):
         return command.strip() == pattern.removeprefix(EXACTLY).strip()
-    from ._shell_programs import possible_commands  # likewise
+    from ._shell_programs import possible_commands  # for the same reason
 
     wanted = plain_words(pattern) or ()
     name = wanted[0] if wanted else ""

@@ -1,23 +1,23 @@
-"""Words of commands, and texts that any shell runs as one command and nothing else: these can be allowed."""
+"""Words of commands, and texts that any shell runs as exactly one command: only these can be allowed."""
 
 from __future__ import annotations
 
 import re
 
 ANYTHING = "\x04"
-"""From here on anything may stand, in as many words as it likes."""
+"""From here on any text in any number of words."""
 SPLIT = "\x08"
-"""Follows ANYTHING that comes of a variable or a command: where a word was begun, others may follow."""
+"""After ANYTHING from a variable or command: the word may be split into several."""
 HOLE = "\x05"
-"""Anything may stand here, within this word."""
+"""Any text within this word."""
 NUMBER = "\x06"
-"""Digits stand here, as those of `$?`."""
+"""Digits, such as those of `$?`."""
 ARRAY = "\x07"
-"""The elements of an array stand here; they are read on their own."""
+"""The elements of an array, which are read separately."""
 
 
 def without_quotes(text: str) -> str:
-    """Return a text with its words as they are after the removal of quotes, for looking for names in it."""
+    """Return a text with quotes removed from its words, for finding names in it."""
     return re.sub(r"\\\n|['\"\\]", "", text)
 
 
@@ -31,10 +31,10 @@ UNEXPECTED = word_set(
     "then elif else fi do done esac in } ]] select coproc repeat foreach end nocorrect noglob always namespace"
 )
 RESERVED = _OPENING | UNEXPECTED
-"""Words that begin no simple command, or that only some shells know."""
+"""Words that cannot begin a simple command, or that only some shells know."""
 
 ACTIVE_STAR, ACTIVE_MARK, ACTIVE_HOME = "\x01", "\x02", "\x03"
-"""Stand for `*`, `?` and `~` that are not quoted: the shell puts other text in their place, and only arguments."""
+"""Unquoted `*`, `?` and `~`: the shell replaces them, always with arguments."""
 _ACTIVE = {"*": ACTIVE_STAR, "?": ACTIVE_MARK, "~": ACTIVE_HOME}
 
 _PIECE = re.compile(
@@ -45,9 +45,9 @@ _ESCAPED = re.compile(r'\\([$`"\\])')
 
 
 def simple_command(text: str) -> tuple[str, ...] | None:
-    """Return the words of a text that any shell runs as one command and nothing else; None for every other.
+    """Return the words of a text that any shell runs as exactly one command; None for other texts.
 
-    `*`, `?` and `~` that are not quoted are the marks above. None of the words comes of a variable, and none sets one.
+    Unquoted `*`, `?` and `~` are the marks above. No word comes from a variable or sets one.
     """
     words = plain_words(text)
     if not words or not words[0] or "=" in words[0] or words[0] in (*RESERVED, "-") or not words[0].isprintable():
@@ -56,7 +56,7 @@ def simple_command(text: str) -> tuple[str, ...] | None:
 
 
 def plain_words(text: str) -> tuple[str, ...] | None:
-    """Split a text without operators, substitutions and line breaks at its blanks; None where it has any of these."""
+    """Split a text at whitespace; None if it has operators, substitutions or line breaks."""
     text = text.strip(" \t")
     if not text.replace("\t", " ").isprintable():
         return None
@@ -70,7 +70,7 @@ def plain_words(text: str) -> tuple[str, ...] | None:
         at = piece.end()
         kind, said = str(piece.lastgroup), piece[str(piece.lastgroup)]
         if word is None and said.startswith("=") and kind == "plain" and words:
-            return None  # zsh puts the path of a program in its place
+            return None  # zsh replaces it with a program's path
         if kind == "blank":
             words += [] if word is None else [word]
             word = None

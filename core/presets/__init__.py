@@ -1,4 +1,4 @@
-"""Presets: where they are looked for, how a file is read and checked, written, copied and deleted.
+"""Presets: where their files are, and how they are read, checked, written, copied and deleted.
 
-Knows settings, models and tools; knows nothing of launching.
+Uses settings, models and tools; independent of launching.
 """

@@ -1,4 +1,4 @@
-"""The presets of a project: which one of a name counts, and what is broken."""
+"""The presets of a project: which one of a name is used, and which files are broken."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .places import BUNDLED, Place, form_of, preset_places
 
 class PresetCatalog(Struct, frozen=True):
     presets: tuple[Preset, ...]
-    """By name."""
+    """Sorted by name."""
     problems: tuple[PresetProblem, ...]
-    """In the order of their places, then by file name."""
+    """By directory, then by file name."""
     places: tuple[str, ...]
-    """The directories looked at, nearest first, whether they exist or not."""
+    """The searched directories, nearest first, existing or not."""
     patterns: str = f"*{SUFFIX}"
-    """Which files were looked for there."""
+    """File name patterns searched for."""
 
     def get(self, name: str) -> Preset:
-        """Return the preset of that name; raise PresetError with near names, or with what is wrong with its file."""
+        """Return the preset of that name. Raises PresetError with similar names, or with the fault of its file."""
         for preset in self.presets:
             if preset.name == name:
                 return preset
@@ -49,7 +49,7 @@ class PresetCatalog(Struct, frozen=True):
 
 
 def discover(workspace: Workspace) -> PresetCatalog:
-    """Read every preset now; what is broken is listed and keeps nothing else from loading."""
+    """Read all presets now; broken files are listed and do not affect others."""
     places = preset_places(workspace)
     presets: dict[str, Preset] = {}
     problems: list[PresetProblem] = []
@@ -94,12 +94,12 @@ def _read_place(place: Place) -> Iterator[Preset | PresetProblem]:
 
 
 def read_in(place: Place, path: str) -> Preset | PresetProblem | None:
-    """Read a file of a place in the form that its files have; None when it is gone, or is no agent's."""
+    """Read a file in the form of its place; return None if it is gone or not an agent file."""
     return read_preset(path, place.source, lambda text: _parsed(place, text, path))
 
 
 def parsed_in(place: Place, text: str, path: str) -> Preset:
-    """Read a text as a file of a place. Raises ContentError."""
+    """Parse a text as a file of a place. Raises ContentError."""
     preset = _parsed(place, text, path)
     if preset is None:
         raise ContentError("not an agent file: it has no frontmatter", line=1, hint='begin the file with "---"')
@@ -114,14 +114,14 @@ def _parsed(place: Place, text: str, path: str) -> Preset | None:
 
 class Tier(Struct, frozen=True):
     rank: int
-    """Of its directory, the nearest one 0."""
+    """Rank of its directory; 0 is the nearest."""
     source: PresetSource
     path: str
     usable: bool
 
 
 def tiers(name: str, workspace: Workspace) -> tuple[Tier, ...]:
-    """Return the files whose preset has this name, broken ones too, in the order in which they are looked for."""
+    """Return the files with a preset of this name, broken ones included, in search order."""
     found: list[Tier] = []
     for rank, place in enumerate(preset_places(workspace)):
         try:
@@ -136,6 +136,6 @@ def tiers(name: str, workspace: Workspace) -> tuple[Tier, ...]:
 
 
 def next_after(path: str, name: str, workspace: Workspace) -> Tier | None:
-    """Return the preset that counts once this file is gone; None where there is none of its name."""
+    """Return the preset that is used once this file is gone; None if no other has its name."""
     others = (tier for tier in tiers(name, workspace) if tier.path != path)
     return next((tier for tier in others if tier.usable), None)

@@ -1,4 +1,4 @@
-"""The keys of a preset's frontmatter: what it is called, and the fields of a run that it may set."""
+"""The keys of a preset's frontmatter: name, description, and the fields of a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..config.values import Words, schema_of
 from ..spec.fields import Field, table
 
 ALLOWING = ("tools", *table()["tools"].aliases)
-"""One thing under three names."""
+"""Synonyms."""
 DENYING = "denied_tools"
 
 
@@ -25,14 +25,14 @@ def _keys() -> dict[str, Field]:
 
 
 FIELDS = _keys()
-"""By key, in the order in which they are told."""
+"""By key, in display order."""
 
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def preset_schema() -> dict[str, Any]:
-    """Return the schema, made from the table that the presets are read by."""
+    """Return the JSON Schema, built from the same table that presets are read with."""
     exclusive = [*ALLOWING, DENYING]
     pairs = [{"required": [first, second]} for at, first in enumerate(exclusive) for second in exclusive[at + 1 :]]
     in_memory: dict[str, Any] = {"properties": {"session": {"const": "none"}}, "required": ["session"]}

@@ -1,4 +1,4 @@
-"""One preset file: its frontmatter, its prompt, and what is wrong with it."""
+"""A preset file: its frontmatter, its prompt, and its faults."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .text import split_markdown, without_blank_ends
 
 
 def read_tools(fields: Fields) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
-    """Return the tools that a preset allows and those that it denies; at most one of the two is not None.
+    """Return the preset's allowed and denied tools; at most one of the two is not None.
 
-    Raises ContentError, for several of these fields too: which of them counts would be a guess.
+    Raises ContentError also for several of these fields, because choosing one would be a guess.
     """
     present = [key for key in (*ALLOWING, DENYING) if key in fields.pairs]
     if len(present) > 1:
@@ -66,23 +66,23 @@ SUFFIX = ".md"
 NAME_LIMIT = 64
 """Characters."""
 OWN_SET = "the agent's own set"
-"""What a preset without a list of tools gets."""
+"""Shown as the tools of a preset without a list."""
 
 
 class Preset(RunSpec, frozen=True, kw_only=True):
-    """What its file asks of a run, as written."""
+    """A preset as written in its file."""
 
     name: str
     description: str
-    """Free text; empty only where a file of `preset_dirs` gives none."""
+    """Free text; empty only for a file of `preset_dirs` without one."""
     source: PresetSource
     path: str
     form: str = ""
-    """Of which program it is an agent file, as in `places.FORMS`; empty for a preset of ours."""
+    """Program of the agent file, as in `places.FORMS`; empty for a subdeck preset."""
     warnings: tuple[str, ...] = ()
 
     def __hash__(self) -> int:
-        """Go by its file: what it needs of a host has no hash."""
+        """Hash the file, because required resources have no hash."""
         return hash((self.name, self.path))
 
     @property
@@ -94,15 +94,15 @@ class Preset(RunSpec, frozen=True, kw_only=True):
 
 
 class PresetProblem(Struct, frozen=True, kw_only=True):
-    """A file that cannot be used."""
+    """An unusable file."""
 
     path: str
     message: str
-    """What is wrong and what to do, in one line."""
+    """Fault and fix, in one line."""
     line: int | None = None
     source: PresetSource
     name: str
-    """What the preset would be called: its `name` where that can be read, else the file's stem."""
+    """Its `name` if readable, otherwise the file's stem."""
 
     @property
     def where(self) -> str:
@@ -112,8 +112,8 @@ class PresetProblem(Struct, frozen=True, kw_only=True):
 def read_preset(
     path: str, source: PresetSource, parse: Callable[[str], Preset | None] | None = None
 ) -> Preset | PresetProblem | None:
-    """Read one file; None when it is gone. `parse` makes a preset of its text, or None of one that is none; without
-    it, it is one of ours.
+    """Read a file; return None if it is gone. `parse` makes a preset of its text, or returns None; without `parse`, the
+    file is a subdeck preset.
     """
     name = os.path.splitext(os.path.basename(path))[0]
     try:
@@ -138,9 +138,10 @@ def problem_of(path: str, source: PresetSource, name: str, error: ContentError) 
 
 
 def parse_preset(text: str, path: str, source: PresetSource) -> Preset:
-    """Read the text of a preset file; raise ContentError for the first thing that is wrong with it.
+    """Parse a preset file's text.
 
-    A file of `preset_dirs` needs no frontmatter, and is called like its file where it gives no name.
+    Raises ContentError for its first fault. A file of `preset_dirs` needs no frontmatter; without a name it is named
+    after its file.
     """
     markdown = split_markdown(text)
     lenient = source is PresetSource.DIR
@@ -151,7 +152,7 @@ def parse_preset(text: str, path: str, source: PresetSource) -> Preset:
     values = _values(fields, written)
     stem = os.path.basename(path).removesuffix(SUFFIX)
     for key, usual in (("name", stem), ("description", "")):
-        # As it is written: `null` and `~` are words here.
+        # As written: `null` and `~` are words here.
         text = read_value(key, FIELDS[key].kind, fields.pairs[key]) if key in fields.pairs else ""
         values[key] = text or (usual if lenient else "")
         if not values[key] and not lenient:
@@ -165,7 +166,9 @@ def parse_preset(text: str, path: str, source: PresetSource) -> Preset:
 
 
 def _values(fields: Fields, written: Mapping[str, str]) -> dict[str, Any]:
-    """Read the fields into the attributes of a preset; blank ones are absent. `written` has the old names of keys."""
+    """Read the fields into a preset's attributes; blank ones are absent. `written` maps new keys to old ones in the
+    file.
+    """
     values: dict[str, Any] = {}
     for name, field in table().items():
         key = field.key or name
@@ -180,7 +183,7 @@ def _values(fields: Fields, written: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _refuse_unkept(preset: Preset, fields: Fields) -> None:
-    """Raise ContentError: a session that is never on disk can neither be continued nor asked again for its result."""
+    """Raise ContentError if the session is never saved but must be continued or asked again for its result."""
     for key, wanted in (("sticky", preset.sticky), ("structured_result", preset.structured_result)):
         if wanted and not preset.keeps_session:
             line = max(fields.pairs["session"].line, fields.pairs[key].line)
@@ -190,7 +193,7 @@ def _refuse_unkept(preset: Preset, fields: Fields) -> None:
 
 
 def check_name(name: str, line: int | None = None) -> None:
-    """Raise ContentError for a text that cannot be a preset's name; `line` is where it was written."""
+    """Raise ContentError if a preset cannot have this name; `line` is its line in the file."""
     if len(name) > NAME_LIMIT:
         what = f"the name is longer than {NAME_LIMIT} characters"
     elif "/" in name or "\\" in name or name in (".", ".."):
@@ -220,17 +223,17 @@ def _ineffective(preset: Preset, prompt: str, body: str) -> Iterator[str]:
 
 
 _NAME_LINE = r"(?m)^(?:name:|name *= *)[ \t]*[\"']?([^\"'\n#]*)"
-"""In frontmatter, or in TOML."""
+"""In frontmatter or TOML."""
 
 
 def _written_name(text: str) -> str:
-    """Find the name in a file that cannot be parsed."""
+    """Return the name in a file that cannot be parsed."""
     written = _name_line(text)
     return written[1].strip() if written else ""
 
 
 def name_line(text: str) -> int | None:
-    """Return the line, counted from 1, in which a file has its name; None where none is found."""
+    """Return the line, counted from 1, with a file's name; None if not found."""
     written = _name_line(text)
     return text.count("\n", 0, written.start()) + 1 if written else None
 

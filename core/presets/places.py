@@ -1,4 +1,4 @@
-"""Where presets are looked for: which directories, which of their files, and in whose form these are written."""
+"""Where presets are searched for: the directories, their files, and the form of these files."""
 
 from __future__ import annotations
 
@@ -26,40 +26,40 @@ if TYPE_CHECKING:
     from .forms.form import Form
 
 BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bundled")
-"""The directory of the presets that come along; they are offered where the setting `bundled_presets` says so."""
+"""The presets that come with subdeck, included by the setting `bundled_presets`."""
 
 
 FORMS: dict[str, str] = {"claude": ".md", "codex": ".toml", "opencode": ".md"}
-"""The forms of agent files that are written for other programs, and how such files are called. The one table of them:
-each form is a module of `forms` that has a `FORM`.
+"""Agent file forms of other programs, with their file suffixes. This is the only table of them: each form is a module
+of `forms` with a `FORM`.
 """
 
 
 DEEPEST, MOST_DIRECTORIES = 4, 100
-"""How far below a directory agent files are looked for, and in how many directories: a checkout may have any."""
+"""Limits of the search for agent files below a directory, because checkouts may be large: depth, directories."""
 
 
 class Place(Struct, frozen=True):
-    """A directory that may hold presets."""
+    """A directory that may contain presets."""
 
     source: PresetSource
     directory: str
     form: str = ""
-    """Of `FORMS`; empty for presets of ours."""
+    """A key of `FORMS`; empty for subdeck presets."""
     agent: str = ""
-    """By which agent they are run; empty where the presets, or the settings, say so."""
+    """Agent that runs them; empty if the presets or settings decide."""
     fault: ContentError | None = None
-    """Why nothing in it can be used."""
+    """Why nothing in it is usable."""
 
     @property
     def suffix(self) -> str:
-        """How its files are called."""
+        """File suffix."""
         return FORMS[self.form] if self.form else SUFFIX
 
     def files(self) -> list[str]:
-        """Return the paths of what looks like a preset by its name, in their order.
+        """Return the sorted paths of files named like presets.
 
-        Raises OSError when the directory cannot be read; one below it that cannot is passed over.
+        Raises OSError if the directory cannot be read; unreadable subdirectories are skipped.
         """
         found = list(preset_files(self.directory, self.suffix))
         for directory in self.directories()[1:]:
@@ -68,9 +68,9 @@ class Place(Struct, frozen=True):
         return sorted(found)
 
     def directories(self) -> tuple[str, ...]:
-        """Return the directory and, where it has agent files, those below it: the programs look into them, too.
+        """Return the directory, and for agent files its subdirectories, which their programs also search.
 
-        Presets of ours lie in the directory itself.
+        Subdeck presets are only in the directory itself.
         """
         found = [self.directory]
         depth = {self.directory: 0}
@@ -83,12 +83,12 @@ class Place(Struct, frozen=True):
 
 
 def form_of(name: str) -> Form:
-    """Return what reads the files of a form. Raises KeyError for one that is not in the table."""
+    """Return the reader of a form. Raises KeyError if the form is not in the table."""
     return load(f"{__package__}.forms.{name}").FORM
 
 
 def preset_places(workspace: Workspace) -> tuple[Place, ...]:
-    """List the directories that may hold presets, nearest first, each once, whether they exist or not."""
+    """List the directories that may contain presets, nearest first, each once, existing or not."""
     settings = workspace.settings
     places = (
         Place(PresetSource.PROJECT, project_place(workspace)),
@@ -103,13 +103,13 @@ def preset_places(workspace: Workspace) -> tuple[Place, ...]:
 
 
 def place_of(directory: str, workspace: Workspace) -> Place | None:
-    """Return the place that a directory is; None where no presets are looked for in it."""
+    """Return the place of a directory; None if presets are not searched for there."""
     real = os.path.realpath(directory)
     return next((place for place in preset_places(workspace) if os.path.realpath(place.directory) == real), None)
 
 
 def _named(entry: str | PresetDir, settings: Settings) -> Place:
-    """Return the place of a directory that the settings name."""
+    """Return the place of a directory in the settings."""
     if isinstance(entry, str):
         return Place(PresetSource.DIR, entry)
     try:
@@ -120,10 +120,9 @@ def _named(entry: str | PresetDir, settings: Settings) -> Place:
 
 
 def form_and_agent(entry: PresetDir, settings: Settings) -> tuple[str, str]:
-    """Return in which form the files of a directory, or a file, are, and which agent runs them (empty: any).
+    """Return the form of the files in a directory or of a file, and the agent that runs them (empty: any).
 
-    Files of a kind of agent are run by an agent of that kind, because they name its tools and models. Raises
-    ContentError.
+    Files of a kind of agent need an agent of that kind, because they name its tools and models. Raises ContentError.
     """
     own = settings.agents.get(entry.agent)
     kind = (own.kind if own else "") or entry.agent
@@ -148,10 +147,10 @@ def form_and_agent(entry: PresetDir, settings: Settings) -> tuple[str, str]:
 
 
 def project_place(workspace: Workspace) -> str:
-    """Find the nearest `.pi/subagents` with a preset in it, from the launcher's directory up, never in HOME or above.
+    """Return the nearest `.pi/subagents` with a preset, from the launcher's directory up, but below HOME.
 
-    One without presets is passed over: every first launch makes one in the project, and that must not hide the
-    presets of a directory above.
+    Directories without presets are skipped: each first launch creates one in the project, and it must not hide presets
+    in a directory above.
     """
     home = os.path.realpath(os.path.expanduser("~"))
     directory = os.path.realpath(workspace.cwd)
@@ -171,7 +170,7 @@ def _has_presets(directory: str) -> bool:
 
 
 def _directories_in(directory: str) -> list[str]:
-    """Return the names of the directories in one, but of hidden ones and of links."""
+    """Return the names of subdirectories, except hidden ones and links."""
     try:
         with opened(directory) as place:
             return sorted(name for name, status in place.entries() if S_ISDIR(status.st_mode) and name[0] != ".")
@@ -180,7 +179,7 @@ def _directories_in(directory: str) -> list[str]:
 
 
 def preset_files(directory: str, suffix: str = SUFFIX) -> Iterator[str]:
-    """Yield the paths of what looks like a preset by its name; raises OSError when the directory cannot be read."""
+    """Yield the paths of files named like presets. Raises OSError if the directory cannot be read."""
     with opened(directory) as place:
         yield from (
             os.path.join(directory, name)

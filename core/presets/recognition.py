@@ -1,4 +1,4 @@
-"""Which program an agent file was written for."""
+"""Detects the program that an agent file was written for."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .forms.form import read_frontmatter
 from .places import FORMS, form_of
 
 _DIRECTORIES = {".claude": "claude", ".codex": "codex", ".opencode": "opencode", "opencode": "opencode"}
-"""In which the programs keep their agents, in a project or in the home directory."""
+"""Agent directories of the programs, in a project or in the home directory."""
 
 
 def recognised_form(path: str, text: str) -> str:
-    """Return the form of a file: by the directories it lies in, its suffix, or fields that only one form has.
+    """Return the form of a file, from its directories, its suffix, or fields that only one form has.
 
-    Raises PresetError where none of these tells.
+    Raises PresetError if this is not conclusive.
     """
     parts = os.path.abspath(path).split(os.sep)[:-1]
     suffix = os.path.splitext(path)[1]

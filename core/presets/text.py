@@ -1,4 +1,4 @@
-"""The text of one preset file: its two halves, and how an editor reads and writes it."""
+"""The text of a preset file: its two parts, and how an editor reads and writes it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ _FENCE = re.compile(r"^---[ \t]*$", re.MULTILINE)
 
 class Markdown(Struct, frozen=True):
     fields: Fields | None
-    """None when the file has no frontmatter."""
+    """None without frontmatter."""
     body: str
-    """As written, without the blank lines around it."""
+    """As written, without surrounding blank lines."""
 
 
 def split_markdown(text: str) -> Markdown:
-    """Read the fields between the first two `---` lines, and the text below them.
+    """Parse the fields between the first two `---` lines, and the text below.
 
-    Raises ContentError when the second `---` is missing or the fields are not valid; lines count from the file's
-    first one.
+    Raises ContentError if the second `---` is missing or the fields are invalid, with line numbers of the file.
     """
     span = frontmatter_span(text)
     if span is None:
@@ -36,9 +35,9 @@ def split_markdown(text: str) -> Markdown:
 
 
 def frontmatter_span(text: str) -> tuple[int, int] | None:
-    """Return where the lines between the first two `---` lines begin and end; None for a text that begins otherwise.
+    """Return the span of the lines between the first two `---` lines; None if the text does not begin with `---`.
 
-    Raises ContentError when the second `---` is missing.
+    Raises ContentError if the second `---` is missing.
     """
     opening = _FENCE.match(text)
     if opening is None:
@@ -51,23 +50,23 @@ def frontmatter_span(text: str) -> tuple[int, int] | None:
 
 
 def without_blank_ends(text: str) -> str:
-    """Drop blank lines at both ends; the indent of the first line and the spaces after the last word stay."""
+    """Remove blank lines at both ends; keep the first line's indent and trailing spaces."""
     start = text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1
     end = text.find("\n", max(start, len(text.rstrip())))
     return text[start:] if end < 0 else text[start:end]
 
 
-# --- as an editor needs it -------------------------------------------------------------------------------------------
+# --- for editors -----------------------------------------------------------------------------------------------------
 
 _MARK = b"\xef\xbb\xbf"
-"""The byte order mark that some editors put at the beginning of UTF-8."""
+"""The byte order mark that some editors write before UTF-8."""
 
 GONE = b""
-"""The content of a file that is not there; one that is empty does not matter either."""
+"""Content of a missing file; an empty file counts as missing."""
 
 
 class FileChanged(PresetError):
-    """The file is not what it was when it was read."""
+    """The file has changed since it was read."""
 
     def __init__(self, path: str, content: bytes) -> None:
         what = (
@@ -75,27 +74,27 @@ class FileChanged(PresetError):
         )
         super().__init__(what, where=path, hint="nothing was written")
         self.content = content
-        """As it is now."""
+        """Its current content."""
 
 
 class PresetText(Struct, frozen=True):
-    """A file's bytes, and what of them stays out of the text."""
+    """A file's bytes, and its text with the format kept apart."""
 
     content: bytes
     text: str
-    """Without byte order mark, its lines ended by `\\n`; a carriage return in it is one that ends no line."""
+    """Without byte order mark, with `\\n` line ends; a remaining carriage return ends no line."""
     mark: bool = False
     crlf: bool = False
-    """Whether all of its lines end in `\\r\\n`."""
+    """Whether all lines end with `\\r\\n`."""
 
     def bytes_of(self, text: str) -> bytes:
-        """Write another text as this one was written."""
+        """Encode another text in this file's format."""
         written = text.replace("\n", "\r\n") if self.crlf else text
         return (_MARK if self.mark else b"") + written.encode("utf-8", "replace")
 
 
 def read_preset_text(path: str) -> PresetText:
-    """Read a preset file as text, broken or not. Raises PresetError for what no text editor of ours could keep."""
+    """Read a preset file as text, broken or not. Raises PresetError if an editor could not preserve it."""
     try:
         return text_of(read_content(path))
     except FileNotFoundError:
@@ -106,14 +105,14 @@ def read_preset_text(path: str) -> PresetText:
 
 
 def text_of(content: bytes) -> PresetText:
-    """Decode a preset; raise ContentError for what is not UTF-8."""
+    """Decode a preset. Raises ContentError if it is not UTF-8."""
     text = decode_utf8(content)
     crlf = "\r\n" in text and text.count("\n") == text.count("\r\n")
     return PresetText(content, text.replace("\r\n", "\n") if crlf else text, content.startswith(_MARK), crlf)
 
 
 def content_now(path: str) -> bytes:
-    """Return the bytes of the file, `GONE` where there is none. Raises PresetError."""
+    """Return the file's bytes, or `GONE` if it is missing. Raises PresetError."""
     try:
         return read_content(path)
     except FileNotFoundError:
@@ -123,10 +122,10 @@ def content_now(path: str) -> bytes:
 
 
 def write_preset_text(path: str, content: bytes, *, before: bytes) -> None:
-    """Replace a preset's file at once, or not at all; its rights stay, and a link stays a link.
+    """Replace a preset's file atomically; permissions and links are kept.
 
-    `before` is what was read from it: raises FileChanged where it holds something else by now, and PresetError where
-    it cannot be written.
+    `before` is the content read earlier: raises FileChanged if the file differs now, and PresetError if it cannot be
+    written.
     """
     now = content_now(path)
     if now != before:

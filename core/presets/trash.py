@@ -1,7 +1,7 @@
-"""Deleting a preset and taking it back: the file itself moves, so that it comes back byte for byte.
+"""Deletes and restores presets by moving the file, so that it is restored byte for byte.
 
-It goes to `trash/` beside the presets of a project or of the user; one of another directory (`preset_dirs`), which is
-not ours to put things into, to the project's. There it stays a month, whatever becomes of the app.
+A project's or user's preset goes to `trash/` beside it; one from `preset_dirs`, a directory that subdeck does not own,
+goes to the project's. It stays there for a month.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from .file import SUFFIX
 from .places import FORMS
 
 KEPT = 30 * 24 * 3600.0
-"""Seconds that a deleted preset can be brought back."""
+"""Seconds that a deleted preset can be restored."""
 
 _PREFIX = "preset-"
-"""Of the directories in `trash/` that hold one preset each; runs lie there by their ids."""
+"""Prefix of directories in `trash/` with one preset each; runs are there under their ids."""
 
 
 class DeletedPreset(Struct, frozen=True):
     path: str
-    """Where it was."""
+    """Original path."""
     kept: str
-    """Where it is."""
+    """Path in the trash."""
 
 
 def delete_preset(path: str, source: PresetSource, project: Project) -> DeletedPreset:
-    """Move a preset's file to the trash. Raises PresetError for what is not such a file or cannot be moved."""
+    """Move a preset's file to the trash. Raises PresetError if it is not such a file or cannot be moved."""
     if source is PresetSource.BUNDLED:
         raise PresetError(
             "the preset comes with subdeck and cannot be deleted", where=path, hint="set bundled_presets: false"
@@ -68,7 +68,7 @@ def delete_preset(path: str, source: PresetSource, project: Project) -> DeletedP
 
 
 def restore_preset(deleted: DeletedPreset) -> None:
-    """Put it back where it was. Raises PresetError where another file is there now, or where it cannot be written."""
+    """Move it back. Raises PresetError if another file is there now or it cannot be written."""
     hint = f"it is kept in {one_line(deleted.kept)}"
     try:
         files.make_private_directory(os.path.dirname(deleted.path))
@@ -92,7 +92,7 @@ def _move(path: str, target: str) -> None:
 
 
 def _put_back(deleted: DeletedPreset) -> None:
-    """Link, which replaces nothing; from another file system by way of a copy beside the place."""
+    """Link it, which replaces nothing; from another file system, through a copy beside the target."""
     try:
         files.link(deleted.kept, deleted.path)
     except OSError as error:
@@ -112,4 +112,4 @@ def _purge_old(trash: str) -> None:
                 if name.startswith(_PREFIX) and directory.status(name).st_mtime < oldest:
                     directory.remove_tree(name)
     except OSError:
-        return  # there is none, or another app purges it just now
+        return  # there is none, or another app is purging it

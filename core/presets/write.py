@@ -1,4 +1,4 @@
-"""Write a new preset file: one that is made of fields, a renamed one, or a copy of one that comes with subdeck."""
+"""Writes preset files: from fields, under another name, or as a copy of one that comes with subdeck."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from .places import BUNDLED, preset_files
 from .text import frontmatter_span, read_preset_text, without_blank_ends
 
 _WORKTREE: dict[WorktreeFrom, bool] = {WorktreeFrom.FILES: True, WorktreeFrom.NONE: False}
-"""How the field is usually written."""
+"""The usual YAML for the field."""
 STEM_LIMIT = 200
-"""Bytes of a file name; file systems take 255, with what stands around it for a moment."""
+"""Most bytes of a file name; file systems allow 255, and temporary names add to it."""
 
 
 def save_preset(directory: str, name: str, description: str, spec: RunSpec) -> str:
-    """Write a preset of what is asked for, as `place_preset` does; blank texts are left out.
+    """Write a preset from fields, as `place_preset` does; blank texts are omitted.
 
-    Raises PresetError, and UsageError for what cannot be the name of a tool.
+    Raises PresetError, and UsageError for an invalid tool name.
     """
     name, description, model = name.strip(), description.strip(), (spec.model or "").strip()
     if not description:
@@ -52,7 +52,7 @@ def save_preset(directory: str, name: str, description: str, spec: RunSpec) -> s
 
 
 def place_copy(preset: Preset, name: str, directory: str) -> str:
-    """Write a preset that another program's file makes as one of ours, as `place_preset` does. Raises PresetError."""
+    """Write another program's preset as a subdeck preset, as `place_preset` does. Raises PresetError."""
     name, description = name.strip(), preset.description or f"From {os.path.basename(preset.path)}"
     ours = structs.replace(
         preset, name=name, description=description, source=PresetSource.PROJECT, path="", form="", warnings=()
@@ -61,9 +61,9 @@ def place_copy(preset: Preset, name: str, directory: str) -> str:
 
 
 def place_preset(directory: str, name: str, stem: str, text: str) -> str:
-    """Write the text of a preset into a directory, made when missing, and return its path.
+    """Write a preset's text into a directory, which is created if missing; return the path.
 
-    Never replaces a file, and never makes a second preset of one name in a directory. Raises PresetError.
+    Never replaces a file or adds a second preset of that name to the directory. Raises PresetError.
     """
     path = os.path.join(directory, stem + SUFFIX)
     try:
@@ -91,7 +91,7 @@ def check_new_name(name: str) -> None:
 
 
 def _checked_text(preset: Preset) -> str:
-    """Write the preset as text, and read that again: what would not come back as it was is refused."""
+    """Return the preset's text. Raises PresetError if reading it back gives a different preset."""
     import yaml
 
     if not preset.name:
@@ -123,7 +123,7 @@ def _checked_text(preset: Preset) -> str:
 
 
 def _written(value: Any) -> Any:
-    """Return the value of a field as YAML has it."""
+    """Return a field's value as YAML has it."""
     match value:
         case WorktreeFrom():
             return _WORKTREE.get(value, str(value))
@@ -136,7 +136,7 @@ def _written(value: Any) -> Any:
 
 
 def stem_of(name: str) -> str:
-    """Make the beginning of a file name of letters and digits of any script, `_` and `-`."""
+    """Return a file name's stem with only letters and digits of any script, `_` and `-`."""
     stem = re.sub(r"[^\w]+", "-", name.lower()).strip("-")
     return stem.encode()[:STEM_LIMIT].decode(errors="ignore").strip("-") or "preset"
 
@@ -149,10 +149,10 @@ def _refuse_second(directory: str, name: str) -> None:
 
 
 def _renamed(text: str, preset: Preset, name: str) -> str:
-    """Return the text of this preset with `name` in the place of its name; comments and order stay.
+    """Return the preset's text with its name replaced by `name`; comments and order stay.
 
-    What a file of `preset_dirs` may leave out is added, because other places want it. Raises PresetError for what
-    cannot be a name, and where the text is written so that nobody but its author can change it.
+    A missing description is added, because only `preset_dirs` allow that. Raises PresetError for an invalid name, and
+    for text in a form that only its author can change.
     """
     if not name:
         raise PresetError("a preset needs a name")
@@ -182,13 +182,13 @@ def _with_name(text: str, written: str, description: str) -> str:
     if named is None:
         return f"{text[:begin]}name: {written}\n{added}{text[begin:]}"
     start, stop = begin + named[0], begin + named[1]
-    # A block (`name: >`) ends behind its line break, which the line needs.
+    # A block (`name: >`) includes its line break, which the line needs.
     ending = "\n" if text[start:stop].endswith("\n") else ""
     return f"{text[:begin]}{added}{text[begin:start]}{written}{ending}{text[stop:]}"
 
 
 def _name_span(frontmatter: str) -> tuple[int, int] | None:
-    """Find where the value of the outermost `name` begins and ends; its parse has succeeded before."""
+    """Return the span of the outermost `name`'s value; the frontmatter is known to be valid."""
     import yaml
 
     mapping = cast("Any", yaml.compose(frontmatter, Loader=yaml.BaseLoader))
@@ -207,22 +207,22 @@ def _reads_as(text: str, wanted: Preset) -> bool:
 
 
 def bundled_presets() -> tuple[Preset, ...]:
-    """Return the presets that come with subdeck, by name, whether they are offered or not."""
+    """Return the presets that come with subdeck, sorted by file, even if turned off."""
     found = (read_preset(path, PresetSource.BUNDLED) for path in sorted(preset_files(BUNDLED)))
     return tuple(preset for preset in found if isinstance(preset, Preset))
 
 
 def needs_model(preset: Preset, settings: Settings) -> bool:
-    """Whether a copy asks for a model: its own is a role that is not set."""
+    """Return whether a copy needs a model: its role is unset, or it and the settings have none."""
     if preset.model is None or not preset.model.startswith("@"):
         return preset.model is None and settings.default_model is None
     return not ask(preset.model, (RolesResolver(settings.roles, None), *installed_resolvers())).is_answered
 
 
 def copy_bundled(preset: Preset, directory: str, settings: Settings, model: str = "") -> str:
-    """Write a bundled preset as `place_preset` does; `model` replaces its own unless it is blank.
+    """Write a bundled preset as `place_preset` does; `model` replaces its model unless blank.
 
-    Raises PresetError, and ModelError where it needs a model and none is given.
+    Raises PresetError, and ModelError if it needs a model and none is given.
     """
     model = model.strip()
     if not model and needs_model(preset, settings):
@@ -240,14 +240,14 @@ def copy_bundled(preset: Preset, directory: str, settings: Settings, model: str 
 
 
 def free_name(name: str, taken: Container[str]) -> str:
-    """Propose `<name>-2`, or the next that is not taken, for a copy."""
+    """Return `<name>-2`, or the next free name, for a copy."""
     base = name[: NAME_LIMIT - 4].rstrip()
     return next(free for number in count(2) if (free := f"{base}-{number}") not in taken)
 
 
 def duplicate(preset: Preset, name: str, directory: str) -> str:
-    """Write a preset's file once more under another name, as `place_preset` does; one that is written for another
-    program becomes a preset of ours. Raises PresetError.
+    """Write a copy of a preset's file under another name, as `place_preset` does; another program's file becomes a
+    subdeck preset. Raises PresetError.
     """
     if preset.form:
         return place_copy(preset, name, directory)

@@ -1,5 +1,5 @@
-"""Runners: how the wrapper of a run is started.
+"""Runners start the wrappers of runs.
 
-A launch imports `process`, which chooses among them. They know what a run's records say, and nothing of
-agents or presets.
+A launch imports `process`, which chooses among them. They know the records of runs, but nothing about agents or
+presets.
 """

@@ -1,7 +1,7 @@
-"""A wrapper that has loaded, and forks off one for each run: where many are started, loading is most of what they cost.
+"""A preloaded wrapper that forks one process per run: with many runs, loading is most of the cost of starting one.
 
-It is asked over a socket, for one run after the other. Where that is closed, because its owner has ended, however that
-was, it ends; what it has forked off goes on.
+Requests come through a socket, one run at a time. It exits when the socket closes, which happens however its owner
+ends; forked wrappers keep running.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from . import standby
 
-TYPE_CHECKING = False  # as typing's
+TYPE_CHECKING = False  # like typing's
 if TYPE_CHECKING:
     import signal
     import socket
@@ -23,13 +23,15 @@ else:
 OPTION = "--fork"
 """The wrapper's only argument when it is started by this module."""
 ANSWER_S = 10.0
-"""How long it may take to load, and to fork; then a wrapper is started without it."""
+"""Seconds it may take to load or fork; after that a wrapper is started without it."""
 _LARGEST = 128 * 1024
-"""Bytes of the arguments of a run."""
+"""Most bytes of a run's arguments."""
 
 
 class Forker:
-    """The owner's side: it is started with the first run, and again after it has died. For one thread at a time."""
+    """The owner's side: starts the process with the first run, and again if it has died. Use it in one thread at a
+    time.
+    """
 
     def __init__(self) -> None:
         self._process: Popen[bytes] | None = None
@@ -37,7 +39,7 @@ class Forker:
         self._environment: Mapping[str, str] = {}
 
     def fork_off(self, arguments: Sequence[str], environment: Mapping[str, str]) -> int | None:
-        """Return the pid of a wrapper for a run; None where there may be none, and another is to be started."""
+        """Return the pid of a run's wrapper; None if it may not exist and another one must be started."""
         try:
             if self._socket is None or environment != self._environment:
                 self.close()
@@ -49,7 +51,7 @@ class Forker:
             return None
 
     def close(self) -> None:
-        """End it."""
+        """Stop the process."""
         ours, process = self._socket, self._process
         self._socket = self._process = None
         if ours is not None:
@@ -84,8 +86,8 @@ class Forker:
 
 
 def serve() -> list[str]:
-    """Fork off a process for each run that is asked for, and return its arguments in there; here none, at last."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # they are reaped without us
+    """Fork a process for each requested run; return the run's arguments in it, and an empty list here at the end."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps them
     try:
         while request := os.read(0, _LARGEST):
             pid = os.fork()
@@ -95,5 +97,5 @@ def serve() -> list[str]:
                 return os.fsdecode(request).split("\0")
             os.write(0, b"%d" % pid)
     except OSError:
-        pass  # its owner has gone, or starts wrappers by himself from now on
+        pass  # the owner has ended, or starts wrappers itself now
     return []

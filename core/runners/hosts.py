@@ -1,7 +1,7 @@
-"""The runner for other machines: it leaves a run for the relay of the project, which finds a host for it.
+"""The runner for other machines: it leaves a run for the project's relay, which finds a host.
 
-What the run needs of its launcher, the relay may be older than, or live longer: that stands in the run's `environment`
-until its host has it. The relay is a program of its own, and started by its name.
+The relay may be older than the launcher or outlive it, so the launcher's part of the run is stored in the run's
+`environment` until its host has it. The relay is a separate program, started by its module name.
 """
 
 import os
@@ -25,34 +25,36 @@ if TYPE_CHECKING:
 
 RELAY = "subdeck.core.hosts.relay"
 PATIENCE_S = 5.0
-"""How long a launcher waits for the relay to have a run, counted from the last one that was left for it."""
+"""Seconds that a launcher waits for the relay to notice its last run."""
 _LOOK_AGAIN_S = 0.5
 _COMING_UP_S = 10.0
-"""How long a relay that was started here may take to come up."""
+"""Seconds that a relay started here may take to come up."""
 
 
 class Luggage(Struct, frozen=True, omit_defaults=True):
-    """`environment` of a run on a host: what its launcher knew. Annotations are evaluated here, as in `run.model`."""
+    """The launcher's part of a run on a host, in its `environment`. Annotations are evaluated here, as in
+    `run.model`.
+    """
 
     env: dict[str, str] = {}
-    """The launcher's variables that travel."""
+    """The launcher's variables to send."""
     agent_env: dict[str, str] = {}
-    """What the settings add for the child."""
+    """Variables that the settings add for the agent."""
     check: str = ""
-    """The operator's check, as JSON; empty for none."""
+    """The operator's check as JSON; empty for none."""
 
 
 class _Relay(Struct):
-    """A relay that was started here."""
+    """A relay that this process started."""
 
     process: "Popen[bytes]"
     started: float
 
 
 _relays: dict[str, _Relay] = {}
-"""By the root of their projects."""
+"""By project root."""
 _left: dict[str, float] = {}
-"""When this process left a run for the relay of a project last."""
+"""When this process last left a run for a project's relay."""
 
 
 def start(
@@ -60,8 +62,8 @@ def start(
 ) -> Callable[[], bool]:
     """Leave a run for the relay of the project at `root`, with what its wrapper would get here.
 
-    Of the environment travel the variables of these names. Returns what says that it was taken up. Raises LaunchError,
-    OSError.
+    Sends the variables in `names`. Returns a check that the relay noticed the run or the wait is over. Raises
+    LaunchError, OSError.
     """
     luggage = Luggage(_travelling(environment, names), _agent_environment(environment), _check(arguments))
     try:
@@ -70,7 +72,7 @@ def start(
         what = "a variable to pass to hosts is not UTF-8 text"
         raise LaunchError(what, where="hosts.env", hint="unset it, or remove it from the list") from error
     files.write_new(os.path.join(run_dir, paths.ENVIRONMENT), content)
-    # It names no machine: whoever finds nobody vouching for the run does not know, and never calls it lost.
+    # No machine is named, so that a run whose lock is free counts as unknown, never as lost.
     facts = RunnerFacts(RunnerKind.HOSTS, host="", boot_id="", pid_namespace="", pid=1)
     files.write_whole(os.path.join(run_dir, paths.RUNNER), msgspec.json.encode(facts))
     project, place = paths.Project(root), os.path.join(run_dir, paths.PLACE)
@@ -85,14 +87,14 @@ def start(
         now = time.monotonic()
         if now - looked > _LOOK_AGAIN_S:
             looked = now
-            see_to_relay(project)  # the one that was there may have just ended
+            see_to_relay(project)  # an earlier relay may have just exited
         return now - _left[root] > PATIENCE_S
 
     return has_gone
 
 
 def read_luggage(run_dir: str) -> Luggage:
-    """Return what the launcher left for the start. Raises OSError; what is broken is as good as nothing."""
+    """Return what the launcher left for the start; empty if missing or damaged. Raises OSError."""
     try:
         return decode(files.read(os.path.join(run_dir, paths.ENVIRONMENT)), Luggage)
     except (FileNotFoundError, *UNDECODABLE):
@@ -100,9 +102,9 @@ def read_luggage(run_dir: str) -> Luggage:
 
 
 def see_to_relay(project: paths.Project) -> None:
-    """Start the relay of a project with runs on hosts, unless there is one. Raises nothing.
+    """Start the relay of a project with runs on hosts, unless it is running.
 
-    A child agent starts none: it would be ended with the child.
+    Raises nothing. An agent's own subdeck starts none, because it would end with the agent.
     """
     known = _relays.get(project.root)
     if known is not None and known.process.poll() is None and time.monotonic() - known.started < _COMING_UP_S:
@@ -123,18 +125,18 @@ def see_to_relay(project: paths.Project) -> None:
             start_new_session=True,
         )
     except OSError:
-        return  # who looks next tries again
+        return  # the next check tries again
     _relays[project.root] = _Relay(process, time.monotonic())
 
 
 def has_relay(project: paths.Project) -> bool:
-    """Return whether a relay of the project lives; also where that cannot be told."""
+    """Return whether a relay of the project is running; True if that cannot be checked."""
     try:
         lock = files.open_lock(project.relay_lock)
     except OSError:
         return True
     try:
-        # Shared, as others ask it too; a relay that comes up meanwhile tries again.
+        # Shared, because others test it too; a relay that is starting tries again.
         return not files.try_lock(lock, shared=True)
     except OSError:
         return True
@@ -147,7 +149,7 @@ def _travelling(environment: Mapping[str, str], names: Sequence[str]) -> dict[st
 
 
 def _agent_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what the settings add for the child, which the wrapper would get in a single variable."""
+    """Return the variables that the settings add for the agent; the wrapper would get them in one variable."""
     try:
         return decode(environment.get(paths.AGENT_ENVIRONMENT, "{}"), dict[str, str])
     except UNDECODABLE:

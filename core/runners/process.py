@@ -1,4 +1,4 @@
-"""How the wrapper of a run is started: as a process in a session of its own, in a window of tmux, or on a host."""
+"""Starting a run's wrapper: as a process in a new session, in a tmux window, or on a host."""
 
 from __future__ import annotations
 
@@ -17,49 +17,49 @@ from . import standby
 from .forker import Forker
 
 HasGone = Callable[[], bool]
-"""Returns True once a wrapper has ended, without waiting."""
+"""Returns True once a wrapper has exited; does not wait."""
 
 _SCOPE = ("systemd-run", "--user", "--scope", "--quiet", "--collect", "--property=Delegate=yes")
 
 _started: list[HasGone] = []
-"""Wrappers of this process, kept until they are reaped; their locks, not they, tell how their runs stand."""
+"""Wrappers of this process, kept until they are reaped; the state of their runs comes from locks instead."""
 
 
 class WrapperCall(Struct, frozen=True):
-    """How the wrapper of one run is to be started."""
+    """How to start the wrapper of one run."""
 
     meta: RunMeta
     project: str
-    """Its root."""
+    """Its root directory."""
     run_dir: str
     arguments: tuple[str, ...]
-    """Run directory, activity file, and what it waits for."""
+    """Run directory, activity file, and options."""
     environment: Mapping[str, str]
-    """The launcher's."""
+    """The launcher's environment."""
     in_scope: bool = False
-    """Whether systemd makes a scope for it, a control group in which it can make its own."""
+    """Whether to start it in a systemd scope, a control group in which it can create its own."""
     is_held: bool = False
-    """Whether the operator holds the queue of the project."""
+    """Whether the project's queue is paused."""
 
     @property
     def may_wait(self) -> bool:
-        """Whether there is something that it has to wait for before it starts the child."""
+        """Whether it may have to wait before it starts the agent."""
         return self.is_held or any(option in self.arguments[2:] for option in ("--slots", "--session"))
 
     @property
     def own_environment(self) -> dict[str, str]:
-        """The wrapper's: with the mark of the run, so that a child that has not yet its own can be found."""
+        """The wrapper's environment, with the run's mark, so that a not yet marked agent can be found."""
         return {**self.environment, processes.RUN_MARK: self.meta.run_id}
 
     @property
     def argv(self) -> tuple[str, ...]:
-        # -E: no PYTHON* variable of a user may change what supervises; -P: nor a module in the working directory.
+        # -E: no PYTHON* variable of a user may change the supervisor; -P: nor a module in the working directory.
         wrapper = (sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", *self.arguments)
         return (*_SCOPE, f"--description=subdeck run {self.meta.run_id}", "--", *wrapper) if self.in_scope else wrapper
 
 
 def usable_runner(name: str) -> RunnerKind:
-    """Return a runner by its name. Raises RunnerUnavailable for an unknown one, and where tmux is missing."""
+    """Return a runner by name. Raises RunnerUnavailable if it is unknown or tmux is missing."""
     runner = RunnerKind(name)
     if not runner.is_known:
         hint = nearest(name, RunnerKind) or f"known: {', '.join(RunnerKind)}"
@@ -77,15 +77,14 @@ def usable_runner(name: str) -> RunnerKind:
 def start_wrapper(
     call: WrapperCall, tmux_socket: str, host_env: Sequence[str] = (), forker: Forker | None = None
 ) -> HasGone:
-    """Start the wrapper as the run's meta says; on a host with those variables of the launcher that `host_env` names.
+    """Start a run's wrapper as its meta says; on a host, with the launcher's variables in `host_env`.
 
-    Who starts many has a forker for them.
-    Raises LaunchError, or SubdeckError where tmux cannot be run.
+    Pass a `forker` to start many. Raises LaunchError, or SubdeckError if tmux cannot be run.
     """
     if call.meta.runner == RunnerKind.TMUX:
         return _start_in_tmux(call, tmux_socket)
     if call.meta.runner == RunnerKind.HOSTS:
-        from .hosts import start  # which runs of this machine do without
+        from .hosts import start  # not needed by runs on this machine
 
         return start(call.project, call.run_dir, call.environment, call.arguments, host_env)
     reap()
@@ -97,18 +96,18 @@ def start_wrapper(
 
 
 def reap() -> None:
-    """Take note of the wrappers of this process that have ended: until then the kernel keeps each."""
+    """Reap this process's exited wrappers; the kernel keeps each until then."""
     _started[:] = [has_gone for has_gone in _started if not has_gone()]
 
 
 def _hand_to_standby(call: WrapperCall) -> HasGone | None:
-    """Give the run to the wrapper that stands by, if there is one; a run that may have to wait needs a smaller one."""
+    """Hand the run to the standby wrapper, if there is one; runs that may wait get a smaller process."""
     if call.may_wait or call.in_scope or (ready := standby.waiting()) is None:
         return None
     if not ready.hand_over(call.arguments, call.environment):
         standby.dismiss()
         return None
-    standby.forget()  # not before: a launcher that is interrupted on the way dismisses it
+    standby.forget()  # only now: an interrupted launcher must still dismiss it
     return ready.has_gone
 
 
@@ -137,13 +136,13 @@ def _start_process(call: WrapperCall) -> HasGone:
 
 
 def _start_in_tmux(call: WrapperCall, socket: str) -> HasGone:
-    from . import tmux  # with libtmux, which other runs do without
+    from . import tmux  # imports libtmux, which other runners do not need
 
-    # The environment is left where only this user and the wrapper, which unlinks it, can read it.
+    # The environment goes into a file that only this user can read; the wrapper unlinks it.
     block = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in call.environment.items())
     files.write_new(os.path.join(call.run_dir, paths.ENVIRONMENT), block)
     session, window = tmux.session_name(call.project), tmux.window_name(call.meta.title, call.meta.short_id)
-    # By a program, for tmux gives a window the environment of its server, whose PATH may be another.
+    # Set by a program, because tmux gives windows its server's environment, which may have another PATH.
     mark = (processes.find_program("env") or "/usr/bin/env", f"{processes.RUN_MARK}={call.meta.run_id}")
     pid = tmux.open_window(
         socket, session, window, call.meta.run_id, (*mark, *call.argv, "--tmux", socket, session, window)
@@ -152,6 +151,6 @@ def _start_in_tmux(call: WrapperCall, socket: str) -> HasGone:
 
 
 def _end_of(pid: int) -> HasGone:
-    """Return what tells of the end of a process that somebody else reaps."""
+    """Return a check of whether a process that another process reaps has exited."""
     started = processes.start_time(pid)
     return lambda: started is None or not processes.is_alive(pid, started)

@@ -1,8 +1,7 @@
-"""A wrapper that is started before it is known what it will run: it loads while its launcher still reads and plans.
+"""A wrapper started before its run is known: it loads while the launcher reads and plans.
 
-It waits on a pipe for the arguments of one run. Where the pipe is closed without them, because nothing is launched or
-because the launcher died, it ends, and nothing was started. The command line imports this before anything else: nothing
-but `os` and `sys`.
+It waits on a pipe for the arguments of one run. If the pipe closes first, because nothing is launched or the launcher
+died, it exits. The command line imports this module before anything else, so it imports only `os` and `sys`.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-TYPE_CHECKING = False  # as typing's
+TYPE_CHECKING = False  # like typing's
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -18,27 +17,27 @@ OPTION = "--standby"
 """The wrapper's only argument when it is started by this module."""
 
 _PROGRAM = "import gc; gc.disable(); from subdeck.core.wrapper.__main__ import program; program()"
-"""As `-m subdeck.core.wrapper`, but 4 ms sooner: it loads neither `runpy` nor looks for garbage meanwhile."""
+"""Like `-m subdeck.core.wrapper`, but 4 ms faster: without `runpy` and garbage collection."""
 
 LOAD_TIMEOUT_S = 10.0
-"""How long a run waits until it has loaded; then another wrapper is started."""
+"""Seconds that a run waits for it to load; after that another wrapper is started."""
 
 MARK = "SUBDECK_RUN_ID"
-"""`processes.RUN_MARK`, without what that module loads."""
+"""`processes.RUN_MARK`, without importing that module."""
 UNMARKED = "-" * 22
-"""Room for a run's id in the environment that others see: written over once it is known."""
+"""Placeholder for the run id in the environment that others see; overwritten once it is known."""
 
 _FOR_AGENT = "SUBDECK_AGENT_ENVIRONMENT"
-"""`paths.AGENT_ENVIRONMENT`, likewise."""
+"""`paths.AGENT_ENVIRONMENT`, for the same reason."""
 
 _SIGKILL = 9
 
 _END = b"\0\0"
-"""After the last argument. Without it the launcher was killed while it wrote."""
+"""Ends the arguments; if it is missing, the launcher was killed while writing."""
 
 
 class Standby:
-    """The launcher's side of one such wrapper."""
+    """The launcher's side of a standby wrapper."""
 
     def __init__(self, pid: int, orders: int, loaded: int) -> None:
         self._pid = pid
@@ -48,13 +47,13 @@ class Standby:
         self._gone = False
 
     def hand_over(self, arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
-        """Give it a run, as soon as it has loaded; return False when it has ended instead, loads for too long, or has
-        another environment than the run is to get. What is for the agent alone it is told.
+        """Give it a run once it has loaded; return False if it has exited, takes too long to load, or has another
+        environment than the run needs. Variables for the agent only are sent with the arguments.
         """
         for_agent = environment.get(_FOR_AGENT, "")
         if {name: value for name, value in environment.items() if name != _FOR_AGENT} != self._environment:
             return False
-        import select  # here, because little may be loaded before this wrapper is started
+        import select  # here, because little may be imported before this wrapper is started
 
         poller = select.poll()
         poller.register(self._loaded, select.POLLIN)
@@ -68,23 +67,23 @@ class Standby:
         return True
 
     def has_gone(self) -> bool:
-        """Return True once it has ended, without waiting."""
+        """Return whether it has exited, without waiting."""
         return self._gone or self._reap(os.WNOHANG)
 
     def dismiss(self) -> None:
-        """End it: it has been given nothing to run."""
+        """Kill it: it has no run."""
         self._close()
         if not self.has_gone():
             try:
                 os.kill(self._pid, _SIGKILL)
             except ProcessLookupError:
-                pass  # it has ended just now
+                pass  # it has just exited
             self._reap(0)
 
     def _reap(self, options: int) -> bool:
         try:
             self._gone = os.waitpid(self._pid, options)[0] != 0
-        except ChildProcessError:  # somebody else has
+        except ChildProcessError:  # reaped elsewhere
             self._gone = True
         return self._gone
 
@@ -99,7 +98,7 @@ _standby: Standby | None = None
 
 
 def start() -> None:
-    """Start one for the next run of this process; where that cannot be, a run only starts later."""
+    """Start a wrapper for this process's next run; if that fails, the run only starts later."""
     global _standby
     pipes: list[int] = []
     try:
@@ -122,7 +121,7 @@ def start() -> None:
 
 def _spawn(orders: int, loaded: int) -> int | None:
     if min(orders, loaded) <= 2:
-        return None  # we were started without stdin or stdout; as they are the pipes would overwrite each other
+        return None  # started without stdin or stdout: the pipes would overwrite each other
     streams = (
         (os.POSIX_SPAWN_DUP2, orders, 0),
         (os.POSIX_SPAWN_DUP2, loaded, 1),
@@ -137,8 +136,8 @@ def _spawn(orders: int, loaded: int) -> int | None:
 
 
 def loading() -> tuple[str, ...]:
-    """Return how its interpreter finds and starts the wrapper. Where we are installed beside what we need, it is told
-    that place: to find out by itself takes it 2 ms.
+    """Return the interpreter's arguments that find and start the wrapper. If subdeck is installed beside its
+    dependencies, they include that directory: finding it takes 2 ms.
     """
     *place, package, _, _, _ = os.path.abspath(__file__).split(os.sep)
     if package == "subdeck" and place[-1:] in (["site-packages"], ["dist-packages"]):
@@ -149,25 +148,25 @@ def loading() -> tuple[str, ...]:
 
 
 def waiting() -> Standby | None:
-    """Return the one that was started, until it is dismissed or forgotten."""
+    """Return the standby wrapper, unless it was dismissed or forgotten."""
     return _standby
 
 
 def forget() -> None:
-    """Leave the one that was started to its run."""
+    """Forget the standby wrapper, which has a run now."""
     global _standby
     _standby = None
 
 
 def dismiss() -> None:
-    """End the one that was started, if it still waits."""
+    """Kill the standby wrapper if it still waits."""
     if _standby:
         _standby.dismiss()
         forget()
 
 
 def receive() -> list[str] | None:
-    """Wait, as the wrapper, for the arguments of a run; return None where there is nothing to run."""
+    """Wait, in the wrapper, for the arguments of a run; return None if there is no run."""
     os.write(1, b"\n")
     message = b""
     while not message.endswith(_END):

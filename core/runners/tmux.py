@@ -1,4 +1,4 @@
-"""The tmux runner: a window for each run, on a socket of our own; the only module that knows libtmux."""
+"""The tmux runner: one window per run, on a separate socket. The only module that uses libtmux."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ..run.artifacts import TmuxPlace
 from ..system import processes
 
 PREFIX_QUESTION = ("show-options", "-gv", "prefix", ";", "list-keys")
-"""What to ask a tmux server for its keys; `keys_to` reads the answer."""
+"""Command that asks a tmux server for its keys; `keys_to` reads the answer."""
 
 RUN_OPTION = "@subdeck_run"
-"""Option of a window: the run that it was opened for."""
+"""Window option with the id of its run."""
 _PANE = f"#{{pane_id}} #{{{RUN_OPTION}}} #{{pane_pid}} #{{session_name}} #{{window_name}}"
-"""What a server is asked of each pane."""
+"""Format of each pane in `list-panes`."""
 
 _BINDING = re.compile(r"bind-key\s+(?:-r\s+)?-T\s+(prefix|root)\s+(\S+)\s+(\S.*)")
 _MODIFIERS = {"C": "ctrl", "M": "alt", "S": "shift"}
@@ -30,20 +30,20 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class AttachInfo(Struct, frozen=True):
-    """How a person gets into the pane of a run, and out of it again."""
+    """How to attach to a run's pane and how to leave it."""
 
     argv: tuple[str, ...]
-    """To be run in the terminal."""
+    """Command to run in the terminal."""
     leave: tuple[str, ...]
-    """The keys to press one after the other, as people write them: `("ctrl+b", "d")`."""
+    """Keys to press in order, as people write them: `("ctrl+b", "d")`."""
     switches: bool = False
-    """True where the terminal is in the same tmux already: the command ends at once and another pane is shown."""
+    """Whether the terminal is in the same tmux server: the command returns at once and another pane is shown."""
 
 
 def keys_to(command: str, answer: Sequence[str], *, usual: str) -> tuple[str, ...]:
-    """Return the keys to press one after the other for a command of the tmux server that gave this answer.
+    """Return the keys to press for a command of the tmux server that gave this answer.
 
-    A key in the root table needs no prefix. `usual` is the key when nothing is bound, as in an empty answer.
+    A key in the root table needs no prefix. `usual` is the key if none is bound, as in an empty answer.
     """
     bound: dict[str, list[str]] = {"prefix": [], "root": []}
     for found in filter(None, map(_BINDING.fullmatch, answer[1:])):
@@ -55,14 +55,14 @@ def keys_to(command: str, answer: Sequence[str], *, usual: str) -> tuple[str, ..
 
 
 def through(outer: Sequence[str], keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what to press where another tmux server, which gave the answer `outer`, gets these keys first."""
+    """Return the keys to press if an outer tmux server, which gave the answer `outer`, receives them first."""
     if keys[0] != _prefix(outer):
         return keys
     return (*keys_to("send-prefix", outer, usual=keys[0]), *keys[1:])
 
 
 def in_words(key: str) -> str:
-    """Write tmux's name of a key as people do: `C-b` is `ctrl+b`."""
+    """Return tmux's name of a key as people write it: `C-b` is `ctrl+b`."""
     *modifiers, name = key.split("-")
     if not name or not all(modifier in _MODIFIERS for modifier in modifiers):
         return key
@@ -74,16 +74,17 @@ def _prefix(answer: Sequence[str]) -> str:
 
 
 def open_window(socket: str, session: str, window: str, run_id: str, argv: Sequence[str]) -> int:
-    """Open a window for a run; return the pid of its command. Several launchers may open the session at once.
+    """Open a window for a run; return its command's pid.
 
-    The command goes as argv, never through a shell or a format: tmux runs `#(…)` in names and directories.
+    Several launchers may open the session at once. The command is passed as argv, never through a shell or format: tmux
+    runs `#(…)` in names and directories.
     """
-    # `remain-on-exit` comes in the same request as the window, so that its command cannot end in between.
+    # `remain-on-exit` is set in the same request, because the command could exit in between.
     rest = ("-P", "-F", "#{pane_pid}", "-n", window, "--", *argv)
     of_window = (";", "set-option", "-w", "-t", f"={session}:={window}")
     stay = (*of_window, "remain-on-exit", "on", *of_window, RUN_OPTION, run_id)
     in_session = ("new-window", "-d", "-t", f"={session}:", *rest, *stay)
-    # Small: a window that grows for its client brings text back, one that shrinks puts it out of sight.
+    # Small: a window that grows for its client shows old text again, one that shrinks hides it.
     with_session = ("new-session", "-d", "-s", session, "-x", "80", "-y", "24", *rest, *stay)
     complaint = "no reason given"
     for command in (in_session, with_session, in_session):
@@ -91,20 +92,20 @@ def open_window(socket: str, session: str, window: str, run_id: str, argv: Seque
         if answer.returncode == 0 and answer.stdout:
             return int(answer.stdout[0])
         if pid := _pid_in(socket, session, window):
-            return pid  # the client died once the server had done what it was asked for
+            return pid  # the client died after the server had carried out the request
         complaint = " ".join(answer.stderr) or complaint
     raise LaunchError(f"tmux cannot open a window: {complaint}", where=f"tmux -L {socket}")
 
 
 def _pid_in(socket: str, session: str, window: str) -> int | None:
-    """Ask the server for the command of a window; None where there is no such window, or no server."""
+    """Return the pid of a window's command; None if there is no such window or server."""
     panes = _tmux(socket, ("list-panes", "-a", "-F", "#{pane_pid} #{session_name} #{window_name}")).stdout
     found = (pane.split(" ", 2) for pane in panes)
     return next((int(pid) for pid, *names in found if names == [session, window]), None)
 
 
 def session_name(project: str) -> str:
-    """Name the tmux session of a project: the end of its path for people, six hex digits of the whole for certainty."""
+    """Name a project's tmux session: the end of its path for people, and six hex digits of a hash to make it unique."""
     digits = hex_digest(os.fsencode(project), 6)
     return f"{_clean(os.path.basename(project)) or 'project'}-{digits}"
 
@@ -114,13 +115,13 @@ def window_name(title: str, short_id: str) -> str:
 
 
 def find_pane(place: TmuxPlace, run_id: str, pid: int | None = None) -> str | None:
-    """Find the pane of a run by what its server says, wherever `place` says that it is; return its id.
+    """Return the id of a run's pane as its server reports it, even if it was moved from `place`.
 
-    None when it was closed, or its server has gone. A server that an earlier version opened the window on knows no run:
-    there the pane has to be in that place, with the wrapper, `pid`, as its process. Raises SubdeckError without tmux.
+    Returns None if it was closed or its server is gone. Windows opened by an earlier version have no `RUN_OPTION`:
+    their place and their process, the wrapper's `pid`, must match. Raises SubdeckError without tmux.
     """
     answer = _tmux(place.socket, ("list-panes", "-a", "-F", _PANE))
-    for line in answer.stdout:  # none without a server
+    for line in answer.stdout:  # empty without a server
         pane, known_run, known_pid, where = line.split(" ", 3)
         was_opened_before = not known_run and where == f"{place.session} {place.window}" and known_pid == str(pid)
         if known_run == run_id or was_opened_before:
@@ -131,7 +132,7 @@ def find_pane(place: TmuxPlace, run_id: str, pid: int | None = None) -> str | No
 def attach_command(
     place: TmuxPlace, run_id: str, environment: Mapping[str, str], *, pid: int | None = None
 ) -> AttachInfo:
-    """Return how to show a run's pane in the terminal of `environment`, and how to leave it; raises without a pane."""
+    """Return how to show a run's pane in `environment`'s terminal, and leave it. Raises SubdeckError without a pane."""
     pane = find_pane(place, run_id, pid)
     if pane is None:
         raise SubdeckError(
@@ -150,14 +151,14 @@ def attach_command(
     else:
         argv = (*ours, "attach-session", "-t", pane)
     if around and not inside:
-        # Another server's client may hold this one when it does not know of it; that server takes its own keys first.
+        # Another server's client may attach to this server if TMUX is unset; that server takes its own keys first.
         argv = ("env", "-u", "TMUX", *argv)
         leave = through(_ask(libtmux.Server(socket_path=around), PREFIX_QUESTION).stdout, leave)
     return AttachInfo(argv, tuple(map(in_words, leave)), switches=inside)
 
 
 def close_pane(place: TmuxPlace, run_id: str, pid: int | None = None) -> None:
-    """Close the pane of a run that is being deleted, where it still stands."""
+    """Close the pane of a run that is being deleted, if it still exists."""
     if pane := find_pane(place, run_id, pid):
         _tmux(place.socket, ("kill-pane", "-t", pane))
 

@@ -1,4 +1,4 @@
-"""What may be asked of a run: a table of fields, the layers that set them, and which layer decided each.
+"""The fields of a run: a table of them, the layers that set them, and the layer that decided each.
 
-A new field of presets, calls or settings begins here: whoever reads or shows fields reads the table.
+New fields of presets, calls or settings are added here: all code that reads or shows fields uses the table.
 """

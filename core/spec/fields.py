@@ -1,4 +1,4 @@
-"""The fields of a run: each once, with its type, its meaning, and where it may be asked for.
+"""The fields of a run, each defined once: its type, its meaning, and where it can be set.
 
 Annotations are evaluated here, as in `run.model`.
 """
@@ -32,18 +32,18 @@ from ..run.model import Limits, Permissions, PromptMode, RunnerKind, WorktreeFro
 
 
 class Merge(Enum):
-    """What becomes of a field that several layers set."""
+    """How the values of several layers are combined."""
 
     NEAREST = "nearest"
-    """The call's value counts, else the preset's, else that of the settings."""
+    """The call's value, or the preset's, or the settings'."""
     LOWEST = "lowest"
-    """As with NEAREST, but never above the value in the settings."""
+    """Like NEAREST, but never above the settings' value."""
     ALL = "all"
     """The values of all layers together."""
 
 
 class Option(Struct, frozen=True):
-    """How the command line asks for a field."""
+    """A field's command-line option."""
 
     flag: str
     metavar: str
@@ -53,40 +53,40 @@ class Option(Struct, frozen=True):
 
 
 class Argument(Struct, frozen=True):
-    """How a parent agent asks for a field."""
+    """A field's argument in a parent agent's tool call."""
 
     name: str
     meaning: str
     type: str = "string"
     """JSON type of its values: `string`, `number`, `integer` or `boolean`; `amounts` for an object of numbers."""
     parse: Callable[[Any], Any] = lambda value: value
-    """Turns a JSON value into the value of the field."""
+    """Converts a JSON value to the field's value."""
     is_of_hosts: bool = False
-    """Whether it is there only where the operator has hosts."""
+    """Whether it exists only if the operator has hosts."""
 
 
 class Field(Struct, frozen=True):
     meaning: str
-    """For the author of a preset; also shown by editors."""
+    """For preset authors; also shown by editors."""
     kind: Any = None
-    """The type of its values in a preset, as `read_value` takes it; None for that of the attribute."""
+    """Type of its values in a preset, as for `read_value`; None for the attribute's type."""
     key: str = ""
-    """Key in a preset file; empty if it is the name of the attribute."""
+    """Key in a preset file; empty for the attribute's name."""
     aliases: tuple[str, ...] = ()
     """Other keys for the same field."""
     setting: str = ""
-    """Its setting, such as `limits.timeout`; empty if there is none."""
+    """Its setting, such as `limits.timeout`; empty for none."""
     merge: Merge = Merge.NEAREST
     is_of_preset: bool = False
-    """Whether a call may set it only if it names no preset."""
+    """Whether a call can set it only without a preset."""
     takes_empty: bool = False
-    """Whether an empty text is a value, and not a field that is left out."""
+    """Whether an empty text is a value rather than an omitted field."""
     option: Option | None = None
     argument: Argument | None = None
 
 
 ANY_HOST = "any"
-"""What a parent agent calls whichever host there is."""
+"""A parent agent's word for any host."""
 
 TOOLS = Annotated[
     str,
@@ -100,7 +100,7 @@ TOOLS = Annotated[
         },
     ),
 ]
-"""Read by `read_tools` of a preset, because the keys of tools are looked at together."""
+"""Read by `read_tools` of a preset, because the tools' keys are checked together."""
 PERMISSIONS = Annotated[
     PermissionSettings,
     Spelling(
@@ -116,10 +116,9 @@ PERMISSIONS = Annotated[
 
 
 class RunSpec(Struct, frozen=True, kw_only=True):
-    """What one layer asks of a run; a field that it leaves out has its default.
+    """One layer's fields; omitted fields have their defaults.
 
-    `Preset` and `RunRequest` are layers with more beside these fields. What a run gets of all layers is a
-    `ResolvedSpec`.
+    `Preset` and `RunRequest` are layers with additional fields. All layers together give a `ResolvedSpec`.
     """
 
     model: Annotated[
@@ -137,7 +136,7 @@ class RunSpec(Struct, frozen=True, kw_only=True):
             ),
         ),
     ] = None
-    """As written; None when absent or blank."""
+    """As written; None if absent or blank."""
     thinking: Annotated[
         str | None,
         Field(
@@ -166,7 +165,7 @@ class RunSpec(Struct, frozen=True, kw_only=True):
             kind=TOOLS,
         ),
     ] = None
-    """All but these; never together with `tools`."""
+    """Tools to exclude; never together with `tools`."""
     permissions: Annotated[
         Permissions,
         Field(
@@ -247,7 +246,7 @@ class RunSpec(Struct, frozen=True, kw_only=True):
         bool,
         Field("none: the agent's session is never saved and cannot be continued.", kind=Literal["none"], key="session"),
     ] = True
-    """False for `session: none`: the child session is never on disk."""
+    """False for `session: none`: the agent's session is never on disk."""
     check: Annotated[
         Name | None,
         Field(
@@ -289,7 +288,7 @@ class RunSpec(Struct, frozen=True, kw_only=True):
             ),
         ),
     ] = None
-    """The only one that it may run on; empty for any."""
+    """The only host that it may run on; empty for any."""
     needs: Annotated[
         Needs | None,
         Field(
@@ -305,7 +304,7 @@ class RunSpec(Struct, frozen=True, kw_only=True):
             ),
         ),
     ] = None
-    """What its host has to have, by label."""
+    """Amounts that its host must have, by label."""
     worktree: Annotated[
         Begins | None,
         Field(
@@ -321,7 +320,7 @@ class RunSpec(Struct, frozen=True, kw_only=True):
             ),
         ),
     ] = None
-    """Whether it works in a worktree, and what that begins with."""
+    """Whether it works in a worktree, and what the worktree starts from."""
     timeout: Annotated[
         Duration | None,
         Field(
@@ -375,13 +374,13 @@ class RunSpec(Struct, frozen=True, kw_only=True):
 
     @property
     def limits(self) -> Limits:
-        """What ends the run from outside."""
+        """The limits that stop the run from outside."""
         return Limits(**{name: getattr(self, name) for name in Limits.__struct_fields__})
 
 
 @cache
 def table() -> Mapping[str, Field]:
-    """Return the fields by the name of their attribute."""
+    """Return the fields by attribute name."""
     return {name: _field(hint) for name, hint in get_type_hints(RunSpec, include_extras=True).items()}
 
 

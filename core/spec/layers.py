@@ -1,4 +1,4 @@
-"""What a run gets of all that is asked for it: the call, its preset and the settings, and which of them decided."""
+"""Combines the layers of a run, which are the call, its preset and the settings, and records which one decided."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from .fields import Field, Merge, RunSpec, table
 
 
 class Layer(StrEnum):
-    """Who decided a field, as the overview says it."""
+    """The layer that decided a field, as the overview shows it."""
 
     CALL = "call"
     PRESET = "preset"
     SETTINGS = "settings"
     DEFAULT = "default"
-    """Nobody: what subdeck does where nobody asks for anything else."""
+    """No layer: subdeck's own default."""
 
 
 class ResolvedSpec(RunSpec, frozen=True, kw_only=True):
-    """What a run gets. What the agent makes of it, such as a model of its own, is not decided here."""
+    """The fields that a run gets, before its agent changes any, such as an agent with its own model."""
 
     origins: Mapping[str, Layer] = {}
-    """Of the fields that some layer set."""
+    """By field, if a layer set it."""
     warnings: tuple[str, ...] = ()
-    """What of a preset has no effect, as sentences."""
+    """Sentences about parts of a preset that have no effect."""
 
     def origin(self, field: str) -> Layer:
-        """Return which layer decided a field."""
+        """Return the layer that decided a field."""
         return self.origins.get(field, Layer.DEFAULT)
 
     @property
     def decided(self) -> dict[str, str]:
-        """Which layer decided, by the keys of presets, of the fields that one did: what the record of a run keeps."""
+        """The deciding layer of each decided field, by preset key, as a run's record keeps it."""
         return {
             table()[name].key or name: str(layer) for name, layer in self.origins.items() if layer is not Layer.DEFAULT
         }
@@ -50,7 +50,7 @@ class ResolvedSpec(RunSpec, frozen=True, kw_only=True):
 
 
 def origin_words(decided: Mapping[str, str]) -> str:
-    """Say which layer decided which fields: `call: model · preset: tools, timeout`; empty where nobody did."""
+    """Return which layer decided which fields, as `call: model · preset: tools, timeout`; empty if none did."""
     fields: dict[str, list[str]] = {}
     for key, layer in decided.items():
         fields.setdefault(one_line(layer, 20), []).append(one_line(key, 40))
@@ -58,7 +58,7 @@ def origin_words(decided: Mapping[str, str]) -> str:
 
 
 def resolve(call: RunSpec, preset: RunSpec | None, settings: Settings, *, only_lowers: bool = False) -> ResolvedSpec:
-    """Put the layers together. `only_lowers`: limits of the call count only below those of the preset."""
+    """Combine the layers. With `only_lowers`, the call's limits count only below the preset's."""
     values: dict[str, Any] = {}
     origins: dict[str, Layer] = {}
     warnings: list[str] = []
@@ -79,7 +79,7 @@ def resolve(call: RunSpec, preset: RunSpec | None, settings: Settings, *, only_l
 
 
 def _layers(name: str, field: Field, call: RunSpec, preset: RunSpec | None, settings: Settings) -> dict[Layer, Any]:
-    """Return what each layer says of a field, the nearest first, of those that say anything."""
+    """Return each layer's value of a field, nearest first; layers without a value are left out."""
     default = _defaults()[name]
     said: dict[Layer, Any] = {}
     if not (field.is_of_preset and preset):
@@ -99,7 +99,7 @@ def _is_left_out(field: Field, value: object) -> bool:
 
 
 def _lowest(layers: Mapping[Layer, Any], *, only_lowers: bool) -> tuple[Layer, Any] | None:
-    """Take the nearest, or that of the settings if it is lower."""
+    """Return the nearest value, or the settings' if that is lower."""
     asked = [(layer, layers[layer]) for layer in (Layer.CALL, Layer.PRESET) if layer in layers]
     if only_lowers:
         asked.sort(key=lambda each: each[1])
@@ -108,7 +108,7 @@ def _lowest(layers: Mapping[Layer, Any], *, only_lowers: bool) -> tuple[Layer, A
 
 
 def _above(name: str, layers: Mapping[Layer, Any]) -> str:
-    """Say that a limit of the call or the preset is above the setting; empty if it is not."""
+    """Return a warning if a limit of the call or preset exceeds the setting; empty otherwise."""
     by, asked = next((each for each in layers.items() if each[0] in (Layer.CALL, Layer.PRESET)), (None, 0.0))
     cap = layers.get(Layer.SETTINGS, layers.get(Layer.DEFAULT))
     if by is None or cap is None or asked <= cap:
@@ -117,11 +117,11 @@ def _above(name: str, layers: Mapping[Layer, Any]) -> str:
 
 
 def _all(layers: Mapping[Layer, Permissions]) -> tuple[Layer, Permissions] | None:
-    """Put the rules of all layers together, those of the settings first."""
+    """Combine the rules of all layers, the settings' first."""
     said = {layer: rules for layer, rules in layers.items() if any(structs.astuple(rules))}
     if not said:
         return None
-    from ..permissions.rules import merged  # which most runs do without
+    from ..permissions.rules import merged  # not needed by most runs
 
     return next(iter(said)), merged(*reversed(said.values())) or Permissions()
 
@@ -137,5 +137,5 @@ def _usual_settings() -> Settings:
 
 
 def _at(place: str, settings: Settings) -> Any:
-    """Return what is at a place of the settings, as `limits.timeout`."""
+    """Return the value at a path in the settings, such as `limits.timeout`."""
     return reduce(getattr, place.split("."), settings)

@@ -1,4 +1,4 @@
-"""What somebody asks for: the fields of a run, and what is asked of one launch alone."""
+"""A launch request: the fields of a run, and those of this launch only."""
 
 from __future__ import annotations
 
@@ -6,38 +6,38 @@ from .fields import RunSpec
 
 
 class RunRequest(RunSpec, frozen=True, kw_only=True):
-    """What somebody asks for; nothing in it is resolved yet. Of tools and prompt it has those of a one-off run."""
+    """An unresolved request. It has tools and a prompt only for a one-off run."""
 
     task: str
     preset: str | None = None
-    """None asks for an ad hoc run."""
+    """None for a one-off run."""
     written_model: str | None = None
-    """What the caller's own resolver made `model` of, as it was written; it is shown, never resolved again."""
+    """The model as written, before the caller resolved it to `model`; shown, never resolved again."""
     cwd: str | None = None
-    """None means the launcher's own."""
+    """None for the launcher's directory."""
     description: str = ""
     previous: str | None = None
-    """The run whose answer stands for `{previous}` in the task."""
+    """The run whose answer replaces `{previous}` in the task."""
     parent_tools: tuple[str, ...] | None = None
-    """The tools that a parent has active: a denial starts from them. None where no parent says."""
+    """The parent's active tools, from which denied tools are removed. None if unknown."""
     parent_has: tuple[str, ...] | None = None
-    """All that a parent has, switched on or not: they bound an allowlist. None: no more than `parent_tools`."""
+    """All tools of the parent, active or not: they bound an allowlist. None for `parent_tools` only."""
     parent_model: str | None = None
-    """The model of a parent, for `default_model: inherit`."""
+    """The parent's model, for `default_model: inherit`."""
     parent_models: tuple[str, ...] | None = None
-    """All models that a parent has, which is a pi then; None where no parent says."""
+    """All models of the parent, which is then pi; None if unknown."""
     parent_session: str | None = None
-    """pi's session file of a parent; None where no parent is known."""
+    """The parent's pi session file; None without a known parent."""
     isolated: bool | None = None
-    """True for a run without its parent's context, False for one with it; None leaves it to preset and settings."""
+    """True without the parent's context, False with it; None leaves it to preset and settings."""
     rerun: str | None = None
     follow_up: str | None = None
-    """The run whose child session this one continues, where that is known."""
+    """The run whose conversation this one continues, if known."""
     child_session: str | None = None
-    """Id of the child session to continue; None begins a new one, or takes the newest of a sticky preset."""
+    """Id of the conversation to continue; None for a new one, or the newest of a sticky preset."""
     by_hand: bool = False
-    """Whether a person goes on with it, in the agent's own program."""
+    """Whether a person continues it in the agent's own program."""
     only_lowers: bool = False
-    """Whether its limits count only where they are below the preset's, as for a parent agent."""
+    """Whether its limits count only below the preset's, as for a parent agent."""
     over_budget: bool = False
-    """Whether it is launched although the day's budget is used up."""
+    """Whether it is launched even if the day's budget is used up."""

@@ -1,1 +1,1 @@
-"""The files that a run on a host works with: snapshots sent there by git, and what came of them sent back."""
+"""The files of runs on a host: snapshots are sent there through git, and the runs' changes are sent back."""

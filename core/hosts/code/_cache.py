@@ -1,7 +1,7 @@
-"""What a host has of a repository of the operator's: a bare one of ours, with the trees that were sent here.
+"""A host's cache of an operator's repository: a bare repository with the trees that were sent here.
 
-Packs arrive in pieces, each where the last one ended, and are looked at before the cache has them. Nothing that came
-along says what git does here: the settings are ours.
+Packs arrive in pieces, each continuing the last, and are checked before they enter the cache. Received content never
+configures git: this program writes the settings.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from ..protocol import CodePiece, CodeSaid
 
 CARRIERS = "refs/subdeck/carriers"
 MOST = 8 * 1024 * 1024 * 1024
-"""Bytes of a pack that is taken."""
+"""Largest accepted pack, in bytes."""
 OLD_S = 2 * 24 * 3600.0
-"""After this what came of a pack is not waited for any more."""
+"""Seconds after which unfinished packs are removed."""
 CARRIERS_S = 30 * 24 * 3600.0
-"""After this a snapshot may go that no run works with."""
+"""Seconds after which unused snapshots may be removed."""
 MANY_PACKS = 50
-"""From which on they are made one."""
+"""Number of packs from which they are combined."""
 REPACKING_S = 1800.0
 LEAST_UNUSED_S = 3600.0
-"""What came less long ago is in use: a run may be about to be started with it."""
+"""Younger caches count as in use: a run may be about to start with one."""
 _NONE = "none"
 _LOCK = "lock"
 _USED = "used"
-"""Changed last when a run came with files of the repository."""
+"""Its modification time records the last run with files of the repository."""
 REMOVED = ".removed"
-"""Ends the name of the directory of a repository that is being removed."""
+"""Suffix of a repository's directory while it is being removed."""
 
 
 def write_settings(git_dir: str, object_format: str, *, bare: bool, more: Sequence[str] = ()) -> None:
-    """Write what makes a directory a repository, but for its HEAD and its objects. Raises OSError."""
+    """Write a repository's settings and directories, without HEAD and objects. Raises OSError."""
     is_other = object_format != "sha1"
     private = "\tsharedRepository = 0600"  # independent of the umask
     version = f"\trepositoryformatversion = {int(is_other)}"
@@ -53,7 +53,7 @@ def write_settings(git_dir: str, object_format: str, *, bare: bool, more: Sequen
 
 
 def _is_at(path: str, descriptor: int) -> bool:
-    """Return whether an open file is the one with this path: it may have been removed while it was waited for."""
+    """Return whether an open file still has this path: it may have been removed while waiting for the lock."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(descriptor))
     except FileNotFoundError:
@@ -61,10 +61,10 @@ def _is_at(path: str, descriptor: int) -> bool:
 
 
 class Cache:
-    """Of one repository; several processes and threads may use it."""
+    """The cache of one repository; several processes and threads may use it."""
 
     def __init__(self, directory: str, object_format: str, in_use: Callable[[], set[str]] = set) -> None:
-        """`in_use` says with which snapshots runs work now."""
+        """`in_use` returns the snapshots that runs work with now."""
         self._in_use = in_use
         self.directory = directory
         self.object_format = object_format
@@ -77,7 +77,7 @@ class Cache:
         return Git(self.git_dir, git_dir=self.git_dir, is_own=True, patience=REPACKING_S)
 
     def make(self) -> None:
-        """Make what is missing of it. Raises OSError."""
+        """Create what is missing. Raises OSError."""
         files.make_private_directory(self._incoming)
         if files.exists(os.path.join(self.git_dir, "HEAD")):
             return
@@ -85,16 +85,16 @@ class Cache:
         files.write_whole(os.path.join(self.git_dir, "HEAD"), b"ref: refs/heads/none\n")
 
     def has(self, carrier: str) -> bool:
-        """Return whether all of a tree is here. Raises GitError."""
+        """Return whether a whole snapshot is here. Raises GitError."""
         if not files.exists(os.path.join(self.git_dir, "HEAD")):
             return False
         return self.git.ask("rev-parse", "--verify", "--quiet", f"{CARRIERS}/{carrier}").code == 0
 
     def take(self, piece: CodePiece) -> CodeSaid:
-        """Take a piece of a pack, or say what is here already. Raises GitError and OSError.
+        """Accept a piece of a pack, or report what is already here.
 
-        What does not begin where the last piece ended is left, and the answer says where that is; but for a first one,
-        which begins anew.
+        Raises GitError and OSError. A piece that does not continue the last one is ignored, and the answer gives the
+        expected offset. A piece at offset 0 starts over.
         """
         carrier = piece.code.carrier
         with self._alone():
@@ -106,7 +106,7 @@ class Cache:
             descriptor = files.open_private(path, os.O_RDWR)
             with open(descriptor, "r+b", buffering=0) as file:
                 if piece.content and not piece.offset:
-                    file.truncate(0)  # the operator begins anew, with another pack
+                    file.truncate(0)  # the operator starts over with another pack
                 size = os.fstat(descriptor).st_size
                 if piece.offset != size or not (piece.content or piece.last):
                     return CodeSaid(parent=parent, size=size)
@@ -130,7 +130,7 @@ class Cache:
             intake.read(pack, MOST)
             if not has_commit(intake.git, carrier, carrier_content(tree)):
                 raise GitError("the sent files do not contain the snapshot")
-            # That all is there which the tree names was seen for what came; for what was here it was when that came.
+            # The received pack was checked for everything its tree names; older objects were checked when they arrived.
             intake.keep(pack, self.git)
         finally:
             intake.close()
@@ -138,7 +138,7 @@ class Cache:
         self._tidy(carrier)
 
     def _tidy(self, carrier: str) -> None:
-        """Make one pack of many, now that this snapshot has come, and forget what never came to its end."""
+        """Combine many packs after a new snapshot, and remove unfinished packs that are old."""
         packs = [name for name in files.names(os.path.join(self.objects, "pack")) if name.endswith(".pack")]
         if len(packs) > MANY_PACKS:
             self._forget_old({carrier, *self._in_use()})
@@ -149,7 +149,7 @@ class Cache:
                 files.remove(path)
 
     def _forget_old(self, in_use: set[str]) -> None:
-        """Let go the snapshots that came long ago, so that there is room again."""
+        """Forget old unused snapshots, so that repacking frees space."""
         place = os.path.join(self.git_dir, CARRIERS)
         for carrier in files.names(place):
             path = os.path.join(place, carrier)
@@ -157,14 +157,14 @@ class Cache:
                 files.remove(path)
 
     def note_use(self) -> None:
-        """Note that a run comes with files of this repository. Raises OSError."""
+        """Note that a run came with files of this repository. Raises OSError."""
         files.write_whole(os.path.join(self.directory, _USED), b"")
 
     def put_away(self, unused: float) -> str:
-        """Take all of it, with the trees, out of the way where no run has come with it for so many seconds; return
-        where it is to be removed, empty where it stays. Raises OSError.
+        """Move the cache and its trees aside if no run has used it for `unused` seconds; return the path to remove,
+        empty if it stays. Raises OSError.
 
-        No run may have a tree of it, or get one meanwhile.
+        The caller ensures that no run has or gets one of its trees.
         """
         path = os.path.join(self.directory, _LOCK)
         if not files.exists(path):
@@ -180,7 +180,7 @@ class Cache:
             os.close(lock)
 
     def _unused_s(self) -> float:
-        """Return for how many seconds no run has come with it; what was made before that was noted counts from now."""
+        """Return the seconds since the last use; a cache without a record of that counts as used now."""
         try:
             return time.time() - os.stat(os.path.join(self.directory, _USED)).st_mtime
         except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Which run has which working tree of a host, and what those have left that ended: a record of each, in files.
+"""Which run has which working tree of a host, and the changes of finished runs, with a record of each in a file.
 
-A record lasts from before a tree is readied until the operator has all; an agent that is killed finds all of them when
-it starts again. There are never more trees than runs that work at the same time.
+A record exists from before its tree is prepared until the operator has everything; a restarted agent reads them all.
+There are never more trees than runs that work at the same time.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from ._slot import Left, Slot
 
 RUNS = "runs"
 ASIDE_S = 7 * 24 * 3600.0
-"""How long a tree is kept that was put aside."""
+"""Seconds that an archived tree is kept."""
 _RECORD = ".json"
 _PACK = ".pack"
 
 
 class Lease(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Of one run."""
+    """The record of one run."""
 
     run: str
     code: Code
     slot: Whole
     is_ready: bool = False
-    """Whether the tree has what was sent: else the agent was killed over it."""
+    """Whether the snapshot is in the tree; if not, the agent was killed before."""
     left: Left | None = None
-    """None as long as that is not known: then it has the tree."""
+    """None until the run's changes are known; until then it has the tree."""
     why: str = ""
-    """Why that could not be found out, when it was tried last."""
+    """Why the last attempt to find its changes failed."""
 
 
 class Pool:
-    """All working trees below a directory. Its methods block for as long as git takes; threads may share it."""
+    """All working trees below a directory. Methods block while git runs; threads may share it."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
@@ -57,9 +57,9 @@ class Pool:
         self._aside = os.path.join(directory, "aside")
         self._leases: dict[str, Lease] = {}
         self._lock = threading.Lock()
-        """For the table of leases."""
+        """For `_leases`."""
         self._busy: dict[str, threading.Lock] = {}
-        """One for each run: two questions about one have to wait for each other."""
+        """One for each run, so that operations on the same run wait for each other."""
         files.make_private_directory(self._runs)
         for name in files.names(self._runs):
             if name.endswith(_RECORD) and (lease := self._read(name)):
@@ -82,13 +82,13 @@ class Pool:
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """Return the runs that have a tree, or have left something that was not fetched."""
+        """The runs that have a tree, or changes that were not fetched."""
         with self._lock:
             return tuple(self._leases)
 
     @property
     def unfinished(self) -> tuple[str, ...]:
-        """Return the runs that have a tree, and of which nobody has tried to find out what they left."""
+        """The runs that have a tree, with no attempt yet to find their changes."""
         with self._lock:
             return tuple(run_id for run_id, lease in self._leases.items() if lease.left is None and not lease.why)
 
@@ -97,14 +97,14 @@ class Pool:
             return self._leases.get(run_id)
 
     def prepare(self, run_id: str, code: Code) -> str:
-        """Give a run a tree with what was sent, and return where in it the run works; asked again the same one.
+        """Give a run a tree with its snapshot, the same one if repeated, and return its working directory.
 
-        Raises SubdeckError and OSError; then it has none.
+        Raises SubdeckError and OSError; the run then has no tree.
         """
         with self._alone(run_id):
             lease = self.lease(run_id)
             if lease is not None and lease.left is not None:
-                return self._slot(lease).tree  # it has ended; the tree may be another run's
+                return self._slot(lease).tree  # it has finished; the tree may be another run's
             if lease is not None and lease.is_ready:
                 return self._slot(lease).place(lease.code)
             if not self.cache(code).has(code.carrier):
@@ -119,7 +119,7 @@ class Pool:
             return place
 
     def _leased(self, run_id: str, code: Code) -> Lease:
-        """Choose a tree that nobody has, best one that has these files already; write that down. Raises OSError."""
+        """Choose a free tree, preferably one with the same snapshot, and record it. Raises OSError."""
         with self._lock:
             taken = {one.slot for one in self._leases.values() if one.left is None and _is_beside(one.code, code)}
             numbers = (int(name) for name in files.names(self._slots(code)) if name.isdecimal())
@@ -134,9 +134,9 @@ class Pool:
         return lease
 
     def finish(self, run_id: str) -> Lease | None:
-        """Find out what a run that has ended has left, and let others have its tree; None for a run without one.
+        """Find a finished run's changes and free its tree; return None if it has no tree.
 
-        Where that cannot be found out now the run keeps its tree, and `why` says why.
+        If the changes cannot be found now, the run keeps its tree, and `why` has the reason.
         """
         with self._alone(run_id):
             lease = self.lease(run_id)
@@ -153,20 +153,20 @@ class Pool:
             return lease
 
     def _keep(self, lease: Lease) -> None:
-        """Write down what has become of a run; then hold by that. Raises OSError."""
+        """Record a run's state on disk, then in memory. Raises OSError."""
         self._write(lease)
         with self._lock:
             self._leases[lease.run] = lease
 
     def open_pack(self, run_id: str) -> IO[bytes]:
-        """Open what a run has left. Raises OSError."""
+        """Open the pack with a run's changes. Raises OSError."""
         descriptor = files.open_file(self._pack(run_id), os.O_RDONLY)
         return open(descriptor, "rb")
 
     def forget(self, run_id: str) -> None:
-        """Remove what is kept of a run: the operator has it, or wants none of it.
+        """Remove a run's files: the operator has them or does not want them.
 
-        A tree of which it could not be found out what the run left is put aside as it is.
+        If the run's changes could not be found, its tree is archived.
         """
         with self._alone(run_id):
             lease = self.lease(run_id)
@@ -177,7 +177,7 @@ class Pool:
             self._busy.pop(run_id, None)
 
     def aside(self, run_id: str) -> str:
-        """Return where the tree of a run is, or would be, that was put aside."""
+        """Return the path at which a run's tree is archived."""
         return os.path.join(self._aside, run_id)
 
     def _put_aside(self, lease: Lease) -> None:
@@ -189,24 +189,26 @@ class Pool:
             log_fault("archiving the changes of a run", error)
 
     def purge(self) -> None:
-        """Remove what was put aside long ago."""
+        """Remove old archived trees."""
         for name in files.names(self._aside):
             path = os.path.join(self._aside, name)
             if os.stat(path).st_mtime < time.time() - ASIDE_S:
                 remove_files(path)
 
     def purge_repositories(self, unused: float) -> None:
-        """Remove what is kept of repositories that no run has come with for so many seconds. Raises OSError."""
+        """Remove repositories that no run has used for `unused` seconds. Raises OSError."""
         for name in files.names(self.directory):
             if name.endswith(REMOVED):
-                remove_files(os.path.join(self.directory, name))  # an agent was killed over it
+                remove_files(os.path.join(self.directory, name))  # its agent was killed while removing it
         for name in files.names(self.directory):
             if re.fullmatch(r"[0-9a-f]{16}", name) and (gone := self._put_away(name, unused)):
                 remove_files(gone)
 
     def _put_away(self, repository: str, unused: float) -> str:
-        """Return what is to be removed of a repository; empty for nothing, as where a run has a tree of it."""
-        with self._lock:  # nobody gets a tree meanwhile
+        """Return the directory to remove of a repository; empty if a run has one of its trees or it was used
+        recently.
+        """
+        with self._lock:  # no run gets a tree until this is done
             if any(lease.code.repository == repository for lease in self._leases.values()):
                 return ""
             return Cache(os.path.join(self.directory, repository), "").put_away(unused)

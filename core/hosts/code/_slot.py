@@ -1,7 +1,7 @@
-"""A working tree on a host in which one run after another works: readied for each, and looked at when it has ended.
+"""A working tree on a host, used by one run after another: prepared for each, and examined when it has finished.
 
-What git is asked here it does with a directory of ours beside the tree. The child has a repository of its own in the
-tree, made anew for each run and never used by us: whatever a child did to it holds for that child alone.
+git works here with a private directory beside the tree. The run's own repository in the tree is created for each run,
+and nothing that a run does to it affects others.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from ._cache import Cache, write_settings
 TREE = "tree"
 PATIENCE_S = 900.0
 MOST_FILE = 512 * 1024 * 1024
-"""Bytes of a file that comes back at most, and of all of them."""
+"""Most bytes returned of one file, and of all files."""
 BRANCH = "main"
-"""What the child has checked out."""
+"""The run's checked-out branch."""
 
 
 class Left(Struct, frozen=True, omit_defaults=True):
-    """What a run has left."""
+    """The changes of a run."""
 
     tree: str = ""
-    """Empty where nothing was changed."""
+    """Empty if nothing was changed."""
     commit: str = ""
     size: int = 0
-    """Bytes of the pack."""
+    """Size of the pack in bytes."""
     skipped: tuple[str, ...] = ()
-    """What is not in it, sentences."""
+    """Sentences about files that are not in it."""
 
 
 class Slot:
@@ -55,11 +55,11 @@ class Slot:
 
     @property
     def carrier(self) -> str:
-        """Return what it was readied for last; empty for nothing."""
+        """The snapshot that it was last prepared for; empty for none."""
         return files.content(os.path.join(self._ours, "HEAD")).decode("ascii", "replace").strip()
 
     def ready(self, code: Code) -> str:
-        """Bring the tree to what was sent, whatever is there; return the directory in which the run works.
+        """Reset the tree to the snapshot, even a broken one; return the run's working directory.
 
         Raises SubdeckError and OSError.
         """
@@ -75,7 +75,7 @@ class Slot:
         return self.place(code)
 
     def _is_sound(self, patterns: bytes) -> bool:
-        """Return whether there is a tree of ours with these directories, and what we know of it."""
+        """Return whether the tree is this user's, with the index and these sparse directories."""
         try:
             status = os.lstat(self.tree)
         except FileNotFoundError:
@@ -89,7 +89,7 @@ class Slot:
         files.make_private_directory(self.tree)
 
     def _reset(self, code: Code, patterns: bytes) -> None:
-        """Bring the files to a snapshot, and make sure that nothing else is there. Raises GitError and OSError."""
+        """Reset the files to a snapshot and remove all others. Raises GitError and OSError."""
         for name in ("index.lock", "HEAD.lock", "taken", "taken.lock"):
             files.remove(os.path.join(self._ours, name))
         files.remove_tree(os.path.join(self._ours, "objects"))
@@ -108,7 +108,7 @@ class Slot:
             raise GitError("existing files cannot be removed", where=self.tree)
 
     def _git(self, index: str, alternates: Sequence[str] = ()) -> Git:
-        """Return git for the tree, which runs no filter, nobody's: a file is here what git has of it."""
+        """Return git for the tree, with all configured filters disabled: files are exactly git's content."""
         asked = Git("/", is_own=True).configured()
         filters = sorted({entry.key.rpartition(".")[0] for entry in asked if entry.key.startswith("filter.")})
         unrun = [(f"{name}.{what}", "") for name in filters for what in ("clean", "smudge", "process")]
@@ -133,7 +133,7 @@ class Slot:
         )
 
     def _give_repository(self, code: Code, patterns: bytes) -> None:
-        """Make the child's repository: a branch with one commit, the files as they were. Raises OSError."""
+        """Create the run's repository: a branch with one commit, and the original files. Raises OSError."""
         own = os.path.join(self.tree, ".git")
         sparse = ("\tsparseCheckout = true", "\tsparseCheckoutCone = true") if patterns else ()
         write_settings(own, self._cache.object_format, bare=False, more=sparse)
@@ -145,7 +145,9 @@ class Slot:
         files.write_whole(os.path.join(own, "HEAD"), f"ref: refs/heads/{BRANCH}\n".encode())
 
     def place(self, code: Code) -> str:
-        """Return where the run works; a directory that has no files, or ignored ones only, is not in the snapshot."""
+        """Return the run's working directory; create it if the snapshot lacks it, as with empty or ignored
+        directories.
+        """
         if not code.subdirectory:
             return self.tree
         subdirectory = inside(code.subdirectory)
@@ -158,8 +160,8 @@ class Slot:
         return place
 
     def left(self, code: Code, pack: str) -> Left:
-        """Find out what a run has left, also what it has not committed; write what the operator lacks of that into a
-        file, unless nothing was changed. Raises GitError and OSError.
+        """Find a run's changes, also uncommitted ones; if there are any, write a pack of what the operator lacks.
+        Raises GitError and OSError.
         """
         index = os.path.join(self._ours, "taken")
         files.remove(index)
@@ -176,7 +178,7 @@ class Slot:
         for _ in beginnings(git, repository, index):
             try:
                 return self._packed(git, Taking(git, repository, MOST_FILE).snapshot(), code, pack)
-            except GitError as error:  # the index or the objects of the child's repository are broken
+            except GitError as error:  # the run's repository has a broken index or broken objects
                 fault = fault or error
         raise fault or GitError("git cannot create an index", where=self.tree)
 

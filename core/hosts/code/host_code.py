@@ -1,6 +1,6 @@
-"""What a host's agent does about the files of runs: takes snapshots in, readies trees, gives back what is left.
+"""The host agent's handling of run files: receives snapshots, prepares trees, returns changes.
 
-Nothing of it is in the event loop: git takes as long as it does in threads.
+All of this runs in threads, because git may take long.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from ..protocol import PIECE, Code, CodePiece, CodeSaid, Fetched
 from ._pool import Pool
 
 DIRECTORY = "code"
-"""In the spool."""
+"""Its name in the spool."""
 
 
 class HostCode:
     def __init__(self, root: str) -> None:
-        """`root` is the spool, which the agent has alone. Raises OSError."""
+        """`root` is the spool, which only this agent uses. Raises OSError."""
         self._pool = Pool(os.path.join(root, DIRECTORY))
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """Return the runs of which something is kept."""
+        """The runs with stored files."""
         return self._pool.runs
 
     @property
     def unfinished(self) -> tuple[str, ...]:
-        """Return the runs of which nobody has tried to find out what they left."""
+        """The runs that have a tree, with no attempt yet to find their changes."""
         return self._pool.unfinished
 
     async def answer_code(self, piece: CodePiece) -> CodeSaid:
-        """Take a piece of a snapshot, or say what of it is here."""
+        """Accept a piece of a snapshot, or report how much is here."""
         return await asyncio.to_thread(self._take, piece)
 
     def _take(self, piece: CodePiece) -> CodeSaid:
@@ -47,7 +47,7 @@ class HostCode:
             return CodeSaid(why=why, not_now=is_of_full_disk(error))
 
     async def prepare(self, run_id: str, code: Code) -> str:
-        """Return the directory in which a run works, with the files that were sent for it. Raises SubdeckError."""
+        """Return the working directory of a run, with its snapshot. Raises SubdeckError."""
         try:
             return await asyncio.to_thread(self._pool.prepare, run_id, code)
         except OSError as error:
@@ -57,11 +57,11 @@ class HostCode:
             ) from error
 
     async def finish(self, run_id: str) -> None:
-        """Note what a run that has ended has left, and let another one have its tree. For any run; raises nothing."""
+        """Store a finished run's changes, and free its tree. Accepts any run; raises nothing."""
         await asyncio.to_thread(self._pool.finish, run_id)
 
     async def answer_fetch(self, run_id: str, offset: int) -> Fetched:
-        """Return a piece of what a run that has ended has left."""
+        """Return a piece of a finished run's changes."""
         return await asyncio.to_thread(self._fetched, run_id, offset)
 
     def _fetched(self, run_id: str, offset: int) -> Fetched:
@@ -84,12 +84,10 @@ class HostCode:
         return Fetched(total=left.size, content=content, tree=left.tree, commit=left.commit, why=told)
 
     async def purge(self, unused: float) -> None:
-        """Remove what nobody has asked for in a long time, and the files of repositories that no run has come with for
-        so many seconds. Raises OSError.
-        """
+        """Remove old archived trees, and repositories that no run has used for `unused` seconds. Raises OSError."""
         await asyncio.to_thread(self._pool.purge)
         await asyncio.to_thread(self._pool.purge_repositories, unused)
 
     async def forget(self, run_id: str) -> None:
-        """Remove what is kept of a run. For any run."""
+        """Remove a run's files. Accepts any run."""
         await asyncio.to_thread(self._pool.forget, run_id)

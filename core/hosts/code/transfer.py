@@ -1,7 +1,7 @@
-"""Sending the files of runs to hosts, and fetching what is left of them: the relay's part.
+"""Sends the files of runs to hosts, and fetches the changes: the relay's part.
 
-Both go in pieces and go on where they broke, whichever relay does so; what is made for that is kept beside the work of
-the runs. A snapshot goes to each host once, however many runs begin with it.
+Transfers are split into pieces and resume after interruptions, also by another relay; their packs are kept with the
+runs' work. A snapshot is sent to each host once, even if many runs begin with it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from .._full_disk import is_of_full_disk
 from ..protocol import PIECE, BadMessage, Code, CodePiece, CodeSaid, Fetched, FetchPiece, Verb, decode_answer, encode
 
 Call = Callable[[Verb, bytes], Awaitable[bytes]]
-"""Asks one host; raises OutOfReach."""
+"""Calls one host; raises OutOfReach."""
 
 OLD_S = 3600.0
-"""After this a pack that was made is not needed by a further host."""
+"""Seconds after which a pack is no longer kept for other hosts."""
 
 
 class NoRoom(Exception):
@@ -42,20 +42,20 @@ class NoRoom(Exception):
 
 
 class Brought(Struct, frozen=True):
-    """What became of the files of a run that has ended."""
+    """The outcome of fetching a finished run's changes."""
 
     snapshot: str = ""
-    """The commit that its branch begins with; empty where it is not known what the run changed."""
+    """The commit that its branch begins with; empty if its changes are unknown."""
     branch: str = ""
-    """Empty where nothing was changed."""
+    """Empty if nothing was changed."""
     errors: tuple[str, ...] = ()
-    """What did not come back, and why, clauses."""
+    """What could not be fetched, and why, as clauses."""
 
 
 def code_of(project: paths.Project, run_id: str) -> Code | None:
-    """Return the snapshot that a run works with, as hosts are told; None for one that takes no files along.
+    """Return the description of a run's snapshot for hosts; None for a run without files.
 
-    Raises SubdeckError where it does, and they are not known any more.
+    Raises SubdeckError if the run has files, but they are no longer available.
     """
     away = read_away(paths.work_dir(project, run_id))
     if away is None:
@@ -73,23 +73,23 @@ def code_of(project: paths.Project, run_id: str) -> Code | None:
 
 
 class CodeCarriage:
-    """Of one relay."""
+    """The transfers of one relay."""
 
     def __init__(self, relay: str, project: paths.Project) -> None:
         self._relay = relay
         self._project = project
         self._works = paths.works_dir(project)
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
-        """One for each host and repository: what one run brings there the next one need not."""
+        """One per host and repository, so that runs with the same files do not send them twice."""
         self._packing = asyncio.Lock()
         self._here = threading.Lock()
-        """For what changes the repository: many runs may end at once, and git waits for nobody long."""
+        """For changes to the repository: many runs may finish at once, and git does not wait long for a lock."""
 
     async def send(self, host: str, call: Call, run_id: str) -> str:
-        """See that a host has the snapshot of a run; return why it does not take it, empty where it has all.
+        """Ensure that a host has a run's snapshot; return why it was rejected, empty if the host has it.
 
-        `host` is what the carrier calls it. Raises OutOfReach and NoRoom, and goes on another time; SubdeckError and
-        OSError where it cannot be sent from here.
+        `host` identifies it among all carriers. Raises OutOfReach and NoRoom, after which the next call resumes;
+        SubdeckError and OSError if it cannot be sent from here.
         """
         directory = paths.work_dir(self._project, run_id)
         away, code = read_away(directory), code_of(self._project, run_id)
@@ -99,7 +99,7 @@ class CodeCarriage:
             try:
                 said = await self._sent(call, away, code)
                 if said.why and said.size and not said.not_now:
-                    # What was there of it did not go with the rest: once more, all of it.
+                    # The part that was already there did not match the rest: send the whole pack again.
                     said = await self._sent(call, away, code)
             except BadMessage as error:
                 return one_line(str(error), 300)
@@ -108,9 +108,9 @@ class CodeCarriage:
             return "" if said.has_all else one_line(said.why, 300) or "the host rejected the files"
 
     async def _sent(self, call: Call, away: Away, code: Code) -> CodeSaid:
-        """Send what a host lacks of a snapshot, from where it broke the last time; return what it says in the end.
+        """Send what a host lacks of a snapshot, resuming an interrupted transfer; return its last answer.
 
-        Of what it refused `size` is where this went on.
+        In a rejection `size` is the offset where this transfer resumed.
         """
         parents = await asyncio.to_thread(self._parents, away)
 
@@ -145,7 +145,7 @@ class CodeCarriage:
         return CodeSaid(why=why, size=began, not_now=said.not_now)
 
     def _parents(self, away: Away) -> tuple[str, ...]:
-        """Return the earlier snapshots that are still here, the newest first."""
+        """Return the earlier snapshots that still exist here, newest first."""
         git = usable(away.root).git
         known = [one for one in carriers(self._works, away.common_dir) if one != away.carrier]
         if not known:
@@ -155,8 +155,8 @@ class CodeCarriage:
         return tuple(words[0] for words in there if len(words) == 3 and words[1] == "commit")
 
     async def _pack(self, away: Away, parent: str) -> tuple[str, bool]:
-        """Return the path of what a host needs that has `parent`, and whether it was made just now: a pack is not the
-        same a second time, so that nothing goes on with it.
+        """Return the path of a pack for a host that has `parent`, and whether it is new: a transfer cannot resume with
+        a new pack, because packs differ each time.
         """
         async with self._packing:
             return await asyncio.to_thread(self._packed, away, parent)
@@ -173,7 +173,7 @@ class CodeCarriage:
             return path, False
         repository = usable(away.root)
         git = Git(repository.root, patience=PACKING_S)
-        write_commit(git, carrier_content(away.tree))  # where git has forgotten it
+        write_commit(git, carrier_content(away.tree))  # in case git has removed it
         begun = f"{path}.{os.getpid()}"
         try:
             descriptor = files.open_private(begun, os.O_RDWR | os.O_TRUNC)
@@ -185,9 +185,10 @@ class CodeCarriage:
         return path, True
 
     async def fetch(self, call: Call, meta: RunMeta, host: str) -> Brought:
-        """Bring back what a run that has ended has left, as a branch. `host` is named in its commit.
+        """Fetch a finished run's changes as a branch.
 
-        Raises OutOfReach, and goes on another time; so it does after an OSError, as where the disk is full.
+        `host` is named in its commit. Raises OutOfReach or OSError, for example if the disk is full; the next call
+        resumes.
         """
         directory = paths.work_dir(self._project, meta.run_id)
         if read_away(directory) is None:
@@ -222,7 +223,7 @@ class CodeCarriage:
             files.remove(path)
 
     async def _fetched(self, call: Call, run_id: str, path: str) -> Fetched:
-        """Have all of the pack of a run in a file; return what was said with its last piece."""
+        """Fetch a run's whole pack into a file; return the last answer."""
         descriptor = files.open_private(path, os.O_RDWR)
         begun = 0
         with open(descriptor, "r+b", buffering=0) as file:
@@ -236,7 +237,7 @@ class CodeCarriage:
                     file.truncate(0)
                     raise SubdeckError(f"{said.total:,} bytes exceed the limit", where=run_id)
                 if size > said.total or len(said.content) < min(PIECE, said.total - size):
-                    file.truncate(0)  # another pack than the one whose beginning is here
+                    file.truncate(0)  # its beginning here is of another pack
                     begun += 1
                     if begun > 1 or not size:
                         raise SubdeckError("the host sends less of it than it says that there is", where=run_id)
@@ -246,7 +247,7 @@ class CodeCarriage:
                     return said
 
     def settle(self, run_id: str) -> None:
-        """Let go what was kept for a run whose result is there. Blocks for as long as git. Raises nothing."""
+        """Release what was kept for a run that has its result. Blocks while git runs; raises nothing."""
         with self._here:
             remote.settle(self._project, run_id)
 

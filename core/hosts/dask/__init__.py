@@ -1,1 +1,1 @@
-"""Hosts of a dask cluster: the one place that imports distributed."""
+"""Hosts of a dask cluster. Only this package imports distributed."""

@@ -1,6 +1,6 @@
-"""The carrier of a dask cluster: which hosts there are, one message to one of them, a ticket for each run.
+"""The carrier of a dask cluster: it lists hosts, sends them messages, and holds a ticket for each run.
 
-Nothing of a run is kept in dask: connections, scheduler and workers may go at any time.
+No run depends on dask: connections, scheduler and workers may go at any time.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ from . import _frames  # noqa: E402 - it imports distributed
 _frames.install()
 
 LOOK_S = 0.5
-"""Between two looks at the cluster."""
+"""Seconds between polls of the cluster."""
 CONNECT_S = 5.0
-"""How long the scheduler, or a worker, has to take a connection."""
+"""Seconds that the scheduler or a worker has to accept a connection."""
 ANSWER_S = 10.0
-"""How long the scheduler has for an answer of its own."""
+"""Seconds that the scheduler has to answer."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 5.0
-"""Before it is tried to connect again."""
+"""Seconds before reconnecting."""
 AGAIN_S = 1.0
-"""Between two tickets for one run."""
+"""Seconds between two tickets for one run."""
 DIRECT_AGAIN_S = 15.0
-"""After how long it is tried again to reach a worker without the scheduler."""
+"""Seconds between attempts to reach a worker directly."""
 CLOSE_S = 3.0
 MOST_FAULTS = 3
 NO_SUBDECK = "has no subdeck"
 MOST_WORKERS = 500
-"""The most workers that are asked; each needs its own connection."""
+"""Most workers used as hosts; each needs a connection."""
 SECRETS = (Verb.START, Verb.MESSAGE, Verb.CODE, Verb.FETCH)
-"""What carries prompts, variables and files: through the scheduler only where the operator allows that."""
+"""Verbs that carry prompts, variables and files; sent through the scheduler only if the operator allows it."""
 
 
 class _Told(Struct, frozen=True):
-    """What the scheduler tells of a worker, as far as it is of use here."""
+    """The scheduler's data about a worker, as used here."""
 
     status: Annotated[str, Meta(max_length=64)] = ""
     resources: Annotated[dict[Annotated[str, Meta(max_length=64)], Cost], Meta(max_length=65)] = {}
@@ -65,13 +65,13 @@ class _Told(Struct, frozen=True):
 
 
 class _Cluster(Struct, frozen=True):
-    """The part of the scheduler's identity that is used."""
+    """The used part of the scheduler's identity."""
 
     workers: dict[str, Any]
 
 
 class _Card(Struct, frozen=True):
-    """What `preload` lets it tell."""
+    """The data that `preload` adds."""
 
     name: HostName
 
@@ -87,7 +87,7 @@ class DaskCarrier(Carrier):
     name = "dask"
 
     def __init__(self, settings: HostsSettings, relay: str) -> None:
-        """`relay` is the id under which agents know who asks."""
+        """`relay` is the relay's id, which its tickets carry."""
         self._settings = settings
         self._address = settings.scheduler or ""
         self._relay = relay
@@ -96,7 +96,7 @@ class DaskCarrier(Carrier):
         self._strangers: Mapping[str, str] = {}
         """Workers that are not used as hosts, with the reason."""
         self._indirect: dict[str, float] = {}
-        """Workers that are reached through the scheduler only, and until when that is taken for granted."""
+        """Workers reachable only through the scheduler, and when to try again directly."""
         self._fault = ""
         self._wishes: Mapping[str, Wish] = {}
         self._tickets: dict[str, _Ticket] = {}
@@ -139,7 +139,7 @@ class DaskCarrier(Carrier):
                 answer = await self._ask(client, key, verb, message)
         except OutOfReach:
             raise
-        except Exception as error:  # what an odd peer answers may be raised as anything
+        except Exception as error:  # an unusual peer's answer may raise anything
             raise OutOfReach(f"no answer from {one_line(key, 100)}: {_words(error)}") from error
         if not isinstance(answer, bytes):
             raise OutOfReach(f"worker {one_line(key, 100)} {NO_SUBDECK}")
@@ -152,7 +152,7 @@ class DaskCarrier(Carrier):
     # --- the cluster --------------------------------------------------------------------------------------------------
 
     async def _attend(self) -> None:
-        """Stay connected once, as long as that lasts."""
+        """Poll the cluster over one connection until it fails."""
         security = client_security(self._address, self._settings.tls)
         client = Client(
             self._address,
@@ -167,7 +167,7 @@ class DaskCarrier(Carrier):
         self._client = client
         async with asyncio.timeout(CONNECT_S + ANSWER_S):
             await client
-        client.unsubscribe_topic("print")  # workers have nothing to print here
+        client.unsubscribe_topic("print")  # output of workers is not printed here
         client.unsubscribe_topic("warn")
         scheduler: Any = client.scheduler
         stream: Any = client.scheduler_comm
@@ -225,7 +225,7 @@ class DaskCarrier(Carrier):
         return address.startswith("tls://") if self._address.startswith("tls://") else is_loopback(address)
 
     def _why_not(self, key: str) -> str:
-        """Return why no run can be started on a worker; empty where one can."""
+        """Return why a worker cannot start runs; empty if it can."""
         return _out_of_way(key) if key in self._indirect and not self._settings.relay_secrets else ""
 
     async def _ask(self, client: Client, key: str, verb: Verb, message: bytes) -> object:
@@ -251,7 +251,7 @@ class DaskCarrier(Carrier):
         return answers.get(key)
 
     def _note_way(self, key: str) -> None:
-        """Let the link of a worker say at once whether runs can be started there."""
+        """Update a worker's link at once if it can start runs now, or no longer can."""
         link, why_not = self._links.get(key), self._why_not(key)
         if link and link.why_not != why_not:
             self._links = {**self._links, key: replace(link, why_not=why_not)}
@@ -259,7 +259,7 @@ class DaskCarrier(Carrier):
     # --- the tickets --------------------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Ask for the tickets that are missing, and take back those that nobody wants any more."""
+        """Request missing tickets, and withdraw those no longer wanted."""
         client = self._client
         if client is None or client.status != "running":
             return
@@ -300,7 +300,7 @@ class DaskCarrier(Carrier):
 
 
 def _accept_only_tickets(client: Any) -> None:
-    """Ignore all unrequested reports of the scheduler but those about tickets. Call it before the client connects.
+    """Ignore all unrequested reports of the scheduler except those about tickets. Call it before the client connects.
 
     dask's own table also accepts objects to print, to warn with or to use as a type, each of them pickled.
     """
@@ -327,7 +327,7 @@ def _out_of_way(key: str) -> str:
 
 
 def _words(error: BaseException) -> str:
-    """Say in a clause what went wrong, for a person: the cause rather than what was made of it."""
+    """Describe an error in a clause for a person, by its cause if that is a TLS error."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLError):
@@ -348,10 +348,9 @@ def _words(error: BaseException) -> str:
 
 
 def make_ticket() -> Callable[[str, str], Any]:
-    """Return the coroutine function of tickets: of a relay's id and a run's.
+    """Return the coroutine function of tickets, which takes a relay's id and a run's.
 
-    A function within another travels by value: neither the scheduler nor a worker without subdeck has to import this
-    module for it.
+    A nested function is pickled by value, so neither the scheduler nor a worker without subdeck imports this module.
     """
 
     async def ticket(relay: str, run: str) -> str:

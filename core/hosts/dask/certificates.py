@@ -1,7 +1,7 @@
-"""The certificates of a cluster: one authority, and one certificate that it gave to all who belong to the cluster.
+"""A cluster's certificates: one authority, and one certificate shared by all members.
 
-dask asks no more of a certificate than its authority, so that several would keep nobody apart. The authority's own key
-is never written down: nobody can make another certificate, and who wants to shut somebody out makes all anew.
+dask checks only a certificate's authority, so separate certificates would not keep members apart. The authority's key
+is never stored: no further certificate can be made, and excluding a member means creating all of them again.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ...system import files
 from ...text.plain import one_line
 
 LIFETIME = timedelta(days=3650)
-"""How long they are good for."""
+"""Validity of the certificates."""
 
 
 def make_keys(directory: str) -> TlsFiles:
-    """Write authority, certificate and key, each for this user alone; return their paths.
+    """Write authority, certificate and key, readable by this user only; return their paths.
 
-    Raises UsageError where one of them is there already, OSError.
+    Raises UsageError if one of them exists, OSError.
     """
     paths = keys_in(directory)
     for path in (paths.ca, paths.cert, paths.key):
@@ -41,7 +41,7 @@ def make_keys(directory: str) -> TlsFiles:
 
 
 def _made() -> tuple[bytes, bytes, bytes]:
-    """Return an authority's certificate, one that it gave, and the key to that; all as PEM."""
+    """Return an authority's certificate, a certificate it issued, and the key of the latter, as PEM."""
     authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     authority, member = _name("subdeck hosts"), _name("subdeck host")
     signs_certificates = _usage(key_cert_sign=True, crl_sign=True)
@@ -75,7 +75,7 @@ def _begun(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKe
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))  # the clocks of hosts differ
+        .not_valid_before(now - timedelta(days=1))  # host clocks differ
         .not_valid_after(now + LIFETIME)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )

@@ -1,6 +1,6 @@
-"""The scheduler and the workers of a cluster, kept running in the foreground: one that ends is started again.
+"""The scheduler and workers of a cluster, kept running in the foreground: a program that exits is started again.
 
-They go with it, however it ends. What they started in sessions of their own stays.
+They end with this process, however it ends. Processes that they started in other sessions stay.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from . import _configuration, security
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 15.0
-"""Before a program that ended is started again; twice as long each time that it did not last."""
+"""Seconds before an exited program is restarted, doubled each time that it did not last."""
 LASTED_S = 30.0
 
 
@@ -30,7 +30,7 @@ class Program:
     argv: Sequence[str]
     environment: Mapping[str, str]
     cwd: str
-    """It writes nothing there; never where the command was given."""
+    """Not the caller's directory; the program writes nothing there."""
 
 
 @dataclass
@@ -40,21 +40,21 @@ class _Kept:
     started: float = 0.0
     wait: float = FIRST_WAIT_S
     due: float = 0.0
-    """When it is to be started; monotonic seconds."""
+    """When to start it, in monotonic seconds."""
 
 
 @dataclass
 class Keeper:
-    """Use it as a context: within it the signals that end a program are taken by `run` alone."""
+    """Keeps programs running. Use it as a context: inside it only `run` receives termination signals."""
 
     report: Callable[[str], None]
-    """Takes what a person should know, a line each."""
+    """Receives messages for a person, one line each."""
     _kept: list[_Kept] = field(default_factory=list[_Kept])
     _ending: tuple[signal.Signals, ...] = ENDING
     _mask: set[int | signal.Signals] = field(default_factory=set[int | signal.Signals])
 
     def __enter__(self) -> Keeper:
-        if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # nohup's wish
+        if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # started by nohup
             self._ending = tuple(number for number in ENDING if number != signal.SIGHUP)
         self._mask = set(signal.pthread_sigmask(signal.SIG_BLOCK, (*self._ending, signal.SIGCHLD)))
         return self
@@ -62,17 +62,17 @@ class Keeper:
     def __exit__(self, *_: object) -> None:
         self.end()
         while signal.sigtimedwait((*self._ending, signal.SIGCHLD), 0) is not None:
-            continue  # they were meant for what has ended
+            continue  # they were meant for the ended programs
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
     def add(self, program: Program) -> None:
-        """Start a program and keep it. Raises OSError where it cannot be started the first time."""
+        """Start a program and keep it running. Raises OSError if the first start fails."""
         kept = _Kept(program)
         self._start(kept)
         self._kept.append(kept)
 
     def run(self, timeout: float | None = None) -> bool:
-        """Keep all until this process is told to end (True), or for a time in seconds (False)."""
+        """Keep the programs running until a termination signal (True) or for `timeout` seconds (False)."""
         end = None if timeout is None else time.monotonic() + timeout
         while True:
             now = time.monotonic()
@@ -87,7 +87,7 @@ class Keeper:
                 return True
 
     def end(self) -> None:
-        """End all of them, by force: they have nothing to lose, and a worker of dask may take long to go by itself."""
+        """Kill all programs: they have nothing to lose, and a dask worker may take long to exit on its own."""
         running = [kept.process for kept in self._kept if kept.process is not None]
         self._kept.clear()
         for process in running:
@@ -121,10 +121,10 @@ class Keeper:
         kept.process = subprocess.Popen(
             kept.program.argv,
             stdin=subprocess.DEVNULL,
-            stdout=2,  # stdout is for what this command says
+            stdout=2,  # stdout is for this command's own output
             env={**os.environ, **kept.program.environment},
             cwd=kept.program.cwd,
-            process_group=0,  # ctrl-C is for the keeper
+            process_group=0,  # ctrl-C goes to the keeper only
             preexec_fn=prepare,
         )
         kept.started = time.monotonic()
@@ -138,9 +138,9 @@ def _words(code: int) -> str:
 
 
 def scheduler_program(address: str, certificates: TlsFiles | None, directory: str) -> Program:
-    """Return what is to be kept; it listens on that address and no other. Raises OSError.
+    """Return the program of a scheduler that listens only on that address.
 
-    `directory` is made where it is missing; nothing is kept in it.
+    Raises OSError. Creates `directory` if it is missing; the scheduler stores nothing in it.
     """
     host, port = split_address(address)
     files.make_private_directory(directory)
@@ -160,17 +160,17 @@ def scheduler_program(address: str, certificates: TlsFiles | None, directory: st
 # --- workers ---------------------------------------------------------------------------------------------------------
 
 MEMORY_OF_A_CHILD_MB = 400
-"""What pi takes."""
+"""Memory used by pi."""
 SLOTS_OF_A_CORE = 4
-"""Children wait for models most of the time."""
+"""Agents mostly wait for models."""
 _DASKS_OWN = "dask-scratch-space"
-"""The directory in which dask creates files that others may read: its umask is that of the runs' agents."""
+"""The directory in which dask creates files readable by others, because its umask is the one the runs' agents need."""
 PRELOAD = "subdeck.core.hosts.dask.preload"
 
 
 @dataclass(frozen=True)
 class Host:
-    """A host that this machine is to be."""
+    """A host to run on this machine."""
 
     scheduler: str
     certificates: TlsFiles | None
@@ -178,13 +178,13 @@ class Host:
     spool: str
     labels: Mapping[str, float] = field(default_factory=dict[str, float])
     name: str = ""
-    """Empty for the machine's."""
+    """Empty for the machine's name."""
     listen: str = ""
-    """The address by which others reach it; empty for the one by which it reaches the scheduler."""
+    """Address at which others reach it; empty for the one from which it reaches the scheduler."""
 
     @property
     def program(self) -> Program:
-        """Return what is to be kept. Raises OSError where the spool cannot be made."""
+        """The worker's program. Raises OSError if the spool cannot be created."""
         scratch = os.path.join(self.spool, "tmp")
         files.make_private_directory(os.path.join(scratch, _DASKS_OWN))
         resources = {"subdeck": self.slots, **self.labels}
@@ -206,7 +206,7 @@ class Host:
 
 
 def usual_slots() -> int:
-    """Return how many children this machine has room for: by its free memory, and by its cores."""
+    """Return how many agents fit on this machine, by free memory and cores."""
     return max(1, min(_free_megabytes() // MEMORY_OF_A_CHILD_MB, len(os.sched_getaffinity(0)) * SLOTS_OF_A_CORE))
 
 

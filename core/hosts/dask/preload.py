@@ -1,7 +1,6 @@
-"""What a worker of dask becomes a host by, with `--preload subdeck.core.hosts.dask.preload --resources subdeck=4`.
+"""Turns a dask worker into a host: `--preload subdeck.core.hosts.dask.preload --resources subdeck=4`.
 
-The slots and the labels are the worker's resources. The name of this module is a part of the protocol: tickets find it
-by that.
+The worker's resources are the slots and labels. This module's name is part of the protocol: tickets look it up.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import click
 
 from ...system.imports import import_msgspec
 
-import_msgspec()  # before what brings all of it
+import_msgspec()  # before the imports that would load msgspec whole
 
 from msgspec import Struct
 
@@ -31,13 +30,13 @@ from . import _configuration
 from .security import expiry
 
 SLOTS = "subdeck"
-"""The resource of dask that a slot is one of."""
+"""The dask resource that slots are counted in."""
 HANDLER = "subdeck"
-"""Both of the handler and of what the scheduler is told of a host."""
+"""Name of the handler and of the host's entry in the scheduler's data."""
 
 
 class Serving(Struct):
-    """The agent of this process, and what renews its leases."""
+    """The agent of this process, and the task that renews its leases."""
 
     agent: HostAgent
     timer: asyncio.Task[None]
@@ -72,7 +71,7 @@ async def dask_setup(worker: Any, spool: str, host_name: str) -> None:
 
 
 async def dask_teardown(_: Any) -> None:
-    """End the agent; runs go on."""
+    """Stop the agent; runs continue."""
     while _serving:
         serving = _serving.pop()
         serving.timer.cancel()
@@ -80,7 +79,7 @@ async def dask_teardown(_: Any) -> None:
 
 
 async def answer(verb: str, message: bytes) -> bytes:
-    """Answer what a relay asks: the handler."""
+    """Answer a relay's request: the handler."""
     if not _serving:
         return protocol.encode(Answer(Said.REFUSED, "the host's subdeck process has ended"))
     try:
@@ -91,12 +90,12 @@ async def answer(verb: str, message: bytes) -> bytes:
 
 
 async def hold(relay: str, run: str) -> str:
-    """Hold a slot for a run until it has ended; what tickets call. Returns a word of `Said`."""
+    """Hold a slot for a run until it has finished; called by tickets. Return a value of `Said`."""
     return str(await _serving[0].agent.hold(relay, run) if _serving else Said.REFUSED)
 
 
 async def _told(_: Any) -> dict[str, object]:
-    """Return what the scheduler tells relays of this host."""
+    """Return the host's entry for the scheduler, which relays read."""
     agent = _serving[0].agent
     return {"name": agent.name, "spool": agent.spool_id}
 
@@ -104,16 +103,16 @@ async def _told(_: Any) -> dict[str, object]:
 # --- memory ----------------------------------------------------------------------------------------------------------
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
-"""Of `mallopt`."""
+"""Parameters of `mallopt`."""
 _LARGE = 128 * 1024
 """Bytes."""
 
 
 def keep_little() -> None:
-    """Have the C library give large pieces back at once, and keep no stock for each thread: for who lives long.
+    """Make glibc return large blocks at once and use one arena, for a long-lived process.
 
-    By itself it learns from the first large messages to keep as much as those took. Other libraries than glibc have
-    nothing of that. What is there by now is no garbage, and Python looks the more often through what comes.
+    By default it learns from the first large messages to keep that much memory. Other C libraries are left unchanged.
+    Existing objects are frozen, so that the garbage collector only scans new ones.
     """
     import ctypes
 

@@ -1,4 +1,4 @@
-"""Who is let into a cluster: whoever has a certificate of its authority; without certificates only this machine."""
+"""Access to a cluster: by a certificate of its authority; without certificates only from this machine."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ KEYS_HINT = "create them with subdeck hosts keys"
 
 
 def certificates(address: str, tls: TlsFiles) -> TlsFiles | None:
-    """Return the paths of the certificates for a scheduler's address; None where it needs none.
+    """Return the paths of the certificates for a scheduler's address; None if it needs none.
 
-    Raises RunnerUnavailable where it would be open to others, or a file is missing.
+    Raises RunnerUnavailable if the address would be open to others, or a file is missing.
     """
     if not address.startswith("tls://"):
         if is_loopback(address):
@@ -43,19 +43,19 @@ def certificates(address: str, tls: TlsFiles) -> TlsFiles | None:
 
 
 def _check(tls: TlsFiles) -> None:
-    """Raise RunnerUnavailable where they are no certificates, or not one with its key."""
+    """Raise RunnerUnavailable if these are not a certificate and its key."""
     import ssl
 
     try:
         ssl.create_default_context(cafile=tls.ca).load_cert_chain(tls.cert, tls.key)
-    except OSError as error:  # of ssl, too
+    except OSError as error:  # also ssl's errors
         why = error.reason if isinstance(error, ssl.SSLError) else error.strerror
         what = f"cannot use the certificates: {one_line(str(why or error), 200)}"
         raise RunnerUnavailable(what, where=f"{tls.ca}, {tls.cert}, {tls.key}", hint=KEYS_HINT) from error
 
 
 def expiry(ca: str, cert: str) -> float:
-    """Return until when both files are good, in seconds since 1970; 0 where that cannot be known here."""
+    """Return when the first of both files expires, in seconds since 1970; 0 if unknown."""
     try:
         from cryptography import x509
 
@@ -66,8 +66,8 @@ def expiry(ca: str, cert: str) -> float:
 
 
 def client_security(address: str, tls: TlsFiles) -> Security:
-    """Return what a client shows and asks for. Raises RunnerUnavailable as `certificates` does."""
-    from distributed.security import Security  # not for who only starts other programs
+    """Return a client's TLS settings. Raises RunnerUnavailable as `certificates` does."""
+    from distributed.security import Security  # not needed by processes that only start other programs
 
     shown = certificates(address, tls)
     if shown is None:
@@ -76,7 +76,7 @@ def client_security(address: str, tls: TlsFiles) -> Security:
 
 
 def options(tls: TlsFiles | None) -> list[str]:
-    """Return the same as options of a scheduler or worker."""
+    """Return the certificates as options of a scheduler or worker."""
     if tls is None:
         return []
     return ["--tls-ca-file", tls.ca, "--tls-cert", tls.cert, "--tls-key", tls.key]

@@ -1,6 +1,6 @@
-"""A cluster of this machine alone, to try runs on hosts: a scheduler and hosts with spools of their own, on loopback.
+"""A test cluster on this machine for trying hosts: a scheduler, and hosts with their own spools, on loopback.
 
-It has certificates that are made for it and go with it: others on this machine could reach its ports.
+Its certificates are created for it and removed with it, because other users of this machine could reach its ports.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from .certificates import make_keys
 from .cluster import Host, Keeper, scheduler_program
 
 UP_S = 60.0
-"""How long the scheduler gets to listen."""
+"""Seconds that the scheduler has to listen."""
 STOPPING_S, FETCHING_S = 15.0, 3.0
-"""How long the runs get to end, and their results to be fetched, when the cluster ends."""
+"""Seconds for runs to stop, and for their results to be fetched, when the cluster ends."""
 LOOK_S = 0.1
 
 
 def try_cluster(count: int, slots: int, *, say: Callable[[str], None], report: Callable[[str], None]) -> None:
-    """Keep a cluster of so many hosts until this process is told to end; runs on it are stopped then.
+    """Run a cluster of `count` hosts until a termination signal; then stop its runs.
 
-    Raises RunnerUnavailable where one is kept already, or the scheduler does not come up; OSError.
+    Raises RunnerUnavailable if one is already running or the scheduler does not start; OSError.
     """
     if other := hosts_in_force.kept_cluster():
         what = f"a test cluster is already running (process {other.pid})"
@@ -75,7 +75,7 @@ def try_cluster(count: int, slots: int, *, say: Callable[[str], None], report: C
 
 
 def _comes_up(keeper: Keeper, address: str, certificates: TlsFiles) -> bool:
-    """Wait for the scheduler; return True where this process was told to end instead. Raises RunnerUnavailable."""
+    """Wait for the scheduler; return True on a termination signal. Raises RunnerUnavailable."""
     deadline = time.monotonic() + UP_S
     while not _listens(address, certificates):
         if keeper.run(LOOK_S):
@@ -86,7 +86,7 @@ def _comes_up(keeper: Keeper, address: str, certificates: TlsFiles) -> bool:
 
 
 def _stop_runs(keeper: Keeper, spools: list[str], report: Callable[[str], None]) -> None:
-    """Stop all runs, and keep the hosts until their relay has fetched the ends; told to end once more, do not wait."""
+    """Stop all runs and keep the hosts until the relay has fetched the results; a second signal ends the wait."""
     going_on = list(_runs(spools, ended=False))
     for project, run_id in going_on:
         meta = artifacts.read_meta(project.run_dir(run_id)) or artifacts.unreadable_meta(project.run_dir(run_id))
@@ -105,7 +105,7 @@ def _stop_runs(keeper: Keeper, spools: list[str], report: Callable[[str], None])
 
 
 def _runs(spools: list[str], *, ended: bool) -> Iterator[tuple[paths.Project, str]]:
-    """Yield the runs in spools: those that have ended and were not fetched yet, or those that go on."""
+    """Yield the unfetched finished runs in spools, or the unfinished ones."""
     for spool in spools:
         for name in filter(is_relay, files.names(spool)):
             project = paths.Project(os.path.join(spool, name))
@@ -133,7 +133,7 @@ def _free_port() -> int:
 def _listens(address: str, certificates: TlsFiles) -> bool:
     context = ssl.create_default_context(cafile=certificates.ca)
     context.load_cert_chain(certificates.cert, certificates.key)
-    context.check_hostname = False  # dask's own rule: the authority decides
+    context.check_hostname = False  # as in dask, only the authority counts
     try:
         with socket.create_connection(split_address(address), timeout=5.0) as plain, context.wrap_socket(plain):
             return True

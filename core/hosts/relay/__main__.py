@@ -1,4 +1,4 @@
-"""`python -P -E -m subdeck.core.hosts.relay ROOT`: run the relay of a project, unless it has one already."""
+"""`python -P -E -m subdeck.core.hosts.relay ROOT`: run the relay of a project, unless one is already running."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .journal import Journal
 from .relay import Relay, relay_id
 
 TRY_S = 0.5
-"""Time for which the lock is tried: somebody may just be testing it."""
+"""Seconds to wait for the lock: another process may just be testing it."""
 MOST_FAILURES = 5
 """Failures in a row after which the relay ends; the next command that reads its runs starts another."""
 AGAIN_S = 1.0
-"""Pause after the first failure in a row; each further one adds as much."""
+"""Seconds to pause after the first failure in a row; each further one adds as much."""
 STEADY_S = 60.0
-"""Time of work after which a failure is the first in a row."""
+"""Seconds of work after which a failure counts as the first."""
 MOST_FILES = 1 << 20
 """Highest limit of open files: a higher one slows programs that go through all descriptors."""
 
@@ -36,9 +36,9 @@ def main(root: str) -> None:
         if not files.lock_soon(lock, TRY_S):
             return
         os.ftruncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)  # for people
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)  # for people to read
     except OSError:
-        return  # there is no project, or nothing can be written there
+        return  # the project does not exist, or is not writable
     os.umask(0o077)
     allow_many_files()
     journal = Journal(project.relay_log)
@@ -61,7 +61,7 @@ def allow_many_files() -> None:
 
 
 async def _serve(project: paths.Project, journal: Journal, lock: int) -> None:
-    """Work until there are no runs, even from a launch in the last moment, or until a signal."""
+    """Work until no runs are left, even from a launch at the last moment, or until a signal."""
     task = asyncio.current_task()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -75,7 +75,7 @@ async def _serve(project: paths.Project, journal: Journal, lock: int) -> None:
             began = time.monotonic()
             try:
                 await relay.run()
-            except Exception as error:  # a new one reads all from the files
+            except Exception as error:  # a new relay reads everything from the files
                 failures = failures + 1 if time.monotonic() - began < STEADY_S else 1
                 if failures > MOST_FAILURES:
                     raise

@@ -1,4 +1,4 @@
-"""The carriers that the settings name, and over their links the hosts: each is asked for news again and again."""
+"""The carriers in the settings, and the hosts they reach: each host is polled for news."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .transfers import BackgroundTasks, cancelled
 
 EXTRA = 'the packages for a cluster are missing: pip install "subdeck[hosts]"'
 SETTINGS_S = 2.0
-"""Time between two reads of the settings."""
+"""Seconds between reads of the settings."""
 _PATIENCE_S = 10.0
-"""Least time that a pull may take beyond its wait."""
+"""Least seconds that a pull may take beyond its wait."""
 
 
 class CarrierSet(Struct, frozen=True):
-    """The effective settings of hosts, and the carriers made by them."""
+    """The effective settings of hosts, and the carriers made from them."""
 
     settings: HostsSettings
     carriers: tuple[Carrier, ...]
@@ -43,7 +43,7 @@ class CarrierSet(Struct, frozen=True):
 
 
 class CarrierLoader:
-    """Reads the effective settings, and makes new carriers only if a setting that they are made of has changed."""
+    """Reads the effective settings, and creates new carriers only if their own settings have changed."""
 
     def __init__(self, project: paths.Project, relay: str, journal: Journal) -> None:
         self._project = project
@@ -71,7 +71,7 @@ class CarrierLoader:
         faults: list[str] = []
         try:
             if settings.scheduler:
-                from ..dask.carrier import DaskCarrier  # with distributed: 47 MB that ssh does without
+                from ..dask.carrier import DaskCarrier  # imports distributed: 47 MB that ssh does not need
 
                 carriers.append(DaskCarrier(settings, self._relay))
         except ImportError as error:
@@ -88,7 +88,7 @@ class CarrierLoader:
 
 
 def _made_of(settings: HostsSettings) -> tuple[object, ...]:
-    """Return the settings that a carrier is made of."""
+    """Return the settings that carriers are created from."""
     return (settings.scheduler, settings.tls, settings.ssh, settings.ssh_slots, settings.relay_secrets)
 
 
@@ -102,7 +102,7 @@ class Connections:
         have: Callable[[str, str], dict[str, Have]],
         take_answer: Callable[[Carrier, Link, Pulled], float],
     ) -> None:
-        """`load_carriers` is called again and again; its carriers replace those of the last call.
+        """`load_carriers` is called repeatedly; its carriers replace those of the last call.
 
         `have` returns what is mirrored of the runs of a spool at an address. `take_answer` gets each answer, and
         returns the seconds until the host may be asked again.
@@ -118,12 +118,12 @@ class Connections:
         self._loaded = 0.0
 
     def keep_up(self) -> None:
-        """Run the carriers of the effective settings, and ask each host that can be asked."""
+        """Run the carriers of the effective settings, and poll each online host."""
         if time.monotonic() - self._loaded > SETTINGS_S:
             self._loaded = time.monotonic()
             self._reload_carriers()
         if any(task.done() for task in self._running_carriers):
-            self._tasks.run("carry", "carriers", self._run_carriers)  # one has failed, which none should
+            self._tasks.run("carry", "carriers", self._run_carriers)  # one has failed unexpectedly
         for carrier in self.carrier_set.carriers:
             for link in carrier.links.values():
                 self._tasks.run("follow", f"{carrier.name} {link.key}", partial(self._follow, carrier, link))
@@ -141,16 +141,16 @@ class Connections:
             self._tasks.run("carry", "carriers", self._run_carriers)
 
     async def _run_carriers(self) -> None:
-        """Run the present carriers, and end all former ones."""
+        """Run the current carriers, and end all earlier ones."""
         failed = [error for task in self._running_carriers if task.done() and (error := _error_of(task))]
         await cancelled(self._running_carriers)
         self._hosts.forget_faults()
         self._running_carriers = [asyncio.create_task(carrier.run()) for carrier in self.carrier_set.carriers]
         if failed:
-            raise failed[0]  # for the journal, and so that this is tried again only after a pause
+            raise failed[0]  # for the journal, and so that the retry waits
 
     async def _follow(self, carrier: Carrier, link: Link) -> None:
-        """Pull from a host while it can be asked. Raises OutOfReach, BadMessage."""
+        """Pull from a host while it is online. Raises OutOfReach, BadMessage."""
         try:
             await self._pull_again(carrier, link)
         except BadMessage as error:

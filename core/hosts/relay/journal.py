@@ -20,7 +20,7 @@ class Journal:
         self._last = ""
 
     def note(self, text: str) -> None:
-        """Add a line, but not the same one twice in a row. Raises nothing: a log that fails must not end a relay."""
+        """Add a line unless it repeats the last one. Raises nothing: a failing log must not end a relay."""
         line = one_line(text, _LINE)
         if line == self._last:
             return

@@ -18,11 +18,11 @@ from .slots import Host
 from .transfers import BackgroundTasks, Transfers
 
 MOST_AT_ONCE = 50
-"""Runs of a host that are handled after one of its answers."""
+"""Most orphaned runs handled per answer of a host."""
 WAITED_S = 600.0
-"""Time for which a relay without open runs waits until a host has ended its orphaned runs."""
+"""Seconds that a relay without open runs waits for a host to end its orphaned runs."""
 _WRITERS_HERE = (artifacts.GIVEN_UP_BY, RELAY)
-"""Writers of results that are replaced by the one of the host, or get it beside them."""
+"""Writers of results that give way to the host's result, or get it added beside them."""
 
 
 class Orphans:
@@ -38,14 +38,14 @@ class Orphans:
         return self._abandoned.get(run_id)
 
     def remain_on(self, hosts: Iterable[Host]) -> bool:
-        """Return whether a host that can be asked still has abandoned or deleted runs, and may soon have ended them."""
+        """Return whether an online host still has abandoned or deleted runs, and may soon have ended them."""
         return any(
             host.can_be_asked and host.orphans_since is not None and time.monotonic() - host.orphans_since < WAITED_S
             for host in hosts
         )
 
     def have(self, host: Host) -> Mapping[str, Have]:
-        """Return what is mirrored of the orphaned runs of a host; deleted ones need no more of their files."""
+        """Return what is mirrored of a host's orphaned runs; files of deleted runs are no longer needed."""
         waiting = [run for run in self._abandoned.values() if run.is_at(host.spool, host.via) and not run.is_ending]
         return dict.fromkeys(host.deleted & host.known, ALL_OF_IT) | {run.id: run.have() for run in waiting}
 
@@ -63,15 +63,15 @@ class Orphans:
         self._abandoned.pop(run.id, None)
 
     def acknowledge(self, host: Host, run_id: str) -> None:
-        """Tell a host that it may remove a run."""
+        """Let a host remove a run."""
         self._tasks.run("ack", _there(run_id, host), partial(self._transfers.acknowledge, host, run_id))
 
     def handle(self, host: Host, run_ids: Collection[str]) -> None:
-        """Stop or acknowledge orphaned runs of a host, some of them at a time."""
+        """Stop or acknowledge a host's orphaned runs, a limited number at a time."""
         host.stopped_orphans &= host.known
         host.deleted &= host.known
         if len(run_ids) > MOST_AT_ONCE:
-            run_ids = random.sample(tuple(run_ids), MOST_AT_ONCE)  # so that all get their turn, however many it reports
+            run_ids = random.sample(tuple(run_ids), MOST_AT_ONCE)  # random, so that every run is handled eventually
         for run_id in run_ids:
             try:
                 if run_id in self._abandoned:
@@ -112,7 +112,7 @@ class Orphans:
             self._stop(host, run_id, "abandoned")
 
     def _stop(self, host: Host, run_id: str, why: str) -> None:
-        """Tell a host to stop an orphaned run, unless it has been told."""
+        """Send a stop request for an orphaned run, once per host."""
         if run_id not in host.stopped_orphans:
             self._tasks.run("stop", _there(run_id, host), partial(self._send_stop, host, run_id, why))
 

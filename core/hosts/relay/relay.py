@@ -1,6 +1,6 @@
-"""The relay: it places the runs of a project on hosts, mirrors their files, and holds their locks while they live.
+"""The relay: places a project's runs on hosts, mirrors their files, and holds their locks while they live.
 
-It may be killed at any moment, and another one continues: all it knows is in the files of the runs and on the hosts.
+It may be killed at any moment, and another one continues: all its state is in the runs' files and on the hosts.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from .slots import Host, Hosts
 from .transfers import AGAIN_S, BackgroundTasks, Transfers
 
 TICK_S = 0.2
-"""Time between two ticks."""
+"""Seconds between ticks."""
 SOON_S = 0.02
-"""Delay before a slot that has become free is assigned, so that others that become free are assigned with it."""
+"""Delay before a freed slot is assigned, so that slots freed soon after are assigned with it."""
 IDLE_S = 30.0
-"""Time without runs after which the relay ends."""
+"""Seconds without runs after which the relay exits."""
 NO_ROOM_S = 5.0
-"""Time after which a host without room for a run is asked again to start it."""
+"""Seconds until a host without room for a run is asked again."""
 _LEAST_PULL_S = 0.02
 
 
@@ -51,7 +51,7 @@ def relay_id(project: paths.Project) -> str:
 
 class Relay:
     def __init__(self, project: paths.Project, load_carriers: Callable[[], CarrierSet], journal: Journal) -> None:
-        """`load_carriers` is called again and again; its carriers replace those of the last call."""
+        """`load_carriers` is called repeatedly; its carriers replace those of the last call."""
         self.project = project
         self.id = relay_id(project)
         self._journal = journal
@@ -63,7 +63,7 @@ class Relay:
         self._scheduler = Scheduler(project, self._hosts)
         self._connections = Connections(self.id, load_carriers, self._hosts, self._tasks, self._have, self._take_answer)
         self._assignment: asyncio.TimerHandle | None = None
-        """The pending assignment of slots before the next tick."""
+        """The assignment of slots scheduled before the next tick."""
         self._began = time.monotonic()
 
     async def run(self, *, idle: float = IDLE_S) -> None:
@@ -93,7 +93,7 @@ class Relay:
             run.hold_lock(False)
 
     def tick(self) -> None:
-        """Do all that is due: find new runs, drop finished ones, send stop requests and messages, assign slots."""
+        """Do everything due: find new runs, drop finished ones, send stop requests and messages, assign slots."""
         self._connections.keep_up()
         self._runs.find_new()
         for run in self._runs.all:
@@ -132,14 +132,14 @@ class Relay:
             self._tasks.run("message", run.id, partial(self._transfers.send_messages, host, run))
 
     async def _cancel(self, run: RemoteRun) -> None:
-        """Rule out every start of a run, and finish it, unless it has just got a permit. Raises OSError."""
+        """Rule out every start of a run and finish it, unless it has just been permitted. Raises OSError."""
         if await asyncio.to_thread(run.cancel):
             self._drop(run)
         else:
             self._runs.index(run)
 
     def _drop(self, run: RemoteRun) -> None:
-        """Drop a run that has a result, or was deleted."""
+        """Drop a run that has a result or was deleted."""
         self._runs.drop(run)
         self._scheduler.forget(run.id)
         run.clean_up()
@@ -147,7 +147,7 @@ class Relay:
         self._tasks.guard(run, self._release_code)
 
     def _release_code(self, run: RemoteRun) -> None:
-        """Release the files kept for a finished run, not for a deleted one: it may be restored. Raises OSError."""
+        """Release a finished run's files; keep a deleted run's, because it may be restored. Raises OSError."""
         if files.is_there(run.run_dir):
             self._tasks.run("settle", run.id, partial(self._transfers.release_code, run.id))
 
@@ -164,10 +164,10 @@ class Relay:
             self._assignment = None
         self._scheduler.assign_slots(self._runs.all, self._connections.carrier_set)
 
-    # --- what readers see ---
+    # --- state for readers ---
 
     def _report(self, run: RemoteRun) -> None:
-        """Report the place of a run, unless that is just being decided. Raises OSError."""
+        """Report a run's place, unless it is just being decided. Raises OSError."""
         if run.is_ending or run.id not in self._runs:
             return
         if self._tasks.is_running("permit", run.id) or self._tasks.is_running("cancel", run.id):
@@ -175,7 +175,7 @@ class Relay:
         self._report_place(run)
 
     def _report_place(self, run: RemoteRun) -> None:
-        """Hold the lock of a run while its life is certain, and write its place for readers. Raises OSError."""
+        """Hold a run's lock while it certainly lives, and write its place for readers. Raises OSError."""
         if run.permit is None:
             run.hold_lock(True)
             decision = self._scheduler.decision(run.id)
@@ -197,7 +197,7 @@ class Relay:
         if run.last_seen is None and now - self._began < settings.unreachable_after:
             return None
         heard_at = run.last_seen_at or (run.place.heard_at if run.place else "")
-        why = run.problem if run.problem != run.why_put_off else ""  # it may have room by now
+        why = run.problem if run.problem != run.why_put_off else ""  # it may have room again
         if host is None and run.permit and self._hosts.get(run.spool):
             why = f"its host was {one_line(run.permit.via, 80)}, where another one is now"
         return Place(PlaceState.OUT_OF_REACH, name, paths.now_iso(), why, heard_at, address=address)
@@ -220,7 +220,7 @@ class Relay:
         return {**(self._orphans.have(host) if host else {}), **runs}
 
     def _take_answer(self, carrier: Carrier, link: Link, pulled: Pulled) -> float:
-        """Act on an answer; return the seconds until the host may be asked again."""
+        """Handle an answer; return the seconds until the host may be asked again."""
         open_runs = len(self._runs.at(pulled.spool, carrier.address(link.key)).keys() & set(pulled.known))
         former = self._hosts.get(pulled.spool)
         if former is None or pulled.facts.used < former.facts.used:
@@ -242,24 +242,24 @@ class Relay:
         return _LEAST_PULL_S if pulled.chunks or pulled.bells else 5 * _LEAST_PULL_S
 
     def _note_report(self, host: Host, run: RemoteRun) -> None:
-        """Note whether the answer of a host lists a run, and start one that it does not know yet. Raises OSError."""
+        """Note whether a host's answer lists a run; if it does not, start the run. Raises OSError."""
         if run.id in host.known:
             run.note_contact()
             run.note_started()
         elif self._tasks.is_running("start", run.id):
-            run.note_contact()  # its files are being sent, or set up there
+            run.note_contact()  # its files are being sent or prepared there
         elif not run.is_ending:
             if run.why_put_off:
                 run.note_contact()
             self._start(host, run)
 
     def _run_at(self, run_id: str, host: Host) -> RemoteRun | None:
-        """Return a run if the host may report on it, because it has the permit."""
+        """Return a run if this host has its permit, so that it may report on it."""
         run = self._runs.get(run_id) or self._orphans.get(run_id)
         return run if run and run.is_at(host.spool, host.via) and not run.is_ending else None
 
     def _mirror(self, host: Host, pulled: Pulled) -> bool:
-        """Write the chunks of files that a host has sent; return whether all could be written."""
+        """Write the file chunks that a host has sent; return whether all were written."""
         is_mirrored, written = True, dict[str, RemoteRun]()
         for chunk in pulled.chunks:
             run = self._run_at(chunk.run, host)
@@ -278,7 +278,7 @@ class Relay:
         return is_mirrored
 
     def _start(self, host: Host, run: RemoteRun) -> None:
-        """Start a run on the host of its permit; one that was started before is never started again."""
+        """Start a run on its permitted host; never start one a second time."""
         before = run.problem
         if run.was_started:
             run.problem = f"{host.name} no longer knows the run"
@@ -293,7 +293,7 @@ class Relay:
             self._journal.note(f"{run.id}: {run.problem}")
 
     async def _send_start(self, host: Host, run: RemoteRun) -> None:
-        self._tasks.put_off("start", run.id, AGAIN_S)  # until its wrapper has it, and its host reports it
+        self._tasks.put_off("start", run.id, AGAIN_S)  # until the wrapper holds it and the host reports it
         settings = self._connections.carrier_set.settings
         result = None if run.is_put_off_for_good else await self._transfers.start_run(host, run, settings)
         if run.is_put_off_for_good:
@@ -306,7 +306,7 @@ class Relay:
             self._drop(run)
 
     def _take_offer(self, host: Host, run_id: str) -> None:
-        """Take the slot that a host offers a run, if it is assigned one: permit it to start there."""
+        """Use the slot that a host offers a run, if it was assigned: permit the run to start there."""
         run = self._runs.get(run_id)
         if run is None or run.permit or run.stop_request or not self._scheduler.may_start(run_id):
             return
@@ -318,7 +318,7 @@ class Relay:
             self._tasks.run("permit", run_id, partial(self._permit, host, run))
 
     async def _permit(self, host: Host, run: RemoteRun) -> None:
-        """Write the permit, and start the run. Raises OSError."""
+        """Write the permit and start the run. Raises OSError."""
         is_permitted = await asyncio.to_thread(run.permit_to, host.spool, host.name, host.via)
         if run.id not in self._runs or run.is_ending:
             return
@@ -330,7 +330,7 @@ class Relay:
         self._tasks.guard(run, lambda run: self._start(host, run))
 
     async def _end(self, host: Host, run: RemoteRun, content: bytes) -> None:
-        """Publish the result of a run, and acknowledge to its host that all is here. Raises InvalidContent, OSError."""
+        """Publish a run's result, and acknowledge it to the host. Raises InvalidContent, OSError."""
         run.is_ending = True
         try:
             await self._transfers.finish_run(host, run, content)

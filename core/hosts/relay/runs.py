@@ -1,4 +1,4 @@
-"""The open runs that a relay is responsible for, each with its permit, its lock, and its mirrored files."""
+"""The open runs of a relay, each with its permit, its lock, and its mirrored files."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ from ..protocol import Chunk, Have
 from .journal import Journal
 
 SWEEP_S = 60.0
-"""Time between two checks of all runs of the project: a run may have lost its record in `active/`, or its directory may
-have changed without a new time.
+"""Seconds between checks of all runs of the project: a run may have lost its record in `active/`, or its directory may
+have changed without a new modification time.
 """
 COARSE_S = 0.1
-"""Most by which the time of a change to a directory is rounded: a change after this has another time."""
+"""Most by which a directory's modification time is rounded: later changes have another time."""
 LEDGER_S = 10.0
-"""Least time between two lines of a run in the ledger, except for its last."""
+"""Least seconds between ledger lines of a run, except for its last."""
 RELAY = "relay"
-"""Writer of the results that no host has reported."""
+"""Writer of results that no host has reported."""
 WRITERS_THERE = ("host", "wrapper")
 """Writers of results on a host."""
 INCOMING = ".incoming-"
-"""Prefix of a file that comes at the end until all of it is here, because an earlier file may have its name."""
+"""Prefix of files sent at the end until they are complete, because an older file may have the name."""
 _BEYOND = 8 * 1024 * 1024
-"""Bytes by which a log may exceed its cap: the lines that end a run are written all the same."""
+"""Bytes by which a log may exceed its cap, for the lines that end a run."""
 _OTHER_CAP = 256 * 1024 * 1024
-"""Most bytes of a file that comes at the end, and of all later prompts together."""
+"""Most bytes of a file sent at the end, and of all later prompts together."""
 ALL_OF_IT = Have(dict.fromkeys((*GROWING, *AT_END), MOST_BYTES))
-"""Tells a host that all files of a run are here, if nobody needs them."""
+"""Reports all files of a run as mirrored, for runs whose files are not needed."""
 
 
 class InvalidContent(Exception):
@@ -57,7 +57,7 @@ class InvalidContent(Exception):
 
 
 class RemoteRun:
-    """A run on a host: every method that touches the disk raises OSError, unless its docstring names another rule."""
+    """A run on a host. Every method that touches the disk raises OSError, unless its docstring says otherwise."""
 
     def __init__(self, project: paths.Project, run_id: str, meta: RunMeta) -> None:
         self.id = run_id
@@ -66,26 +66,26 @@ class RemoteRun:
         self.bell_file = os.path.join(project.active, run_id)
         self.permit: Permit | None = None
         self.last_seen: float | None = None
-        """When its host last reported it, by `time.monotonic`; None before."""
+        """When its host last reported it, by `time.monotonic`; None if never."""
         self.last_seen_at = ""
         self.problem = ""
-        """In words; empty if there is none."""
+        """Text for a person; empty for none."""
         self.place: Place | None = read_place(self.run_dir)
         self.why_put_off = ""
-        """Why its host could not start it yet, in words; the host is asked again."""
+        """Why its host could not start it yet; the host is asked again."""
         self.may_have_begun = True
-        """Whether its host may have got a start command since it reported that."""
+        """Whether a start command may have reached its host since the last report."""
         self.is_abandoned = False
-        """Whether the user abandoned it: it has a result, and only the one of its host is missing."""
+        """Whether the user abandoned it: it has a result, and only the host's result is missing."""
         self.is_ending = False
         """Whether its last files are being written."""
         self.stop_request = b""
         """The stop request in its directory, encoded; empty without one."""
         self.stop_sent = b""
-        """The stop request that its host has."""
+        """The stop request that its host has received."""
         self.inbox = Inbox(self.run_dir)
         self.unsent: dict[str, Entry] = {}
-        """Messages and replies that its host does not have yet, by id, in their order."""
+        """Messages and replies not yet sent to its host, by id, in order."""
         self._refused: dict[str, tuple[Entry, str]] = {}
         """Entries that its host rejected, and why; they stay in the inbox until the run finishes."""
         self._ledger = _LedgerWriter(project, meta)
@@ -94,10 +94,10 @@ class RemoteRun:
         self._was_started = self._is_named = self._has_luggage = False
         self._sizes: dict[str, int] = {}
         self._cut: set[str] = set()
-        """Files that are too long: the rest of them is rejected."""
+        """Files that are too long; the rest of them is rejected."""
 
     def open(self) -> None:
-        """Read its permit, and the sizes of its mirrored files."""
+        """Read its permit and the sizes of its mirrored files."""
         self.permit = read_permit(self.run_dir)
         self._sizes = {}
         with opened(self.run_dir) as directory:
@@ -110,9 +110,9 @@ class RemoteRun:
         self._was_started = not self._has_luggage
 
     def refresh(self) -> None:
-        """Read its stop request, new messages, and its permit."""
+        """Read its stop request, new messages and permit."""
         if self.permit is None:
-            self.permit = read_permit(self.run_dir)  # writing it may have failed after it was there
+            self.permit = read_permit(self.run_dir)  # writing it may have failed after the file was created
         request = artifacts.read_stop(self.run_dir, certain=True)
         self.stop_request = msgspec.json.encode(request) if request else b""
         self.unsent.update((entry.id, entry) for entry in self.inbox.take())
@@ -123,35 +123,35 @@ class RemoteRun:
 
     @property
     def age(self) -> tuple[str, int, str]:
-        """Sort key: the first launched run comes first."""
+        """Sort key: launch order."""
         return (self.meta.created_at, self.meta.group.index if self.meta.group else 0, self.id)
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether its permit rules out every start; a permit that cannot be read decides nothing."""
+        """Whether its permit rules out every start; an unreadable permit does not."""
         return self.permit is not None and not self.permit.spool and bool(self.permit.at)
 
     @property
     def spool(self) -> str:
-        """The spool that it may start in; empty without a permit, and if it is cancelled."""
+        """The spool that it may start in; empty without a permit or if cancelled."""
         return self.permit.spool if self.permit else ""
 
     @property
     def was_started(self) -> bool:
-        """Whether its host has ever reported it as started: the launcher's files for its start are gone then.
+        """Whether its host has ever reported it as started, when the launcher's start files are removed.
 
-        The host is never asked to start it again, because it would.
+        The host is never asked again, because it would start the run a second time.
         """
         return self._was_started
 
     def put_off(self, why: str) -> None:
-        """Note that its host has just declined to start it, and may be asked again."""
+        """Note that its host has declined to start it now and may be asked again."""
         self.why_put_off, self.may_have_begun = why, False
         self.note_contact()
 
     @property
     def is_put_off_for_good(self) -> bool:
-        """Whether it has certainly not begun, and has a stop request."""
+        """Whether it has a stop request and has certainly not begun."""
         return bool(self.stop_request and self.why_put_off) and not self.may_have_begun
 
     def note_started(self) -> None:
@@ -163,11 +163,11 @@ class RemoteRun:
             self._has_luggage = files.is_there(luggage)
 
     def is_at(self, spool: str, via: str) -> bool:
-        """Return whether it has the permit for a spool, and for the host at that address."""
+        """Return whether its permit is for this spool and the host at this address."""
         return bool(spool) and self.spool == spool and self.permit is not None and self.permit.via in ("", via)
 
     def permit_to(self, spool: str, host: str, via: str = "") -> bool:
-        """Permit it to start in a spool, and nowhere else for ever; return False if it has another permit.
+        """Permit it to start in this spool only, permanently; return False if it has another permit.
 
         An empty spool rules out every start.
         """
@@ -176,7 +176,7 @@ class RemoteRun:
         return self.permit.spool == spool
 
     def hold_lock(self, is_certain: bool) -> None:
-        """Hold the run's lock, which is the proof of its life, if its life is certain; else release it."""
+        """Hold the run's lock, which proves that it lives, if that is certain; otherwise release it."""
         if self._lock is not None and (not is_certain or not self._is_locked_file()):
             os.close(self._lock)
             self._lock = None
@@ -187,10 +187,10 @@ class RemoteRun:
                     self._lock, lock = lock, -1
             finally:
                 if lock >= 0:
-                    os.close(lock)  # somebody is just testing the lock
+                    os.close(lock)  # another process is testing the lock
 
     def _is_locked_file(self) -> bool:
-        """Return whether the held lock is still that of the run."""
+        """Return whether the held lock is still the run's file."""
         try:
             return self._lock is not None and os.path.samestat(
                 os.lstat(os.path.join(self.run_dir, paths.LOCK)), os.fstat(self._lock)
@@ -199,11 +199,13 @@ class RemoteRun:
             return False
 
     def have(self) -> Have:
-        """Return how much of each file is here: all, of a file that is too long."""
+        """Return how much of each file is here; a file that is too long counts as complete."""
         return Have(self._sizes | dict.fromkeys(self._cut, MOST_BYTES), self._bell)
 
     def take(self, chunk: Chunk) -> bool:
-        """Append a chunk to a file; return False if it does not follow. Raises InvalidContent if no run can have it."""
+        """Append a chunk to a file; return False if it does not follow. Raises InvalidContent if it is not
+        acceptable.
+        """
         name = chunk.file
         if not is_mirrored(name):
             raise InvalidContent(f"it sent an unexpected file {one_line(name, 64)}")
@@ -226,7 +228,7 @@ class RemoteRun:
         return True
 
     def _later_prompts(self, name: str) -> int:
-        """Return the bytes of all prompts of later attempts if the file is one of these; else 0."""
+        """Return the total bytes of later attempts' prompts if the file is one; otherwise 0."""
         if name in GROWING or name in AT_END:
             return 0
         return sum(size for other, size in self._sizes.items() if other not in GROWING and other not in AT_END)
@@ -244,11 +246,11 @@ class RemoteRun:
             os.close(descriptor)
 
     def report_costs(self) -> None:
-        """Write its costs so far to the ledger, if that is due."""
+        """Write its costs so far to the ledger, if due."""
         self._ledger.update()
 
     def refuse(self, entry_id: str, why: str) -> None:
-        """Note that its host rejects an entry; its result lists it as undelivered."""
+        """Note that its host rejects an entry; the result lists it as undelivered."""
         self._refused[entry_id] = (self.unsent.pop(entry_id), why)
 
     def mark_sent(self, entry_id: str) -> None:
@@ -270,7 +272,7 @@ class RemoteRun:
         return True
 
     def _name_host(self) -> None:
-        """Write the host's name as its runner, so that nobody looks for a process of this machine."""
+        """Write the host's name as its runner, so that no process of this machine is expected."""
         if self._is_named or not self.permit or not self.spool:
             return
         facts = RunnerFacts(RunnerKind.HOSTS, self.permit.host, boot_id="", pid_namespace="", pid=1)
@@ -279,9 +281,9 @@ class RemoteRun:
         self._is_named = True
 
     def end(self, result: RunResult) -> None:
-        """Publish its result, once all its mirrored files are on the disk, and release its lock.
+        """Publish its result once all mirrored files are on disk, and release its lock.
 
-        If the user has abandoned it, even a moment ago, the result is kept beside the one that was written then.
+        If the user has abandoned it, even just now, the result is stored beside the existing one.
         """
         self._settle_files()
         self._ledger.settle()
@@ -294,7 +296,7 @@ class RemoteRun:
             self.clean_up()
 
     def _publish(self, result: RunResult) -> bool:
-        """Write the result; return False if there is one."""
+        """Write the result; return False if one exists."""
         left_out = tuple(f"{name}: too long, the rest stays on its host" for name in sorted(self._cut))
         result = replace(
             result,
@@ -304,7 +306,7 @@ class RemoteRun:
         return artifacts.write_result(self.run_dir, result)
 
     def cancel(self) -> bool:
-        """Publish that it was stopped before it had a host; return False if it has a permit by now."""
+        """Publish that it was stopped before it had a host; return False if it has been permitted since."""
         self.permit_to("", "")
         if not self.is_cancelled:
             return False
@@ -316,13 +318,13 @@ class RemoteRun:
         return True
 
     def stopped_result(self, when: str) -> RunResult:
-        """Return the result of a run that never began, by its stop request."""
+        """Return the result of a run that never began, from its stop request."""
         request = artifacts.read_stop(self.run_dir)
         reason, by = stopped(request) if request else (RunReason.STOPPED, "stopped")
         return self.own_result(reason, f"{by} {when}")
 
     def own_result(self, reason: RunReason, message: str) -> RunResult:
-        """Return a result that the relay decides, not a host."""
+        """Return a result decided by the relay."""
         return RunResult(
             run_id=self.id,
             status=STATUS_OF[reason],
@@ -352,7 +354,7 @@ class RemoteRun:
         )
 
     def _settle_files(self) -> None:
-        """Flush all mirrored files, and give those that came at the end their names."""
+        """Flush all mirrored files, and rename those sent at the end."""
         for name in self._sizes:
             path = os.path.join(self.run_dir, name if name in GROWING else f"{INCOMING}{name}")
             try:
@@ -376,13 +378,13 @@ def decode_result(run_id: str, content: bytes) -> RunResult:
         raise InvalidContent(f"cannot read the reported result: {why(error)}") from error
     if result.status is not STATUS_OF.get(result.reason):
         raise InvalidContent("the reported result is invalid")
-    by = result.written_by if result.written_by in WRITERS_THERE else WRITERS_THERE[0]  # never the user, or a relay
-    # The path of the conversation is one of its host.
+    by = result.written_by if result.written_by in WRITERS_THERE else WRITERS_THERE[0]  # never the user or a relay
+    # The conversation's path is on its host.
     return replace(result, run_id=run_id, written_by=by, conversation=None)
 
 
 def _cap(name: str, caps: LogCaps) -> int:
-    """Return the most bytes that are accepted of a file."""
+    """Return the most bytes accepted of a file."""
     of_logs = {
         paths.STDOUT: caps.stdout,
         paths.STDERR: caps.stderr,
@@ -426,19 +428,19 @@ class _LedgerWriter:
 
 
 class OpenRuns:
-    """Found in the files of the project, and read again when their directories change."""
+    """The project's open runs, read from its files, and again when their directories change."""
 
     def __init__(self, project: paths.Project, journal: Journal) -> None:
         self._project = project
         self._journal = journal
         self._open: dict[str, RemoteRun] = {}
         self._at: defaultdict[str, dict[str, RemoteRun]] = defaultdict(dict)
-        """Those with a permit, by its spool."""
+        """Runs with a permit, by its spool."""
         self._not_ours: set[str] = set()
-        """Runs that no relay is responsible for."""
+        """Runs that no relay handles."""
         self._seen: dict[str, tuple[int, float | None]] = {}
-        """The time of the last change of a run's directory when it was read, and when that time was first seen: None
-        once it was read so much later that no further change can have that time.
+        """Modification time of a run's directory when last read, and when that time was first seen: None once the
+        directory was read so much later that further changes must have another time.
         """
         self._swept = 0.0
 
@@ -451,14 +453,14 @@ class OpenRuns:
 
     @property
     def all(self) -> Collection[RemoteRun]:
-        """A copy of all."""
+        """All open runs, as a copy."""
         return tuple(self._open.values())
 
     def get(self, run_id: str) -> RemoteRun | None:
         return self._open.get(run_id)
 
     def at(self, spool: str, via: str) -> Mapping[str, RemoteRun]:
-        """Return a copy of those with a permit for a spool at that address."""
+        """Return the runs with a permit for a spool at that address, as a copy."""
         return {run_id: run for run_id, run in self._at.get(spool, {}).items() if run.is_at(spool, via)}
 
     @property
@@ -467,7 +469,7 @@ class OpenRuns:
         return {spool: len(there) for spool, there in self._at.items()}
 
     def find_new(self) -> None:
-        """Add the new runs of the project that were launched on hosts."""
+        """Add new runs of the project that use hosts."""
         names = artifacts.run_ids(self._project.active)
         if time.monotonic() - self._swept > SWEEP_S:
             self._swept = time.monotonic()
@@ -484,7 +486,7 @@ class OpenRuns:
                 self._journal.note(f"cannot read {name}: {error}")
 
     def _opened(self, name: str, verifier: Verifier) -> RemoteRun | None:
-        """Return a run that the relay is responsible for; None for any other. Raises OSError."""
+        """Return a run that the relay is responsible for; None for others. Raises OSError."""
         run_dir = self._project.run_dir(name)
         if has_result(run_dir):
             self._not_ours.add(name)
@@ -500,7 +502,7 @@ class OpenRuns:
         return run
 
     def refresh(self, run: RemoteRun) -> bool:
-        """Refresh a run if its directory has changed; return False if it has finished, or was deleted.
+        """Refresh a run if its directory has changed; return False if it has finished or was deleted.
 
         Raises OSError.
         """
@@ -535,5 +537,5 @@ class OpenRuns:
         self._seen.pop(run.id, None)
 
     def close(self, run_id: str) -> None:
-        """Never add a finished run again."""
+        """Never add this finished run again."""
         self._not_ours.add(run_id)

@@ -1,8 +1,8 @@
-"""Which waiting runs get a free slot now, and why the others wait.
+"""Decides which waiting runs get a free slot now, and why the others wait.
 
-`schedule` is pure: it decides from what is known of the hosts. It assigns no more slots than are known to be free,
-because a cluster hands out a ticket at once, and a ticket that waits on a host waits behind long runs. The limits of
-groups and of the project, which are locks on one machine, are counted here for runs on hosts.
+`schedule` is pure: it uses only what hosts have reported. It assigns no more slots than are known to be free, because a
+cluster hands out tickets at once, and a ticket waiting on a host queues behind long runs. Limits of groups and of the
+project, which are locks on one machine, are counted here for runs on hosts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class PlacedRun(Struct, frozen=True):
 
     run: str
     key: str = ""
-    """The handle of its host; empty if that is offline."""
+    """The handle of its host; empty if it is offline."""
     group: str = ""
     needs: Mapping[str, float] = {}
 
@@ -49,15 +49,15 @@ class Decision(Struct, frozen=True):
     """The decision on a waiting run."""
 
     key: str = ""
-    """The handle of the host whose free slot it is assigned; empty if it has to wait."""
+    """The handle of the host with the assigned slot; empty if it has to wait."""
     why: str = ""
-    """What it waits for beside its turn, in words."""
+    """What it waits for other than its turn, in words."""
     passed_over: bool = False
-    """Whether younger runs may start before it, because no online host could ever take it."""
+    """Whether younger runs may start first, because no online host could ever take it."""
 
 
 class _FreeSlots:
-    """The slots and labels that are left on each host."""
+    """The free slots and labels of each host."""
 
     def __init__(
         self, capacities: Sequence[Capacity], placed: Iterable[PlacedRun], names: Mapping[str, str], why_none: str
@@ -76,7 +76,7 @@ class _FreeSlots:
         self._labels[key].subtract(needs)
 
     def best_host(self, run: WaitingRun, before: str) -> str | None:
-        """Return the host with most free slots that fits a run, or the one assigned before; None if none fits."""
+        """Return the fitting host with the most free slots, or the one assigned before; None if none fits."""
         fits = [
             key
             for key, capacity in self._capacities.items()
@@ -87,7 +87,7 @@ class _FreeSlots:
         return before if before in fits else max(fits, key=lambda key: self._slots[key], default=None)
 
     def why_impossible(self, run: WaitingRun) -> str:
-        """Return why no host could take a run even if it were idle; empty if one could."""
+        """Return why no host could take a run even when idle; empty if one could."""
         if not self._capacities:
             return self._why_none
         capacities = [capacity for capacity in self._capacities.values() if run.host in ("", capacity.name)]
@@ -115,11 +115,11 @@ def schedule(
     held: bool = False,
     before: Mapping[str, Decision] = {},
 ) -> dict[str, Decision]:
-    """Decide on each waiting run, given in the order of the queue.
+    """Decide on each waiting run, given in queue order.
 
     `names` are all hosts ever seen, each with the reason if it takes no runs now. `why_none` is the reason if there is
     no capacity, `max_running` the settings' limit of runs on hosts, `before` the last decisions. A run that no host
-    could ever take blocks no other. While an older run waits for a label, no younger run gets it first.
+    could ever take does not block others. While an older run waits for a label, no younger run gets it first.
     """
     free = _FreeSlots(capacities, placed, names, why_none)
     groups = Counter(run.group for run in placed if run.group)
@@ -147,7 +147,7 @@ def schedule(
 
 
 def _reached_limit(run: WaitingRun, groups: Mapping[str, int], running: int, max_running: int | None) -> str:
-    """Return which limit keeps a run waiting, in words; empty if none does."""
+    """Return the limit that keeps a run waiting, in words; empty if none does."""
     if run.max_parallel is not None and run.group and groups.get(run.group, 0) >= run.max_parallel:
         return f"limit of {run.max_parallel} parallel runs in its group reached"
     if run.max_running is not None and running >= run.max_running:
@@ -170,14 +170,14 @@ class Scheduler:
         return self._decisions.get(run_id, Decision())
 
     def may_start(self, run_id: str) -> bool:
-        """Return whether a run may take an offered slot: one is assigned to it, and the queue is not paused by now."""
+        """Return whether a run may take an offered slot: it was assigned one, and the queue is not paused."""
         return bool(self.decision(run_id).key) and not read_state(self._project.slots).held
 
     def forget(self, run_id: str) -> None:
         self._decisions.pop(run_id, None)
 
     def assign_slots(self, runs: Collection[RemoteRun], carrier_set: CarrierSet) -> None:
-        """Decide on all waiting runs, and request tickets for those with an assigned slot and those that hold one."""
+        """Decide on all waiting runs, and request tickets for runs that hold or were assigned a slot."""
         queue = read_state(self._project.slots)
         turn = {run_id: number for number, run_id in enumerate(queue.order)}
         without_permit = [run for run in runs if run.permit is None]
@@ -218,5 +218,5 @@ def _waiting(run: RemoteRun) -> WaitingRun:
 
 
 def _carrier_key(handle: str) -> str:
-    """Return the carrier's own key of a host."""
+    """Return the carrier's key of a host."""
     return handle.partition(" ")[2]

@@ -1,8 +1,8 @@
-"""The hosts that a relay has seen: what each reported last, which can be asked, and their slots.
+"""The hosts that a relay has seen: their last reports, whether they are online, and their slots.
 
-A host reports its own spool and name. If its carrier knows who answers, as ssh does by the keys of hosts, both are
-noted by its address when it is first seen, for the relays of all projects: another address that reports the same spool
-or name later is not believed.
+A host reports its own spool and name. If its carrier identifies hosts, as ssh does by host keys, both are stored by
+address at first sight, for the relays of all projects. Another address that later reports the same spool or name is not
+believed.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from .runs import RemoteRun
 NO_NAME = ""
 """The name of a host that reports another host's name."""
 WRITE_S = 1.0
-"""Least time between two writes of the state of the hosts."""
+"""Least seconds between writes of the hosts' state."""
 FULL_WRITE_S = 10.0
-"""Time after which it is written even if only last contacts and load have changed."""
+"""Seconds after which it is written even if only last contacts and load have changed."""
 FORGET_S = 600.0
-"""Time after which an offline host without open runs is no longer listed."""
+"""Seconds after which an offline host without open runs is no longer listed."""
 TAKEN_S = 10.0
-"""Time after its last answer in which a host keeps its spool: another host that reports it is refused."""
+"""Seconds after its last answer during which a host keeps its spool: another host that reports it is refused."""
 MOST_NAMES = 1000
-"""Remembered names of former hosts, which tell them from hosts that never existed."""
+"""Most remembered names of former hosts, which distinguish them from hosts that never existed."""
 
 
 class KnownHost(Struct, frozen=True):
-    """Spool and name that the host at an address has reported."""
+    """The spool and name that the host at an address has reported."""
 
     spool: SpoolId
     name: HostName | None = None
-    """None if another host had that name first."""
+    """None if another host had the name first."""
 
 
 class SpoolTaken(Exception):
@@ -59,17 +59,17 @@ class KnownHosts:
     """The known hosts of this user, by address."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
-        """`note` takes problems with their file, in words."""
+        """`note` receives problems with their file, in words."""
         self._note = note
         self._known: dict[str, KnownHost] = {}
         self._settled: dict[str, tuple[str, str, Set[str], str]] = {}
-        """The last report of each address, and the name that was settled for it."""
+        """The last report of each address, and the name settled for it."""
 
     def settle_name(self, address: str, spool: str, name: str, present: Set[str]) -> str:
-        """Return the name of the host at an address: the reported one, or `NO_NAME` if another host has it.
+        """Return the name of the host at an address: the reported name, or `NO_NAME` if another host has it.
 
-        `present` are the addresses of all hosts in the settings; notes on other addresses do not count. Raises
-        SpoolTaken if another host has that spool.
+        `present` are the addresses of all configured hosts; entries for other addresses do not count. Raises SpoolTaken
+        if another host has that spool.
         """
         settled = self._settled.get(address)
         if settled and settled[:3] == (spool, name, present):
@@ -99,7 +99,7 @@ class KnownHosts:
             self._note(f"which spool a host has cannot be noted: {error}")
 
     def _read(self) -> None:
-        """Read the notes of all relays; a file that cannot be read is written again."""
+        """Read the entries of all relays; an unreadable file is written again."""
         try:
             self._known = decode(files.read(known_hosts_file()), dict[str, KnownHost])
         except FileNotFoundError:
@@ -117,16 +117,16 @@ class Capacity(Struct, frozen=True):
     """The slots and labels of a host that takes runs now."""
 
     key: str
-    """The handle of the host."""
+    """Handle of the host."""
     name: str
     slots: int
     labels: Mapping[str, float] = {}
     others: int = 0
-    """Slots that runs of other operators hold."""
+    """Slots held by other operators' runs."""
 
 
 class Host:
-    """A host, known by its spool: the key under which its carrier reaches it may change."""
+    """A host, identified by its spool: the key under which its carrier reaches it may change."""
 
     def __init__(self, spool: str, name: str) -> None:
         self.spool = spool
@@ -134,26 +134,26 @@ class Host:
         self.carrier: Carrier | None = None
         self.key = ""
         self.via = ""
-        """Its address, if its carrier knows who answers there."""
+        """Its address, if its carrier identifies hosts."""
         self.facts = HostFacts()
         self.labels: Mapping[str, float] = {}
         self.last_seen = 0.0
         """By `time.monotonic`."""
         self.last_seen_at = ""
         self.known: frozenset[str] = frozenset()
-        """The runs of this relay that it has."""
+        """This relay's runs on it."""
         self.open_runs = 0
-        """How many of them had no result at its last answer."""
+        """How many of these runs had no result at its last answer."""
         self.deleted: set[str] = set()
-        """Runs that it has and that were deleted here."""
+        """Runs on it that were deleted here."""
         self.stopped_orphans: set[str] = set()
-        """Orphaned runs that it has, and has been told to stop."""
+        """Orphaned runs on it that were sent a stop request."""
         self.orphans_since: float | None = None
-        """Since when it has had orphaned runs all the time; None if it has none."""
+        """Since when it has had orphaned runs; None if it has none."""
 
     @property
     def handle(self) -> str:
-        """Its key among the hosts of all carriers; empty if it cannot be asked."""
+        """Its key among the hosts of all carriers; empty if it is offline."""
         return f"{self.carrier.name} {self.key}" if self.can_be_asked and self.carrier else ""
 
     def suits(self, meta: RunMeta) -> bool:
@@ -167,7 +167,7 @@ class Host:
         return settings.attach.get(self.name, "") or (self.key if self.carrier and self.carrier.name == "ssh" else "")
 
     def is_another(self, carrier: Carrier, link: Link) -> bool:
-        """Return whether it can be asked, but by another link."""
+        """Return whether it is online by another link."""
         return self.can_be_asked and (self.carrier, self.key) != (carrier, link.key)
 
     @property
@@ -176,25 +176,25 @@ class Host:
 
     @property
     def why_not(self) -> str:
-        """Why no run can be started there now, in words; empty if one can, and if it cannot be asked."""
+        """Why it cannot start runs now, in words; empty if it can or is offline."""
         link = self.carrier.links.get(self.key) if self.carrier else None
         return link.why_not if link else ""
 
 
 class Hosts:
-    """The hosts by their spools, and problems with hosts that answer."""
+    """The hosts by spool, and problems with hosts that answer."""
 
     def __init__(self, project: paths.Project, note: Callable[[str], None] = lambda _: None) -> None:
-        """`note` takes lines for the log."""
+        """`note` receives lines for the log."""
         states = read_host_states(project)
         self._former = dict.fromkeys((host.name for host in states.hosts) if states else (), "")
-        """The names of former hosts, and of those that an earlier relay knew."""
+        """Names of former hosts, and of hosts that an earlier relay knew."""
         self._known_hosts = KnownHosts(note)
         self._namesakes: dict[str, tuple[Carrier, Link, str]] = {}
-        """The hosts that report another host's name, by address, each with a sentence."""
+        """Hosts that report another host's name, by address, each with a sentence."""
         self._by_spool: dict[str, Host] = {}
         self._not_understood: dict[tuple[str, str], tuple[Carrier, Link, str]] = {}
-        """The links whose last answer was not understood, and why."""
+        """Links whose last answer was not understood, and why."""
         self._written = HostStates(at="")
         self._written_at = 0.0
 
@@ -203,7 +203,7 @@ class Hosts:
 
     @property
     def names(self) -> dict[str, str]:
-        """The names of all hosts ever seen, as far as known, each with the reason if it takes no runs now."""
+        """Names of all hosts ever seen, if known, each with the reason if it takes no runs now."""
         reasons = self._former | {host.name: host.why_not for host in self}
         seen = {host.name: (host.carrier, host.key) for host in self}
         not_understood = {
@@ -215,9 +215,9 @@ class Hosts:
 
     @property
     def faults(self) -> list[str]:
-        """Why hosts that answer cannot be used, in words, each after the name of its carrier."""
+        """Why hosts that answer cannot be used, in words, each after its carrier's name."""
         namesakes = (entry for entry in self._namesakes.values() if entry[1].key in entry[0].links)
-        # The name is the host's own claim; if nothing that it reports is believed, it is known by its address.
+        # The name is the host's own claim; a host that is not believed is named by its address.
         return [
             f"{carrier.name}: {link.key if carrier.address(link.key) else link.name}: {why}"
             for carrier, link, why in (*self._misunderstood, *namesakes)
@@ -225,7 +225,7 @@ class Hosts:
 
     @property
     def has_unfit(self) -> bool:
-        """Whether a host may not get a run though its carrier reaches it."""
+        """Whether a host may not get runs although its carrier reaches it."""
         return bool(self._misunderstood) or any(host.why_not for host in self)
 
     @property
@@ -233,11 +233,11 @@ class Hosts:
         return [entry for entry in self._not_understood.values() if entry[1].key in entry[0].links]
 
     def misunderstand(self, carrier: Carrier, link: Link, why: str) -> None:
-        """Note that the answer of a host is not understood; it gets no runs until one is."""
+        """Note that a host's answer is not understood; it gets no runs until one is."""
         self._not_understood[carrier.name, link.key] = (carrier, link, one_line(why, 300))
 
     def forget_faults(self) -> None:
-        """Forget all problems: there are new carriers."""
+        """Forget all problems, because there are new carriers."""
         self._not_understood.clear()
         self._namesakes.clear()
 
@@ -250,14 +250,14 @@ class Hosts:
         return self._by_spool.get(spool)
 
     def host_of(self, run: RemoteRun) -> Host | None:
-        """Return the host that a run has the permit for, if it has been seen."""
+        """Return the host that a run is permitted on, if it has been seen."""
         host = self._by_spool.get(run.spool)
         return host if host and run.is_at(host.spool, host.via) else None
 
     def checked(self, carrier: Carrier, link: Link, pulled: Pulled, carriers: Iterable[Carrier]) -> Pulled:
-        """Return the answer of a host with its name here: its address, if the reported name is another host's.
+        """Return a host's answer with its settled name: its address, if the reported name is another host's.
 
-        Raises BadMessage if it reports the spool of another host.
+        Raises BadMessage if it reports another host's spool.
         """
         address = carrier.address(link.key)
         if address:
@@ -277,7 +277,7 @@ class Hosts:
         return pulled
 
     def update(self, carrier: Carrier, link: Link, pulled: Pulled, open_runs: int) -> Host:
-        """Record the answer of a host; `open_runs` counts the open runs of this relay that it has."""
+        """Record a host's answer; `open_runs` counts this relay's open runs on it."""
         self._not_understood.pop((carrier.name, link.key), None)
         for former in [host for host in self if host.key == link.key and host.carrier is carrier]:
             if former.spool != pulled.spool:
@@ -291,13 +291,13 @@ class Hosts:
         return host
 
     def _forget(self, host: Host) -> None:
-        """Forget all of a host but its name."""
+        """Forget a host except for its name."""
         del self._by_spool[host.spool]
         if len(self._former) < MOST_NAMES:
             self._former[host.name] = ""
 
     def capacities(self) -> list[Capacity]:
-        """Return the slots of the hosts that take runs."""
+        """Return the slots of hosts that take runs."""
         return [
             Capacity(host.handle, host.name, host.facts.slots, host.labels, max(0, host.facts.used - host.open_runs))
             for host in self
@@ -305,7 +305,7 @@ class Hosts:
         ]
 
     def _forget_old(self, runs: Mapping[str, int]) -> None:
-        """Forget the hosts that have been offline for long and have no open runs."""
+        """Forget hosts that have been offline for long and have no open runs."""
         for host in list(self):
             if not runs.get(host.spool) and time.monotonic() - host.last_seen >= FORGET_S:
                 self._forget(host)
@@ -313,10 +313,7 @@ class Hosts:
     def write(
         self, project: paths.Project, settings: HostsSettings, runs: Mapping[str, int], faults: Sequence[str]
     ) -> None:
-        """Write the state of all hosts for readers, when it is due; `runs` counts the open runs by spool.
-
-        Raises OSError.
-        """
+        """Write the state of all hosts for readers, when due; `runs` counts the open runs by spool. Raises OSError."""
         now = time.monotonic()
         if now - self._written_at < WRITE_S:
             return
@@ -358,7 +355,7 @@ def _by_name(state: HostState) -> tuple[str, str]:
 
 
 def _lasting(states: HostStates) -> HostStates:
-    """Return states without what changes all the time."""
+    """Return states without the values that change all the time."""
     return replace(
         states, at="", hosts=tuple(replace(host, heard_at="", load=0.0, memory_mb=0) for host in states.hosts)
     )

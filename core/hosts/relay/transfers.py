@@ -1,4 +1,4 @@
-"""Commands, messages and files of runs on their way to hosts, and the tasks that send them."""
+"""Commands, messages and files of runs, and the background tasks that send them to hosts."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ from .runs import InvalidContent, RemoteRun, decode_result
 from .slots import Host
 
 AGAIN_S = 1.0
-"""Pause after a failure."""
+"""Seconds to pause after a failure."""
 MANY = 1000
-"""Number of pauses from which those that are over are dropped: hosts may have named runs that never existed."""
+"""Number of pauses from which expired ones are dropped: hosts may have named runs that never existed."""
 CANCEL_S = 0.5
-"""Time after which a task that still runs is cancelled again."""
+"""Seconds until a task that still runs is cancelled again."""
 START_S = 60.0
-"""Time for the answer to a start."""
+"""Seconds to wait for the answer to a start."""
 HEAD_S = 5.0
-"""Time for which the commit of a directory is not read again."""
+"""Seconds for which a directory's commit is not read again."""
 CODE_S = 300.0
-"""Time for an answer about files of a repository: some need git to work."""
+"""Seconds to wait for an answer about a repository's files: some need git to work."""
 CALL_S = 15.0
-"""Time for any other answer."""
+"""Seconds to wait for any other answer."""
 
 
 class BackgroundTasks:
-    """The pending commands of a relay, each by its action and its subject: once at a time, retried after a failure."""
+    """The pending commands of a relay, by action and subject: one at a time each, retried after a failure."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._running: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._not_before: dict[tuple[str, str], float] = {}
-        """When a task may be tried again, by `time.monotonic`."""
+        """When a task may run again, by `time.monotonic`."""
 
     def run(self, action: str, subject: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Start a task, unless it is running, or failed a moment ago."""
+        """Start a task unless it is running or has just failed."""
         key = (action, subject)
         if key in self._running or self._not_before.get(key, 0.0) > time.monotonic():
             return
@@ -65,18 +65,18 @@ class BackgroundTasks:
         return (action, subject) in self._running
 
     def put_off(self, action: str, subject: str, seconds: float) -> None:
-        """Let a task start after so many seconds at the earliest."""
+        """Delay a task by at least `seconds`."""
         now = time.monotonic()
         if len(self._not_before) > MANY:
             self._not_before = {key: due for key, due in self._not_before.items() if due > now}
         self._not_before[action, subject] = now + seconds
 
     def allow(self, action: str, subject: str) -> None:
-        """Let a task start at once."""
+        """Let a task run at once."""
         self._not_before.pop((action, subject), None)
 
     def guard(self, run: RemoteRun, act: Callable[[RemoteRun], None]) -> None:
-        """Act on a run; a failure is logged, so that the other runs get their turn."""
+        """Act on a run; log a failure, so that it does not affect other runs."""
         try:
             act(run)
         except Exception as error:
@@ -96,7 +96,7 @@ class BackgroundTasks:
             self._running.pop(key, None)
 
     def _note_fault(self, subject: str, error: Exception) -> None:
-        """Log a failure; an unexpected one also with its traceback, if the user wants a log."""
+        """Log a failure; an unexpected one with its traceback, if the user wants a log."""
         if not isinstance(error, (OutOfReach, BadMessage, InvalidContent, SubdeckError, OSError)):
             log_fault(subject, error)
         is_ours = isinstance(error, (OutOfReach, BadMessage, InvalidContent)) and str(error)
@@ -104,7 +104,7 @@ class BackgroundTasks:
 
 
 async def cancelled(tasks: Collection[asyncio.Task[None]]) -> None:
-    """Cancel tasks as often as it takes: the code in which one waits may swallow a cancellation."""
+    """Cancel tasks repeatedly, because the code that a task waits in may swallow a cancellation."""
     waiting = {task for task in tasks if not task.done()}
     while waiting:
         for task in waiting:
@@ -113,20 +113,20 @@ async def cancelled(tasks: Collection[asyncio.Task[None]]) -> None:
 
 
 class Transfers:
-    """Commands, messages and files of runs, sent to their hosts.
+    """Sends commands, messages and files of runs to their hosts.
 
-    Every method that asks a host raises OutOfReach and BadMessage; the host may have acted or not.
+    Methods that call a host raise OutOfReach and BadMessage, after which the host may or may not have acted.
     """
 
     def __init__(self, project: paths.Project, relay: str) -> None:
         self._project = project
         self._relay = relay
         self._heads: dict[str, tuple[str, float]] = {}
-        """The commit of a directory, and when it was read."""
+        """The commit of each directory, and when it was read."""
         self._carriage = CodeCarriage(relay, project)
 
     async def start_run(self, host: Host, run: RemoteRun, settings: HostsSettings) -> RunResult | None:
-        """Start a run or note why it is put off; return its result if the host refuses it. Raises OSError."""
+        """Start a run or note why it is put off; return a result if the host refuses it. Raises OSError."""
         try:
             code = code_of(self._project, run.id)
         except SubdeckError as error:
@@ -175,7 +175,7 @@ class Transfers:
         raise BadMessage(f"{host.name} answered {answer.said} to the start of {run.id}: {why}")
 
     async def _head(self, cwd: str) -> str:
-        """Return the commit of a directory here; empty outside git, or if git fails."""
+        """Return the commit of a local directory; empty outside git or if git fails."""
         head = self._heads.get(cwd)
         if head is None or time.monotonic() - head[1] > HEAD_S:
             found = await asyncio.to_thread(repository.find, cwd)
@@ -183,7 +183,7 @@ class Transfers:
         return head[0]
 
     async def _send_code(self, host: Host, run: RemoteRun) -> RunResult | None:
-        """Send a host the files that a run works with; return the run's result if they are rejected. Raises NoRoom."""
+        """Send a host the files of a run; return the run's result if they are rejected. Raises NoRoom."""
         try:
             why = await self._carriage.send(
                 f"{host.carrier and host.carrier.name} {host.key}", self._code_call(host), run.id
@@ -196,7 +196,7 @@ class Transfers:
         return run.own_result(RunReason.START_FAILED, f"{host.name} rejected its files: {plain(why)}")
 
     async def send_stop(self, host: Host, run: RemoteRun) -> None:
-        """Send the stop request."""
+        """Send the run's stop request."""
         request = run.stop_request
         answer = await self._ask(host, Verb.STOP, Stop(self._relay, run.id, request))
         if answer.said is Said.TOLD:
@@ -205,14 +205,14 @@ class Transfers:
         raise BadMessage(f"{host.name} rejected the request to stop {run.id}: {answer.said} {answer.why}")
 
     async def stop_orphan(self, host: Host, run_id: str, why: str) -> None:
-        """Stop an orphaned run; `why` is what the user did to it: abandoned, deleted."""
+        """Stop an orphaned run; `why` is the user's action: abandoned or deleted."""
         request = StopRequest(by=f"the user, who had {why} it", force=True, at=paths.now_iso())
         answer = await self._ask(host, Verb.STOP, Stop(self._relay, run_id, msgspec.json.encode(request)))
         if answer.said not in (Said.TOLD, Said.UNKNOWN):
             raise BadMessage(f"{host.name} rejected the request to end {run_id}: {answer.said} {answer.why}")
 
     async def send_messages(self, host: Host, run: RemoteRun) -> None:
-        """Send the messages to a run in their order; each is kept until the host has it."""
+        """Send a run's messages in order; each is kept until the host has it."""
         for entry in list(run.unsent.values()):
             answer = await self._ask(host, Verb.MESSAGE, Message(self._relay, run.id, msgspec.json.encode(entry)))
             if answer.said not in (Said.TOLD, Said.KNOWN, Said.REFUSED):
@@ -223,7 +223,7 @@ class Transfers:
                 run.mark_sent(entry.id)
 
     async def finish_run(self, host: Host, run: RemoteRun, content: bytes) -> None:
-        """Publish the result that a host reports, once the changes are here. Raises InvalidContent, OSError."""
+        """Publish a host's result once its changes are here. Raises InvalidContent, OSError."""
         result = decode_result(run.id, content)
         brought = await self._carriage.fetch(self._code_call(host), run.meta, host.name)
         errors = tuple(map(plain, brought.errors))
@@ -236,11 +236,11 @@ class Transfers:
         await asyncio.to_thread(run.end, result)
 
     async def release_code(self, run_id: str) -> None:
-        """Release the files that were kept for a run until it finished."""
+        """Release the files kept for a run until it finished."""
         await asyncio.to_thread(self._carriage.settle, run_id)
 
     async def acknowledge(self, host: Host, run_id: str) -> None:
-        """Report that all of a run is here."""
+        """Report that a run is completely here."""
         await self._ask(host, Verb.ACK, Ack(self._relay, run_id))
 
     async def _ask(self, host: Host, verb: Verb, message: Struct, timeout: float = CALL_S) -> Answer:
@@ -256,7 +256,7 @@ class Transfers:
         return answer
 
     def _code_call(self, host: Host) -> Call:
-        """Return a function that asks a host about files."""
+        """Return a function that calls a host about files."""
         return lambda verb, message: self._call(host, verb, message, CODE_S)
 
 

@@ -1,1 +1,1 @@
-"""Hosts that are reached by ssh alone, over the stdin and stdout of `subdeck hosts agent`."""
+"""Hosts reached only by ssh, over the stdin and stdout of `subdeck hosts agent`."""

@@ -1,4 +1,4 @@
-"""One connection between a carrier and an agent: many messages at once, and the certainty that somebody is there.
+"""A connection between a carrier and an agent: many messages at once, and proof that the other side is alive.
 
 Annotations are evaluated here, as in `run.model`.
 """
@@ -13,41 +13,41 @@ from ..protocol import PROTOCOL, BadMessage, HostName, decoded, encode
 from ._frames import ALIVE, HEAD, HELLO, BadFrame, Incoming, Message, Outgoing, length, packed, unpacked
 
 ALIVE_S = 5.0
-"""After so long without a word each side says that it is there."""
+"""Seconds of silence after which each side sends `ALIVE`."""
 SILENCE_S = 20.0
-"""After so long without a word the other side counts as gone."""
+"""Seconds of silence after which the other side counts as gone."""
 
 
 MOST_UNASKED = 1000
-"""Words in a row that say nothing, or what nobody has asked for."""
+"""Most messages in a row that are `ALIVE` or that were not requested."""
 TURN = 64
-"""Frames after which whoever else waits for the loop has its turn: of those that are here nobody is waited for."""
+"""Frames after which the loop's other tasks get a turn: reading frames that have already arrived does not yield."""
 
 
 class AgentHello(Struct, frozen=True, kw_only=True):
-    """What the agent says first."""
+    """The agent's first message."""
 
     protocol: Whole = PROTOCOL
     subdeck: Annotated[str, Meta(max_length=40)] = ""
     host: HostName
     slots: Annotated[int, Meta(ge=0, le=100_000)] = 0
-    """How many runs it may run at the same time; 0 where nobody said it there."""
+    """Most runs at the same time; 0 if not set on the host."""
     labels: Annotated[dict[Annotated[str, Meta(max_length=64)], Cost], Meta(max_length=64)] = {}
 
 
 class CarrierHello(Struct, frozen=True, kw_only=True):
-    """What the carrier replies."""
+    """The carrier's reply."""
 
     protocol: Whole = PROTOCOL
     slots: Annotated[int, Meta(ge=0, le=100_000)] = 0
-    """What it takes where nobody said it there."""
+    """Slots to use if the host does not set them."""
 
 
 _H = TypeVar("_H", AgentHello, CarrierHello)
 
 
 class OtherProtocol(Exception):
-    """The other side speaks another version of the messages; that is its value."""
+    """The other side uses another version of the protocol."""
 
     def __init__(self, protocol: int, subdeck: str = "") -> None:
         super().__init__(f"it uses protocol version {protocol} instead of {PROTOCOL}")
@@ -56,14 +56,14 @@ class OtherProtocol(Exception):
 
 
 class _AnyHello(Struct, frozen=True):
-    """What hellos of all versions have."""
+    """The fields in hellos of all versions."""
 
     protocol: Whole
     subdeck: str = ""
 
 
 class Connection:
-    """Both ends have one; used in one event loop."""
+    """One end of the connection; used in one event loop."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -75,7 +75,7 @@ class Connection:
         self._unasked = 0
 
     def send(self, message: Message) -> None:
-        """Have a message sent as soon as its turn comes."""
+        """Queue a message for sending."""
         self._outgoing.put(message)
         self._news.set()
 
@@ -83,8 +83,8 @@ class Connection:
         self.send(Message(0, HELLO, encode(hello)))
 
     async def receive(self) -> Message:
-        """Return the next message. Raises BadFrame, TimeoutError where nobody is there any more, OSError or EOFError
-        where the connection has ended.
+        """Return the next message. Raises BadFrame, TimeoutError if the other side is silent, OSError or EOFError if
+        the connection has ended.
         """
         while True:
             async with asyncio.timeout(SILENCE_S):
@@ -100,17 +100,17 @@ class Connection:
                 self.note_unasked()
 
     def note_unasked(self) -> None:
-        """Note that the last message was for nothing. Raises BadFrame after too many of them."""
+        """Note that the last message was useless. Raises BadFrame after too many in a row."""
         self._unasked += 1
         if self._unasked > MOST_UNASKED:
             raise BadFrame("it keeps sending messages that were not requested")
 
     def note_use(self) -> None:
-        """Note that the last message was of use."""
+        """Note that the last message was useful."""
         self._unasked = 0
 
     async def receive_hello(self, kind: type[_H]) -> _H:
-        """Return what the other side says first. Raises what `receive` does, OtherProtocol."""
+        """Return the other side's hello. Raises what `receive` does, OtherProtocol."""
         message = await self.receive()
         if message.word != HELLO:
             raise BadFrame("no hello")
@@ -123,7 +123,7 @@ class Connection:
             raise BadFrame(str(error)) from error
 
     async def write(self) -> None:
-        """Send what is to be sent, until cancelled. Raises OSError where the connection has ended."""
+        """Send queued messages until cancelled. Raises OSError if the connection has ended."""
         while True:
             while self._outgoing:
                 self._writer.write(packed(self._outgoing.take()))

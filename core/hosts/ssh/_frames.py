@@ -1,8 +1,7 @@
-"""How messages share one stream: cut into frames, each with the id of its request, a word and a piece of the message.
+"""Several messages share one stream: they are cut into frames with a request id, a word and a piece of the message.
 
-A frame is four bytes, its length, and a value of msgpack. Before the first one the host's end writes `MAGIC`: what a
-login writes ahead of it is no concern of ours.
-Annotations are evaluated here, as in `run.model`.
+A frame is its length in four bytes and a msgpack value. The host's end writes `MAGIC` before the first frame, and all
+output of the login before it is skipped. Annotations are evaluated here, as in `run.model`.
 """
 
 import struct
@@ -14,50 +13,50 @@ from msgspec import Meta, Struct
 from ..protocol import MOST_MESSAGE, BadMessage, decoded, encode
 
 MAGIC = b"\n-- subdeck hosts agent --\n"
-"""Also ends a line that a login left open."""
+"""Also ends a line that the login left open."""
 MOST_BANNER = 64 * 1024
-"""Bytes of what a login may write ahead of it."""
+"""Most bytes of login output before `MAGIC`."""
 PIECE = 32 * 1024
-"""Bytes of a message that travel in one frame: for no longer does a large message hold up a small one."""
+"""Bytes of a message in one frame, so that large messages delay small ones little."""
 MOST_FRAME = PIECE + 64
 MOST_OPEN = 10_000
-"""Requests at the same time on one connection."""
+"""Most open requests on one connection."""
 
 HELLO = "hello"
 ANSWER = "answer"
 CANCEL = "cancel"
-"""Nobody waits for the answer to this request any more."""
+"""The answer to this request is no longer wanted."""
 ALIVE = "alive"
-"""Says nothing but that there is somebody."""
+"""Keeps the connection alive; carries no content."""
 
 _LENGTH = struct.Struct(">I")
 HEAD = _LENGTH.size
-"""Bytes before a frame."""
+"""Bytes of a frame's length."""
 
 
 class Frame(Struct, frozen=True, array_like=True):
     """A piece of a message."""
 
     id: Annotated[int, Meta(ge=0, le=2**32 - 1)]
-    """Of the request, which its answer has too; 0 for what is neither."""
+    """Request id, shared by request and answer; 0 for other messages."""
     word: Annotated[str, Meta(max_length=16)]
-    """A verb, or one of the words above."""
+    """A verb or one of the words above."""
     content: Annotated[bytes, Meta(max_length=PIECE)] = b""
     is_last: bool = True
 
 
 class BadFrame(Exception):
-    """What came is no frame; nothing that follows on the same connection can be read."""
+    """The content is not a valid frame; the rest of the connection cannot be read."""
 
 
 def packed(frame: Frame) -> bytes:
-    """Return a frame as it travels, with its length."""
+    """Return a frame encoded for sending, with its length."""
     content = encode(frame)
     return _LENGTH.pack(len(content)) + content
 
 
 def length(head: bytes) -> int:
-    """Return how many bytes the frame has that follows `HEAD` bytes. Raises BadFrame."""
+    """Return the frame length encoded in `HEAD` bytes. Raises BadFrame."""
     (size,) = _LENGTH.unpack(head)
     if not 0 < size <= MOST_FRAME:
         raise BadFrame(f"a frame of {size:,} bytes")
@@ -65,7 +64,7 @@ def length(head: bytes) -> int:
 
 
 def unpacked(content: bytes) -> Frame:
-    """Return the frame that has this content, without its length. Raises BadFrame."""
+    """Decode a frame's content. Raises BadFrame."""
     try:
         return decoded(content, Frame)
     except BadMessage as error:
@@ -73,7 +72,7 @@ def unpacked(content: bytes) -> Frame:
 
 
 class Message(Struct, frozen=True):
-    """What one side said: all pieces of it."""
+    """A whole message."""
 
     id: int
     word: str
@@ -81,14 +80,14 @@ class Message(Struct, frozen=True):
 
 
 class Incoming:
-    """The messages of which pieces have come."""
+    """Messages that have arrived in part."""
 
     def __init__(self) -> None:
         self._parts: dict[int, tuple[str, bytearray]] = {}
         self._size = 0
 
     def add(self, frame: Frame) -> Message | None:
-        """Take the next piece; return its message once that is whole. Raises BadFrame for what is too much."""
+        """Add a piece; return its message once complete. Raises BadFrame for invalid or oversized pieces."""
         if frame.word == CANCEL:
             self._forget(frame.id)
             return Message(frame.id, CANCEL)
@@ -116,7 +115,7 @@ class Incoming:
 
 
 class Outgoing:
-    """The messages that wait to be sent; each gets its turn for one frame."""
+    """Messages waiting to be sent; they take turns frame by frame."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[int, str, memoryview]] = deque()
@@ -125,12 +124,12 @@ class Outgoing:
         return bool(self._waiting)
 
     def put(self, message: Message) -> None:
-        if message.word == CANCEL:  # what is left of the request itself is not sent any more
+        if message.word == CANCEL:  # the rest of the request is not sent
             self._waiting = deque(waiting for waiting in self._waiting if waiting[0] != message.id)
         self._waiting.append((message.id, message.word, memoryview(message.content)))
 
     def take(self) -> Frame:
-        """Return the next frame to be sent; there is one."""
+        """Return the next frame to send; there must be one."""
         number, word, rest = self._waiting.popleft()
         piece, rest = rest[:PIECE], rest[PIECE:]
         if rest:

@@ -1,4 +1,4 @@
-"""The line to one host: ssh as a process of ours, made again and again for as long as it is wanted."""
+"""The line to one host: an ssh process of this program, reconnected until cancelled."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from ._connection import AgentHello, CarrierHello, Connection, OtherProtocol
 from ._frames import ANSWER, CANCEL, MAGIC, MOST_BANNER, BadFrame, Message
 
 GREETING_S = 45.0
-"""How long it may take until the agent speaks: ssh connects, and the agent may have to be started."""
+"""Seconds until the agent must answer: ssh connects, and the agent may have to be started."""
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
 HELD_S = 20.0
-"""A connection that held for so long was a good one: the next is made without much waiting."""
+"""Seconds a connection must last for the next one to be made without a long wait."""
 ENDING_S = 2.0
 MOST_STDERR = 8192
 
 
 class HostLine:
-    """Keeps one host connected, and asks it."""
+    """Keeps one host connected and sends it requests."""
 
     def __init__(self, host: str, slots: int, changed: Callable[[], None]) -> None:
-        """`slots` is for a host that does not say; `changed` is called when it comes or goes."""
+        """`slots` is for a host that sets none; `changed` is called when its link comes or goes."""
         self.host = host
         self.link: Link | None = None
         self.fault = f"{host}: {NOT_YET}"
-        """Why it cannot be asked, in words for a person; empty where it can."""
+        """Why it is unreachable, in words for a person; empty if it is not."""
         self._slots = slots
         self._changed = changed
         self._connection: Connection | None = None
@@ -49,7 +49,7 @@ class HostLine:
             began = time.monotonic()
             try:
                 fault = await self._connect_once()
-            except Exception as error:  # whatever it is, the next attempt may do better
+            except Exception as error:  # the next attempt may succeed
                 log_fault(f"while connected with {self.host}", error)
                 fault = f"{self.host}: {one_line(str(error) or type(error).__name__, 200)}"
             self._let_go(fault)
@@ -59,7 +59,7 @@ class HostLine:
             wait = min(2 * wait, LONGEST_WAIT_S)
 
     async def ask(self, verb: Verb, message: bytes, timeout: float | None) -> bytes:
-        """Ask the host, for at most `timeout` seconds. Raises OutOfReach."""
+        """Call the host and wait at most `timeout` seconds. Raises OutOfReach."""
         connection = self._connection
         if connection is None:
             raise OutOfReach(self.fault)
@@ -79,7 +79,7 @@ class HostLine:
                 connection.send(Message(number, CANCEL))
 
     async def _connect_once(self) -> str:
-        """Connect, and stay so for as long as it goes well; return why it does not any more."""
+        """Connect and serve the connection; return why it ended."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *command(self.host), stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=MOST_BANNER, start_new_session=True
@@ -97,7 +97,7 @@ class HostLine:
         return fault or why_ended(self.host, code, bytes(said))
 
     async def _converse(self, process: Process) -> str:
-        """Return why this side ended it; nothing where the other side did."""
+        """Return why this side ended the connection; empty if the other side did."""
         assert process.stdin and process.stdout  # noqa: S101 - they are pipes
         try:
             async with asyncio.timeout(GREETING_S):
@@ -152,7 +152,7 @@ class HostLine:
 
 
 async def _keep_end(process: Process, said: bytearray) -> None:
-    """Keep the end of what ssh and the agent say on stderr."""
+    """Keep the last stderr output of ssh and the agent."""
     assert process.stderr  # noqa: S101 - it is a pipe
     while block := await process.stderr.read(4096):
         said += block
@@ -160,9 +160,8 @@ async def _keep_end(process: Process, said: bytearray) -> None:
 
 
 async def _end(process: Process) -> int:
-    """End ssh, unless it has ended; return its exit code.
-
-    asyncio says that a process has ended once its pipes are closed, which others may have open, too.
+    """Stop ssh if it is running; return its exit code. asyncio reports an exit only after the pipes are closed, and
+    other processes may hold them open.
     """
     assert process.stdin and process.stdout  # noqa: S101 - they are pipes
     process.stdin.close()
@@ -190,38 +189,38 @@ async def _drop(stream: asyncio.StreamReader) -> None:
 # --- the program ssh -------------------------------------------------------------------------------------------------
 
 REMOTE = ("subdeck", "hosts", "agent")
-"""What the host's own shell is asked to run; nothing of ours or the operator's is ever added to it."""
+"""The command that the host's shell runs; nothing else is ever appended."""
 OPTIONS = (
     "-T",  # no terminal
-    "-a",  # no agent is forwarded
+    "-a",  # no agent forwarding
     "-x",  # no X11
     *("-o", "BatchMode=yes"),
     *("-o", "ClearAllForwardings=yes"),
     *("-o", "ConnectTimeout=10"),
     *("-o", "ServerAliveInterval=5"),
     *("-o", "ServerAliveCountMax=2"),
-    *("-o", "ControlMaster=no"),  # one that goes on in the background would keep our pipes
-    *("-o", "LogLevel=INFO"),  # what is below it leaves out why a connection ended
+    *("-o", "ControlMaster=no"),  # a background master would keep the pipes open
+    *("-o", "LogLevel=INFO"),  # quieter levels hide why a connection ended
 )
 NOT_FOUND = 127
-"""What a shell exits with where it has no such program."""
+"""Exit code of a shell that cannot find a program."""
 OWN_FAILURE = 255
-"""What ssh itself exits with."""
+"""Exit code of ssh's own failures."""
 _MOST = 300
-"""Characters of what is shown of the other side's words."""
+"""Most characters shown of the other side's output."""
 
 
 def command(host: str) -> tuple[str, ...]:
-    """Return what connects with a host, by the name that ssh knows it by."""
+    """Return the command that connects to a host, by its name in ssh's configuration."""
     return ("ssh", *OPTIONS, "--", host, *REMOTE)
 
 
 _TOO_OLD = ('unknown command "hosts"', 'no command is called "hosts"', "No such command")
-"""What versions of subdeck print that cannot serve as a host."""
+"""Output of subdeck versions too old to serve as a host."""
 
 
 def why_ended(host: str, code: int, stderr: bytes) -> str:
-    """Say why a connection could not be made, or ended."""
+    """Return why a connection failed or ended."""
     lines = [one_line(line, _MOST) for line in stderr.decode("utf-8", "replace").splitlines()]
     said = [line for line in lines if line]
     if code == OWN_FAILURE:
@@ -246,7 +245,7 @@ def _of_ssh(host: str, line: str) -> str:
 
 
 def _of_agent(host: str, lines: Sequence[str]) -> str:
-    """Fold an error of a command of ours into one line: what is wrong, then where and what to do."""
+    """Join a subdeck command's error into one line: what is wrong, then where and what to do."""
     starts = [number for number, line in enumerate(lines) if line.startswith("subdeck: ")]
     words = lines[starts[-1] :] if starts else lines[-1:]
     parts = [line.removeprefix("subdeck: ").removeprefix("where: ").removeprefix("hint: ") for line in words]

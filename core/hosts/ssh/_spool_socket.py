@@ -1,4 +1,4 @@
-"""Where the agent of a spool listens, and who may speak to it there: a socket in the spool, of this user alone."""
+"""The spool's agent socket, which only this user may use."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 def listening(root: str) -> socket.socket:
-    """Listen in a spool whose lock this process holds: what stands there of an earlier agent is removed.
-
-    Raises OSError.
-    """
+    """Listen in a spool whose lock this process holds; remove an earlier agent's socket. Raises OSError."""
     files.remove(os.path.join(root, SOCKET))
     found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     directory = files.open_directory(root)
     try:
-        os.fchmod(found.fileno(), 0o600)  # by which Linux makes the file; the umask belongs to all threads
+        os.fchmod(found.fileno(), 0o600)  # sets the file's mode on Linux; umask would affect all threads
         found.bind(_address(directory))
         found.listen(32)
     except BaseException:
@@ -34,9 +31,9 @@ def listening(root: str) -> socket.socket:
 
 
 def connected(root: str) -> socket.socket | None:
-    """Connect with the agent of a spool; None where none lives.
+    """Connect to a spool's agent; return None if none is running.
 
-    Raises BlockingIOError where it takes no more connections, OSError for other trouble.
+    Raises BlockingIOError if it accepts no more connections, OSError for other failures.
     """
     try:
         directory = files.open_directory(root)
@@ -44,7 +41,7 @@ def connected(root: str) -> socket.socket | None:
         return None
     found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        found.setblocking(False)  # else it would wait for an agent that was stopped
+        found.setblocking(False)  # otherwise it would wait for a stopped agent
         found.connect(_address(directory))
         found.setblocking(True)
         _check_peer(found)
@@ -60,12 +57,12 @@ def connected(root: str) -> socket.socket | None:
 
 
 def is_own(connection: socket.socket) -> bool:
-    """Return whether the process at the other end is this user's."""
+    """Return whether the other end's process belongs to this user."""
     return _peer(connection)[1] == os.geteuid()
 
 
 def peer_pid(connection: socket.socket) -> int:
-    """Return which process listens at the other end."""
+    """Return the pid of the process that listens at the other end."""
     return _peer(connection)[0]
 
 
@@ -80,7 +77,5 @@ def _peer(connection: socket.socket) -> tuple[int, int]:
 
 
 def _address(directory: int) -> str:
-    """Name the socket by the descriptor of its directory: a path of its own may be longer than the 107 bytes that the
-    kernel takes.
-    """
+    """Return the socket's path by its directory's descriptor: the real path may exceed the kernel's 107 bytes."""
     return f"/proc/self/fd/{directory}/{SOCKET}"

@@ -1,4 +1,4 @@
-"""Brings the relay's messages to the hosts of `hosts.ssh`, and has runs placed there by how many slots are free."""
+"""The carrier for the hosts in `hosts.ssh`; it places runs by free slots."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from ..protocol import Hold, Verb, encode
 from ._line import HostLine
 
 AGAIN_S = 1.0
-"""After so long a ticket that ended is asked for anew."""
+"""Seconds after which an expired ticket is requested again."""
 
 
 class SshCarrier(Carrier):
     name = "ssh"
 
     def __init__(self, settings: HostsSettings, relay: str) -> None:
-        """`relay` is what its relay calls itself: tickets name it."""
+        """`relay` is the relay's id, which its tickets carry."""
         self._relay = relay
         self._lines = {host: HostLine(host, settings.ssh_slots, self._wake) for host in dict.fromkeys(settings.ssh)}
         self.addresses = tuple(self._lines)
         self._wishes: Mapping[str, Wish] = {}
         self._tickets: dict[str, tuple[Wish, str, asyncio.Task[None]]] = {}
-        """By run: what is wished, the key of the host, and what holds the slot there."""
+        """By run: its request, its host's key, and the task that holds the slot."""
         self._news = asyncio.Event()
 
     async def run(self) -> None:
@@ -66,7 +66,7 @@ class SshCarrier(Carrier):
         return line
 
     def _place(self) -> None:
-        """Take back what is not wished any more, and ask for what is."""
+        """Withdraw tickets that are no longer wanted, and request missing ones."""
         for run, (_, key, task) in list(self._tickets.items()):
             wish = self._wishes.get(run)
             if wish is not None and wish.host in ("", key):
@@ -75,7 +75,7 @@ class SshCarrier(Carrier):
                 task.cancel()
                 del self._tickets[run]
         held = [(wish, key) for wish, key, _ in self._tickets.values()]
-        # What is bound to a host goes first: most of it is there already.
+        # Runs bound to a host go first: most of them are already there.
         for wish in sorted(self._wishes.values(), key=lambda wish: not wish.host):
             if wish.run in self._tickets or (key := choose(wish, self.links, held)) is None:
                 continue
@@ -83,11 +83,11 @@ class SshCarrier(Carrier):
             self._tickets[wish.run] = wish, key, asyncio.create_task(self._hold(wish.run, key))
 
     async def _hold(self, run: str, key: str) -> None:
-        """Be a ticket: hold a slot of a host until the agent lets go of it."""
+        """Act as a ticket: hold a slot on a host until the agent releases it."""
         try:
             await self._line(key).ask(Verb.HOLD, encode(Hold(self._relay, run)), None)
         except OutOfReach:
-            pass  # the host gets another one when it is back
+            pass  # the host gets a new ticket when it is back
         await asyncio.sleep(AGAIN_S)
         if self._tickets.get(run, (None, "", None))[2] is asyncio.current_task():
             del self._tickets[run]
@@ -98,9 +98,9 @@ class SshCarrier(Carrier):
 
 
 def choose(wish: Wish, links: Mapping[str, Link], held: Iterable[tuple[Wish, str]]) -> str | None:
-    """Return the key of the host with most free slots that fits; None where there is none.
+    """Return the key of the matching host with the most free slots; None if there is none.
 
-    `held` are the tickets that there are, each with the key of its host: they hold a slot, and what they need.
+    `held` are the existing tickets with their hosts' keys; each holds a slot and its resources.
     """
     held = list(held)
     free = {

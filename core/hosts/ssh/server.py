@@ -1,7 +1,7 @@
-"""The host's end: a process of its own that has a spool and answers all who come by ssh, until nothing is left to do.
+"""The host's end: a process that owns a spool and answers all ssh connections until it is idle.
 
 `python -P -E -m subdeck.core.hosts.ssh.server ROOT READY SLOTS [NAME=NUMBER …]`: READY is a descriptor that gets the
-reason where it cannot serve, and is closed once it does; SLOTS is 0 where nobody said how many.
+error if the server cannot start, and is closed once it can; SLOTS is 0 if not set.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from ._connection import AgentHello, CarrierHello, Connection, OtherProtocol
 from ._frames import ANSWER, CANCEL, MOST_OPEN, BadFrame, Message
 
 IDLE_S = 600.0
-"""How long it goes on without a connection and without an open run."""
+"""Seconds that it stays without connections and open runs."""
 LOOK_S = 5.0
 SLOTS = 4
-"""Until a carrier says how many."""
+"""Default until a carrier sends a number."""
 _VERBS = frozenset(Verb)
 
 
 def version_line(version: str = __version__, protocol: int = PROTOCOL) -> bytes:
-    """Return what each connection begins with; who connects on this host reads it and does not pass it on."""
+    """Return the first line of each connection; the local end reads it and does not pass it on."""
     return f"subdeck {version} {protocol}\n".encode()
 
 
 class AgentServer:
-    """Answers carriers from one spool."""
+    """Answers carriers for one spool."""
 
     def __init__(self, root: str, *, slots: int = 0, labels: Mapping[str, float] | None = None) -> None:
-        """With no `slots` it takes what a carrier says. Raises SpoolBusy, SubdeckError or OSError."""
+        """Without `slots`, use a carrier's number. Raises SpoolBusy, SubdeckError or OSError."""
         self._agent = HostAgent(root, slots=slots or SLOTS, labels=labels or {}, carrier="ssh")
         self._slots = slots
         self._labels = dict(labels or {})
@@ -52,7 +52,7 @@ class AgentServer:
             raise
 
     async def run(self, *, idle_s: float = IDLE_S, look_s: float = LOOK_S) -> None:
-        """Answer until there was nothing to do for `idle_s` seconds, or until cancelled."""
+        """Serve until idle for `idle_s` seconds or cancelled."""
         timer = asyncio.create_task(self._agent.run())
         server = await asyncio.start_unix_server(self._accept, sock=self._socket)
         try:
@@ -82,18 +82,18 @@ class AgentServer:
                 writer.write(version_line())
                 await self._serve(Connection(reader, writer))
         except (OSError, EOFError):
-            pass  # it has gone
+            pass  # the connection has ended
         except (BadFrame, OtherProtocol) as error:
             print(f"a connection ended: {error}", file=sys.stderr, flush=True)
         except asyncio.CancelledError:
-            pass  # by `run`, which ends; the task is nobody else's
+            pass  # by `run`, which is ending; no other code holds the task
         finally:
             self._connections.discard(task)
             self._busy_at = time.monotonic()
             writer.close()
 
     async def _serve(self, connection: Connection) -> None:
-        """Answer a carrier until it goes. Raises what `Connection.receive` does, OtherProtocol."""
+        """Answer a carrier until it disconnects. Raises what `Connection.receive` does, OtherProtocol."""
         requests: dict[int, asyncio.Task[None]] = {}
         sending = asyncio.create_task(connection.write())
         try:
@@ -109,7 +109,7 @@ class AgentServer:
                     if message.id in requests:
                         requests[message.id].cancel()
                     else:
-                        connection.note_unasked()  # as it may happen: the answer was on its way
+                        connection.note_unasked()  # normal if the answer was on its way
                 elif message.word not in _VERBS or message.id in requests or len(requests) >= MOST_OPEN:
                     raise BadFrame("cannot answer a request")
                 else:
@@ -129,12 +129,12 @@ class AgentServer:
 
 
 def main() -> int:
-    """Serve the spool that is named in the arguments; return the exit code."""
+    """Serve the spool in the arguments; return the exit code."""
     root, ready, slots, *labels = sys.argv[1:]
     try:
         asyncio.run(_run(root, int(ready), int(slots), _labels(labels)))
     except (SubdeckError, OSError) as error:
-        with suppress(OSError):  # it was ready
+        with suppress(OSError):  # closed: it was ready
             os.write(int(ready), str(error).encode())
         print(error, file=sys.stderr)
         return 1

@@ -1,4 +1,4 @@
-"""`subdeck hosts agent`, which ssh starts: joins its stdin and stdout with the agent of the spool, and starts that."""
+"""`subdeck hosts agent`, started by ssh: connect stdin and stdout to the spool's agent, which it starts if needed."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from . import _spool_socket
 from ._frames import MAGIC
 
 START_S = 30.0
-"""How long an agent may take to listen, and one that is too old to end."""
+"""Seconds that a new agent has to listen, and an outdated one to exit."""
 OTHER_S = 3.0
-"""How long another process may take that is just about to listen."""
+"""Seconds that another process has if it is about to listen."""
 MOST_LINE = 200
 BLOCK = 64 * 1024
 LARGEST_LOG = 1024 * 1024
 _OF_THE_LOGIN = ("SSH_CLIENT", "SSH_CONNECTION", "SSH_ORIGINAL_COMMAND", "SSH_TTY")
-"""What tells of a connection that the agent outlives."""
+"""Variables of the login's connection, which the agent outlives."""
 
 
 def join(root: str, *, slots: int = 0, labels: Mapping[str, float] | None = None) -> None:
-    """Pass everything on between stdin, stdout and the agent, until one of them ends. Raises SubdeckError, OSError."""
+    """Copy data between stdin, stdout and the agent until one of them ends. Raises SubdeckError, OSError."""
     if not sys.stdin or not sys.stdout or sys.stdin.isatty():
         raise UsageError(
             "only programs use it, through ssh",
@@ -41,7 +41,7 @@ def join(root: str, *, slots: int = 0, labels: Mapping[str, float] | None = None
             hint="list this machine under hosts: ssh: in the settings of the machine that starts runs",
         )
     stdin, stdout = (fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3) for number in (0, 1))
-    os.dup2(2, 1)  # nothing but frames gets there
+    os.dup2(2, 1)  # keeps all other output away from the frames
     files.make_private_directory(root)
     agent = _agent(root, slots, labels or {})
     _write(stdout, MAGIC)
@@ -50,7 +50,7 @@ def join(root: str, *, slots: int = 0, labels: Mapping[str, float] | None = None
         while block := agent.recv(BLOCK):
             _write(stdout, block)
     except OSError:
-        return  # one of the two has gone, and that is the end of it
+        return  # stdout or the agent is gone, which ends the connection
 
 
 def _pass_in(stdin: int, agent: socket.socket) -> None:
@@ -59,7 +59,7 @@ def _pass_in(stdin: int, agent: socket.socket) -> None:
             agent.sendall(block)
         agent.shutdown(socket.SHUT_RDWR)
     except OSError:
-        return  # the other thread sees that
+        return  # the other thread notices it
 
 
 def _write(descriptor: int, content: bytes) -> None:
@@ -69,7 +69,7 @@ def _write(descriptor: int, content: bytes) -> None:
 
 
 def _agent(root: str, slots: int, labels: Mapping[str, float]) -> socket.socket:
-    """Connect with the agent of a spool: the one that lives, unless it is older than this program, or a new one."""
+    """Connect to the spool's agent: the running one, unless it is outdated, or a new one."""
     deadline = time.monotonic() + START_S
     why = ""
     while True:
@@ -88,7 +88,7 @@ def _agent(root: str, slots: int, labels: Mapping[str, float]) -> socket.socket:
         if time.monotonic() > deadline:
             raise SubdeckError(why or f"subdeck does not listen there after {START_S:g} s", where=root)
         if why:
-            time.sleep(0.2)  # one that was started at the same time may be about to listen
+            time.sleep(0.2)  # a process started at the same time may be about to listen
         fault = _start(root, slots, labels)
         if fault and not why:
             deadline = min(deadline, time.monotonic() + OTHER_S)
@@ -96,7 +96,7 @@ def _agent(root: str, slots: int, labels: Mapping[str, float]) -> socket.socket:
 
 
 def _start(root: str, slots: int, labels: Mapping[str, float]) -> str:
-    """Start an agent that outlives this process; return why it does not serve, or nothing once it listens."""
+    """Start an agent that outlives this process; return why it failed, empty once it listens."""
     log = os.path.join(root, _spool_socket.LOG)
     descriptor, writing = os.pipe()
     words = (root, str(writing), str(slots), *(f"{name}={value:g}" for name, value in labels.items()))
@@ -106,7 +106,7 @@ def _start(root: str, slots: int, labels: Mapping[str, float]) -> str:
             if os.fstat(stderr.fileno()).st_size > LARGEST_LOG:
                 os.ftruncate(stderr.fileno(), 0)
             Popen(
-                # -E: no PYTHON* variable of a user may change what supervises; -P: nor a module in a directory.
+                # -E: no PYTHON* variable of a user may change the supervisor; -P: nor a module in a directory.
                 (sys.executable, "-P", "-E", "-m", "subdeck.core.hosts.ssh.server", *words),
                 stdin=DEVNULL,
                 stdout=stderr,
@@ -124,7 +124,7 @@ def _start(root: str, slots: int, labels: Mapping[str, float]) -> str:
 
 
 def _version_line(agent: socket.socket) -> bytes:
-    """Read the line that a connection begins with. Raises SubdeckError where the agent does not answer."""
+    """Read a connection's first line. Raises SubdeckError if the agent does not answer."""
     agent.settimeout(START_S)
     line = b""
     try:
@@ -145,7 +145,7 @@ def _version_line(agent: socket.socket) -> bytes:
 
 
 def _is_older(line: bytes) -> bool:
-    """Return whether an agent is of an earlier version than this program, or does not say."""
+    """Return whether the agent's version is unknown or before this program's."""
     words = one_line(line.decode("ascii", "replace")).split()
     if len(words) != 3 or not words[2].isdecimal():
         return True
@@ -157,7 +157,7 @@ def _numbers(version: str) -> list[int]:
 
 
 def _end(agent: socket.socket, deadline: float) -> None:
-    """Have an agent end that is older than this program; its runs go on, and the next agent takes them over."""
+    """Stop an outdated agent; its runs continue, and the next agent manages them."""
     pid = _spool_socket.peer_pid(agent)
     started = processes.start_time(pid)
     agent.close()

@@ -1,5 +1,5 @@
-"""Agent files that are written for other programs, each form read into a preset as far as it can be kept to.
+"""Agent files of other programs, each form with its own reader.
 
-Knows the fields of a preset; knows nothing of where files are looked for. What a form grants is never taken from a
-file, and what it forbids is enforced by the preset, or the file is refused.
+Uses the fields of a preset; does not search for files. A file grants nothing, and its restrictions are enforced by the
+preset, or the file is refused.
 """

@@ -1,4 +1,4 @@
-"""Agent files of Claude Code: markdown whose frontmatter names tools and models as Claude Code does."""
+"""Claude Code's agent files: markdown whose frontmatter uses Claude Code's names of tools and models."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ..file import Preset
 from .form import AgentFile, Form, read_frontmatter
 
 _TOOLS = {**OURS, "LS": "ls", "MultiEdit": "edit"}
-"""Its names, those of earlier versions too, and ours."""
+"""Its tools, old ones included, and subdeck's names for them."""
 
 _NESTED = ("Agent", "Task")
-"""The tool by which it starts agents of its own, today and in earlier versions; both are denied together."""
+"""Its tools that start subagents, in current and earlier versions; both are denied together."""
 
 _READERS = frozenset({"read", "grep", "find", "ls"})
 
@@ -31,14 +31,14 @@ _NOT_PASSED_ON = {
 }
 
 _SILENTLY = ("color", "background")
-"""How Claude Code shows and schedules it: a run has its own way."""
+"""Claude Code's display and scheduling; not used by runs."""
 
 
 class ClaudeForm:
     def parse(self, text: str, path: str, agent: str) -> Preset | None:
         markdown = read_frontmatter(text)
         if markdown.fields is None:
-            return None  # notes beside the agents, which Claude Code passes over, too
+            return None  # notes beside the agents, which Claude Code also skips
         file = AgentFile(markdown.fields, path)
         if file.value("name") is None:
             file.refuse("name", "it is missing, so Claude Code ignores this file", "add a name")
@@ -70,7 +70,7 @@ class ClaudeForm:
 
 
 def _tools(file: AgentFile) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
-    """Return which tools are allowed and which are denied, in our names; never both. Raises ContentError."""
+    """Return the allowed and denied tools, by subdeck's names; never both. Raises ContentError."""
     allowed, denied = _named(file, "tools"), _named(file, "disallowedTools") or ()
     if "*" in denied:
         return (), None
@@ -80,7 +80,7 @@ def _tools(file: AgentFile) -> tuple[tuple[str, ...] | None, tuple[str, ...] | N
 
 
 def _named(file: AgentFile, key: str) -> tuple[str, ...] | None:
-    """Return our names of the tools in a list; `*` stands for all of them."""
+    """Return subdeck's names of the tools in a list; `*` means all tools."""
     written = file.texts(key)
     if written is None or "*" in written:
         return written and ("*",)
@@ -89,12 +89,12 @@ def _named(file: AgentFile, key: str) -> tuple[str, ...] | None:
 
 
 def _ours(name: str) -> tuple[str, ...]:
-    # The tools of a server are meant by its name alone, too.
+    # A server's name alone also means its tools.
     return _NESTED if name in _NESTED else (_TOOLS.get(name, name.removesuffix("__*")),)
 
 
 def _whole(file: AgentFile, key: str, written: str) -> str:
-    """Return the tool that is named; raise ContentError for a rule about a part of what it does."""
+    """Return the tool that is named. Raises ContentError for a rule about a part of its actions."""
     name, rule, _ = written.partition("(")
     if rule and not (key == "tools" and name in _NESTED):
         file.refuse(
@@ -106,7 +106,7 @@ def _whole(file: AgentFile, key: str, written: str) -> str:
 
 
 def _check_mode(file: AgentFile, tools: tuple[str, ...] | None) -> None:
-    """Raise ContentError for an agent that may only plan, where its tools would do more."""
+    """Raise ContentError for an agent that may only plan if its tools allow more."""
     if file.value("permissionMode") == "plan" and not (tools is not None and _READERS.issuperset(tools)):
         hint = 'list the allowed tools, as in "tools: Read, Grep, Glob"'
         file.refuse("permissionMode", "plan forbids all changes, but its tools allow them", hint)

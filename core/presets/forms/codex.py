@@ -1,4 +1,4 @@
-"""Agent files of Codex: TOML with instructions for a subagent, beside any of its settings."""
+"""Codex's agent files: TOML with instructions for a subagent, and any Codex settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RESTRICTING = {
     "shell_environment_policy": "your own Codex settings determine the variables that commands get",
     "forced_login_method": "your own Codex settings determine the login",
 }
-"""What keeps an agent from something, and cannot be kept to: such a file is refused."""
+"""Restrictions that cannot be enforced: the file is refused."""
 
 _NOT_PASSED_ON = {
     "mcp_servers": "agent files cannot start servers",
@@ -37,7 +37,7 @@ _NOT_PASSED_ON = {
 }
 
 _SILENTLY = ("nickname_candidates",)
-"""How Codex shows it: a run has its own way."""
+"""Codex's display of agents; not used by runs."""
 
 
 class CodexForm:
@@ -68,7 +68,7 @@ class CodexForm:
 
 
 def _tools(file: AgentFile, web_search: bool) -> tuple[str, ...] | None:
-    """Return the list of tools by which Codex gets the sandbox that the file names; None where that is the user's."""
+    """Return the tools that give Codex the sandbox in the file; None for the user's sandbox."""
     mode = file.value("sandbox_mode")
     web = {WEB_SEARCH} if web_search else set[str]()
     if mode in (READ_ONLY, WORKSPACE_WRITE):
@@ -82,7 +82,7 @@ def _tools(file: AgentFile, web_search: bool) -> tuple[str, ...] | None:
 
 
 def _check_workspace(file: AgentFile) -> None:
-    """Raise ContentError where a sandbox is to keep more from the agent than ours does."""
+    """Raise ContentError if the sandbox forbids more than subdeck can."""
     node = file.node("sandbox_workspace_write")
     for key, value in node.pairs.items() if isinstance(node, Fields) else ():
         if key.startswith("exclude_") and not (isinstance(value, Text) and value.value == "false"):
@@ -94,7 +94,7 @@ def _check_workspace(file: AgentFile) -> None:
 
 
 def _web_search(file: AgentFile) -> bool:
-    """Whether it may search the web. Raises ContentError for tools or features that it is to do without."""
+    """Return whether it may search the web. Raises ContentError for other tools or features that it must not use."""
     mode = file.value("web_search")
     is_allowed = mode != "disabled"
     if mode not in (None, "disabled"):
@@ -113,7 +113,7 @@ def _web_search(file: AgentFile) -> bool:
 
 
 def _check_approvals(file: AgentFile) -> None:
-    """Raise ContentError for questions that keep an agent from something; there is nobody to answer them."""
+    """Raise ContentError for approvals that restrict the agent, because they would stay unanswered."""
     node = file.node("approval_policy")
     if node is not None and not (isinstance(node, Text) and node.value in ("never", "on-request", "on-failure")):
         hint = f'write sandbox_mode = "{READ_ONLY}", or {_IN_YOURS}'
@@ -122,7 +122,7 @@ def _check_approvals(file: AgentFile) -> None:
 
 
 def _fields(text: str) -> Fields:
-    """Read TOML as fields; raise ContentError for what is none."""
+    """Parse TOML into fields. Raises ContentError."""
     try:
         table = tomllib.loads(text)
     except RecursionError:
@@ -134,7 +134,7 @@ def _fields(text: str) -> Fields:
 
 
 def _line(key: str, text: str) -> int:
-    """Return the line in which an outermost key is written, as far as that can be told."""
+    """Return the line of an outermost key; 1 if not found."""
     found = re.search(rf"(?m)^[ \t]*\[*[ \t]*[\"']?{re.escape(key)}[\"']?[ \t]*[=.\]]", text)
     return text.count("\n", 0, found.start()) + 1 if found else 1
 

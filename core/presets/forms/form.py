@@ -1,4 +1,4 @@
-"""What reads agent files of a form, and what all forms have in common."""
+"""The interface of agent file readers, and their common parts."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from ..text import Markdown, frontmatter_span, without_blank_ends
 
 
 class Form(Protocol):
-    """How agent files of another program are written."""
+    """The format of another program's agent files."""
 
     def parse(self, text: str, path: str, agent: str) -> Preset | None:
-        """Read the text of a file as a preset that the agent of that name runs (empty: any).
+        """Parse a file's text as a preset for the agent `agent` (empty: any).
 
-        None for a file that is no agent's. Raises ContentError for what would restrict the agent and cannot be kept to.
+        Returns None if it is not an agent's file. Raises ContentError for restrictions that cannot be enforced.
         """
         ...
 
     def marks(self, fields: Fields) -> bool:
-        """Whether fields are written in this form, and in no other."""
+        """Return whether the fields are in this form and no other."""
         ...
 
 
 def stem_of(path: str) -> str:
-    """Return the name of a file without its suffix."""
+    """Return a file's name without its suffix."""
     return os.path.splitext(os.path.basename(path))[0]
 
 
 class AgentFile:
-    """The fields of one file, in the words of its program, and what is said of those that are not passed on."""
+    """The fields of one file, in its program's terms, and warnings about fields that are not passed on."""
 
     def __init__(self, fields: Fields, path: str) -> None:
         self.fields = fields
@@ -49,18 +49,18 @@ class AgentFile:
         self._read: set[str] = set()
 
     def node(self, key: str) -> Node | None:
-        """Return what was written for a key; None where nothing was."""
+        """Return the node of a key; None if missing or blank."""
         self._read.add(key)
         node = self.fields.pairs.get(key)
         return None if node is None or is_blank(node) else node
 
     def value(self, key: str, kind: Any = Words) -> Any:
-        """Return the value of a key, None where there is none; raise ContentError for one of another kind."""
+        """Return the value of a key, None without one. Raises ContentError for another kind."""
         node = self.node(key)
         return None if node is None else read_value(key, kind, node)
 
     def thinking(self, key: str, words: Mapping[str, str] = {}) -> str | None:
-        """Return how hard the model thinks, which is advice to any agent: another word is left out with a warning."""
+        """Return the thinking level, which any agent treats as advice: an unknown level is dropped with a warning."""
         written: str | None = self.value(key)
         if written is None:
             return None
@@ -71,9 +71,9 @@ class AgentFile:
         return None
 
     def texts(self, key: str) -> tuple[str, ...] | None:
-        """Return what a list names, which may be one text with commas; None where there is no such field.
+        """Return the texts of a list, or of one text with commas; None without the field.
 
-        Raises ContentError for anything else, and for a field that is blank: nothing may mean all or none.
+        Raises ContentError for anything else, and for a blank field, which might mean all or none.
         """
         self._read.add(key)
         node = self.fields.pairs.get(key)
@@ -90,27 +90,27 @@ class AgentFile:
         return tuple(text.strip() for text in texts if text.strip())
 
     def names(self, key: str, names: Iterable[str]) -> tuple[str, ...]:
-        """Check names of tools that were written for a key. Raises ContentError."""
+        """Check the names of tools under a key. Raises ContentError."""
         try:
             return checked_tools(names)
         except UsageError as error:
             self.refuse(key, error.what, error.hint)
 
     def leave_out(self, key: str, why: str) -> None:
-        """Warn that a field is not passed on, where it is there."""
+        """Warn that a field is not passed on, if it is present."""
         if self.node(key) is not None:
             self.warnings.append(f"{key} is ignored: {why}")
 
     def refuse(self, key: str, what: str, hint: str) -> NoReturn:
-        """Raise ContentError: a field restricts the agent, and a run of the preset would not be restricted so."""
+        """Raise ContentError: the field restricts the agent in a way that the preset's run would not."""
         node = self.fields.pairs.get(key)
         raise ContentError(f"{key}: {what}", line=node.line if node else None, hint=hint)
 
     def preset(
         self, form: str, prompt: str, *, name: str | None = None, silently: Iterable[str] = (), **values: Any
     ) -> Preset:
-        """Make the preset, with a warning for each field that nobody has asked for but those that are left out
-        silently. It is called as the file says where `name` is None, else like the file.
+        """Make the preset, with a warning for each field that was not read and is not in `silently`. Its name is
+        `name`, the name in the file, or the file's stem.
         """
         written = self.value("name") if name is None else None
         called: str = name or written or stem_of(self.path)
@@ -138,10 +138,10 @@ _PLAIN = re.compile(r"([A-Za-z_][\w-]*):[ \t]+([^\s\"'\[{|>#].*)$")
 
 
 def read_frontmatter(text: str) -> Markdown:
-    """Read the fields between the first two `---` lines, and the text below them, as `split_markdown` does.
+    """Read the fields between the first two `---` lines, and the text below, as `split_markdown` does.
 
-    Where that is not YAML each text that stands plainly beside its key is taken as it is: descriptions with `: ` in
-    them, which Claude Code writes by itself, and a bare `*`. Raises ContentError for what is none even so.
+    If this is not YAML, each unquoted text beside its key is taken literally: Claude Code writes descriptions with `: `
+    in them and a bare `*`. Raises ContentError if this also fails.
     """
     span = frontmatter_span(text)
     if span is None:

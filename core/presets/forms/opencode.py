@@ -1,4 +1,4 @@
-"""Agent files of opencode: markdown whose frontmatter switches tools off and says what is allowed, asked or denied."""
+"""opencode's agent files: markdown whose frontmatter turns tools off, and allows, asks or denies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..file import Preset
 from .form import AgentFile, Form, read_frontmatter, stem_of
 
 _EDITING = ("edit", "write")
-"""One permission, there, for all that changes files."""
+"""opencode has one permission for everything that changes files."""
 
 _TOOLS: dict[str, tuple[str, ...]] = {
     "read": ("read",),
@@ -33,10 +33,10 @@ _TOOLS: dict[str, tuple[str, ...]] = {
     "task": ("Agent", "Task"),
     "skill": ("Skill",),
 }
-"""Its tools, and what they are called by us or, where we have no name, by the agents that have them."""
+"""Its tools with subdeck's names or, if subdeck has none, those of the agents that have the tool."""
 
 _HARMLESS = frozenset({"todowrite", "todoread", "question", "lsp", "doom_loop", "plan_enter", "plan_exit"})
-"""What changes and reaches nothing; without a counterpart."""
+"""Tools that neither change nor reach anything and have no counterpart."""
 
 _PERMISSIONS = ("permission", "permissions")
 
@@ -48,11 +48,11 @@ _NOT_PASSED_ON = {
 }
 
 _SILENTLY = ("mode", "color")
-"""Who calls it in opencode, and how that shows it."""
+"""opencode's own use and display of the agent."""
 
 
 class _Rules(Struct, frozen=True):
-    """What of the tools is left: all but some, or some alone."""
+    """The remaining tools: all but some, or only some."""
 
     denied: frozenset[str] = frozenset()
     allowed: tuple[str, ...] | None = None
@@ -92,7 +92,7 @@ class OpencodeForm:
 
 
 def _tools(file: AgentFile) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
-    """Return which tools are allowed and which are denied, in our names; never both. Raises ContentError."""
+    """Return the allowed and denied tools, by subdeck's names; never both. Raises ContentError."""
     tables = [_rules(file, key) for key in ("tools", *_PERMISSIONS)]
     denied = {name for rules in tables for name in rules.denied}
     lists = [rules.allowed for rules in tables if rules.allowed is not None]
@@ -104,7 +104,7 @@ def _tools(file: AgentFile) -> tuple[tuple[str, ...] | None, tuple[str, ...] | N
 
 
 def _rules(file: AgentFile, key: str) -> _Rules:
-    """Read one of the tables; the last line that is about a tool counts, as in opencode."""
+    """Read one of the tables; the last line about a tool counts, as in opencode."""
     is_allowed, verdicts = True, dict[str, bool]()
     for name, verdict in _verdicts(file, key):
         if name == "*":
@@ -115,13 +115,13 @@ def _rules(file: AgentFile, key: str) -> _Rules:
     denied = {ours for name, verdict in verdicts.items() if not verdict for ours in _TOOLS[name]}
     if is_allowed:
         return _Rules(frozenset(denied))
-    # Where several of its tools are one of ours, each of them has to be allowed.
+    # If several of its tools are one of subdeck's, all of them must be allowed.
     allowed = (ours for name, verdict in verdicts.items() if verdict for ours in _TOOLS[name] if ours != "Task")
     return _Rules(frozenset(denied), tuple(dict.fromkeys(name for name in allowed if name not in denied)))
 
 
 def _verdicts(file: AgentFile, key: str) -> Iterator[tuple[str, bool]]:
-    """Yield for each tool that is named, or `*` for all, whether it is allowed. Raises ContentError."""
+    """Yield for each named tool, or `*` for all, whether it is allowed. Raises ContentError."""
     node = file.node(key)
     if node is None:
         return
@@ -142,7 +142,7 @@ def _verdicts(file: AgentFile, key: str) -> Iterator[tuple[str, bool]]:
 
 
 def _is_allowed(file: AgentFile, key: str, name: str, node: Node) -> bool:
-    """Whether a tool may be used; where the answer differs by what it is to do, or would be asked for, it may not."""
+    """Return whether a tool is allowed; not if that depends on its use or needs approval."""
     words = {"true", "allow"} if key == "tools" else {"allow"}
     if isinstance(node, Text):
         if node.value == "ask":
