@@ -94,7 +94,7 @@ def ago(seconds: float) -> str:
 
 def _foreign(run: RunSnapshot, evidence: Evidence) -> list[str]:
     stands = f"{run.status} according to its files" if run.newer_schema is None else newer_schema(run.newer_schema)
-    return ["foreign", evidence.foreign, stands, f"subdeck adopt {run.meta.short_id} trusts it"]
+    return ["untrusted", evidence.foreign, stands, f"subdeck adopt {run.meta.short_id} trusts it"]
 
 
 def _elsewhere(run: RunSnapshot, evidence: Evidence, now: datetime) -> list[str]:

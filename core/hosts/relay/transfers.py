@@ -261,4 +261,4 @@ class Transfers:
 
 
 def _no_room(host: Host, why: str) -> str:
-    return f"{host.name} has no free slot yet: {plain(one_line(why, 300))}"
+    return f"{host.name} cannot take the run yet: {plain(one_line(why, 300))}"

@@ -165,7 +165,7 @@ async def test_a_host_without_room_is_asked_again(
         return (found.state, found.why) if found else ("", "")
 
     async with relay(project, teller):
-        why = "h1 has no free slot yet: No space left on device"
+        why = "h1 cannot take the run yet: No space left on device"
         for run in (waiting, stopped):
             await until(lambda run=run: place(run) == (PlaceState.PLACED, why), "it to say what it waits for")
         artifacts.write_stop(str(stopped.dir), StopRequest(by="operator", force=False, at=paths.now_iso()))

@@ -166,7 +166,7 @@ def test_it_is_shown_as_foreign(engine: Engine, way: Callable[[Path], None]) -> 
     assert "running: starting" == describe.doing(by_id[going.name])
     for run in by_id.values():
         said = explain(run, DiagnosisReader(engine.project, run.run_id).read(run), NOW)
-        assert said.startswith("foreign · ")
+        assert said.startswith("untrusted · ")
         assert f"{run.status} according to its files · subdeck adopt {run.meta.short_id} trusts it" in said
 
 
