@@ -22,7 +22,7 @@ FONTS = '"Fira Code", "DejaVu Sans Mono", Menlo, Consolas, monospace'
 
 @dataclass(frozen=True)
 class Frame:
-    """A screen, the seconds that it is shown, and the caption below it: perhaps a key and two blanks, then words."""
+    """A screen, its duration in seconds, and the caption below it: possibly a key and two spaces, then words."""
 
     rows: tuple[Strip, ...]
     seconds: float
@@ -31,7 +31,7 @@ class Frame:
 
 @dataclass
 class Animation:
-    """Frames of one size in their order; equal rows are stored once, and shown for as many frames as they last."""
+    """Frames of one size in order; equal rows are stored once, and shown for as many frames as they last."""
 
     columns: int
     lines: int
@@ -45,7 +45,7 @@ class Animation:
         return sum(frame.seconds for frame in self.frames)
 
     def add(self, rows: Sequence[Strip], seconds: float, caption: str) -> None:
-        """Add a frame; one that looks like the last makes that one longer."""
+        """Add a frame; if it looks like the last one, extend that."""
         frame = Frame(tuple(rows), seconds, caption)
         if self.frames and (last := self.frames[-1]).caption == caption and last.rows == frame.rows:
             self.frames[-1] = replace(last, seconds=last.seconds + seconds)
@@ -53,7 +53,7 @@ class Animation:
             self.frames.append(frame)
 
     def svg(self, only: int | None = None) -> str:
-        """Return the picture; `only` is the index of a frame that is shown alone, for a look at it."""
+        """Return the picture; `only` is the index of a single frame to show, for inspection."""
         shown = self.frames if only is None else self.frames[only : only + 1]
         groups: dict[tuple[int, int], list[str]] = {}
         for line in range(self.lines):
@@ -88,7 +88,7 @@ class Animation:
         )
 
     def _row(self, strip: Strip) -> str:
-        """Return the id of a row, which is stored where it is new."""
+        """Return the id of a row; store it if it is new."""
         back: list[str] = []
         text: list[str] = []
         column = 0
@@ -116,7 +116,7 @@ class Animation:
 
 
 def _spans(values: Sequence[str]) -> list[tuple[int, int]]:
-    """Return where equal values begin and end, the end not counted."""
+    """Return the ranges of equal values, without the end."""
     starts = [number for number, value in enumerate(values) if not number or value != values[number - 1]]
     return list(zip(starts, [*starts[1:], len(values)], strict=True))
 
@@ -130,7 +130,7 @@ def _timed(content: str, starts: Sequence[float], begin: int, end: int) -> str:
     if end < len(starts) - 1:
         changes[starts[end] / whole] = "none"
     times = ";".join(f"{at:.4f}" for at in changes)
-    # Where nothing moves, as in a viewer without animation, the last frame is what stays.
+    # Without animation, such as in a plain viewer, the last frame is visible.
     still = "inline" if end == len(starts) - 1 else "none"
     moves = f'dur="{whole:g}s" repeatCount="indefinite" calcMode="discrete" keyTimes="{times}"'
     animate = f'<animate attributeName="display" {moves} values="{";".join(changes.values())}"/>'

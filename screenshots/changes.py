@@ -1,4 +1,4 @@
-"""A picture of what a real run changed in a worktree of its own."""
+"""A picture of a real run's changes in its worktree."""
 
 from __future__ import annotations
 

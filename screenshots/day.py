@@ -1,4 +1,4 @@
-"""Pictures of a busy deck: 300 runs, of which 30 go on and some need their operator. They are made, not run."""
+"""Pictures of a busy deck: 300 runs, 30 of them running, and some need you. They are made up, not real."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The animated tour: three attempts at one task, a permission request, the comparison, apply and undo.
 
-The runs are real: pi in three worktrees, asked by a scripted model to do different work in each.
+The runs are real: pi in three worktrees, with a scripted model that does different work in each.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ class Film:
         self.picture = picture
         self.animation = Animation(*SIZE, TITLE)
         self.winner = ""
-        """The run that is applied: the one that asked to run the tests."""
+        """The run whose changes are applied; it asked to run the tests."""
 
     def shot(self, seconds: float, caption: str) -> None:
         self.animation.add(self.deck.strips, seconds, caption)
@@ -280,7 +280,7 @@ class Film:
         await deck.press("]")
         await deck.until(lambda: deck.main.request.is_shown, "the request")
         deck.app.clear_notifications()
-        await asyncio.sleep(1)  # a key that was pressed before is not taken for a reply
+        await asyncio.sleep(1)  # so that an earlier key does not count as a reply
         self.shot(2.2, "]  next request: nothing runs before you reply")
         await deck.press("y")
         await deck.until(lambda: not deck.main.request.is_shown, "the reply")
@@ -349,7 +349,7 @@ class Film:
 
 
 async def film(project: Path, picture: Picture) -> Animation:
-    """Make the tour; what still runs is ended."""
+    """Make the tour; stop runs that are still running."""
     engine = Engine.open(str(project), kind="app")
     app = SubdeckApp(engine)
     async with app.run_test(size=SIZE, notifications=True) as pilot:

@@ -1,4 +1,4 @@
-"""Pictures of real runs on a cluster of this machine alone, and of its hosts."""
+"""Pictures of real runs on a cluster of only this machine, and of its hosts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GOING_ON = (shop.REVIEWS[0], shop.REVIEWS[2], shop.QUEUED, "review README.md", "
 
 
 async def hosts(project: Path, picture: Picture) -> None:
-    """Take the pictures `on-hosts` and `hosts`; end what still goes on."""
+    """Take the pictures `on-hosts` and `hosts`; stop running runs."""
     with trial(3, slots=4, cwd=project) as kept:
         settings = Path(os.environ["HOME"], ".config/subdeck/config.yaml")
         settings.write_text(json.dumps(SETTINGS))
@@ -59,12 +59,12 @@ async def hosts(project: Path, picture: Picture) -> None:
 
 
 def worker_of(cluster: int, host: str) -> int:
-    """Return the process that is that host to the cluster which another process keeps."""
+    """Return the process that acts as this host in the cluster kept by another process."""
     return next(pid for pid in processes.descendants(cluster) if host in processes.arguments(pid))
 
 
 def launch(engine: Engine) -> None:
-    """Have runs on all hosts, some of which have ended, and one that no host can take."""
+    """Launch runs on all hosts, some of them finished, and one that no host can take."""
     ended = [_launch(engine, "reviewer", task) for task in ENDED]
     engine.wait(ended, timeout=60)
     _launch(engine, "fixer", shop.FIX, needs={"gpu": 1.0})
@@ -76,14 +76,14 @@ def launch(engine: Engine) -> None:
 
 
 def _launch(engine: Engine, preset: str, task: str, needs: dict[str, float] | None = None) -> str:
-    """Launch a run that is in no group, as those are run a few at a time."""
+    """Launch a run outside a group, because a group runs only a few at a time."""
     request = RunRequest(task=task, preset=preset, runner=RunnerKind.HOSTS, needs=needs)
     (run,) = engine.launch([request], background=True)
     return run.run_id
 
 
 def end(engine: Engine) -> None:
-    """Stop the runs, and then the relay, which would stay for a while."""
+    """Stop the runs, and the relay, which would stay for a while."""
     open_runs = [run.run_id for run in engine.snapshots() if not run.has_ended]
     engine.stop(open_runs, force=True)
     engine.wait(open_runs, timeout=60)

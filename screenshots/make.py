@@ -1,4 +1,4 @@
-"""Make the pictures in the documents: real runs of real agents, and a busy deck that is made, seen by the real app."""
+"""Make the pictures in the documents: real runs of real agents, and a made-up busy deck, in the real app."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from .tour import tour
 
 HERE = Path(__file__).resolve().parent
 PNG = HERE.parent / ".cache" / "screenshots"
-"""Pictures of the pictures, for looking at."""
+"""The pictures as PNG, for inspection."""
 
 FONTS = '"Fira Code", "DejaVu Sans Mono", Menlo, Consolas, monospace'
 """A picture in a README cannot load a font from elsewhere."""
 _FONT_FACES = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 _LAST_LINE = re.compile(r'(-clip-terminal">\s*<rect x="0" y="0" width="[0-9.]+" height=")([0-9.]+)')
-"""The window as Rich cuts it out, which cuts off what hangs below the letters of its last line."""
+"""Rich's clipping rectangle, which cuts off the descenders of the last line."""
 _FONT_FAMILY = re.compile(r"font-family: [^;]*;")
 
 
@@ -71,7 +71,7 @@ def main() -> int:
 
 
 def set_up(home: Path, pi: str, url: str) -> None:
-    """Write the settings, pi where a user would have it, and the models that it knows."""
+    """Write the settings, pi in a user's usual place, and its models."""
     settings = home / ".config/subdeck/config.yaml"
     settings.parent.mkdir(parents=True)
     settings.write_text(json.dumps({"max_running": 3, "grace_seconds": 0.5, "checks": film.CHECKS}))
@@ -96,10 +96,10 @@ def animated(made: Animation, name: str) -> None:
 
 
 def picture(app: SubdeckApp, name: str) -> None:
-    """Write the screen as SVG, and for looking at it as PNG."""
+    """Write the screen as SVG, and as PNG for inspection."""
     svg = _FONT_FACES.sub("", app.export_screenshot(title="subdeck"))
     svg = _FONT_FAMILY.sub(f"font-family: {FONTS};", svg)
-    svg = svg.replace("<svg ", '<svg xml:space="preserve" ', 1)  # librsvg takes a leading no-break space for a blank
+    svg = svg.replace("<svg ", '<svg xml:space="preserve" ', 1)  # librsvg turns a leading no-break space into a space
     svg = _LAST_LINE.sub(lambda found: f"{found[1]}{float(found[2]) + 6:g}", svg)
     (HERE / f"{name}.svg").write_text(svg)
     PNG.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The project in the pictures: a small source tree, its presets, and what the model server is told to say."""
+"""The project in the pictures: a small source tree, its presets, and the model server's scripts."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ SENTENCE = (
 )
 FUNCTIONS = "5 public functions in 4 files; authenticate is the one that all others rely on."
 QUESTION = "find where requests are authenticated"
-"""The task of the run that is being watched."""
+"""The task of the run being watched."""
 REVIEWS = ("review src/auth.py", "review src/tokens.py", "review src/orders.py")
-"""The tasks of the group; the second comes to an end."""
+"""The tasks of the group; the second one completes."""
 QUEUED = "review src/settings.py"
 SOUND = "Sound: decode checks the signature before it reads the claims. src/tokens.py:5 lacks a test for an empty key."
 

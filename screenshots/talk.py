@@ -1,4 +1,4 @@
-"""Pictures of talking to runs: one that waits, a question about an edit, a message on its way; the runs are made."""
+"""Pictures of talking to runs: one that waits, a question about an edit, a message on its way; the runs are made up."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def story(said: str, path: str, more: str) -> list[Event]:
 
 
 class Claude(FakeEngine):
-    """An engine on a machine that has Claude Code."""
+    """An engine on a machine with Claude Code."""
 
     def agent(self) -> AgentChoice:
         return AgentChoice("claude", ("claude",), ("Read", "Edit", "Bash"), True, version="2.1.330", kind="claude")

@@ -1,4 +1,4 @@
-"""The way through the app that the pictures show, one after the other."""
+"""The way through the app in the pictures, one after the other."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Picture = Callable[[SubdeckApp, str], None]
 
 
 def earlier_runs(engine: Engine) -> None:
-    """Leave answers of both agents, a run that was stopped, one that failed, and a group of which two go on."""
+    """Make answers of both agents, a stopped run, a failed one, and a group with two running."""
     start(engine, "reviewer", "list the public functions of src/")
     start(engine, "offline-scout", "which environment variables are read?")
     stopped = start(engine, "reviewer", "review the token signatures", wait=False)
@@ -61,7 +61,7 @@ def wait_for_tool(engine: Engine, run: RunSnapshot) -> None:
 
 
 async def tour(engine: Engine, picture: Picture) -> None:
-    """Take each picture; end what still goes on."""
+    """Take each picture; stop running runs."""
     await asyncio.to_thread(earlier_runs, engine)
     app = SubdeckApp(engine)
     async with app.run_test(size=SIZE) as pilot:
@@ -84,7 +84,7 @@ async def launching(deck: Deck, engine: Engine, picture: Picture) -> None:
     await deck.until_text("Launch repo-scout")
     await deck.type(shop.QUESTION)
     await deck.until_text(shop.QUESTION)
-    await deck.pilot.pause(0.5)  # what is wrong with the fields is looked for after a moment of rest
+    await deck.pilot.pause(0.5)  # the fields are checked after a moment of rest
     picture(deck.app, "launch")
     await deck.press("ctrl+s")
     await deck.until_text("so I look at▋")

@@ -1,1 +1,1 @@
-"""The operator's app."""
+"""The terminal app."""

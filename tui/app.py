@@ -1,4 +1,4 @@
-"""The app: theme, screens and the keys that work everywhere; nothing about runs."""
+"""The app: theme, screens and the keys that work everywhere. It does not know runs."""
 
 from __future__ import annotations
 
@@ -27,24 +27,25 @@ if TYPE_CHECKING:
     from .engine_api import EngineApi
 
 FAULT_TIMEOUT = 15.0
-"""Seconds that a warning about the settings stays on the screen; the list of messages keeps it."""
+"""Seconds that a settings warning stays on the screen; the list of messages keeps it."""
 
 
 class SubdeckApp(KeyQueueApp, inherit_bindings=False):
-    """Returns, when it ends, the line that says what is still running."""
+    """`run` returns the line that lists what is still running."""
 
     TITLE = "subdeck"
     CSS_PATH: ClassVar[str | PurePath | list[str | PurePath] | None] = ["app.tcss", "deck/deck.tcss"]
-    """The first screen's rules too: those of a default screen are not read by themselves."""
+    """Includes the first screen's rules: Textual does not load the CSS of a default screen."""
     BINDINGS = bindings(KeyContext.APP)
 
     def __init__(
         self, engine: EngineApi, run_id: str | None = None, *, readonly: bool = False, watched: Sequence[str] = ()
     ) -> None:
-        """With `run_id` that run is shown by itself until the operator goes to the deck; `readonly` changes nothing; of
-        the `watched` runs tiles are shown, and nothing else.
+        """`run_id` opens on that run only, until you go to the deck; `watched` shows a grid of these runs and nothing
+        else.
 
-        Wrong names and keys in the settings become warnings; the defaults stand in for them.
+        A `readonly` app changes nothing. Wrong names and keys in the settings become warnings, and defaults replace
+        them.
         """
         super().__init__()
         self._engine = engine
@@ -56,7 +57,7 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
         self.no_color = is_color_unwanted()
         self.begin_with_theme(self._wanted_theme(), ColorRemover() if self.no_color else None)
         self._faults = [fault.error for fault in engine.settings.faults]
-        """What is wrong in the settings and was replaced by defaults."""
+        """Settings errors that were replaced by defaults."""
         self._actions = self._usable_actions()
         self.notices = Notices()
         self.set_keymap(keymap(self._actions))
@@ -73,7 +74,7 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
         )
 
     def _usable_actions(self) -> tuple[Action, ...]:
-        """Return the actions with the keys of the settings; the usual keys where those cannot be had."""
+        """Return the actions with your keys and commands; drop either if it is invalid."""
         settings = self._engine.settings
         own: tuple[Action, ...] = ()
         if settings.commands:
@@ -90,7 +91,7 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
 
     def _wanted_theme(self) -> str:
         if self.no_color:
-            return TERMINAL.name  # its rules tell by bold, dim and reversed text
+            return TERMINAL.name  # its rules use bold, dim and reversed text
         wanted, chosen = self._engine.settings.theme or "", theme_file().read()
         if chosen.setting == wanted and chosen.theme in self.available_themes:
             return chosen.theme
@@ -117,17 +118,17 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
         markup: bool = True,
         kind: str = "",
     ) -> None:
-        """Show a toast, in the place of one of its kind, and keep what it says in the list of messages."""
+        """Show a toast, replacing one of the same kind, and add its text to the list of messages."""
         self.notices.add(plain(message), severity)
         seconds = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
         self.post_message(Notify(Toast(message, title, severity, seconds, markup=markup, kind=kind)))
 
     def on_notify(self, event: Notify) -> None:
-        """Make room before a toast comes: few are on the screen, none that says the same, one of a kind."""
+        """Make room before a toast appears: few at a time, no duplicates, one of a kind."""
         make_room_for_toast(self, event.notification, TOASTS_ON_SCREEN, _is_replaced)
 
     def push_screen(self, *args: Any, **kwargs: Any) -> Any:
-        """Show a screen; toasts go before a dialog, over which they would lie: the list of messages has them."""
+        """Show a screen; clear the toasts before a dialog, which they would cover. The list of messages keeps them."""
         if args and isinstance(args[0], ModalScreen):
             self.clear_notifications()
         return cast(Any, super()).push_screen(*args, **kwargs)

@@ -1,7 +1,7 @@
-"""What the commands of all features share: the deck, questions, and work that reports what went wrong.
+"""Shared by the commands of all features: the deck, questions, and work that reports its errors.
 
-A module of commands is loaded at the start, for its keys and texts. It imports dialogs, and what only they need, in the
-functions that open them, and names them in `opens`.
+A module of commands is loaded at the start, for its keys and texts. It imports dialogs, and modules needed only by
+them, in the functions that open them, and lists them in `opens`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .keys.command import ActionContext, KeyContext
 
 CLIPBOARD = 74_994
-"""Bytes that every terminal which takes a clipboard at all takes: 100,000 characters of base64."""
+"""Bytes that every terminal with clipboard support accepts: 100,000 characters of base64."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -37,10 +37,10 @@ Runs = Sequence["RunSnapshot"]
 
 
 class Commands:
-    """Some of the commands; their work is done beside the event loop."""
+    """The commands of a feature; their work is done beside the event loop."""
 
     opens: ClassVar[tuple[str, ...]] = (".dialogs.ask", ".dialogs.pick", ".dialogs.plan", ".dialogs.reader")
-    """Modules that the first key would wait for, if they were not loaded after the first paint; those of this class."""
+    """Modules that this class opens; loaded after the first paint so that the first key does not wait for them."""
 
     def __init__(self, deck: MainScreen) -> None:
         self._deck = deck
@@ -51,11 +51,11 @@ class Commands:
         return cast("App[Any]", self._deck.app)
 
     def _of(self, kind: type[Kind]) -> Kind:
-        """Return the commands of another feature on this deck."""
+        """Return another feature's commands on this deck."""
         return self._deck.commands[kind]
 
     def do(self, method: Callable[..., object], about: str, args: tuple[object, ...]) -> None:
-        """Call a method with what its first parameter is about; nothing is done without that."""
+        """Call a method with the subject of its first parameter; do nothing if there is no subject."""
         if about:
             subject = self._subject(about)
             if not subject:
@@ -67,7 +67,7 @@ class Commands:
             method(*args)
 
     def _ask(self, what: str, *args: object) -> None:
-        """Do an action that a view has left to these commands; `what` is the argument of its `do`."""
+        """Do an action that a view leaves to these commands; `what` is the argument of its `do`."""
         declared = next(
             each
             for each in declarations(type(self))
@@ -88,8 +88,8 @@ class Commands:
         return run
 
     def spawn(self, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Work beside the event loop; a dialog has to be pushed before anything is waited for, so that it gets the keys
-        that are typed from now on.
+        """Work beside the event loop. Push a dialog before the first await, so that it gets the keys typed from now
+        on.
         """
 
         self._bridge.spawn(self._reporting_errors, work, *args, **kwargs)
@@ -102,19 +102,19 @@ class Commands:
             self._say(format_error(error), error=True)
 
     def _key(self, action_id: str) -> str:
-        """Return how the key of an action is written, the operator's own included."""
-        from .keys.keymap import key_of  # which needs all commands
+        """Return an action's key as displayed, including your own keys."""
+        from .keys.keymap import key_of  # needs all commands
 
         return key_of(action_id, self._deck.actions)
 
     def _keys_line(self, place: KeyContext, only: Collection[str] = ()) -> str:
-        """Return the keys that a dialog shows at its foot, or those of `only` these actions."""
+        """Return the line of keys at the foot of a dialog, limited to the actions in `only`."""
         from .keys.keymap import keys_line
 
         return keys_line(place, [action for action in self._deck.actions if not only or action.id in only])
 
     def _obstacle(self, action_id: str, context: ActionContext) -> bool:
-        """Say why an action is not possible in a dialog; return whether there is such an obstacle."""
+        """Report why an action is not possible in a dialog; return whether there is an obstacle."""
         from .keys.keymap import said
 
         deck = self._deck
@@ -125,7 +125,7 @@ class Commands:
         return bool(obstacle)
 
     def _copy(self, text: str, what: str = "") -> None:
-        """Copy a text, and say how much it was; `what` names it, and ends with a comma."""
+        """Copy a text and report its size; `what` names it, and ends with a comma."""
         self.app.copy_to_clipboard(text)
         lines = text.count("\n") + 1
         said = f"Copied {what}{lines} line{'' if lines == 1 else 's'}, {size_text(len(text.encode()))}."
@@ -143,7 +143,7 @@ class Commands:
             self._deck.runs.mark_seen(run.run_id)
 
     def _refuse(self, what: str, why: str) -> None:
-        """Say why a dialog does not come in which one would have written."""
+        """Report why a dialog with a text field does not open."""
         self._deck.refuse_dialog(what, why)
 
     def _say(self, text: str, *, error: bool = False) -> None:
@@ -160,7 +160,7 @@ class Commands:
     async def _confirmed_data(
         self, question: str, load: Callable[[], Awaitable[T]], detail: Callable[[T], str], yes: str
     ) -> T | None:
-        """Ask about what is read once the question is on the screen; return it, or None when the answer is no."""
+        """Ask, and load the data while the question is on the screen; return the data, or None if you refuse."""
         loaded: list[T] = []
 
         async def loaded_detail() -> str:
@@ -171,20 +171,20 @@ class Commands:
 
 
 class CommandSet:
-    """The commands of all features on one deck: each class is made when it is first needed."""
+    """The commands of all features on one deck; each class is created when first needed."""
 
     def __init__(self, deck: MainScreen) -> None:
         self._deck = deck
         self._made: dict[type[Commands], Commands] = {}
 
     def __getitem__(self, kind: type[Kind]) -> Kind:
-        """Return the commands of a feature; they keep what they know until the app ends."""
+        """Return a feature's commands; they keep their state until the app ends."""
         if kind not in self._made:
             self._made[kind] = kind(self._deck)
         return cast(Kind, self._made[kind])
 
     def load(self) -> None:
-        """Load what the commands open."""
+        """Load the modules that the commands open."""
         from .keys.actions import METHODS
 
         for kind in (Commands, *dict.fromkeys(kind for kind, _ in METHODS.values())):
@@ -192,7 +192,7 @@ class CommandSet:
                 import_module(name, kind.__module__.rpartition(".")[0])
 
     def do(self, action_id: str) -> None:
-        """Do an action of the deck; the caller has asked whether it is possible."""
+        """Do an action of the deck; the caller has checked that it is possible."""
         from .keys.actions import METHODS
 
         kind, declared = METHODS[action_id]
@@ -201,10 +201,10 @@ class CommandSet:
 
 
 def first_of(lines: Sequence[str], most: int) -> list[str]:
-    """Return the first lines, and how many more there are."""
+    """Return the first lines, and the number of further lines."""
     return [*lines[:most], *([f"and {len(lines) - most} more"] if len(lines) > most else [])]
 
 
 def name_of(run: RunSnapshot) -> str:
-    """Say which run is meant: preset and short id."""
+    """Return a run's preset and short id."""
     return f"{one_line(run.meta.title, 40)} {run.meta.short_id}"

@@ -1,4 +1,4 @@
-"""What the app asks of an engine: `core.engine.Engine` answers it, and so does the engine of the tests.
+"""The engine's interface to the app: `core.engine.Engine` implements it, and so does the engine of the tests.
 
 Everything but `project`, `cwd` and `settings` may block, and is called in a thread.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class WorkApi(Protocol):
-    """What the runs changed; what each method does is said at `core.work.changes.Work`."""
+    """The runs' changes; `core.work.changes.Work` describes each method."""
 
     def changes(self, run: RunSnapshot, /) -> Changes | None: ...
     def patch(self, run: RunSnapshot, /) -> bytes: ...
@@ -45,7 +45,7 @@ class WorkApi(Protocol):
 
 
 class EngineApi(Protocol):
-    """An engine that is open on one project; what each method does is said at `Engine`."""
+    """An engine opened on a project; `Engine` describes each method."""
 
     @property
     def project(self) -> Project: ...

@@ -1,4 +1,4 @@
-"""How something was laid out, remembered in a small file from one start of the app to the next."""
+"""Remembers a layout in a small file from one start of the app to the next."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .terminal.after_close import carry_out
 Layout = TypeVar("Layout", bound=msgspec.Struct)
 
 LARGEST = 64 * 1024
-"""Bytes of the file that are read."""
+"""Maximum bytes of the file to read."""
 
 
 class LayoutFile(Generic[Layout]):
     """A read-only app only reads it."""
 
     def __init__(self, default: Layout, name: Callable[[], str], *, readonly: bool = False) -> None:
-        """`name` is asked for the path below the directory for state when the file is first needed."""
+        """`name` returns the path below the state directory; it is called when the file is first needed."""
         self._default = default
         self._name = name
         self._readonly = readonly
@@ -36,7 +36,7 @@ class LayoutFile(Generic[Layout]):
         return state_file(self._name())
 
     def read(self) -> Layout:
-        """Return what was remembered, from disk; the default where the file is missing or makes no sense."""
+        """Return the layout from disk; the default if the file is missing or invalid."""
         try:
             with open(self._path, "rb") as file:
                 return decode(file.read(LARGEST), type(self._default))
@@ -44,12 +44,12 @@ class LayoutFile(Generic[Layout]):
             return self._default
 
     async def keep(self, layout: Callable[[], Layout]) -> None:
-        """Write the layout as it is when its turn comes, so that the last one stays."""
+        """Write the current layout once earlier writes are done, so that the last one stays."""
         async with self._turn:
             await carry_out(self.write, layout())
 
     def write(self, layout: Layout) -> None:
-        """Write a layout to disk; where that fails it holds for as long as the app is open."""
+        """Write a layout to disk; if that fails it lasts until the app is closed."""
         if not self._readonly:
             with suppress(OSError):
                 write_state(self._path, msgspec.json.encode(layout))

@@ -1,4 +1,4 @@
-"""The program `subdeck`: the command line of the engine, and the app where no command is named."""
+"""The program `subdeck`: the engine's command line, or the app if no command is named."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ import gc
 import os
 import sys
 
-TYPE_CHECKING = False  # as typing's
+TYPE_CHECKING = False  # like the one in typing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 GC_THRESHOLD = 100_000
 """New objects between two garbage collections. With Python's own threshold, a tenth of a quick command and of the app's
-start would be collections that find nothing; once the app is loaded it goes back to that, see `terminal.process`."""
+start would be useless collections; `terminal.process` restores it once the app is loaded.
+"""
 
 
 def program() -> None:
-    """Run `main` and end the process at once; never returns. Everything is written by then, and to free each object
-    would take as long as a tenth of a quick command.
+    """Run `main` and end the process at once; never return. All output is written by now, and freeing each object would
+    take up to a tenth of a quick command.
     """
     os._exit(main())
 
 
 def main() -> int:
-    """Run one command, or the app where none is named; return the exit code."""
+    """Run one command, or the app if none is named; return the exit code."""
     gc.set_threshold(GC_THRESHOLD)
     _fill_closed_descriptors()
     failure: BaseException | None = None
-    if not sys.argv[1:]:  # the first paint does not wait for what reads commands
+    if not sys.argv[1:]:  # do not load the command parser before the first paint
         try:
             return _open_app()
         except (Exception, KeyboardInterrupt) as error:
@@ -36,7 +37,7 @@ def main() -> int:
         return _command_line(failure)
     from ..core.runners import standby
 
-    standby.start()  # before what reads commands is loaded
+    standby.start()  # before the command parser is loaded
     try:
         return _command_line(failure)
     finally:
@@ -44,18 +45,18 @@ def main() -> int:
 
 
 def _fill_closed_descriptors() -> None:
-    """Put nothing where stdin, stdout or stderr was closed: the next file that is opened would be taken for it."""
+    """Open /dev/null for a closed stdin, stdout or stderr; the next opened file would get its number."""
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number
 
 
 def _command_line(failure: BaseException | None) -> int:
     from ..core.system.imports import import_click, import_msgspec
 
-    if sys.argv[1:] in (["status"], ["status", "--all"]):  # called often, and read at a glance
+    if sys.argv[1:] in (["status"], ["status", "--all"]):  # called often, and has to be fast
         import_msgspec()
         from ..core.cli import run_list
 
@@ -81,10 +82,10 @@ def _command_line(failure: BaseException | None) -> int:
 def _open_app(
     runs: Sequence[str] = (), *, readonly: bool = False, beside: bool = False, failure: BaseException | None = None
 ) -> int:
-    """Run the app until the operator quits, and print what is still running; return the exit code.
+    """Run the app until you quit, and print what is still running; return the exit code.
 
-    It opens on a run, or with several `beside` each other. `failure` is raised here instead, so that the command line
-    reports it as it reports its own.
+    It opens on a run, or with several `beside` each other. A `failure` is raised here, so that the command line reports
+    it like its own errors.
     """
     if failure is not None:
         raise failure
@@ -106,7 +107,7 @@ def _open_app(
 
     log_thread_faults()
     engine = Engine.open(kind=LauncherKind.APP, readonly=readonly)
-    run_ids = engine.find(runs)  # before what only the app needs is loaded
+    run_ids = engine.find(runs)  # before modules needed only by the app are loaded
     from .terminal.textual_import import import_textual
 
     import_textual()

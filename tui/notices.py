@@ -1,4 +1,4 @@
-"""Every message that the app has told since it was opened."""
+"""The messages shown since the app was opened."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from textual.notifications import Notification, SeverityLevel
 from textual.widget import Widget
 
 TOASTS_ON_SCREEN = 3
-"""The list has the others."""
+"""Further toasts are only in the list."""
 
 KEPT = 1000
-"""Messages; the oldest go first."""
+"""Messages; the oldest are dropped first."""
 
 INDENT = 13
-"""Cells of time and sign, which the lines after a message's first leave empty."""
+"""Cells of time and sign; a message's further lines leave them empty."""
 
 _SIGNS = {"information": ("·", "$text-muted"), "warning": ("!", "$text-warning"), "error": ("✗", "$text-error")}
 
 
 class Notice(Struct, frozen=True):
     time: str
-    """Where the operator sits, `20:12:34`."""
+    """Local time, `20:12:34`."""
     severity: str
     text: str
 
@@ -34,18 +34,18 @@ class Notice(Struct, frozen=True):
 @dataclass
 class Toast(Notification):
     kind: str = ""
-    """It takes the place of one of the same kind; empty for one that takes nobody's."""
+    """It replaces a toast of the same kind; empty: it replaces none."""
 
 
 def answer_key(
     node: Widget, text: str, *, severity: SeverityLevel = "information", timeout: float | None = None
 ) -> None:
-    """Say in a toast what a key did, or why it did nothing, in the place of what was said so before."""
+    """Show a toast with the effect of a key, or the reason for none; it replaces the previous one."""
     cast(Any, node.app).notify(text, severity=severity, timeout=timeout, markup=False, kind=f"key: {severity}")
 
 
 class Notices:
-    """Holds what toasts said, and what they would have said where they are off or silent."""
+    """Holds the texts of all toasts, even if toasts are off or silent."""
 
     def __init__(self) -> None:
         self._kept: deque[Notice] = deque(maxlen=KEPT)
@@ -54,7 +54,7 @@ class Notices:
         self._kept.append(Notice(datetime.now().strftime("%H:%M:%S"), severity, text))
 
     def entries(self) -> list[Content]:
-        """Return them for the screen, the newest first, each with its time and a sign for its weight."""
+        """Return the messages for the screen, newest first, each with its time and a severity sign."""
         return [_entry(notice) for notice in reversed(self._kept)]
 
 

@@ -1,4 +1,4 @@
-"""Your own commands: programs that the settings name, as actions with keys and texts, and how they are started."""
+"""Your own commands: programs from the settings as actions with keys and texts, and how they are started."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ RUN_ID, CWD, ANSWER_FILE, PATCH_FILE = "{run_id}", "{cwd}", "{answer_file}", "{p
 PLACEHOLDERS = (RUN_ID, CWD, ANSWER_FILE, PATCH_FILE)
 
 _NAME, _HELP = 20, 200
-"""Characters of a title in the footer, and of what the help says."""
+"""Characters of a title in the footer, and in the help."""
 _RANK = 15
-"""In the footer, after ours."""
+"""Footer rank, after the built-in actions."""
 LAST_LINE = 200
-"""Characters of what a command printed last that are shown."""
+"""Characters shown of the last line that a command printed."""
 KEPT = 4096
 """Bytes of its output that are kept for that."""
 PIECE = 65536
@@ -39,12 +39,12 @@ _PLAIN_PATH = r"[A-Za-z0-9_@%+=:,./-]+"
 
 
 def own_actions(commands: Mapping[str, OwnCommand]) -> tuple[Action, ...]:
-    """Return an action for each command; their keys are as they were written."""
+    """Return an action for each command; the keys are not checked yet."""
     return tuple(_action(name, command) for name, command in commands.items())
 
 
 def is_about_run(command: OwnCommand) -> bool:
-    """Return whether a command is told about the highlighted run."""
+    """Return whether a command uses the highlighted run."""
     return any(mark in word for word in command.argv for mark in PLACEHOLDERS)
 
 
@@ -70,7 +70,7 @@ def _needs(command: OwnCommand, context: ActionContext) -> str:
 
 class OwnCommands(Commands):
     def do_own(self, action_id: str) -> None:
-        """Run the command behind an action."""
+        """Run an action's command."""
         name = action_id.removeprefix(OWN_PREFIX)
         self.spawn(self._run, name, self._bridge.engine.settings.commands[name])
 
@@ -100,7 +100,7 @@ class OwnCommands(Commands):
                 self._say(problem, error=True)
 
     async def _run_beside(self, title: str, argv: tuple[str, ...]) -> str:
-        """Run a program that needs no terminal; say what it printed last, or return what went wrong."""
+        """Run a program that needs no terminal; show the last line that it printed, or return the error."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *argv,
@@ -146,17 +146,17 @@ def write_patch(path: str, patch: bytes) -> None:
 
 
 def filled(argv: tuple[str, ...], run: RunSnapshot | None, answer_file: str, patch_file: str = "") -> tuple[str, ...]:
-    """Put what a command is to know in the place of the marks, each of which stays a part of its word."""
+    """Replace the placeholders with their values; each stays part of its word."""
     if run is None:
         return argv
     values = {RUN_ID: run.run_id, CWD: run.meta.cwd, ANSWER_FILE: answer_file, PATCH_FILE: patch_file}
-    # All at once: a path may have the name of another mark in it.
+    # All at once: a path may contain the name of another placeholder.
     marks = "|".join(map(re.escape, values))
     return tuple(re.sub(marks, lambda found: values[found[0]], word) for word in argv)
 
 
 def code_fault(argv: tuple[str, ...], run: RunSnapshot | None) -> str:
-    """Return why a command cannot be started: its code, as that of `sh -c`, would contain the path of a directory that
+    """Return why a command cannot be started: its code, such as that of `sh -c`, would contain a directory's path that
     is not a plain word. Empty if it can be started.
     """
     is_interpreter = any(re.fullmatch(_INTERPRETERS, os.path.basename(word)) for word in argv)

@@ -1,4 +1,4 @@
-"""Calm themes; colour is kept for the state of runs and for what has the keys, and left out where NO_COLOR says so."""
+"""Calm themes. Colour is only for run states and the focus; NO_COLOR removes it."""
 
 from __future__ import annotations
 
@@ -97,11 +97,11 @@ OURS = (DARK, LIGHT, TERMINAL)
 
 
 class ThemeChoice(Struct, frozen=True):
-    """The theme that the operator chose by key; it holds until the settings name another one than then."""
+    """The theme you chose by key, used until the setting changes."""
 
     theme: str = ""
     setting: str = ""
-    """What the settings named when it was chosen."""
+    """The setting when it was chosen."""
 
 
 def theme_file(*, readonly: bool = False) -> LayoutFile[ThemeChoice]:
@@ -109,7 +109,7 @@ def theme_file(*, readonly: bool = False) -> LayoutFile[ThemeChoice]:
 
 
 def next_theme(name: str) -> str:
-    """Return the theme of ours that comes after this one; after one that is not ours, the first."""
+    """Return the built-in theme after this one; after any other theme, the first."""
     names = [theme.name for theme in OURS]
     return names[(names.index(name) + 1) % len(names)] if name in names else names[0]
 
@@ -119,7 +119,7 @@ def is_color_unwanted(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 class ColorRemover(LineFilter):
-    """Leaves bold, dim, underlined and reversed text, in the terminal's own colours.
+    """Keeps bold, dim, underlined and reversed text, in the terminal's own colours.
 
     Textual's filter writes grey, or the default colour by its code.
     """

@@ -1,1 +1,1 @@
-"""Benchmarks of a non-editable install; each figure stands beside its floor from the same run."""
+"""Benchmarks of a non-editable install; each figure is shown with its floor from the same run."""

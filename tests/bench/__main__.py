@@ -1,8 +1,8 @@
 """Run the benchmarks: all of them, or those named in the arguments.
 
-Each prints its table when it is done. One that breaks is reported, and the others continue. All take about twelve
+Each prints its table when it is done. If one breaks, it is reported, and the others continue. All take about twelve
 minutes. `long_life` is the short form: an hour's events in two minutes. With `--smoke` each measures so little that all
-take about a minute; that shows whether they work, and no target is judged.
+take about a minute; that shows whether they work, and targets are not judged.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ ENGINE = (
 APP = ("app_start", "app_live", "app_cpu", "tiles", "run_list", "big_transcript", "changes", "long_life")
 ALL = (*ENGINE, *APP)
 SMOKE_LIMIT_S = 120.0
-"""How long a benchmark may take in smoke mode, on a slow machine, too: one that hangs is one that breaks."""
+"""Maximum time of a benchmark in smoke mode, even on a slow machine: one that hangs counts as broken."""
 
 
 TO_END_S = 3.0
-"""How long what a benchmark started may take to end after it."""
+"""Time for a benchmark's processes to end after it."""
 
 
 class TookTooLong(Exception):
@@ -97,7 +97,7 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _measured(name: str, marker: str, *, limit_s: float) -> tuple[list[Figure], list[str]]:
-    """Return the figures of a benchmark, and why it broke; a limit of 0 is none."""
+    """Return a benchmark's figures, and why it broke; a limit of 0 means no limit."""
     figures: list[Figure] = []
     reasons: list[str] = []
     try:
@@ -114,7 +114,7 @@ def _measured(name: str, marker: str, *, limit_s: float) -> tuple[list[Figure], 
 
 @contextmanager
 def _world() -> Iterator[str]:
-    """Be in a world of its own, as tests are; what is started there inherits the marker that is yielded."""
+    """Enter a separate world, like tests; processes started there inherit the yielded marker."""
     before, marker = dict(os.environ), secrets.token_hex(8)
     with tempfile.TemporaryDirectory(prefix="sdbench-", dir="/tmp", ignore_cleanup_errors=True) as root:
         isolation.enter(isolation.variables(Path(root)) | {isolation.MARKER: marker})
@@ -126,7 +126,7 @@ def _world() -> Iterator[str]:
 
 @contextmanager
 def _limit(seconds: float) -> Iterator[None]:
-    """Raise TookTooLong in what takes longer; 0 is no limit."""
+    """Raise TookTooLong after so many seconds; 0 means no limit."""
 
     def end(_number: int, _frame: object) -> None:
         raise TookTooLong(f"it has not ended within {seconds:g} s")

@@ -1,4 +1,4 @@
-"""What an agent of the Agent Client Protocol costs as a child: the adapter of Codex, behind our bridge."""
+"""The cost of an ACP agent as a child: Codex's adapter, behind subdeck's bridge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent costs as a child, against a minimal client that starts the same program in the same mode."""
+"""The cost of an agent as a child, against a minimal client that starts the same program in the same mode."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STREAM_MB = usually(250, smoke=2)
 PATIENCE = 60
 TASK = "Say hello."
 SO_FAR = "So far."
-"""What the model says of an answer that does not end."""
+"""The model's text of an answer that does not end."""
 
 
 class Case(Struct, frozen=True):
@@ -35,11 +35,11 @@ class Case(Struct, frozen=True):
     kind: Program
     """Sets up the agent in a home; knows its model."""
     minimal: str
-    """A Python program that starts the agent, its first argument, and hands it the task."""
+    """A Python program that starts the agent, its first argument, and gives it the task."""
     stream: Callable[[int], Iterator[bytes]] | None = None
-    """Makes what the agent writes of one long answer, with so many MB of its deltas; None leaves that out."""
+    """Makes the agent's output for one long answer, with so many MB of its deltas; None skips that."""
     is_asked_first: bool = False
-    """Whether the program is asked what it can do; of a long answer, too."""
+    """Whether the program is queried for its features, also for a long answer."""
     deltas: str = "deltas"
     needs: tuple[str, ...] = ()
     """Paths of other programs that it starts."""
@@ -101,7 +101,7 @@ class _Bench:
                 started = time.perf_counter()
                 self._call(*argv)
                 times.append((self._models.requests[0].at - started) * 1000)
-        # Of each the first try is left out: the agent then sets itself up, and is asked for what it can do.
+        # The first try of each is dropped: the agent sets itself up, and is queried for its features.
         ours, floor = (statistics.median(times[-REPEATS:]) for times in taken)
         return Figure(
             f"exec of subdeck run to the first model request, {self._case.agent}",
@@ -120,7 +120,7 @@ class _Bench:
 
     def resident(self) -> Figure:
         run_dir = self._begin("greeter")
-        told = (self._runs.parent / "active" / run_dir.name, run_dir / "events.jsonl")  # being written, or whole
+        told = (self._runs.parent / "active" / run_dir.name, run_dir / "events.jsonl")  # being written, or complete
         _wait(lambda: any(SO_FAR.encode() in file.read_bytes() for file in told), "the beginning of the answer")
         weight = resident_mb(json.loads((run_dir / "runner.json").read_text())["pid"])
         self._subdeck("stop", run_dir.name)
@@ -128,7 +128,7 @@ class _Bench:
         return Figure(f"wrapper resident while {self._case.agent} runs", f"{weight:.1f} MB", "", "20 MB", weight <= 20)
 
     def _write_long_program(self, lines: Iterator[bytes]) -> int:
-        """Write a program that says what the agent says of one long answer; return how many bytes that are."""
+        """Write a program that prints the agent's output for one long answer; return its bytes."""
         stream = self._project / "stream.jsonl"
         with stream.open("wb") as file:
             file.writelines(lines)

@@ -1,4 +1,4 @@
-"""What the app costs while nobody touches it: with runs that say nothing, and with runs that say very much."""
+"""The cost of the idle app: with silent runs, and with very talkative ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IDLE_SECONDS = usually(20.0, smoke=0.5)
 BUSY_SECONDS = usually(15.0, smoke=1.0)
 SETTLE_SECONDS = usually(3.0, smoke=0.5)
 DRAWN = usually(0.8, smoke=0.0)
-"""More than this share of the events has to reach the screen."""
+"""Minimum share of the events that has to reach the screen."""
 
 _FOLLOW = (
     "import sys, threading; from subdeck.core.engine import Engine\n"
@@ -35,7 +35,7 @@ def measure() -> Iterator[Figure]:
 
 
 def shares(panes: Panes, pids: tuple[int, ...], seconds: float) -> list[float]:
-    """Let processes go on for so long; return what each took, in percent of a core."""
+    """Let processes run for so long; return what each used, in percent of a core."""
     before = [cpu_seconds(pid) for pid in pids]
     started = time.monotonic()
     panes.wait(seconds)

@@ -1,4 +1,4 @@
-"""How late the app is: what a run writes, and what the operator's keys do, until they are on the screen of a pane."""
+"""The app's latency: from a run's output, and from your keys, to the screen of a pane."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ WRITING = usually(20, smoke=3)
 PER_SECOND = 10
 SECONDS = usually(30.0, smoke=1.0)
 REST_SECONDS = usually(2.0, smoke=0.5)
-"""In which the last of them reach the screen."""
+"""Time for the last events to reach the screen."""
 RUNNING = usually(200, smoke=10)
-"""Of which `WRITING` write, while keys are pressed."""
+"""Runs, `WRITING` of them writing, while keys are pressed."""
 KEYS = usually(150, smoke=4)
 PAUSE = 0.05
-"""Seconds between a key's answer and the next key, which thereby meets the frames at any of their moments."""
+"""Seconds between a key's answer and the next key, so that keys meet the frames at any moment."""
 QUIET = usually(1.5, smoke=0.3)
 """Seconds without output after which the app has read the runs."""
 
@@ -45,13 +45,13 @@ def open_app(panes: Panes, directory: str) -> Pane:
 
 
 def highlighted(screen: Screen) -> str:
-    """Return the number of the run that has the cursor, empty without one."""
+    """Return the number of the highlighted run, empty without one."""
     found = _CURSOR.search(screen.text)
     return found[1] if found else ""
 
 
 def newest_event(screen: Screen, line: re.Pattern[str] = _TRANSCRIPT) -> int:
-    """Return which event of all those written is the newest of the shown run on the screen, -1 before there is one."""
+    """Return the number of the shown run's newest event on the screen, -1 before there is one."""
     return max(map(int, line.findall(screen.text)), default=-1)
 
 
@@ -74,7 +74,7 @@ def _events() -> Figure:
 
 
 def _late(moments: Sequence[float], reached: Sequence[tuple[int, float]]) -> tuple[float, float]:
-    """Return p50 and p99 in ms; `reached` says which event of all stood on which screen, `moments` are of one run."""
+    """Return p50 and p99 in ms; `reached` has the newest event's number on each screen, `moments` are of one run."""
     late: list[float] = []
     steps = iter(reached)
     number, at = -1, 0.0

@@ -1,4 +1,4 @@
-"""How soon the app stands in a real pane, beside the least that Textual can do."""
+"""The time until the app is visible in a real pane, against a minimal Textual app."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .pane import APP, MINIMAL, Panes, Screen
 RUNS = usually(1000, smoke=20)
 REPEATS = usually(11, smoke=1)
 TRIES = usually(REPEATS + 1, smoke=1)
-"""The first of which warms up."""
+"""The first one warms up."""
 MOST = 1.15
 
 

@@ -1,4 +1,4 @@
-"""A run of a million events: how soon it can be read, what a frame costs while it scrolls, what it weighs."""
+"""A run of a million events: the time until it is readable, the cost of a frame while scrolling, its memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPENINGS = usually(7, smoke=1)
 OPEN_MS = 300.0
 MEMORY_MB = 200.0
 SETTLED = usually(2.0, smoke=0.3)
-"""Seconds without output after which nothing is read any more."""
+"""Seconds without output after which reading is over."""
 
 _SMALL = re.compile(r"\d\d:\d\d:\d\d\s.*31 functions")
 _LINE = r"\d\d:\d\d:\d\d\s"
@@ -76,7 +76,7 @@ def measure() -> Iterator[Figure]:
 
 
 def _until_shown(app: Pane, key: str, text: re.Pattern[str]) -> float:
-    """Press a key that chooses another run; return how many ms it took until its transcript's end was there."""
+    """Press a key that chooses another run; return how many ms it took to show its transcript's end."""
     pressed = app.press(key)
     shown = app.until(lambda screen: text.search(screen.text), f"transcript after {key}", 120)
     app.until_quiet(0.3, patience=5)

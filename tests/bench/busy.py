@@ -1,4 +1,4 @@
-"""A project of its own, and a process that stands for the wrappers of its running runs."""
+"""A separate project, and a process that acts as the wrappers of its running runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def made_project() -> Iterator[Project]:
 
 
 class Writer:
-    """Holds runs, and writes events to the newest of them; both until the context is left."""
+    """Holds runs, and writes events to the newest of them, until the context is left."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Writer:
         writing: int | None = None,
         kind: str = "text",
     ) -> None:
-        """Returns when all runs stand."""
+        """Return when all runs exist."""
         numbers = (runs, per_second, seconds, runs if writing is None else writing)
         argv = (sys.executable, "-m", "tests.bench.writer", project.root, *map(str, numbers), kind)
         self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -57,6 +57,6 @@ class Writer:
         self._process.stdin.flush()
 
     def written(self) -> dict[str, list[float]]:
-        """Wait for the last event; answer run id -> monotonic seconds of each event from the second on."""
+        """Wait for the last event; return run id -> monotonic seconds of each event from the second on."""
         assert self._process.stdout
         return msgspec.json.decode(self._process.stdout.readline())

@@ -1,4 +1,4 @@
-"""A run that changed 50,000 lines: how soon they are on the screen, and what a frame costs while they scroll."""
+"""A run that changed 50,000 lines: the time until they are shown, and the cost of a frame while scrolling."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IN_A_FILE = 2_000
 OPENINGS = usually(9, smoke=1)
 OPEN_MS = 300.0
 SETTLED = usually(1.0, smoke=0.3)
-"""Seconds without output after which nothing is coloured any more."""
+"""Seconds without output after which colouring is over."""
 
 _LINE = r"\d+[-+] .*value_\d+"
 
@@ -67,7 +67,7 @@ def measure() -> Iterator[Figure]:
 
 
 def _file(number: int) -> bytes:
-    """Write the patch of one file: pairs of lines, with three around each ten of them."""
+    """Return the patch of one file: pairs of lines, with three around each ten of them."""
     name = b"src/part%d.py" % number
     lines = [b"diff --git a/%b b/%b\n--- a/%b\n+++ b/%b\n" % (name, name, name, name)]
     for hunk in range(IN_A_FILE // 20):

@@ -1,4 +1,4 @@
-"""What Claude Code costs as a child, with its streaming JSON and partial messages."""
+"""The cost of Claude Code as a child, with its streaming JSON and partial messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Codex costs as a child, spoken to through its app-server."""
+"""The cost of Codex as a child, through its app-server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a benchmark answers, how much it measures for that, and how it is printed."""
+"""The result of a benchmark, how much it measures for that, and how it is printed."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _is_smoke = False
 
 
 def begin_smoke() -> None:
-    """Have `usually` give the small numbers from now on: to the modules that are imported later."""
+    """Make `usually` return the small numbers from now on, for modules imported later."""
     global REPEATS, _is_smoke
     REPEATS, _is_smoke = 1, True
 
 
 def usually(usual: T, *, smoke: T) -> T:
-    """Return how much is measured: as usual, or in smoke mode as little as shows that the benchmark works."""
+    """Return how much to measure: as usual, or in smoke mode just enough to show that the benchmark works."""
     return smoke if _is_smoke else usual
 
 
@@ -31,7 +31,7 @@ class Figure(Struct, frozen=True):
     name: str
     measured: str
     floor: str
-    """What the same machine needed for the least that could do it, in the same run."""
+    """The same machine's figure for the least that could do it, in the same run."""
     target: str
     reached: bool
     is_skipped: bool = False
@@ -44,7 +44,7 @@ class Figure(Struct, frozen=True):
 
 
 def not_measured(name: str, why: str) -> Figure:
-    """Return what a benchmark answers that cannot run here."""
+    """Return the result of a benchmark that cannot run here."""
     return Figure(name, f"not measured: {why}", "", "", True, is_skipped=True)
 
 
@@ -75,7 +75,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def quietly(*argv: str, cwd: str = "/") -> None:
-    """Run a command to its end; it must work."""
+    """Run a command to its end; it must succeed."""
     subprocess.run(argv, cwd=cwd, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
@@ -94,7 +94,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def on_cpu_ms(pid: int) -> float:
-    """Milliseconds that one process with all its threads has run so far; exact, where `cpu_seconds` counts ticks."""
+    """Milliseconds that one process with all its threads has run so far; exact, while `cpu_seconds` counts ticks."""
     total = 0
     for thread in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{thread}/schedstat", "rb") as file:
@@ -109,7 +109,7 @@ def forks_so_far() -> int:
 
 
 def spawned_so_far(pid: int) -> int:
-    """Return a number that grows with each child of a process: those there are, and page faults of those waited for."""
+    """Return a number that grows with each child of a process: existing ones, and page faults of reaped ones."""
     with open(f"/proc/{pid}/stat", "rb") as file:
         faults = int(file.read().rpartition(b") ")[2].split()[8])
     children = 0
@@ -120,7 +120,7 @@ def spawned_so_far(pid: int) -> int:
 
 
 def print_table(figures: Sequence[Figure]) -> None:
-    """Print figures beside their targets; in smoke mode without these, which say nothing of small numbers."""
+    """Print figures beside their targets; in smoke mode without targets, which mean nothing for small numbers."""
     rows = [("what", "measured", "floor", "must reach", "")]
     rows += [(f.name, f.measured, f.floor, f.target, f.verdict) for f in figures]
     if _is_smoke:

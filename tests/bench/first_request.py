@@ -1,4 +1,4 @@
-"""How long a run takes from `subdeck run` to what its model is asked first, against pi started by hand."""
+"""The time from `subdeck run` to its model's first request, against pi started by hand."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def measure() -> Iterator[Figure]:
 
 
 def _make_repository(root: Path) -> None:
-    """Make a repository of some files there, in which what a run changes is recorded."""
+    """Make a repository of some files there, in which a run's changes are recorded."""
     (root / ".gitignore").write_text("home/\n.pi/\n")
     for number in range(FILES):
         (root / f"file{number}.txt").write_text(f"{number}\n")
@@ -67,7 +67,7 @@ def _make_repository(root: Path) -> None:
 
 
 def _until_asked(server: ModelServer, argv: Sequence[str], project: Path, environment: dict[str, str]) -> float:
-    """Return the milliseconds from the start of a command to its first request; it is waited for to its end."""
+    """Return the milliseconds from the start of a command to its first request; wait for its end."""
     server.requests.clear()
     started = time.perf_counter()
     process = subprocess.Popen(
@@ -89,7 +89,7 @@ def _pi() -> str:
 
 
 def _configure(project: Path, model_server: str) -> dict[str, str]:
-    """Write a preset and pi's models below the project; return the environment that goes with them."""
+    """Write a preset and pi's models below the project; return the environment for them."""
     home = project / "home"
     presets = project / ".pi" / "subagents"
     presets.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Following many runs: how late an update is, what it costs to wait for one."""
+"""Following many runs: the latency of an update, the cost of waiting for one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs on two hosts in namespaces of this machine: how late a line is, what placing costs, and that none gets lost."""
+"""Runs on two hosts in namespaces of this machine: a line's latency, the cost of placing, and lost lines."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def measure() -> Iterator[Figure]:
 
 @contextmanager
 def bed(*, slots: int) -> Iterator[Bed]:
-    """Make two hosts, and wait until both are at work."""
+    """Make two hosts, and wait until both are working."""
     base = Path(tempfile.mkdtemp(prefix="sdb-", dir="/tmp"))
     try:
         with Bed(base, slots=slots, **AGENT) as made:
@@ -56,7 +56,7 @@ def bed(*, slots: int) -> Iterator[Bed]:
 
 
 def _late(there: Bed) -> Figure:
-    """Look at the events of runs where they are written and where they are mirrored, again and again."""
+    """Read the events of runs repeatedly where they are written and where they are mirrored."""
     with Operator(there, "late").entered() as operator:
         runs = operator.launch(TALKING, seconds=SECONDS, per_second=PER_SECOND)
         operator.wait("all runs to run", runs, "running")
@@ -84,7 +84,7 @@ def _late(there: Bed) -> Figure:
 
 
 def _delays(there: Sequence[tuple[float, int]], here: Sequence[tuple[float, int]]) -> Iterator[float]:
-    """Yield how many seconds after it was there each size was here; what never came before the end counts till then."""
+    """Yield each size's delay in seconds; a size that never arrived counts until the end."""
     last = max((moment for moment, _ in (*there, *here)), default=0.0)
     mirrored = iter(here)
     moment, reached = next(mirrored, (last, 1 << 62))
@@ -95,7 +95,7 @@ def _delays(there: Sequence[tuple[float, int]], here: Sequence[tuple[float, int]
 
 
 def _many(there: Bed) -> Iterator[Figure]:
-    """The same runs that end at once, on 2 hosts of 16 slots, and here with 32 places."""
+    """The same no-op runs on 2 hosts of 16 slots, and here with 32 places."""
     with Operator(there, "local", {**AGENT, "max_running": 2 * SLOTS}).entered() as operator:
         _, local = _wall(operator, "process")
     with Operator(there, "many").entered() as operator:
@@ -107,7 +107,7 @@ def _many(there: Bed) -> Iterator[Figure]:
 
 
 def _wall(operator: Operator, runner: str) -> tuple[float, float]:
-    """Return how long it took until all runs were accepted, and until all had ended."""
+    """Return the time until all runs were accepted, and until all had ended."""
     wanted = [RunRequest(task=operator.task(number, 0), runner=runner) for number in range(NO_OP)]
     began = time.monotonic()
     runs = Engine.open(str(operator.root)).launch(wanted, background=True)
@@ -126,7 +126,7 @@ def _wall(operator: Operator, runner: str) -> tuple[float, float]:
 
 
 def _faults(there: Bed) -> Figure:
-    """Lines that the operator has not exactly once after random faults, of all that the children said."""
+    """Lines that the operator does not have exactly once after random faults, of all lines of the children."""
     said = wrong = faults = 0
     for seed in SEEDS:
         plan = draw(seed, seconds=SWEEP_S, runs=SWEEP_RUNS, hosts=there.hosts)

@@ -71,7 +71,7 @@ class _Two:
         return encode(await self.host.answer_fetch(asked.run, asked.offset))
 
     async def begin(self) -> tuple[RunMeta, str]:
-        """Do what comes between a launch and the start of the child."""
+        """Do the steps between a launch and the start of the child."""
         self._number += 1
         meta = made_up.meta(self._number, self.project.root)
         take(self.project, [meta], ())
@@ -81,7 +81,7 @@ class _Two:
         return meta, await self.host.prepare(meta.run_id, code)
 
     async def end(self, meta: RunMeta) -> None:
-        """Do what comes between the end of the child and the result."""
+        """Do the steps between the end of the child and the result."""
         brought = await self.carriage.fetch(self.call, meta, "h1")
         assert brought.branch, brought
         self.carriage.settle(meta.run_id)

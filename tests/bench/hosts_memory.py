@@ -1,7 +1,7 @@
-"""What relay, agent and scheduler take while very many runs on hosts talk.
+"""The memory of relay, agent and scheduler while very many runs on hosts talk.
 
-`python -m tests.bench.hosts_memory ROOT FIRST COUNT PER_SECOND` stands for the wrappers of a host: it holds so many
-runs in a spool, prints a line when all stand, and writes events at a steady pace until it is killed.
+`python -m tests.bench.hosts_memory ROOT FIRST COUNT PER_SECOND` acts as the wrappers of a host: it holds so many runs
+in a spool, prints a line when all exist, and writes events at a steady pace until it is killed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RUNS, PER_SECOND = usually((500, 20), smoke=(6, 5))
 WARM_S, WATCH_S = usually((20.0, 40.0), smoke=(0.5, 1.0))
 TARGETS = {"relay": 70.0, "agent": 60.0, "scheduler": 60.0}
 FLAT_MB = 3.0
-"""How much more it may be at the end than when it was warm."""
+"""Maximum growth from the warm state to the end."""
 ROOT = Path(__file__).parents[2]
 
 
@@ -66,7 +66,7 @@ def measure() -> Iterator[Figure]:
 
 
 def _make_spools(operator: Operator) -> None:
-    """Have a run on each host, so that there is a place for those of this operator; then no relay."""
+    """Have a run on each host, which makes this operator's spools; then no relay."""
     runs = [run for host in operator.bed.hosts for run in operator.launch(1, host=host, seconds=0)]
     operator.wait("them to end", runs, "done")
     operator.kill_relay()
@@ -74,7 +74,7 @@ def _make_spools(operator: Operator) -> None:
 
 @contextmanager
 def _hold(operator: Operator, host: str, first: int) -> Iterator[None]:
-    """Make runs that look as if they had been started on a host, there and here; they talk until it is killed."""
+    """Make runs that look as if started on a host, there and here; they talk until it is killed."""
     spool, project = operator.bed.spool(host), operator.engine.project
     spool_id = (spool / "id").read_text().strip()
     own = {run.run_id for run in operator.engine.snapshots() if operator.starts(run.run_id) == [host]}
@@ -128,7 +128,7 @@ def _resident(there: Bed, operator: Operator) -> dict[str, float]:
 
 
 def _mirrored(operator: Operator, runs: list[str]) -> int:
-    """Return how many events there are here of all runs."""
+    """Return how many events of all runs are here."""
     return sum((operator.run_dir(run) / paths.EVENTS).read_bytes().count(b"\n") for run in runs)
 
 

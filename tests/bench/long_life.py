@@ -1,6 +1,6 @@
-"""One hour of busy runs in two minutes: what the app keeps of it.
+"""One hour of busy runs in two minutes: the app's memory growth.
 
-The events are as many as in the hour, and the operator looks at another run each of its minutes.
+There are as many events as in the hour, and the operator looks at another run each of its minutes.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ PER_SECOND = 2
 """Of each run, in the hour's own time."""
 MINUTES = usually(60, smoke=3)
 WARM = usually(10, smoke=1)
-"""Minutes after which nothing should grow any more."""
+"""Minutes after which memory should not grow."""
 MINUTE_SECONDS = usually(2.0, smoke=0.5)
-"""How long a minute takes here."""
+"""Duration of a minute here."""
 GROWTH_MB = 5.0
 MEDIAN_OF = usually(5, smoke=1)
 

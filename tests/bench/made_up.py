@@ -1,4 +1,4 @@
-"""Run directories made without starting anything, for benchmarks of those who only look."""
+"""Run directories made without starting anything, for benchmarks of readers."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ def finish(project: paths.Project, made: RunMeta) -> str:
 
 
 class HeldRun:
-    """A run that this process holds, as a wrapper would: locked, with a doorbell, its events written on demand."""
+    """A run held by this process, as by a wrapper: locked, with an activity file, its events written on demand."""
 
     def __init__(self, project: paths.Project, number: int, made: RunMeta | None = None, began: str = "") -> None:
-        """It is the run of a number, or `made`; it began now, or at an ISO time."""
+        """Hold the run of a number, or `made`; it began now, or at an ISO time."""
         made = made or meta(number, project.root)
         self.run_id = made.run_id
         os.makedirs(project.active, exist_ok=True)
@@ -105,16 +105,16 @@ class HeldRun:
         )
 
     def close(self) -> None:
-        """Let go of it without an end, as a wrapper that dies does."""
+        """Release it without an end, as a dying wrapper does."""
         for descriptor in (self._lock, self._events, self._bell):
             os.close(descriptor)
 
     def say(self, text: str) -> int:
-        """Write one event and ring; return its number."""
+        """Write one event and its activity; return its number."""
         return self.write(AssistantText(text=text))
 
     def write(self, event: Event, at: float | None = None) -> int:
-        """Write an event under the next number and ring, now or as it was at an earlier time; return the number."""
+        """Write an event under the next number and its activity, now or as at an earlier time; return the number."""
         self.seq += 1
         ts = paths.now_iso() if at is None else paths.iso_time(at)
         os.write(self._events, encode_event(replace(event, seq=self.seq, ts=ts)))
@@ -143,7 +143,7 @@ def long_run(project: paths.Project, number: int, events: int) -> RunMeta:
 
 
 def at_work(number: int) -> Event:
-    """Return what a child says as its so manieth event: it thinks, calls a tool, reads, counts tokens, speaks."""
+    """Return a child's event of this number: it thinks, calls a tool, reads, counts tokens, speaks."""
     call_id = f"call_{number - number % 5:012d}"
     path = f"src/part_{number % 97}/module_{number % 1009}.ts"
     match number % 5:

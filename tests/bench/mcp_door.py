@@ -1,4 +1,4 @@
-"""How soon `subdeck mcp` answers its client, and what it weighs while it waits."""
+"""The time until `subdeck mcp` answers its client, and its memory while it waits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ for line in sys.stdin:
     if "id" in asked:
         print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {}}), flush=True)
 """
-"""A server that has nothing to say."""
+"""A minimal server."""
 
 
 def measure() -> Iterator[Figure]:
@@ -74,7 +74,7 @@ def _to_list(command: Sequence[str], directory: str) -> tuple[float, float, floa
         again = time.perf_counter()
         _ask(server, 4, "prompts/list", {})
         weight = resident_mb(server.pid)
-        # Its own way out takes a moment that is not asked about here, and nothing of it has to be told.
+        # Its own exit takes a moment that is not measured here.
         server.kill()
     return (listed - begun) * 1000, (again - listed) * 1000, weight
 

@@ -1,4 +1,4 @@
-"""The least that Textual can do: one line, or a list of numbered rows; a key moves a number."""
+"""A minimal Textual app: one line, or a list of numbered rows; a key moves a number."""
 
 from __future__ import annotations
 

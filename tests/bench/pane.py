@@ -1,6 +1,6 @@
-"""Programs in tmux panes on a server of our own, driven and read through one control-mode client.
+"""Programs in tmux panes on a private server, driven and read through one control-mode client.
 
-Nothing is started for a key or a look, and a look follows each piece of output: what is timed is no poll's rhythm.
+A key or a look starts no process, and a look follows each piece of output: times do not depend on polling.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ SIZE = (120, 30)
 APP = os.path.join(os.path.dirname(sys.executable), "subdeck")
 MINIMAL = (sys.executable, "-P", os.path.join(os.path.dirname(__file__), "minimal_app.py"))
 PATIENCE = 60.0
-"""Seconds after which a screen that does not come is given up."""
+"""Seconds to wait for a screen."""
 OPTIONS = ("status off", "default-terminal tmux-256color", "escape-time 0", "remain-on-exit on")
 
 
 class Screen(Struct, frozen=True):
     at: float
-    """Monotonic seconds when tmux had told it: an upper bound, some tenths of a millisecond late."""
+    """Monotonic seconds after tmux's report: an upper bound, some tenths of a millisecond late."""
     text: str
 
     @property
@@ -39,11 +39,11 @@ class Screen(Struct, frozen=True):
 
 
 class PaneError(Exception):
-    """A program did not show what was waited for; the text has its screen."""
+    """A program did not show the expected screen; the text has its screen."""
 
 
 class Panes:
-    """A private tmux server; leaving the context ends it and all that was started in it."""
+    """A private tmux server; leaving the context ends it with all its processes."""
 
     def __init__(self, size: tuple[int, int] = SIZE) -> None:
         self._directory = tempfile.TemporaryDirectory()
@@ -62,9 +62,9 @@ class Panes:
         self._replies: list[list[str]] = []
         self._reply: list[str] | None = None
         self._foreign = False
-        """Inside the reply to a command that another gave: the first session's own."""
+        """Inside the reply to another's command: the first session's own."""
         self.told: dict[str, float] = {}
-        """Pane -> when it last wrote something."""
+        """Pane -> time of its last output."""
         self._pids: list[int] = []
         for option in OPTIONS:
             self.command(f"set-option -g {option}")
@@ -83,9 +83,9 @@ class Panes:
         self._directory.cleanup()
 
     def open(self, *argv: str, cwd: str) -> Pane:
-        """Start a program in a pane of its own."""
+        """Start a program in a new pane."""
         started = time.monotonic()
-        # A single word would be the command of a shell, and the pid that of the shell.
+        # A single word would be a shell command, with the shell's pid.
         words = ("new-window", "-P", "-F", "#{pane_id} #{pane_pid}", "-c", cwd, "--", "env", *argv)
         pane, pid = self.command(shlex.join(words))[0].split()
         self._pids.append(int(pid))
@@ -112,13 +112,13 @@ class Panes:
                 self.listen(left)
 
     def wait(self, seconds: float) -> None:
-        """Take what tmux tells for so long; who sleeps instead holds up the programs in the panes."""
+        """Handle tmux's reports for so long; sleeping instead would block the programs in the panes."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self.listen(left)
 
     def listen(self, seconds: float) -> None:
-        """Take what tmux tells, waiting so long for it at the most."""
+        """Handle tmux's reports, waiting at most this long for them."""
         assert self._client.stdout
         descriptor = self._client.stdout.fileno()
         if not select.select((descriptor,), (), (), max(0.0, seconds))[0]:
@@ -157,12 +157,12 @@ class Pane:
         """Just before tmux was asked to start it."""
 
     def look(self) -> Screen:
-        """Return the screen as it is."""
+        """Return the current screen."""
         lines = self._panes.command(f"capture-pane -p -t {self._name}")
         return Screen(time.monotonic(), "\n".join(lines))
 
     def press(self, *keys: str) -> float:
-        """Press keys by tmux's names; answer when."""
+        """Press keys by tmux's names; return the time."""
         now = time.monotonic()
         self._panes.command(f"send-keys -t {self._name} {shlex.join(keys)}")
         return now
@@ -174,11 +174,11 @@ class Pane:
 
     @property
     def wrote_at(self) -> float:
-        """When it last wrote something, in monotonic seconds."""
+        """Time of its last output, in monotonic seconds."""
         return self._panes.told.get(self._name, 0.0)
 
     def until(self, shown: Callable[[Screen], object], what: str, patience: float = PATIENCE) -> Screen:
-        """Wait for a screen; raises PaneError when it does not come."""
+        """Wait for a screen; raise PaneError if it does not appear."""
         for _, screen in self._panes.screens((self,), patience):
             if shown(screen):
                 return screen
@@ -191,7 +191,7 @@ class Pane:
             self._panes.listen(left)
 
     def until_quiet(self, seconds: float, patience: float = PATIENCE) -> None:
-        """Wait until nothing was written for so long."""
+        """Wait until there was no output for so long."""
         given_up = time.monotonic() + patience
         while time.monotonic() < given_up:
             left = self.wrote_at + seconds - time.monotonic()
@@ -205,7 +205,7 @@ class Pane:
 
 
 def end(pid: int) -> None:
-    """See a program of ours to its end, which its closed terminal has told it to come to."""
+    """Wait for the end of a program whose terminal was closed; kill it if it takes too long."""
     started, deadline = processes.start_time(pid), time.monotonic() + 5
     while started is not None and processes.is_alive(pid, started) and time.monotonic() < deadline + 2:
         if time.monotonic() > deadline:

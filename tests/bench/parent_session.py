@@ -1,4 +1,4 @@
-"""What it costs to inherit from a parent's session of 200 MB, in a fresh process."""
+"""The cost of inheriting a parent's session of 200 MB, in a fresh process."""
 
 from __future__ import annotations
 

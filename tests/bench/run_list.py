@@ -1,4 +1,4 @@
-"""The list of very many runs: what a frame costs while it scrolls, and what it weighs."""
+"""The list of very many runs: the cost of a frame while scrolling, and its memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOTCHES = usually(200, smoke=6)
 FRAME_MS = 15.0
 MEMORY_MB = 60.0
 SETTLE_SECONDS = usually(3.0, smoke=0.3)
-"""After which nothing is read any more."""
+"""Seconds after which reading is over."""
 
 
 def measure() -> Iterator[Figure]:
@@ -49,7 +49,7 @@ def measure() -> Iterator[Figure]:
 
 
 def weight_of_empty(panes: Panes, directory: str) -> float:
-    """Return what the app weighs on a project without runs, in MB."""
+    """Return the app's memory on a project without runs, in MB."""
     pane = panes.open(APP, cwd=directory)
     pane.until(lambda screen: "No runs yet" in screen.text, "empty list")
     panes.wait(SETTLE_SECONDS)
@@ -59,9 +59,9 @@ def weight_of_empty(panes: Panes, directory: str) -> float:
 
 
 def scroll_frames(pane: Pane, row: str, notches: int = NOTCHES, *, up: bool = False) -> list[float]:
-    """Turn the wheel over a row that a pattern finds, notch by notch; return the ms of CPU that each frame took.
+    """Turn the wheel over a row that matches a pattern, notch by notch; return the ms of CPU of each frame.
 
-    A frame is all that the process does from the notch until it has drawn; of all its threads, since they share one
+    A frame is all work of the process from the notch until it has drawn; of all its threads, since they share one
     core's worth of Python.
     """
     lines = pane.look().lines

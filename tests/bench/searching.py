@@ -1,4 +1,4 @@
-"""Searching the files of very many runs, beside grep."""
+"""Searching the files of very many runs, against grep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a command takes from its start to its end."""
+"""The time of a command from its start to its end."""
 
 from __future__ import annotations
 

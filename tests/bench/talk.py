@@ -1,4 +1,4 @@
-"""How soon what is said to a run reaches its child, and what a child asks the screen; what waiting for people costs."""
+"""The time of a message to the agent, and of a request to the screen; the cost of waiting for people."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def measure() -> Iterator[Figure]:
 
 @contextmanager
 def _talkers(project: Project, runs: int, per_second: float) -> Iterator[tuple[Engine, list[RunSnapshot], Path]]:
-    """Start runs whose children talk; they are ended with the context."""
+    """Start runs whose agents talk; they end with the context."""
     notes = Path(project.root) / "notes"
     settings = Path(os.environ["XDG_CONFIG_HOME"]) / "subdeck" / "config.yaml"
     settings.parent.mkdir(parents=True, exist_ok=True)
@@ -106,13 +106,13 @@ def _questions() -> Iterator[Figure]:
 
 
 def _moments(notes: Path, word: str) -> dict[str, int]:
-    """Return when the children noted a word, by its argument."""
+    """Return when the agents recorded a word, by its argument."""
     lines = (line.split(" ", 2) for line in notes.read_text().splitlines()) if notes.exists() else ()
     return {argument: int(moment) for moment, noted, argument in lines if noted == word}
 
 
 def _wait_for(notes: Path, wanted: int) -> None:
-    """Wait until the children have heard so many things."""
+    """Wait until the agents have received so many things."""
     deadline = time.monotonic() + PATIENCE_S
     while len(_moments(notes, "heard")) < wanted:
         if time.monotonic() > deadline:

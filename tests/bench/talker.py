@@ -1,4 +1,4 @@
-"""A scripted pi that talks by itself, and notes the moments at which it hears and asks something.
+"""A scripted pi that talks on its own, and records when it receives and requests something.
 
 `talker.py NOTES PER_SECOND` with flags of pi. Each line of NOTES is a moment (nanoseconds, monotonic), a word and an
 argument. A message that begins with `ask` makes it ask.
@@ -18,7 +18,7 @@ from player import emit
 class Talker(Pi):
     def __init__(self, notes, per_second):
         super().__init__()
-        self.session.path = ""  # nothing goes on with it
+        self.session.path = ""  # no run continues it
         self._notes = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._pause = 1 / per_second if per_second else None
 
@@ -40,7 +40,7 @@ class Talker(Pi):
         return text
 
     def turn(self, prompt):
-        """Talk until nobody is there any more."""
+        """Talk until stdin is closed."""
         emit(type="agent_start")
         emit(type="turn_start")
         self.show(prompt)

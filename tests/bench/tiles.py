@@ -1,4 +1,4 @@
-"""What six live tiles cost beside other busy runs, and whether they keep up."""
+"""The cost of six live tiles beside other busy runs, and whether they keep up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What output costs that looks like text being written and is none, against as much that is."""
+"""The cost of output that looks like text being written but is not, against as much real text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .figures import REPEATS, Figure, usually
 
 SIZE = usually(10_000_000, smoke=1_000_000)
 LINE = SIZE // 50
-"""Bytes of the shorter lines, of which several come in a chunk."""
+"""Bytes of the shorter lines; several come in a chunk."""
 CHUNK = 256 * 1024
 
 KINDS: dict[str, tuple[Callable[[], AgentStream], bytes, bytes]] = {
@@ -54,7 +54,7 @@ def measure() -> Iterator[Figure]:
 
 
 def _ratio(stream: Callable[[], AgentStream], lines: list[bytes], closing: bytes) -> tuple[float, float]:
-    """Return how many times longer the lines take if none is closed, and the milliseconds that closed ones take."""
+    """Return how many times longer the lines take if none is closed, and the milliseconds for closed ones."""
     ways = [b"\n".join(lines), b"".join(line + closing + b"\n" for line in lines)]
     times: list[list[float]] = [[], []]
     for _ in range(REPEATS):

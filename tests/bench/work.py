@@ -1,4 +1,4 @@
-"""Snapshots and worktrees of a large repository, beside git's own looks and worktrees."""
+"""Snapshots and worktrees of a large repository, against git's own operations."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _make(root: str) -> None:
 
 
 def _snapshots(repository: Repository, state: str) -> Iterator[Figure]:
-    """A run takes one before, with nothing but the user's index to begin with, and one after it has changed files."""
+    """A run takes one before, starting only with the user's index, and one after it has changed files."""
     root = repository.root
     times: dict[Callable[[int], object], list[float]] = {}
 
@@ -116,7 +116,7 @@ def _worktrees(repository: Repository, state: str) -> Figure:
         return taken
 
     times: dict[Callable[[], float], list[float]] = {theirs: [], ours: []}
-    for turn in range(TREES):  # who comes second finds the objects in memory, and the disk at work
+    for turn in range(TREES):  # the second one finds the objects in memory, and the disk busy
         for make in (theirs, ours) if turn % 2 else (ours, theirs):
             times[make].append(make())
     floor, taken = (sorted(taken)[TREES // 2] for taken in times.values())

@@ -1,4 +1,4 @@
-"""What one wrapper costs: its start, its memory, its waiting, and the longest streams."""
+"""The cost of one wrapper: its start, its memory, its waiting, and the longest streams."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _waiting(project: Project) -> Figure:
 
 
 def _bare() -> str:
-    """Resident size of an interpreter that does nothing."""
+    """Resident size of an idle interpreter."""
     process = subprocess.Popen((sys.executable, "-P", "-E", "-c", "input()"), stdin=subprocess.PIPE)
     time.sleep(0.3)
     resident = resident_mb(process.pid)
@@ -95,7 +95,7 @@ def _bare() -> str:
 
 
 def _long_stream(project: Project) -> Iterator[Figure]:
-    """One answer of 100 KB as pi 0.73.1 tells it: each delta with the whole message so far, twice."""
+    """One answer of 100 KB in the form of pi 0.73.1: each delta with the whole message so far, twice."""
     path = os.path.join(project.root, "stream.jsonl")
     size = _write_stream(path)
     cat = ("/bin/cat", path)
@@ -103,7 +103,7 @@ def _long_stream(project: Project) -> Iterator[Figure]:
     times: list[float] = []
     peak: list[float] = []
     for number in range(REPEATS):
-        # pi's own flags follow; a shell swallows them.
+        # pi's own flags follow; a shell ignores them.
         meta = _create(project, 200 + number, ("/bin/sh", "-c", f'exec /bin/cat "{path}"', "pi"))
         started = time.perf_counter()
         process = _wrapper(project, meta)

@@ -1,9 +1,9 @@
-"""Stands for the wrappers of many runs: holds them, and writes events at a steady pace.
+"""Acts as the wrappers of many runs: holds them, and writes events at a steady pace.
 
-`python -m tests.bench.writer PROJECT RUNS PER_SECOND SECONDS WRITING KIND`: prints a line when all runs stand, starts
+`python -m tests.bench.writer PROJECT RUNS PER_SECOND SECONDS WRITING KIND`: prints a line when all runs exist, starts
 to write when it reads a line, then prints one line of JSON: run id -> monotonic seconds of each event from the second
 on; at last it holds the runs until its stdin is closed. PER_SECOND are the events of one run (SECONDS 0: there are
-none), WRITING is how many of the newest runs write, KIND is `text`, or `work` for all that a child does.
+none), WRITING is how many of the newest runs write, KIND is `text`, or `work` for all kinds of a child's events.
 """
 
 from __future__ import annotations

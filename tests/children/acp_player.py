@@ -1,6 +1,7 @@
 """An agent of the Agent Client Protocol that plays a recording: `python acp_player.py STDOUT.jsonl`.
 
-It says what the recorded agent said, and waits wherever that was sent something. Ids are those of the client at hand.
+It repeats the recorded agent's output, and waits wherever the recorded agent received input. Ids are those of the
+present client.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 
 def _next(wanted: str) -> dict[str, Any]:
-    """Return what the client sends next of this method; of an answer where that is empty."""
+    """Return the client's next message of this method; the next reply if the method is empty."""
     for line in sys.stdin:
         message: dict[str, Any] = json.loads(line)
         if message.get("method", "") == wanted:

@@ -1,8 +1,8 @@
-"""Runs commands of subdeck in forks of one process that has loaded what they need: `commands.py SOCKET`.
+"""Runs commands of subdeck in forks of one process that has loaded their modules: `commands.py SOCKET`.
 
-Each connection to the socket brings stdin, stdout and stderr, and a line of JSON: arguments, directory, environment. It
-is answered by the exit code, or closed without one. The process ends when its stdin does. The wrapper that stands by
-for a launch is a fork, too: by the last argument, `subdeck.core.wrapper`, it is taken for one.
+Each connection to the socket brings stdin, stdout and stderr, and a line of JSON: arguments, directory, environment.
+The reply is the exit code; without one the connection is closed. The process ends when its stdin does. The wrapper on
+standby for a launch is also a fork, identified by its last argument, `subdeck.core.wrapper`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def load():
 
 
 def stand_by(orders, loaded):
-    """Do what `standby._spawn` does."""
+    """Do the same as `standby._spawn`."""
     pid = os.fork()
     if pid:
         return pid
@@ -68,7 +68,7 @@ def serve(listener):
             answer(connection)
             os._exit(0)
         connection.close()
-        with suppress(ChildProcessError):  # none is left
+        with suppress(ChildProcessError):  # no child is left
             while os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG):
                 pass
 

@@ -1,7 +1,7 @@
-"""A child program that goes on with its session file, as pi does, and does what the puppet does.
+"""An agent that continues its session file, as pi does, and otherwise behaves like the puppet.
 
-A task is a script of several parts; see `scripted/player.py`. Unlike the scripted pi it says nothing by itself, not
-even that a turn has ended.
+A task is a script of several parts; see `scripted/player.py`. Unlike the scripted pi it sends nothing on its own, not
+even the end of a turn.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""A child that writes that it was started into a file, and speaks at an even pace, as pi's JSON mode does.
+"""An agent that records its start in a file, and writes at an even pace, as pi's JSON mode does.
 
-Its task is `FILE SECONDS PER_SECOND`: it ends after so many seconds, or sooner when there is a file `FILE.end`. What it
-says begins with the time, in seconds since 1970. Standard library only.
+Its task is `FILE SECONDS PER_SECOND`: it ends after so many seconds, or earlier if there is a file `FILE.end`. Its
+texts begin with the time, in seconds since 1970. Standard library only.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""A child that goes on with its session file, as pi does; without `--mode` it is the program for people instead.
+"""An agent that continues its session file, as pi does; without `--mode` it is the interactive program.
 
-That says into the conversation what is typed, a line at a time, and answers each with the same words, until `leave`;
-`pay 0.5` is an answer that costs as much.
+That adds each typed line to the conversation, and answers it with the same words, until `leave`; `pay 0.5` is an answer
+that costs as much.
 """
 
 import json

@@ -1,9 +1,9 @@
-"""An agent that keeps its conversation itself and tells its id, as Claude Code, Codex or one of ACP does.
+"""An agent that keeps its own conversation and reports its id, like Claude Code, Codex or an ACP agent.
 
     keeper.py claude|codex|acp ID [FLAG…]
 
-It notes in the file `resumed` of its directory which conversation it was told to go on with, tells ID where that is
-none, and answers "Again." to a task with the word "again"; at any other it stays at work.
+It records in the file `resumed` of its directory which conversation it had to continue, reports ID for a new one, and
+answers "Again." to a task with the word "again"; with any other task it keeps working.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""A process that has loaded the wrapper of runs, and forks one off for each that `tests/loaded.py` asks for.
+"""A process that has loaded the wrapper of runs, and forks one for each request of `tests/loaded.py`.
 
-Its stdin is the socket over which it is asked; it ends when that is closed.
+Its stdin is the socket for requests; it ends when that is closed.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ LIBC.putenv.argtypes = [ctypes.c_void_p]
 MARKS = {
     name: (LIBC.getenv(name.encode()), len(os.environ.get(name, ""))) for name in ("SUBDECK_TEST_ID", standby.MARK)
 }
-"""Variables by which others find a process, with where those of this one stand that others see, and their lengths."""
+"""Variables that identify a process to others, with the addresses of their values visible to others, and their
+lengths.
+"""
 LARGEST = 512 * 1024
 
 
 def serve() -> dict[str, Any] | None:
-    """Return in each forked process what it is to run; here None, once nobody can ask any more."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # they are reaped without us
+    """Return the request in each forked process; here None, once no more requests can come."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that the kernel reaps them
     asking = socket.socket(fileno=0)
     while True:
         message, streams, _, _ = socket.recv_fds(asking, LARGEST, 3)
@@ -53,14 +55,14 @@ def serve() -> dict[str, Any] | None:
 
 
 def become(environment: dict[str, str]) -> None:
-    """Have the environment of who asked, its marks also as seen from outside."""
+    """Take the environment of the requester, including its marks as seen from outside."""
     os.environ.clear()
     os.environ.update(environment)
     for name, (address, length) in MARKS.items():
         worn = environment.get(name, "").encode()
         if address and len(worn) == length:
             ctypes.memmove(address, worn, length)
-            LIBC.putenv(address - len(name) - 1)  # the whole of NAME=VALUE: who changes it changes what others see
+            LIBC.putenv(address - len(name) - 1)  # the whole of NAME=VALUE: changing it changes what others see
     time.tzset()
 
 

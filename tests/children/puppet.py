@@ -1,4 +1,4 @@
-"""A child program that speaks pi's JSON mode and does what its task says, a command a line; see `COMMANDS`.
+"""An agent that speaks pi's JSON mode and does what its task says, a command a line; see `COMMANDS`.
 
 Standard library only, so that `python -I -S` starts it in a few milliseconds. Paths are relative to its cwd.
 """
@@ -40,7 +40,7 @@ def say(said):
 
 
 def ask_for_more(said):
-    """A turn after which the agent goes on."""
+    """A turn after which the agent continues."""
     message(text(said), "toolUse")
 
 
@@ -77,7 +77,7 @@ def tool(name):
 
 
 def call(name, args, result="done"):
-    """Say that a tool was called, and how that went."""
+    """Report a tool call, and its result."""
     words = ",".join(f"{quoted(key)}:{quoted(value)}" for key, value in args.items())
     start = f'"toolCallId":"{name} {words.__hash__()}","toolName":"{name}"'
     write(f'{{"type":"tool_execution_start",{start},"args":{{{words}}}}}')
@@ -86,7 +86,7 @@ def call(name, args, result="done"):
 
 
 def put(words):
-    """Write a file without saying so: `PATH TEXT`."""
+    """Write a file without reporting it: `PATH TEXT`."""
     path, _, content = words.partition(" ")
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     with open(path, "w") as file:
@@ -94,14 +94,14 @@ def put(words):
 
 
 def save(words):
-    """Write a file by the tool for it."""
+    """Write a file with the tool for it."""
     put(words)
     path, _, content = words.partition(" ")
     call("write", {"path": path, "content": content.replace("\\n", "\n")})
 
 
 def edit(words):
-    """Replace a text by another, `PATH OLD NEW`, by the tool for it."""
+    """Replace a text by another, `PATH OLD NEW`, with the tool for it."""
     path, old, new = words.split(" ")
     with open(path) as file:
         content = file.read()
@@ -115,13 +115,13 @@ def bash(command):
 
 
 def finish(_):
-    """As pi since 0.80.4: it says that nothing more will come."""
+    """Like pi since 0.80.4: it reports that no more output comes."""
     write('{"type":"agent_end","messages":[],"willRetry":false}')
     write('{"type":"agent_settled","aborted":false}')
 
 
 def finish_old(_):
-    """As pi 0.73.1: the end of the turn is all it says."""
+    """Like pi 0.73.1: the end of the turn is its only report."""
     write('{"type":"agent_end","messages":[]}')
 
 
@@ -178,7 +178,7 @@ def linger(seconds):
 
 
 def detach(path, environment=None):
-    """Leave a process in a session of its own behind, and its pid in a file."""
+    """Leave a process in a separate session behind, and its pid in a file."""
     nowhere = subprocess.DEVNULL
     sleeper = subprocess.Popen(
         ["sleep", "1000"], stdin=nowhere, stdout=nowhere, stderr=nowhere, start_new_session=True, env=environment
@@ -194,7 +194,7 @@ def detach_unmarked(path):
 
 
 def daemonise(path):
-    """Leave a process behind whose parent has gone, and that has given up its session and its mark."""
+    """Leave an orphaned process behind that has dropped its session and its mark."""
     if child := os.fork():
         os.waitpid(child, 0)
     else:

@@ -1,4 +1,4 @@
-"""A child program that writes down what it was given: argv, stdin, environment, cwd and its place among processes."""
+"""An agent that records its inputs: argv, stdin, environment, cwd and its place among processes."""
 
 import json
 import os

@@ -1,9 +1,9 @@
-"""An operator, a head and hosts on one machine, each in namespaces of its own, joined by a bridge.
+"""An operator, a head and hosts on one machine, each in separate namespaces, joined by a bridge.
 
 Every host has its own network, pid, mount and uts namespace, machine id, HOME and spool, and a shell as its init that
-starts `subdeck hosts serve` again whenever that ends. A link can be cut and healed; a host can die with all that is in
-it, and boot anew. Needs root. The names of the namespaces have the pid of who made them, so that a bed whose maker was
-killed is removed by the next one.
+restarts `subdeck hosts serve` whenever that ends. A link can be cut and healed; a host can die with all its processes,
+and boot again. Needs root. The names of the namespaces contain the pid of their maker, so that the next bed removes one
+whose maker was killed.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ NET = "10.77.0"
 PORT = 8786
 HEAD, OPERATOR = "head", "op"
 NEW_NET = 0x40000000
-"""CLONE_NEWNET: what `setns` is to change."""
+"""CLONE_NEWNET: the namespace for `setns`."""
 MARK = "SUBDECK_BED_PLACE"
-"""In the environment of every process of a bed: which of its places it is in."""
+"""In the environment of every process of a bed: its place."""
 WORKER, SCHEDULER = "dask_worker", "hosts scheduler"
-"""In the commands of what is killed and stopped; the first is started again by who started it."""
+"""In the commands of processes to kill and stop; the first is restarted by its parent."""
 SUBDECK = (sys.executable, "-P", "-m", "subdeck.tui.main")
 STEADY_SOON = (
     "import sys; from subdeck.core.hosts.dask import cluster; from subdeck.tui.main import main; "
     "cluster.LASTED_S = 2.0; sys.argv[0] = 'subdeck'; sys.exit(main())"
 )
-"""subdeck, to which a worker that was killed a second time is none that never lasts: it is started again at once."""
+"""subdeck that always restarts a killed worker at once, even if it has not lasted long."""
 TOOLS = ("ip", "unshare", "setpriv", "mount")
 COMM_TIMEOUT_S = 12
 """Below 11 s distributed fails an assertion at every connection."""
 WORKER_TTL_S = 15
 UNLESS_ALONE = 'test "$PPID" = "$0" && exec "$@"'
-"""Who started it may have been killed before the kernel knew that it is to be killed, too."""
+"""The parent may have been killed before the kernel knew to kill the child with it."""
 INIT = """
 hostname {name}
 [ ! -e /etc/machine-id ] || mount --bind {home}/machine-id /etc/machine-id
@@ -57,7 +57,7 @@ while :; do {serve} >>worker.log 2>&1; sleep 0.3; done
 
 
 def why_not() -> str:
-    """Return why there can be no bed here; empty where there can."""
+    """Return why a bed is not possible here; empty if it is."""
     if os.geteuid() != 0:
         return "namespaces of networks need root"
     if missing := [tool for tool in TOOLS if not shutil.which(tool, path=_path())]:
@@ -74,7 +74,7 @@ def why_not() -> str:
 
 
 class Bed:
-    """All of it lies below `base`, a short path; `settings` are further keys of the hosts' own settings."""
+    """A bed below `base`, a short path; `settings` are further keys of the hosts' own settings."""
 
     def __init__(self, base: Path, *, hosts: int = 2, slots: int = 4, **settings: Any) -> None:
         self.base, self.slots, self.settings = base, slots, settings
@@ -84,7 +84,7 @@ class Bed:
         self.programs = base / "bin"
         """First on PATH everywhere."""
         self._tag = f"{TAG}-{os.getpid()}"
-        kept = ("LANG", "TZ", isolation.MARKER)  # that of the session: what is started later is no test's
+        kept = ("LANG", "TZ", isolation.MARKER)  # the session's mark: processes started later belong to no test
         self._kept = {name: os.environ[name] for name in kept if name in os.environ}
         self._inits: dict[str, subprocess.Popen[bytes]] = {}
         self._started: list[subprocess.Popen[bytes]] = []
@@ -110,7 +110,7 @@ class Bed:
             _remove(f"{self._tag}-{name}")
 
     def environment(self, place: str) -> dict[str, str]:
-        """Return the environment of what runs in a place."""
+        """Return the environment of processes in a place."""
         home = self.home(place)
         return self._kept | {
             "PATH": f"{self.programs}{os.pathsep}{_path()}",
@@ -139,12 +139,12 @@ class Bed:
         return self.base / host / "spool"
 
     def log(self, host: str) -> str:
-        """Return what the host's worker wrote."""
+        """Return the output of the host's worker."""
         path = self.base / host / "worker.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
     def write_settings(self, place: str, **others: Any) -> None:
-        """Write the user's settings of a place: how the cluster is reached, and `others`."""
+        """Write the user's settings of a place: the cluster's address, and `others`."""
         tls = {"ca": str(self.keys / "ca.pem"), "cert": str(self.keys / "me.pem"), "key": str(self.keys / "me.key")}
         hosts = {"scheduler": self.address, "tls": tls, **others.pop("hosts", {})}
         file = self.home(place) / ".config" / "subdeck" / "config.yaml"
@@ -157,7 +157,7 @@ class Bed:
         self._start(HEAD, command, self.base / "scheduler.log")
 
     def boot(self, host: str) -> None:
-        """Start a host; its spool is what it was when it died."""
+        """Start a host; its spool is unchanged since it died."""
         home = self.home(host)
         self.write_settings(host)
         machine_id = home / "machine-id"
@@ -170,7 +170,7 @@ class Bed:
         self._inits[host] = self._start(host, command, self.base / f"{host}.log")
 
     def power_off(self, host: str) -> None:
-        """Let a host die with all that is in it, at once."""
+        """Kill a host with all its processes, at once."""
         _kill_group(self._inits.pop(host))
         wait_until(lambda: not self.find("", host), f"{host} to be dead")
 
@@ -182,7 +182,7 @@ class Bed:
         _ip(f"-n {self._tag}-{OPERATOR} link set {self._cable(place)} up")
 
     def find(self, word: str, place: str) -> list[int]:
-        """Return the pids, as seen from here, of processes of a place with a word in their command; not its init."""
+        """Return the pids, as seen from here, of a place's processes with a word in their command; not its init."""
         mark = f"{MARK}={self._tag}-{place}".encode()
         found: list[int] = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -197,7 +197,7 @@ class Bed:
         return found
 
     def send(self, number: int, word: str, place: str) -> list[int]:
-        """Send a signal to all processes that `find` finds, as far as they have not ended meanwhile; return them."""
+        """Send a signal to all processes found by `find` that have not ended by then; return them."""
         pids = self.find(word, place)
         for pid in pids:
             with suppress(ProcessLookupError):
@@ -206,7 +206,7 @@ class Bed:
 
     @contextmanager
     def inside(self, place: str) -> Iterator[None]:
-        """Have this thread, and what it opens and starts, on the network of a place."""
+        """Put this thread, and its new sockets and processes, on the network of a place."""
         own = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
         try:
             with open(f"/run/netns/{self._tag}-{place}") as there:
@@ -257,7 +257,7 @@ class Bed:
 
 
 def remove_left_overs() -> None:
-    """Remove the namespaces of beds whose makers have gone, and what still runs in them."""
+    """Remove the namespaces of beds whose makers have gone, and their processes."""
     listed = subprocess.run(("ip", "netns", "list"), check=True, capture_output=True, text=True).stdout
     for line in listed.splitlines():
         name = line.split()[0]
@@ -267,7 +267,7 @@ def remove_left_overs() -> None:
 
 
 def _remove(name: str) -> None:
-    """Remove a namespace after killing what lives in it."""
+    """Remove a namespace after killing its processes."""
     listed = subprocess.run(("ip", "netns", "pids", name), check=False, capture_output=True, text=True)
     for pid in map(int, listed.stdout.split()):
         try:
@@ -280,7 +280,7 @@ def _remove(name: str) -> None:
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
     try:
-        os.killpg(process.pid, signal.SIGKILL)  # the init of a host takes all of its pid namespace along
+        os.killpg(process.pid, signal.SIGKILL)  # the init of a host takes its whole pid namespace along
     except ProcessLookupError:
         pass
     process.wait()

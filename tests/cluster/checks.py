@@ -1,4 +1,4 @@
-"""The four things that hold for runs on hosts whatever happened to them."""
+"""The four guarantees for runs on hosts, under any fault."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ LINE = re.compile(r'"text":"[0-9.]+ line ([0-9]+)"')
 
 
 def check(operator: Operator, watch: Watch, runs: Iterable[str], *, starts: int = 1, delivered: bool = True) -> None:
-    """Each child was started once and on one host, its records are those of its host byte by byte and have all that it
-    said once, nothing of it is left, and nobody was told that it was lost before its host said so.
+    """Check that each child was started once and on one host, that its records equal its host's byte by byte and
+    contain all its output once, that no process is left, and that it was not called lost before its host reported that.
 
-    `delivered`: whether a host had anything to deliver; not where a run was given up or never placed.
+    `delivered`: whether a host had anything to deliver; not if a run was abandoned or never placed.
     """
     runs = tuple(runs)
     watch.end()
@@ -44,7 +44,7 @@ def check(operator: Operator, watch: Watch, runs: Iterable[str], *, starts: int 
 
 
 def difference(operator: Operator, run_id: str) -> str:
-    """Say how the records of a run differ from those that its host has put aside; empty where they are the same."""
+    """Return the difference between a run's records and those archived by its host; empty if they are equal."""
     wait_until(
         lambda: any(path.parent.name == "done" for path in spooled(operator, run_id)), f"{run_id} to be put aside"
     )
@@ -63,25 +63,25 @@ def difference(operator: Operator, run_id: str) -> str:
 
 
 def lines(run_dir: Path) -> list[int]:
-    """Return the numbers of the lines that a counted child said, as they stand in the events of its run."""
+    """Return the line numbers of a counted child's output in the events of its run."""
     content = _content(run_dir / paths.EVENTS).decode()
     return [int(number) for number in LINE.findall(content)]
 
 
 def not_once(operator: Operator, run_id: str) -> list[int]:
-    """Return the numbers of the lines that the operator has not exactly once, up to the last that the host has."""
+    """Return the lines that the operator does not have exactly once, up to the last on the host."""
     counted = Counter(lines(operator.run_dir(run_id)))
     last = max((number for run_dir in spooled(operator, run_id) for number in lines(run_dir)), default=0)
     return [number for number in range(1, last + 1) if counted[number] != 1]
 
 
 def spooled(operator: Operator, run_id: str) -> list[Path]:
-    """Return the directories of a run on hosts, acknowledged or not; at most one, or it is there twice."""
+    """Return the directories of a run on hosts, acknowledged or not; fails if it is there twice."""
     spools = [operator.bed.spool(host) for host in operator.bed.hosts]
-    # What is being put aside goes while its directory is read: `os.walk` passes over it.
+    # A directory may be moved while it is read: `os.walk` skips it.
     walked = (place for spool in spools for place in os.walk(spool))
     found = [Path(at) for at, _, names in walked if paths.META in names and os.path.basename(at) == run_id]
-    there = [path for path in found if path.exists()]  # one that is being put aside is found twice
+    there = [path for path in found if path.exists()]  # one that is being moved is found twice
     assert len(there) <= 1, there
     return there
 

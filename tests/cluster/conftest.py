@@ -1,4 +1,4 @@
-"""A bed for the tests of a module; without root, or where namespaces are not allowed, they are skipped."""
+"""A bed for the tests of a module; without root or namespaces, they are skipped."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @contextmanager
 def made_bed(hosts: int, **settings: Any) -> Iterator[Bed]:
-    """Make a bed whose hosts have these settings; skip the test where there can be none."""
+    """Make a bed whose hosts have these settings; skip the test if that is impossible."""
     if why := _hindrance():
         pytest.skip(why)
     base = Path(tempfile.mkdtemp(prefix="sdb-", dir=isolation.PLACE))
@@ -61,7 +61,7 @@ def bare_bed() -> Iterator[Bed]:
 
 @pytest.fixture
 def operator(bed: Bed, request: pytest.FixtureRequest) -> Iterator[Operator]:
-    """An operator with a project of its own; `operator.param` are keys below `hosts:`."""
+    """An operator with a separate project; `operator.param` are keys below `hosts:`."""
     name = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_"))[:40]
     with Operator(bed, name, **getattr(request, "param", {})).entered() as operator:
         yield operator

@@ -1,4 +1,4 @@
-"""Who launches runs on the hosts of a bed, in a project of its own, and sees how they stand all the time."""
+"""The operator, who launches runs on the hosts of a bed, in a separate project, and watches their states."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RELAY = "subdeck.core.hosts.relay"
 
 
 class Operator:
-    """Lives on the network of the bed's operator while it is entered, with a HOME and a project of its own."""
+    """Lives on the network of the bed's operator while it is entered, with its own HOME and project."""
 
     def __init__(self, bed: Bed, name: str, agent: dict[str, Any] = AGENT, **hosts: Any) -> None:
         """`agent` are settings, `hosts` further keys of them below `hosts:`."""
@@ -53,7 +53,9 @@ class Operator:
 
     @contextmanager
     def entered(self) -> Iterator[Operator]:
-        """Be the operator: this thread's network, this process's environment; no relay and no child is left."""
+        """Be the operator: this thread's network, this process's environment; at the end no relay and no child is
+        left.
+        """
         before = dict(os.environ)
         isolation.enter(self.bed.environment(self.place))
         try:
@@ -81,12 +83,12 @@ class Operator:
         return [run.run_id for run in self.engine.launch(wanted, background=True)]
 
     def finish(self, runs: Iterable[str]) -> None:
-        """Have the children of these runs end."""
+        """End the children of these runs."""
         for path in map(self._starts_of, runs):
             Path(f"{path}.end").touch()
 
     def starts(self, run_id: str) -> list[str]:
-        """Return the names of the hosts on which the child of a run was started, as it wrote itself, one a start."""
+        """Return the hosts on which a run's child was started, as the child recorded them, one a start."""
         path = self._starts_of(run_id)
         lines = path.read_text().splitlines() if path.exists() else []
         assert all(line.startswith(f"{run_id} ") for line in lines), lines
@@ -100,7 +102,7 @@ class Operator:
         return run
 
     def wait(self, what: str, runs: Iterable[str], *words: str, timeout: float = 60) -> None:
-        """Wait until each of these runs stands in one of these words (`word_of`)."""
+        """Wait until each of these runs has one of these states (`word_of`)."""
         remaining = set(runs)
 
         def all_do() -> bool:
@@ -128,12 +130,12 @@ class Operator:
 
     @property
     def hosts_file(self) -> str:
-        """What the relay has written down of its hosts."""
+        """The relay's record of its hosts."""
         path = Path(self.engine.project.hosts_file)
         return path.read_text() if path.exists() else ""
 
     def look(self) -> None:
-        """Have a command wait for the runs, for as good as no time: whoever waits sees to it that there is a relay."""
+        """Let a command wait for the runs, for hardly any time: a waiting command starts a missing relay."""
         open_runs = [run.run_id for run in self._runs() if not run.has_ended]
         if not open_runs:
             return
@@ -148,7 +150,7 @@ class Operator:
 
     @contextmanager
     def watched(self) -> Iterator[Watch]:
-        """See all runs of the project as readers do, again and again."""
+        """Read all runs of the project repeatedly, as readers do."""
         watch = Watch(str(self.root))
         watch.start()
         try:
@@ -164,12 +166,12 @@ class Operator:
 
 
 class Watch(threading.Thread):
-    """Keeps how each run was seen to stand, each change with its moment."""
+    """Records the states of each run, each change with its time."""
 
     def __init__(self, root: str) -> None:
         super().__init__(daemon=True)
         self.seen: dict[str, list[tuple[float, str]]] = {}
-        """By run id: moments of `time.monotonic` and words (`word_of`)."""
+        """By run id: moments of `time.monotonic` and states (`word_of`)."""
         self.fault: BaseException | None = None
         self._root = root
         self._over = threading.Event()
@@ -188,7 +190,7 @@ class Watch(threading.Thread):
                 steps.append((time.monotonic(), word_of(run)))
 
     def end(self) -> None:
-        """See once more how they stand, and no more."""
+        """Read the states once more, and stop."""
         if self._over.is_set():
             return
         self._over.set()
@@ -198,21 +200,21 @@ class Watch(threading.Thread):
         self._look()
 
     def wait_for(self, count: int) -> set[str]:
-        """Return the ids of the runs when so many were seen."""
+        """Return the ids of the runs once so many were seen."""
         wait_until(lambda: len(self.seen) >= count, f"{count} runs to be seen")
         return set(self.seen)
 
     def words(self, run_id: str) -> list[str]:
-        """Return how a run was seen to stand, in this order."""
+        """Return the states of a run, in order."""
         return [word for _, word in self.seen.get(run_id, ())]
 
     def moment(self, run_id: str, word: str, *, after: float = 0.0) -> float:
-        """Return when a run was seen to stand so for the first time after a moment; fails where it never was."""
+        """Return when a run had a state for the first time after a moment; fails if it never had."""
         return next(moment for moment, seen in self.seen[run_id] if seen == word and moment >= after)
 
 
 def word_of(run: RunSnapshot) -> str:
-    """How a run stands, in a word: its reason where it has ended, `unknown` where nobody vouches for it."""
+    """A run's state in a word: its reason if it has ended, `unknown` if no host confirms it."""
     if run.end:
         return str(run.end.reason)
     return UNKNOWN if run.elsewhere else str(run.status)

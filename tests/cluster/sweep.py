@@ -1,4 +1,4 @@
-"""Faults at random moments, overlapping, while runs come and go: drawn from a seed, so that they can be drawn again."""
+"""Faults at random moments, overlapping, while runs come and go: drawn from a seed, so that they can be repeated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .checks import check
 from .operator import Operator, Watch
 
 HEALED_S = 90.0
-"""Within which all is well when the last fault is over."""
+"""Time until all is well after the last fault."""
 
 
 class Fault(NamedTuple):
@@ -22,14 +22,14 @@ class Fault(NamedTuple):
     at: float
     """Seconds from the beginning."""
     seconds: float
-    """How long it lasts."""
+    """Duration."""
     victim: str
 
 
 class Plan(NamedTuple):
     seed: int
     launches: list[tuple[float, float]]
-    """When, in seconds from the beginning, and how long the child takes."""
+    """Time of the launch, in seconds from the beginning, and duration of the child."""
     faults: list[Fault]
 
     def __str__(self) -> str:
@@ -38,7 +38,7 @@ class Plan(NamedTuple):
 
 
 def draw(seed: int, *, seconds: float, runs: int, hosts: list[str]) -> Plan:
-    """Draw runs and faults; about one fault each two seconds, none of which ends a run."""
+    """Draw runs and faults; about one fault each two seconds; none of them ends a run."""
     chance = random.Random(seed)
     launches = sorted((chance.uniform(0, seconds * 0.6), chance.uniform(1, seconds / 3)) for _ in range(runs))
     faults: list[Fault] = []
@@ -53,13 +53,13 @@ def draw(seed: int, *, seconds: float, runs: int, hosts: list[str]) -> Plan:
 
 
 class Sweep:
-    """Plays a plan on a bed, and leaves that whole."""
+    """Plays a plan on a bed, and leaves that intact."""
 
     def __init__(self, bed: Bed, operator: Operator, watch: Watch) -> None:
         self._bed, self._operator, self._watch = bed, operator, watch
 
     def play(self, plan: Plan) -> list[str]:
-        """Return the runs, all of which have completed, with nothing lost, doubled or left."""
+        """Return the runs, all completed, with nothing lost, doubled or left."""
         runs: list[str] = []
         acts: list[tuple[float, Callable[[], object]]] = []
         for at, seconds in plan.launches:
@@ -80,7 +80,7 @@ class Sweep:
         return runs
 
     def _fault(self, fault: Fault) -> tuple[Callable[[], object], Callable[[], object]]:
-        """Return what begins and what ends a fault."""
+        """Return the functions that begin and end a fault."""
         bed, operator, victim = self._bed, self._operator, fault.victim
         match fault.name:
             case "kill relay":
@@ -109,7 +109,7 @@ class Sweep:
 
 
 def _nothing() -> None:
-    """What ends by itself."""
+    """End a fault that ends on its own."""
 
 
 def new_seed() -> int:

@@ -1,4 +1,4 @@
-"""The bed itself: hosts are apart, and nothing of it outlives its maker."""
+"""The bed itself: hosts are separate, and nothing outlives its maker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ with Bed(Path(sys.argv[1]), hosts=1) as bed:
 
 
 def test_nothing_outlives_its_maker(tmp_path: Path) -> None:
-    """When who made a bed is killed all its processes end, and the next bed removes its namespaces."""
+    """When the maker of a bed is killed all its processes end, and the next bed removes its namespaces."""
     if why := why_not():
         pytest.skip(why)
     root = Path(__file__).resolve().parents[2]
@@ -56,7 +56,7 @@ def _marked(maker: int) -> list[str]:
 
 
 def test_hosts_are_machines_of_their_own(bed: Bed) -> None:
-    """Each has a network, an id and processes of its own; one that was cut off cannot be reached until it is healed."""
+    """Each has its own network, id and processes; a cut host is unreachable until it is healed."""
     ids = {(bed.home(host) / "machine-id").read_text() for host in bed.hosts}
     assert 2 == len(ids)
     with bed.inside("h2"):

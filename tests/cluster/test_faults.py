@@ -1,4 +1,4 @@
-"""Truth under faults: whatever fails, each child is started once, and nobody is told more than is known."""
+"""Truth under faults: after any fault, each child is started once, and no state is guessed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ long = pytest.mark.skipif(not IS_WHOLE, reason="a minute: only with make soak, o
 
 
 def running(operator: Operator, count: int, **more: float) -> list[str]:
-    """Launch so many runs, and wait until the children of all have begun."""
+    """Launch so many runs, and wait until all children have begun."""
     runs = operator.launch(count, **more)
     operator.wait("all runs to run", runs, "running")
     assert all(host_of(operator, run) for run in runs)
@@ -62,8 +62,8 @@ def to_the_end(operator: Operator, watch: Watch, runs: list[str], *, timeout: fl
 
 
 def test_from_launch_to_answer(operator: Operator, watch: Watch) -> None:
-    """Runs are placed on hosts, seen running, and their answers and records come back whole, and nothing twice; those
-    that a command has launched go on without it.
+    """Runs are placed on hosts and seen running; their answers and records come back complete, and only once. Those
+    launched by a command continue without it.
     """
     done = operator.cli("bg", "--no-preset", "--runner", "hosts", "--json", operator.task(1, 60))
     assert 0 == done.code, done.err
@@ -75,7 +75,9 @@ def test_from_launch_to_answer(operator: Operator, watch: Watch) -> None:
 
 
 def test_the_relay_is_killed(operator: Operator, watch: Watch) -> None:
-    """Nobody vouches for a run whose relay was killed; the next command starts another, which does at once."""
+    """The state of a run whose relay was killed is unknown; the next command starts another, which confirms it at
+    once.
+    """
     runs = running(operator, 4)
     operator.kill_relay()
     operator.wait("nobody to vouch for them", runs, UNKNOWN, timeout=2)
@@ -85,7 +87,7 @@ def test_the_relay_is_killed(operator: Operator, watch: Watch) -> None:
 
 
 def test_both_workers_are_killed(bed: Bed, operator: Operator, watch: Watch) -> None:
-    """Runs go on without the worker of their host; the next one takes them on, and starts none beyond its slots."""
+    """Runs continue without the worker of their host; the next one takes them, and starts none beyond its slots."""
     runs = running(operator, 4)
     waiting = operator.launch(SLOTS)
     for host in bed.hosts:
@@ -102,7 +104,7 @@ def test_both_workers_are_killed(bed: Bed, operator: Operator, watch: Watch) -> 
 
 
 def test_the_scheduler_is_killed(bed: Bed, operator: Operator, watch: Watch) -> None:
-    """Without a scheduler runs go on and none begins; with another one those that wait get their places."""
+    """Without a scheduler runs continue and none begins; with another one waiting runs get their slots."""
     runs = running(operator, SLOTS)
     waiting = operator.launch(6)
     assert bed.send(signal.SIGKILL, SCHEDULER, HEAD)
@@ -114,8 +116,8 @@ def test_the_scheduler_is_killed(bed: Bed, operator: Operator, watch: Watch) -> 
 
 
 def test_a_host_is_cut_off(bed: Bed, operator: Operator, watch: Watch) -> None:
-    """A run out of reach is unknown, and those of other hosts are not; what became of it comes when its host is heard
-    again, a stop waits for that, and of a run that was given up its child is stopped then, and its end there is kept.
+    """A run on an unreachable host is unknown, and those of other hosts are not. Its result comes when its host is
+    back; a stop waits for that. An abandoned run's child is stopped then, and its result there is kept.
     """
     cut_off, others = on_both(operator, 4)
     ending, stopping, (given_up,) = cut_off[:2], cut_off[2:3], cut_off[3:]
@@ -147,7 +149,7 @@ def test_a_host_is_cut_off(bed: Bed, operator: Operator, watch: Watch) -> None:
 
 
 def test_stopped_before_and_after_it_was_placed(operator: Operator, watch: Watch) -> None:
-    """What waits for a host is never started once it was stopped; what runs there ends."""
+    """A waiting run is never started after a stop; one that runs there ends."""
     runs = running(operator, SLOTS)
     waiting = operator.launch(2)
     operator.wait("them to wait", waiting, "queued")
@@ -162,7 +164,7 @@ def test_stopped_before_and_after_it_was_placed(operator: Operator, watch: Watch
 
 @pytest.mark.parametrize("operator", [{"lease": {"agent": "60s", "operator": "4s"}}], indirect=True)
 def test_cut_off_for_longer_than_the_lease(bed: Bed, operator: Operator, watch: Watch) -> None:
-    """A child that nobody has heard of for its lease is ended on its host, in time; those of other hosts complete."""
+    """A child without contact for its lease is ended on its host, in time; those of other hosts complete."""
     cut_off, others = on_both(operator, 2)
     runs = cut_off + others
     bed.cut("h1")
@@ -179,7 +181,7 @@ def test_cut_off_for_longer_than_the_lease(bed: Bed, operator: Operator, watch: 
 
 
 def test_a_host_dies_and_boots(bed: Bed, operator: Operator, watch: Watch) -> None:
-    """What was on a host that died is unknown until that host itself says, booted anew, that it was lost."""
+    """A run on a host that died is unknown until that host, after its boot, reports it as lost."""
     others, there = on_both(operator, 2)
     runs = there + others
     bed.power_off("h2")
@@ -192,7 +194,7 @@ def test_a_host_dies_and_boots(bed: Bed, operator: Operator, watch: Watch) -> No
 
 
 def test_the_relay_is_killed_as_it_gives_permits(operator: Operator, watch: Watch) -> None:
-    """A relay that dies between a permit and the start has started nothing twice, and nothing is left behind."""
+    """A relay that dies between a permit and the start has started nothing twice, and no permit is left behind."""
     runs = operator.launch(6)
     for _ in range(4):
         had = len(_permits(operator))
@@ -219,7 +221,7 @@ def test_a_wrapper_is_killed(bed: Bed, operator: Operator, watch: Watch) -> None
 @long
 @pytest.mark.timeout(300)
 def test_a_worker_stands_still(bed: Bed, operator: Operator, watch: Watch) -> None:
-    """A worker that stands still for longer than the scheduler keeps it delivers what ended meanwhile."""
+    """A worker stopped for longer than the scheduler keeps it delivers the results from that time."""
     there, others = on_both(operator, 2)
     runs = there + others
     stopped = bed.send(signal.SIGSTOP, WORKER, "h1")

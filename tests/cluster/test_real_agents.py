@@ -28,7 +28,7 @@ PATIENCE_S = 90.0
 
 @contextmanager
 def operated(bed: Bed, name: str, program: str, *, env: tuple[str, ...] = ()) -> Iterator[Operator]:
-    """Put the program on PATH, there and here; `env` travels."""
+    """Put the program on PATH, there and here; `env` names variables to pass on."""
     link = bed.programs / name
     link.unlink(missing_ok=True)
     link.symlink_to(program)
@@ -38,7 +38,7 @@ def operated(bed: Bed, name: str, program: str, *, env: tuple[str, ...] = ()) ->
 
 
 def run_to_end(operator: Operator, model: str) -> RunResult:
-    """Have a run read a file there; all that it left is here."""
+    """Let a run read a file there; all its files are here."""
     wanted = RunRequest(task="Read notes.md.", runner="hosts", host=HOST, model=model)
     (run,) = operator.engine.launch([wanted], background=True)
     (run,) = operator.engine.wait([run.run_id], timeout=PATIENCE_S)

@@ -1,4 +1,4 @@
-"""Faults at random, a new seed each time; it is printed, and `--sweep-seed` plays it again."""
+"""Random faults, a new seed each time; it is printed, and `--sweep-seed` replays it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMES = 5 if IS_WHOLE else 1
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("number", range(TIMES))
 def test_faults_at_random(bed: Bed, operator: Operator, watch: Watch, pytestconfig: pytest.Config, number: int) -> None:
-    """Whatever fails and when: every run completes, was started once, and has its records whole."""
+    """With any faults at any time, every run completes, was started once, and has complete records."""
     seed = pytestconfig.getoption("sweep_seed")
     plan = draw(new_seed() if seed is None else seed + number, seconds=SECONDS, runs=RUNS, hosts=bed.hosts)
     print(plan)

@@ -1,4 +1,4 @@
-"""The kinds of agents, each played by a scripted program, and where they differ."""
+"""The kinds of agents, each played by a scripted program, and their differences."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ SCRIPTED = Path(__file__).parents[1] / "children" / "scripted"
 class Kind(NamedTuple):
     name: str
     program: str = ""
-    """Its scripted program; empty for the offline agent, which is its own."""
+    """Its scripted program; empty for the offline agent, which needs none."""
     model: str = ""
     talks: bool = True
     """Whether it takes messages and asks people."""
     steers: bool = True
     """Whether a message joins the current turn; otherwise it ends that turn and begins the next."""
     asks: bool = False
-    """Whether it asks for permission by itself, without any rule."""
+    """Whether it asks for permission on its own, without any rule."""
     priced: bool = True
-    """Whether it reports what its model costs."""
+    """Whether it reports its model's cost."""
     reports_each_message: bool = True
     """Whether it reports tokens while it works, so that limits can end a turn."""
     reports_after_calls: bool = False
@@ -36,7 +36,7 @@ class Kind(NamedTuple):
     """Whether the reason of a denial reaches its model."""
 
     command_tool: str = "bash"
-    """What its events call the tool that runs commands."""
+    """The tool that runs commands, as named in its events."""
     asked_rule: str = "bash(touch *)"
     """A rule about a call that the agent makes."""
 
@@ -69,12 +69,12 @@ KINDS = (PI, PI_JSON, CLAUDE, CODEX, ACP, OFFLINE)
 
 
 def each(holds: Callable[[Kind], bool] = lambda _: True) -> pytest.MarkDecorator:
-    """Run a test with each kind for which this holds."""
+    """Run a test with each kind that meets a condition."""
     return pytest.mark.parametrize("kind", [*filter(holds, KINDS)], ids=lambda kind: kind.name)
 
 
 def scripted(kind: Kind) -> bool:
-    """Whether it plays scripts; only the offline agent doesn't."""
+    """Return whether it plays scripts; only the offline agent doesn't."""
     return bool(kind.program)
 
 
@@ -83,10 +83,10 @@ def talks(kind: Kind) -> bool:
 
 
 def scripted_talks(kind: Kind) -> bool:
-    """Whether it plays scripts and is talked to: one mode of each kind that has a scripted program."""
+    """Return whether it plays scripts and takes messages: one mode of each kind that has a scripted program."""
     return scripted(kind) and talks(kind)
 
 
 def direct(kind: Kind) -> bool:
-    """The same without the kind that has a bridge before it, which takes a second to start."""
+    """The same without the kind behind a bridge, which takes a second to start."""
     return scripted_talks(kind) and kind is not ACP

@@ -1,6 +1,6 @@
-"""A project whose agent is scripted, driven by the command line and seen through run directories alone.
+"""A project with a scripted agent, driven by the command line and observed only through run directories.
 
-Nothing of subdeck is imported in this package: what holds here holds whatever the code behind it looks like.
+This package imports nothing from subdeck, so its tests are independent of the code.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ SOURCE = '"""Who may do what."""\n\n\ndef check_token(token):\n    return token 
 CALLER = "from auth import check_token\n\nprint(check_token('x'))\n"
 TASK = "Where is check_token?"
 WAITS = frozenset({"question", "hear", "hang", "wait-for"})
-"""Commands at which a script waits for somebody."""
+"""Commands at which a script waits for input."""
 
 Event = dict[str, Any]
 
 
 class Run:
-    """One run, and what can be done with it."""
+    """One run, and actions on it."""
 
     def __init__(self, lab: Lab, directory: Path) -> None:
         self._lab = lab
@@ -62,7 +62,7 @@ class Run:
         return wait_until(lambda: next(filter(holds, self.events(*types)), None), what)
 
     def until_request(self, number: int = 1) -> dict[str, Any]:
-        """Wait until the run has asked so often; return its open request, as the command line shows it."""
+        """Wait until the run has made so many requests; return its open one, as the command line shows it."""
         wait_until(lambda: len(self.events("request")) >= number, f"request {number}")
         (request,) = self._lab.cli("requests", self.id, "--json").document["requests"]
         return request
@@ -88,7 +88,7 @@ class Run:
         wait_until((self.directory / "result.json").exists, "the run to end")
 
     def wait(self) -> Done:
-        """Wait for its end by the command for it."""
+        """Wait for its end with the `wait` command."""
         return self.call("wait", "--timeout", "30", "--json")
 
 
@@ -127,7 +127,7 @@ class Lab:
         file.write_text("\n".join(["---", "name: scout", "description: looks", *lines, "---", ""]))
 
     def _task(self, script: tuple[str, ...]) -> str:
-        """Return a task by which the agent does this; the offline agent, which takes no script, at least the like."""
+        """Return a task with this script; for the offline agent, which takes no script, a similar one."""
         if self.kind.program:
             return "\n".join(("parts", *script))
         asks = any(command.partition(" ")[0] in WAITS for command in script)
@@ -162,18 +162,18 @@ class Lab:
         return " ".join(done.error.values())
 
     def is_answer(self, run: Run, text: str) -> bool:
-        """Tell whether a run has the answer that a script gives; that of the offline agent is its own."""
+        """Return whether a run has a script's answer; the offline agent has its own answer."""
         return text in run.answer if self.kind.program else "auth.py:4" in run.answer
 
 
 def environment_in(path: Path) -> dict[str, str]:
-    """Wait for what a script wrote of its environment."""
+    """Wait for the environment that a script wrote."""
     wait_until(path.exists, "the environment")
     return json.loads(path.read_text())
 
 
 def home_files(home: Path) -> dict[str, bytes]:
-    """Return the files of agents in the home directory, by their paths, without what is subdeck's own."""
+    """Return the agents' files in the home directory, by their paths, without subdeck's own."""
     found: dict[str, bytes] = {}
     for directory, _, names in os.walk(home):
         for path in (Path(directory, name) for name in names):

@@ -1,4 +1,4 @@
-"""Every kind of agent: its answer, and what a run becomes when there is no whole one."""
+"""Every kind of agent: its answer, and the result of a run without a complete one."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_tool_calls(lab: Lab, kind: Kind) -> None:
 
 @each(scripted)
 def test_an_error_of_the_model(lab: Lab) -> None:
-    """The run fails with the model's error, and doesn't take that for an answer."""
+    """The run fails with the model's error, which isn't treated as an answer."""
     check_error(lab, 401)
     assert 1 == lab.cli("answer", "--", lab.runs[0].name).code
 
@@ -62,7 +62,7 @@ def test_an_error_of_the_model(lab: Lab) -> None:
 @pytest.mark.parametrize("status", [429, 529])
 @each(direct)
 def test_a_busy_model(lab: Lab, status: int) -> None:
-    """The same for a model that is overloaded, once the agent has given up."""
+    """The same for an overloaded model, after the agent's last retry."""
     check_error(lab, status)
 
 
@@ -94,21 +94,21 @@ def test_a_cut_answer(lab: Lab, kind: Kind) -> None:
 
 @each(scripted_talks)
 def test_no_answer(lab: Lab) -> None:
-    """An agent that ends its turn without a word has failed."""
+    """An agent that ends its turn without text has failed."""
     done, run = lab.run("empty")
     assert (1, ("failed", "empty_answer"), "") == (done.code, run.outcome, run.answer), done
 
 
 @each(scripted)
 def test_an_agent_that_is_killed(lab: Lab) -> None:
-    """The run fails, says how the agent ended, and keeps the text so far."""
+    """The run fails, reports how the agent ended, and keeps the text so far."""
     check_death(lab, "die SIGKILL")
 
 
 @pytest.mark.parametrize("code", [0, 3])
 @each(direct)
 def test_an_agent_that_exits(lab: Lab, code: int) -> None:
-    """The same if it exits before its turn has ended, whatever its exit code is."""
+    """The same if it exits before its turn has ended, with any exit code."""
     check_death(lab, f"leave {code}")
 
 
@@ -122,7 +122,7 @@ def check_death(lab: Lab, death: str) -> None:
 
 @each(scripted_talks)
 def test_garbage(lab: Lab) -> None:
-    """A line that is no message of the protocol is a warning, and the run goes on."""
+    """A line that is not a message of the protocol is a warning, and the run continues."""
     done, run = lab.run("garbage", "say Done.", "garbage")
     assert (0, ("completed", "done"), "Done.") == (done.code, run.outcome, run.answer), done
     (notice,) = [event for event in run.events("notice") if "not an event" in event["text"]]

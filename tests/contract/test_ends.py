@@ -1,4 +1,4 @@
-"""Every kind of agent: what ends a run before its agent has finished."""
+"""Every kind of agent: ends of a run before its agent has finished."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .lab import Lab
 pytestmark = pytest.mark.processes
 
 QUICK, LONG = "bash true", "bash sleep 60"
-"""A run that reaches a limit is ended in the middle of the second one."""
+"""A run that reaches a limit is ended during the second one."""
 HANGS = ("write So far", "touch waiting", "hang")
 
 
@@ -31,7 +31,7 @@ def test_a_stop(lab: Lab, kind: Kind, flag: tuple[str, ...], reason: str) -> Non
 
 @each(scripted_talks)
 def test_a_stop_in_the_middle_of_a_command(lab: Lab, kind: Kind) -> None:
-    """Nothing that the agent started is left."""
+    """No process of the agent is left."""
     if kind.asks:
         lab.preset(permissions={"allow": ["bash"]})
     run = lab.start("bash touch waiting; sleep 1000 & sleep 1000; wait", "say Never.")
@@ -59,7 +59,7 @@ def test_a_limit_of_time(lab: Lab, kind: Kind) -> None:
 
 @each(direct)
 def test_a_limit_of_silence(lab: Lab) -> None:
-    """A run whose agent is silent for too long ends, and keeps the text so far."""
+    """A run whose agent is idle for too long ends, and keeps the text so far."""
     check_time(lab, "stall", 2, reason="stalled")
 
 
@@ -81,7 +81,7 @@ def test_max_turns(lab: Lab, kind: Kind) -> None:
 
 @each(lambda kind: not kind.counts_turns)
 def test_max_turns_that_nobody_counts(lab: Lab) -> None:
-    """An agent that doesn't report its turns gets no run with such a limit."""
+    """A run with such a limit is refused if the agent doesn't report its turns."""
     lab.preset(max_turns=2)
     assert "max_turns" in lab.refused()
 
@@ -108,5 +108,5 @@ def test_max_tokens(lab: Lab, kind: Kind) -> None:
 @pytest.mark.parametrize("flags", [("--budget", "0.4"), ("--max-tokens", "200")], ids=["budget", "max_tokens"])
 @each(lambda kind: not kind.reports_each_message)
 def test_a_limit_that_nobody_reports(lab: Lab, flags: tuple[str, ...]) -> None:
-    """An agent that reports its usage after each turn only gets no run with such a limit."""
+    """A run with such a limit is refused if the agent reports its usage only after each turn."""
     assert flags[0].removeprefix("--").replace("-", "_") in lab.refused(*flags)

@@ -1,4 +1,4 @@
-"""Every kind of agent: what it asks people, who answers, and what it may do then."""
+"""Every kind of agent: requests to people, replies, and their effect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COMMAND = "bash touch made"
 @pytest.mark.parametrize("verdict", ["allow", "deny"])
 @each(talks)
 def test_a_permission_request(lab: Lab, kind: Kind, verdict: str) -> None:
-    """The request shows what the call would do, and nothing is done before a person has allowed it."""
+    """The request shows the effect of the call, and nothing is done before a person has allowed it."""
     lab.preset(permissions={"ask": [kind.asked_rule]})
     run = lab.start(COMMAND, "say Asked.")
     request = run.until_request()
@@ -47,7 +47,7 @@ def test_a_denial_with_a_reason(lab: Lab, kind: Kind) -> None:
 
 @each(scripted_talks)
 def test_allowed_for_the_run(lab: Lab, kind: Kind) -> None:
-    """A call that was allowed for the rest of the run is not asked about again."""
+    """A call that was allowed for the rest of the run needs no second permission."""
     lab.preset(permissions={"ask": [kind.asked_rule]})
     run = lab.start(COMMAND, COMMAND, "say Done.")
     assert 0 == run.reply("allow", "--run").code
@@ -59,7 +59,7 @@ def test_allowed_for_the_run(lab: Lab, kind: Kind) -> None:
 
 @each(talks)
 def test_rules_decide(lab: Lab, kind: Kind) -> None:
-    """A call that a rule allows or denies is decided without anybody being asked, and the rule is recorded."""
+    """A call that a rule allows or denies is decided without a request, and the rule is recorded."""
     allowed, denied = ("bash(touch *)", "bash(rmdir *)") if kind.program else ("grep", "read(shop.py)")
     lab.preset(permissions={"allow": [allowed], "deny": [denied]})
     done, run = lab.run("bash touch made", "bash rmdir .pi", "say Ruled.")
@@ -74,7 +74,7 @@ def test_rules_decide(lab: Lab, kind: Kind) -> None:
 
 @each(lambda kind: kind.asks)
 def test_without_rules_it_asks_by_itself(lab: Lab, kind: Kind) -> None:
-    """What the agent asks by its own settings is asked of a person, in a run without rules."""
+    """In a run without rules, requests from the agent's own settings go to a person."""
     run = lab.start(COMMAND, "say Done.")
     assert "" == run.until_request()["rule"]
     assert 0 == run.reply("allow").code
@@ -84,7 +84,7 @@ def test_without_rules_it_asks_by_itself(lab: Lab, kind: Kind) -> None:
 
 @each(lambda kind: kind.asks)
 def test_a_non_interactive_run_is_denied(lab: Lab) -> None:
-    """Nobody is asked: the call is denied with a warning, and the run goes on."""
+    """The call is denied with a warning, without a request, and the run continues."""
     lab.preset(interactive=False)
     done, run = lab.run(COMMAND, "say I may not.")
     assert (0, "I may not.", []) == (done.code, run.answer, run.events("request")), done
@@ -95,7 +95,7 @@ def test_a_non_interactive_run_is_denied(lab: Lab) -> None:
 
 @each(scripted_talks)
 def test_a_denial_as_the_last_word(lab: Lab, kind: Kind) -> None:
-    """A run whose agent ends its turn after a denial, without another word, has failed."""
+    """A run whose agent ends its turn after a denial, without further text, has failed."""
     lab.preset(permissions={"ask": [kind.asked_rule]})
     run = lab.start(COMMAND)
     assert 0 == run.reply("deny").code
@@ -106,7 +106,7 @@ def test_a_denial_as_the_last_word(lab: Lab, kind: Kind) -> None:
 
 @each(talks)
 def test_a_request_that_nobody_answers(lab: Lab, kind: Kind) -> None:
-    """After `reply_timeout` it is denied, and the decision says so."""
+    """After `reply_timeout` it is denied, and the decision records that."""
     lab.preset(permissions={"ask": [kind.asked_rule]}, reply_timeout=0.3)
     done, run = lab.run(COMMAND, "say Nobody was there.")
     assert 0 == done.code, done
@@ -133,7 +133,7 @@ def test_a_question(lab: Lab, kind: Kind) -> None:
 
 @each(talks)
 def test_an_interrupt_withdraws_what_was_asked(lab: Lab, kind: Kind) -> None:
-    """The question is gone, and a reply to it comes to nothing."""
+    """The question is gone, and a reply to it has no effect."""
     run = lab.start("question Which file? | auth.py | shop.py", "say Never.", "then", "say Back.")
     run.until_request()
     assert 0 == run.call("interrupt", "--wait", "--timeout", "20").code

@@ -17,7 +17,7 @@ def preset(lab: Lab) -> None:
 
 @each()
 def test_a_structured_result(lab: Lab, kind: Kind) -> None:
-    """What the agent submits is the answer of the run."""
+    """The submitted result is the answer of the run."""
     done, run = lab.run("think Hm.", "hand-over SUCCESS It is in auth.py:4.")
     assert (0, ("completed", "finalized"), 1) == (done.code, run.outcome, run.result["attempts"]), done
     assert lab.is_answer(run, "It is in auth.py:4.")
@@ -35,14 +35,14 @@ def test_a_second_attempt(lab: Lab, kind: Kind) -> None:
 
 @each(scripted_talks)
 def test_nothing_is_submitted(lab: Lab) -> None:
-    """After the last attempt the run has failed, whatever the agent said."""
+    """After the last attempt the run has failed, even if the agent wrote an answer."""
     done, run = lab.run("say I looked.", "then", "say I looked again.")
     assert (1, ("failed", "finalize_missing"), 2) == (done.code, run.outcome, run.result["attempts"]), done
 
 
 @each(direct)
 def test_an_error_is_submitted(lab: Lab) -> None:
-    """The agent itself may say that it has failed."""
+    """The agent itself may report that it has failed."""
     done, run = lab.run("hand-over ERROR No network.")
     assert (1, ("failed", "finalize_error")) == (done.code, run.outcome), done
     assert "No network." in run.result["errorMessage"]

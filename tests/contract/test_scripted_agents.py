@@ -1,4 +1,4 @@
-"""The scripted agents speak as the recorded programs did: they say nothing that those never said."""
+"""The scripted agents use only messages that the recorded programs used."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.processes
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 SCRIPT = "parts\nthink Hm.\nbash echo hi; exit 3\nwrite It is\nsay  there."
 FREE = frozenset({"args", "arguments", "input", "rawInput", "details", "modelUsage", "model_usage_since_last_result"})
-"""Members whose own members are names that anybody chooses."""
+"""Members whose own members have free names."""
 
 Shapes = dict[str, set[str]]
 """Kind of message -> the paths of its members."""
@@ -68,7 +68,7 @@ def recorded(*places: str) -> list[dict[str, Any]]:
 
 
 def played(program: str, *words: str, lines: Iterable[dict[str, Any]] = ()) -> list[dict[str, Any]]:
-    """Return what a scripted agent says to a script on stdin, or to these lines."""
+    """Return a scripted agent's output for a script on stdin, or for these lines."""
     said = "".join(json.dumps(line) + "\n" for line in lines) or SCRIPT
     command = [sys.executable, "-I", "-S", str(SCRIPTED / program), *words]
     done = subprocess.run(command, input=said.encode(), capture_output=True, timeout=30, env={**os.environ})
@@ -84,7 +84,7 @@ def codex() -> list[dict[str, Any]]:
 
 
 def acp() -> list[dict[str, Any]]:
-    script = SCRIPT.replace("bash echo hi; exit 3\n", "")  # it would ask, and nobody answers
+    script = SCRIPT.replace("bash echo hi; exit 3\n", "")  # it would ask, and no one answers
     task = {"prompt": [{"type": "text", "text": script}]}
     requests = (("initialize", {}), ("session/new", {"mcpServers": []}), ("session/prompt", task))
     return played("acp.py", lines=[

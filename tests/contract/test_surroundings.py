@@ -1,4 +1,4 @@
-"""Every kind of agent: the environment that it gets, and files of its user that no run changes."""
+"""Every kind of agent: its environment, and the user's files that no run changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SETTINGS = {
 
 @each(scripted_talks)
 def test_the_environment(lab: Lab, kind: Kind) -> None:
-    """An agent gets the caller's environment, and by what it is known as a run; so does each of its own settings."""
+    """An agent gets the caller's environment, its run's variables, and the variables in its settings."""
     lab.settings(agents={"scripted": {"kind": kind.kind, "command": kind.command, "env": {"OF_AGENT": "1"}}})
     done, run = lab.run("environment seen", "say Done.", OF_CALLER="2")
     assert 0 == done.code, done

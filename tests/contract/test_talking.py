@@ -1,4 +1,4 @@
-"""Every kind of agent: messages, interrupts, and conversations that go on."""
+"""Every kind of agent: messages, interrupts, and continued conversations."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_send_waits_for_the_delivery(lab: Lab) -> None:
 
 @each(direct)
 def test_a_message_at_the_last_moment(lab: Lab) -> None:
-    """A message that the agent has not read when it answers is answered, too: that is the answer of the run."""
+    """A message still unread when the agent answers is also answered; that is the answer of the run."""
     run = lab.start("touch waiting", "wait-for now", "say First.")
     run.until_working()
     assert 0 == run.call("send", "And this?").code
@@ -85,7 +85,7 @@ def test_interrupted_and_left_alone(lab: Lab, kind: Kind) -> None:
 
 @each(talks)
 def test_a_message_that_comes_too_late(lab: Lab, kind: Kind) -> None:
-    """What a run that dies has not read is recorded as undelivered, and `send --wait` says so."""
+    """Messages unread by a dying run are recorded as undelivered, and `send --wait` reports it."""
     run = lab.start("touch waiting", "wait-for now", "die SIGKILL", "then", "hang")
     run.until_working()
     assert 0 == run.call("send", "Anybody there?").code
@@ -102,7 +102,7 @@ def test_a_message_that_comes_too_late(lab: Lab, kind: Kind) -> None:
 
 @each()
 def test_a_follow_up(lab: Lab, kind: Kind) -> None:
-    """A run with the session id of another continues its conversation, and reports only what it used itself."""
+    """A run with another's session id continues its conversation, and reports only its own usage."""
     first, earlier = lab.run("usage 700 30 0.25", "say First.", "then", "say Second: {reply}")
     session = earlier.result["childSessionId"]
     done, run = lab.run_task(f"{TASK} Again.", flags=("--session-id", session))

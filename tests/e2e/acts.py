@@ -1,4 +1,4 @@
-"""What an operator does, in keys; and what the files say of it."""
+"""An operator's actions, in keys; and their effect in the files."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ PRESETS = ("repo-scout", "watcher")
 """In the order of the list."""
 
 LOOKS_APART = 80
-"""Looks at the screen between two keys of `quit_after`: long enough that they are not taken for a text."""
+"""Looks at the screen between two keys of `quit_after`: enough that they do not count as a text."""
 
 SLOW = "update I am looking at the shop\nwait-for go\nanswer The shop is fine"
-"""A task for the puppet: it writes half a sentence, and goes on when a file `go` appears in its cwd."""
+"""A task for the puppet: it writes half a sentence, and continues when a file `go` appears in its cwd."""
 
 
 def launch(app: Terminal, task: str, preset: str = "repo-scout") -> None:
-    """Launch a preset by keyboard alone."""
+    """Launch a preset with the keyboard only."""
     app.press("1", "g")
     app.until(lambda: re.search(rf"{preset} .*project", app.screen), f"the preset {preset} in the list")
     app.press(*"j" * PRESETS.index(preset), "n")
@@ -38,7 +38,7 @@ def launch(app: Terminal, task: str, preset: str = "repo-scout") -> None:
 
 
 def reply(app: Terminal, key: str, shown: str) -> None:
-    """Reply to the request on the screen by a key, until its outcome is shown: one that was not read takes no key."""
+    """Reply to the request on the screen by a key, until its outcome is shown: an unread one takes no key."""
     looks = count()
 
     def came() -> bool:
@@ -52,7 +52,7 @@ def reply(app: Terminal, key: str, shown: str) -> None:
 
 
 def quit_app(app: Terminal) -> int:
-    """Quit, with a yes where that is asked because runs are active, and return the exit code."""
+    """Quit, confirm if runs are active, and return the exit code."""
     app.press("q")
 
     def ended() -> bool:
@@ -65,10 +65,10 @@ def quit_app(app: Terminal) -> int:
 
 
 def quit_after(app: Terminal) -> int:
-    """Quit after many keys in a row, whatever dialog they have left open, and return the exit code.
+    """Quit after many keys in a row, even if they have left a dialog open, and return the exit code.
 
-    The terminal hands over what came together: an Escape with a key right behind it is another key, and what follows a
-    refused key is dropped with it. So Escape, the key that quits and the yes to its question take turns, some looks
+    The terminal joins keys that arrive together: an Escape with a key right behind it is another key, and keys behind a
+    refused one are dropped with it. So Escape, the key that quits and the yes to its question alternate, some looks
     apart.
     """
     keys = ("Escape", "q", "y")
@@ -84,7 +84,7 @@ def quit_after(app: Terminal) -> int:
 
 
 def status(project: Path) -> dict[str, Any]:
-    """What another shell is told."""
+    """Return another shell's status."""
     return subdeck("status", "--json", cwd=project).document
 
 
@@ -94,7 +94,7 @@ def only_run(project: Path) -> dict[str, Any]:
 
 
 def session_entries(project: Path, kind: str) -> list[dict[str, Any]]:
-    """The entries of one kind in the session that the operator's apps and shells share."""
+    """Return the entries of one kind in the session shared by the operator's apps and shells."""
     lines = (project / ".pi/subagents/sessions/operator.jsonl").read_text().splitlines()
     entries = [json.loads(line) for line in lines]
     return [entry for entry in entries if entry["customType"] == f"pi-subagents:{kind}"]

@@ -49,7 +49,7 @@ def shop(home: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def no_program_left() -> Iterator[None]:
-    """End what a failed test has left on a bare terminal, which would fail the next test as well."""
+    """End programs that a failed test has left on a bare terminal; they would fail the next test."""
     yield
     for program in Pty.running:
         program.kill()
@@ -59,7 +59,7 @@ def no_program_left() -> Iterator[None]:
 
 @pytest.fixture
 def open_app(shop: Path) -> Iterator[OpenApp]:
-    """Start the app in a terminal of its own, as often as wanted; return it when it can be used."""
+    """Start the app in a new terminal, any number of times; return it when it can be used."""
     numbers = itertools.count(1)
     with ExitStack() as stack:
 

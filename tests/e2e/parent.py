@@ -25,7 +25,7 @@ Event = dict[str, Any]
 
 
 class Parent:
-    """One pi in RPC mode, and everything that it has written up to now."""
+    """One pi in RPC mode, and all its output so far."""
 
     def __init__(self, pi: str, project: Path, *flags: str, **environment: str) -> None:
         words = [pi, "--mode", "rpc", "--model", "fake/test", *flags]
@@ -54,14 +54,14 @@ class Parent:
         self._process.stdin.flush()
 
     def prompt(self, text: str) -> list[Event]:
-        """Say something and wait until pi has dealt with it; return what it wrote meanwhile."""
+        """Send a prompt and wait until pi has handled it; return its output during that time."""
         begin = len(self.events)
         self.begin(text)
         self.until(lambda: self.of("agent_end", since=begin), f"the end of the turn: {text}")
         return self.events[begin:]
 
     def ready(self) -> None:
-        """Wait until pi has opened its session; messages that come before are in the session, but not on stdout."""
+        """Wait until pi has opened its session; earlier messages are in the session, but not on stdout."""
         self.send(type="get_state")
         self.until(lambda: self.of("response", command="get_state"), "pi to be ready")
 
@@ -87,7 +87,7 @@ class Parent:
         return [event["message"] for event in self.of("extension_ui_request", method="notify")]
 
     def told(self) -> list[Event]:
-        """The messages about ended runs that stand in the session."""
+        """The messages about finished runs in the session."""
         messages = (event["message"] for event in self.of("message_end"))
         return [message for message in messages if message.get("customType") == "pi-subagents:bg-done"]
 
@@ -126,7 +126,7 @@ class ParentLab(Lab):
 
     @contextmanager
     def parent(self, session: str | None = "s.jsonl", *flags: str, **environment: str) -> Iterator[Parent]:
-        """Start a pi, with a session file of this name or without any, and end it; no error may have come of us."""
+        """Start a pi, with a session file of this name or without any, and end it; subdeck may not cause an error."""
         kept = ("--session", str(self.project.parent / session)) if session else ("--no-session",)
         parent = Parent(self.program, self.project, *kept, *flags, **environment)
         try:
@@ -143,7 +143,7 @@ class ParentLab(Lab):
         return self.by_hand("--mode", "json", *flags, "Go.", **environment)
 
     def entries(self, session: str = "s.jsonl") -> list[Event]:
-        """The entries of ours in a session file of pi."""
+        """The subdeck entries in a session file of pi."""
         lines = (self.project.parent / session).read_text().split("\n")
         found = (json.loads(line) for line in lines if line)
         return [entry for entry in found if str(entry.get("customType")).startswith("pi-subagents:")]
@@ -161,12 +161,12 @@ class ParentLab(Lab):
         return [run for run in self.runs if "run_started" in _text(run / "events.jsonl")]
 
     def release(self) -> None:
-        """Let the runs end that wait."""
+        """Let waiting runs end."""
         (self.project / "go").touch()
 
 
 HELD = "wait-for go\nsay Held no more.\nfinish"
-"""The task of a run that ends when it is let."""
+"""The task of a run that ends when released."""
 
 
 def _text(path: Path) -> str:

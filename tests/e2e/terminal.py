@@ -19,12 +19,12 @@ from tests.waiting import wait_until
 T = TypeVar("T")
 
 KEEP = '"$@"; code=$?; echo "[exit code $code]"; while read -r _; do echo "[exit code $code]"; done'
-"""A shell script that keeps the screen after the program has ended (tmux alone may never learn how it ended).
+"""A shell script that keeps the screen after the program has ended (tmux may never learn how it ended).
 
 Enter prints the exit code once more.
 """
 MODES = ("alternate_on", "mouse_any_flag", "mouse_sgr_flag", "cursor_flag", "keypad_flag", "insert_flag", "wrap_flag")
-"""Of a pane: what a program may have left switched on or off."""
+"""Of a pane: modes that a program may have left switched on or off."""
 ENDED = re.compile(r"\[exit code (\d+)\]")
 
 NO_CONFIGURATION = ("-f", os.devnull)
@@ -49,7 +49,7 @@ class Terminal:
 
     @property
     def screen(self) -> str:
-        """What the screen shows now, a line each, without blanks at their ends."""
+        """The current screen, a line each, without trailing spaces."""
         return self._tmux("capture-pane", "-p")
 
     @property
@@ -60,7 +60,7 @@ class Terminal:
 
     @property
     def state(self) -> tuple[str, ...]:
-        """How the terminal is set: its line discipline, and what the screen was switched to."""
+        """The terminal's settings: its line discipline, and the screen's modes."""
         tty, *modes = self._tmux(
             "display-message", "-p", " ".join(f"#{{{name}}}" for name in ("pane_tty", *MODES))
         ).split()
@@ -68,7 +68,7 @@ class Terminal:
         return (settings.strip(), *modes)
 
     def click(self, column: int, row: int) -> None:
-        """Click as a terminal says it to a program that asked for the mouse; both count from 1."""
+        """Click as a terminal reports it to a program that requested the mouse; both count from 1."""
         for end in "Mm":
             self._tmux("send-keys", "-l", f"\x1b[<0;{column};{row}{end}")
 
@@ -80,14 +80,14 @@ class Terminal:
         self._tmux("send-keys", "-l", "--", text)
 
     def paste(self, text: str) -> None:
-        """Paste as a terminal does into a program that asked for bracketed paste."""
+        """Paste as a terminal does into a program that requested bracketed paste."""
         self._tmux("set-buffer", "--", text, ";", "paste-buffer", "-p")
 
     def resize(self, width: int, height: int) -> None:
         self._tmux("resize-window", "-x", str(width), "-y", str(height))
 
     def kill(self) -> None:
-        """Kill the program as nothing can be killed politely; the terminal may be put back after its end is printed."""
+        """Kill the program with SIGKILL; the terminal may be restored after its end is printed."""
         os.kill(self.pid, signal.SIGKILL)
         ended = self.until(lambda: self._tmux("send-keys", "Enter") or ENDED.search(self.screen), "the program to end")
         assert isinstance(ended, re.Match)
@@ -102,14 +102,14 @@ class Terminal:
         return int(self.until(lambda: ENDED.search(self.screen), "the program to end")[1])
 
     def until(self, condition: Callable[[], T], what: str) -> T:
-        """Wait on a condition; where it does not come, the failure shows the screen."""
+        """Wait for a condition; on failure show the screen."""
         try:
             return wait_until(condition, what)
         except AssertionError as error:
             raise AssertionError(f"{error}; the screen:\n{self.screen}") from None
 
     def until_shown(self, *texts: str) -> str:
-        """Wait until one and the same screen shows all these texts; return it."""
+        """Wait until one screen shows all these texts; return it."""
 
         def shown() -> str:
             screen = self.screen
@@ -134,7 +134,7 @@ class Terminal:
         self.until(hidden, f"{text!r} to leave the screen by {key}")
 
     def _tmux(self, *words: str) -> str:
-        # The environment is named: below Python's, pytest's readline has put a COLUMNS and a LINES of its own.
+        # The environment is named: pytest's readline has put its own COLUMNS and LINES below Python's.
         done = subprocess.run(
             ["tmux", "-L", self._socket, *words],
             env=os.environ,
@@ -147,11 +147,11 @@ class Terminal:
 
 
 ESC = b"\x1b[27u"
-"""The key by itself; a lone byte may be read as the beginning of what follows."""
+"""The whole key; a lone byte may be read as the beginning of the next one."""
 
 
 class Pty:
-    """A program on a terminal that remembers every byte; one that a test has not ended is killed after it."""
+    """A program on a terminal that records every byte; after its test it is killed if it is still running."""
 
     running: ClassVar[list[subprocess.Popen[bytes]]] = []
 
@@ -160,7 +160,7 @@ class Pty:
         termios.tcsetwinsize(slave, (24, 80))
         self.written = b""
         self._seen = 0
-        """Bytes that no condition is looked for in: those from before the last key, and what was passed."""
+        """Bytes that conditions ignore: those before the last key, and those passed."""
         self._program = subprocess.Popen(
             argv, cwd=cwd, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
             env=os.environ | {"TERM": "xterm-256color"} | environment,
@@ -172,7 +172,7 @@ class Pty:
         self.until_true(lambda: text in self.written[self._seen :], f"{text!r} on the terminal")
 
     def until_true(self, condition: Callable[[], object], what: str) -> None:
-        """Wait on a condition; what the program writes is read meanwhile, or it would stand still."""
+        """Wait for a condition; read the program's output during that, or it would block."""
 
         def holds() -> object:
             if select.select([self._master], [], [], 0)[0]:
@@ -182,7 +182,7 @@ class Pty:
         wait_until(holds, what)
 
     def until_past(self, text: bytes) -> None:
-        """Wait until it came; only what is written behind it counts from then on."""
+        """Wait until a text came; from then on only the output behind it counts."""
         self.until(text)
         self._seen = self.written.index(text, self._seen) + len(text)
 
@@ -191,8 +191,8 @@ class Pty:
         os.write(self._master, keys)
 
     def end(self) -> int:
-        """Quit, and read what is still written; a dialog that is just closing drops what was typed before it did."""
-        pressed, keys = 0.0, cycle((b"q", b"y"))  # quit, and yes where that is asked
+        """Quit, and read the remaining output; a closing dialog drops keys typed before its end."""
+        pressed, keys = 0.0, cycle((b"q", b"y"))  # quit, and yes if it asks
 
         def ended() -> bool:
             nonlocal pressed
@@ -202,7 +202,7 @@ class Pty:
             while select.select([self._master], [], [], 0)[0]:
                 try:
                     self.written += os.read(self._master, 65536)
-                except OSError:  # nobody has the other side any more
+                except OSError:  # the other side is closed
                     break
             return self._program.poll() is not None
 

@@ -1,4 +1,4 @@
-"""Attaching to the pane of a run and coming back, from wherever the app runs."""
+"""Attaching to the pane of a run and coming back, from anywhere the app may run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.tmux
 
 OUTSIDE = ("env", "-u", "TMUX")
 PANE = ("Preset:     watcher (project)", "Started by: app, session operator")
-"""What only the pane of the run shows."""
+"""Shown only in the run's pane."""
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def watcher_in(app: Terminal) -> None:
 
 
 def is_painted_and_alive(app: Terminal) -> None:
-    """The app is all there again: painted, followed, with mouse and paste at work."""
+    """The app is complete again: painted, followed, with working mouse and paste."""
     app.until_shown("subdeck  ~/src/shop", "● ", "I am looking at the shop▋", "bg: 1 running / 1 total")
     app.press("1")
     app.until_shown("repo-scout")
@@ -54,7 +54,7 @@ def is_painted_and_alive(app: Terminal) -> None:
     ids=["outside tmux", "inside another tmux"],
 )
 def test_there_and_back(open_app: OpenApp, shop: Path, before: tuple[str, ...], told: str) -> None:
-    """The way back is told before; detaching leaves the terminal as it was, the app whole and the run running."""
+    """The app explains the way back first; detaching leaves the terminal and the app unchanged, and the run running."""
     app = open_app(argv=(*before, *SUBDECK))
     watcher_in(app)
     state = app.state
@@ -95,7 +95,7 @@ def test_inside_the_same_tmux(shop: Path) -> None:
 
 
 def test_a_pane_that_is_gone(open_app: OpenApp, shop: Path) -> None:
-    """Before the terminal is lent the pane is looked for; without one a sentence says what shows the run."""
+    """The pane is checked before the terminal is lent; without one a sentence names the way to see the run."""
     app = open_app()
     watcher_in(app)
     (shop / "go").touch()

@@ -1,4 +1,4 @@
-"""The main job in a real terminal, with the built-in offline agent: launch, watch, know how it ended."""
+"""The main job in a real terminal, with the built-in offline agent: launch, watch, see the result."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ pytestmark = pytest.mark.tmux
 
 @pytest.fixture(autouse=True)
 def slow_writing() -> None:
-    """The offline agent writes its answer slowly enough to be seen writing it."""
+    """The offline agent writes its answer slowly enough to watch."""
     os.environ["SUBDECK_OFFLINE_PACE"] = "0.03"
 
 
 @pytest.mark.parametrize("size", [(120, 30), (80, 24)], ids=["wide", "narrow"])
 def test_launch_and_watch_to_the_end(open_app: OpenApp, shop: Path, size: tuple[int, int]) -> None:
-    """A preset is launched by keyboard, read while it works and writes, and its end is told: toast, row, footer."""
+    """A preset is launched by keyboard, read while it works and writes, and its result is shown: toast, row, footer."""
     app = open_app(size)
     assert "offline" in app.screen
     launch(app, TASK)
@@ -37,7 +37,7 @@ def test_launch_and_watch_to_the_end(open_app: OpenApp, shop: Path, size: tuple[
 
 
 def test_an_empty_task_starts_nothing(open_app: OpenApp, shop: Path) -> None:
-    """The dialog stays and says why; no directory is made."""
+    """The dialog stays and explains why; no directory is made."""
     app = open_app()
     app.until_shown("repo-scout")
     app.press("n")
@@ -50,7 +50,7 @@ def test_an_empty_task_starts_nothing(open_app: OpenApp, shop: Path) -> None:
 
 
 def test_resizing(open_app: OpenApp) -> None:
-    """A terminal made narrow puts presets behind the runs, and wide again brings them back."""
+    """A narrow terminal hides the presets behind the runs, and a wide one restores them."""
     app = open_app((160, 40))
     launch(app, TASK)
     app.until_shown("✓ completed: done", "─ Presets ─", "─ Runs ─")

@@ -1,4 +1,4 @@
-"""However the deck ends, by a signal, an error or hanging, the terminal is as it was before, and the runs continue."""
+"""After any end of the deck, by a signal, an error or hanging, the terminal is restored, and the runs continue."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.processes
 
 MODE = re.compile(rb"\x1b\[\?([0-9;]+)([hl])|\x1b\[([<>])[0-9;]*u")
 QUERY, SUPPORTED = b"\x1b[?2048$p", b"\x1b[?2048;2$y"
-"""Whether the terminal reports its size in the input, and that it does: then mouse reports are in pixels."""
+"""The query whether the terminal reports its size in the input, and a yes: then mouse reports are in pixels."""
 ON_BEFORE = {b"7", b"25"}
 """Modes of a terminal that are on at first: lines wrap, and there is a cursor."""
 FAULTS = {
@@ -36,7 +36,7 @@ FAULTS = {
     "output": "self.set_timer(0.3, lambda: self._driver.write(5))",
     "input": "self._driver.process_message = None",
 }
-"""What goes wrong in an app, where in it: in a callback, and in the threads that write and read."""
+"""Faults by their place in the app: in a callback, and in the threads that write and read."""
 HANGS = {"sleep": "time.sleep(600)", "loop": "[None for _ in iter(int, 1)]"}
 WRITES = {
     number: "(written := self._driver._writer_thread.write)('-written-'), "
@@ -44,7 +44,7 @@ WRITES = {
     f"signal.raise_signal({int(number)}), [None for _ in range(1000)], lock.release()"
     for number in (signal.SIGTSTP, signal.SIGCONT)
 }
-"""A signal arrives while the app holds the lock of what it writes."""
+"""A signal arrives while the app holds the lock of its output."""
 GO = "go"
 WHEN_TOLD = f"told = self.set_interval(0.05, lambda: os.path.exists('{GO}') and (told.stop(),"
 """Does something once there is a file of that name."""
@@ -77,7 +77,7 @@ class Shell(Pty):
 
     @property
     def modes(self) -> tuple[set[bytes], int]:
-        """What is switched on, and how often a way to report keys was asked for and not given up."""
+        """The modes that are on, and how many requests for reporting keys were not withdrawn."""
         on, keyboards = set(ON_BEFORE), 0
         for numbers, switch, keyboard in MODE.findall(self.written):
             for number in filter(None, numbers.split(b";")):
@@ -90,7 +90,7 @@ class Shell(Pty):
         return termios.tcgetattr(self._master)
 
     def open(self, shown: bytes = b"repo-scout") -> None:
-        """Wait until the deck is drawn and has set up the terminal, which says of itself that it can do all."""
+        """Wait until the deck is drawn and has set up the terminal, which claims to support everything."""
         self.until(QUERY)
         os.write(self._master, SUPPORTED)
         self.until(b"\x1b[?2048h")
@@ -105,7 +105,7 @@ class Shell(Pty):
 
     def until_restored(self) -> None:
         def is_restored() -> bool:
-            self.until(b"")  # reads what has come
+            self.until(b"")  # reads the pending output
             return (self.before, (ON_BEFORE, 0)) == (self.settings, self.modes)
 
         wait_until(is_restored, "the terminal to be restored")
@@ -131,11 +131,11 @@ ENDING = [
     *(signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGTERM),
     *(signal.SIGVTALRM, signal.SIGIO, signal.SIGRTMAX, signal.SIGINT),
 ]
-"""By default each ends a process, which can do something before."""
+"""By default each ends a process, and can be handled first."""
 
 
 def test_each_signal_that_ends_a_process() -> None:
-    """No signal that can be handled is forgotten; what Python ignores, or what tells of a crash, is left as it is."""
+    """Every signal that can be handled is covered, unless Python ignores it or it is about a crash."""
     left = {signal.SIGKILL, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
     stopping = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
     for number in signal.valid_signals() - left - stopping - set(ENDING):
@@ -145,7 +145,7 @@ def test_each_signal_that_ends_a_process() -> None:
 
 @pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
 def test_a_signal(shell: Callable[..., Shell], number: signal.Signals) -> None:
-    """The terminal is restored, and the exit code says which signal it was."""
+    """The terminal is restored, and the exit code has the signal's number."""
     app = shell()
     app.open()
     os.kill(app.pid, number)
@@ -153,7 +153,7 @@ def test_a_signal(shell: Callable[..., Shell], number: signal.Signals) -> None:
 
 
 def test_signals_that_end_nothing(shell: Callable[..., Shell]) -> None:
-    """The deck goes on after those that Python ignores, or that are about something else."""
+    """The deck continues after signals that Python ignores, or that are about something else."""
     app = shell()
     app.open()
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGWINCH, signal.SIGCHLD, signal.SIGURG):
@@ -168,7 +168,7 @@ def test_signals_that_end_nothing(shell: Callable[..., Shell]) -> None:
     ("hang", "number"), [("sleep", signal.SIGTERM), ("loop", signal.SIGHUP), ("loop", signal.SIGINT)]
 )
 def test_a_hanging_deck(shell: Callable[..., Shell], shop: Path, hang: str, number: signal.Signals) -> None:
-    """A signal restores the terminal although nothing else of the deck is done any more."""
+    """A signal restores the terminal although the deck does nothing else."""
     does = f"{WHEN_TOLD} self._driver.write('-hangs-'), {HANGS[hang]}))"
     app = shell([sys.executable, "-P", "-c", PROGRAM.format(does=does)])
     app.open()
@@ -180,7 +180,7 @@ def test_a_hanging_deck(shell: Callable[..., Shell], shop: Path, hang: str, numb
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault(shell: Callable[..., Shell], fault: str) -> None:
-    """An error that ends the deck restores the terminal, and the exit code says that it was none of the user's."""
+    """An error that ends the deck restores the terminal, and the exit code marks it as internal."""
     app = shell([sys.executable, "-P", "-c", PROGRAM.format(does=FAULTS[fault])])
     if fault == "input":
         app.until(b"repo-scout")
@@ -192,7 +192,7 @@ def test_a_fault(shell: Callable[..., Shell], fault: str) -> None:
 
 
 def test_stopped_and_continued(shell: Callable[..., Shell]) -> None:
-    """SIGTSTP restores the terminal, SIGCONT takes it again and draws all of it; so does one after a SIGSTOP."""
+    """SIGTSTP restores the terminal, SIGCONT sets it up again and draws everything; it also does after a SIGSTOP."""
     app = shell()
     app.open()
     raw, modes = app.settings, app.modes
@@ -217,18 +217,18 @@ def test_stopped_and_continued(shell: Callable[..., Shell]) -> None:
         app.until(b"\x1b[?2048h") if app.modes != modes else None
         assert app.modes == modes
         app.press(ESC)
-        app.until(b"repo-scout")  # a stop takes away what was typed and not yet read
+        app.until(b"repo-scout")  # a stop discards typed keys that were not yet read
     os.kill(app.pid, signal.SIGQUIT)
     app.assert_restored(128 + signal.SIGQUIT)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTSTP, signal.SIGCONT], ids=lambda number: number.name)
 def test_a_stop_in_the_midst_of_a_write(shell: Callable[..., Shell], shop: Path, number: signal.Signals) -> None:
-    """The deck is stopped and continued while it writes to the terminal, and still answers keys then."""
+    """The deck is stopped and continued while it writes to the terminal, and still answers keys afterwards."""
     app = shell([sys.executable, "-P", "-c", PROGRAM.format(does=f"{WHEN_TOLD} {WRITES[number]}))")])
     app.open()
     (shop / GO).touch()
-    app.until_past(b"-written-")  # the deck asked its question and switched that mode on once before
+    app.until_past(b"-written-")  # the deck sent its query and switched that mode on once before
     if number == signal.SIGTSTP:
         pid = app.pid
         wait_until(lambda: ") T " in Path(f"/proc/{pid}/stat").read_text(), "it to be stopped")
@@ -238,7 +238,7 @@ def test_a_stop_in_the_midst_of_a_write(shell: Callable[..., Shell], shop: Path,
         os.kill(pid, signal.SIGCONT)
     app.until(QUERY)
     os.write(app._master, SUPPORTED)
-    app.until(b"\x1b[?2048h")  # what is typed is read again
+    app.until(b"\x1b[?2048h")  # keys are read again
     app.press(b"?")
     app.until(b"Keys")
     os.kill(app.pid, signal.SIGTERM)
@@ -246,12 +246,12 @@ def test_a_stop_in_the_midst_of_a_write(shell: Callable[..., Shell], shop: Path,
 
 
 def rescuer_of(pid: int) -> Path:
-    """Return the directory in `/proc` of the process that puts the terminal back."""
+    """Return the directory in `/proc` of the process that restores the terminal."""
 
     def found() -> list[Path]:
         rescuers: list[Path] = []
         for thread in Path(f"/proc/{pid}/task").iterdir():
-            with suppress(OSError):  # a thread, or what it had started, has ended since
+            with suppress(OSError):  # a thread, or its process, has ended since
                 children = [Path("/proc", each) for each in (thread / "children").read_text().split()]
                 rescuers += [child for child in children if b"stty" in (child / "cmdline").read_bytes()]
         return rescuers
@@ -264,7 +264,7 @@ def rescuer_of(pid: int) -> Path:
 
 
 def has_ended(process: Path) -> bool:
-    """Whether it runs no more; who looks after orphans may leave it there for seconds."""
+    """Return whether it has ended; the reaper of orphans may leave a zombie for seconds."""
     try:
         return ") Z " in (process / "stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -278,7 +278,7 @@ CRASHES = pytest.mark.parametrize(
 
 @CRASHES
 def test_a_deck_that_is_killed(shell: Callable[..., Shell], number: signal.Signals) -> None:
-    """The terminal is restored although the deck can do nothing more, and no process of its own is left."""
+    """The terminal is restored although the deck can do nothing more, and none of its processes is left."""
     app = shell(["sh", "-c", 'ulimit -c 0; exec "$@"', "sh", *SUBDECK])
     app.open()
     rescuer = rescuer_of(app.pid)
@@ -289,7 +289,7 @@ def test_a_deck_that_is_killed(shell: Callable[..., Shell], number: signal.Signa
 
 
 def test_a_deck_that_is_killed_while_it_is_stopped(shell: Callable[..., Shell]) -> None:
-    """Nothing is restored before, as the one that is stopped may go on."""
+    """Nothing is restored before, as the stopped process may continue."""
     app = shell()
     app.open()
     rescuer = rescuer_of(app.pid)
@@ -302,7 +302,7 @@ def test_a_deck_that_is_killed_while_it_is_stopped(shell: Callable[..., Shell]) 
 
 @pytest.mark.parametrize("signals", [(), (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM)])
 def test_the_rescuer_ends_with_the_deck(shell: Callable[..., Shell], signals: Sequence[signal.Signals]) -> None:
-    """No signal ends it before, and after a farewell it writes nothing to the terminal."""
+    """No signal ends it before, and after the deck's normal end it writes nothing to the terminal."""
     app = shell()
     app.open()
     rescuer = rescuer_of(app.pid)
@@ -316,7 +316,7 @@ def test_the_rescuer_ends_with_the_deck(shell: Callable[..., Shell], signals: Se
 
 
 def test_a_shell_keeps_the_terminal_that_it_took_back(shop: Path) -> None:
-    """Where a shell with jobs has the terminal by then, its settings stay as it has made them; the modes are left."""
+    """If a shell with jobs owns the terminal by then, its settings are kept, and the modes are reset."""
     app = Shell(["setsid", "-c", "bash", "--norc", "--noprofile", "-i"], shop)
     try:
         app.until(b"bash-")
@@ -339,7 +339,7 @@ def test_a_shell_keeps_the_terminal_that_it_took_back(shop: Path) -> None:
 
 
 def test_the_settings_are_written_as_stty_does() -> None:
-    """So that stty takes them."""
+    """So that stty accepts them."""
     master, terminal = os.openpty()
     try:
         told = subprocess.run(["stty", "-g"], stdin=terminal, capture_output=True, text=True).stdout.strip()

@@ -1,4 +1,4 @@
-"""Launching on from an earlier run in a real terminal, and keys of one's own."""
+"""Launching from an earlier run in a real terminal, and your own keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIRST, SECOND = "where is authenticate?", "and who calls it?"
 
 @pytest.fixture(autouse=True)
 def quick_writing() -> None:
-    """Nobody watches the offline agent write here."""
+    """The offline agent writes without pauses."""
     os.environ["SUBDECK_OFFLINE_PACE"] = "0"
 
 
@@ -47,7 +47,7 @@ def launch_on(app: Terminal, key: str, said: str) -> None:
 
 @pytest.mark.parametrize("size", [(120, 30), (80, 24)], ids=["wide", "narrow"])
 def test_following_up(open_app: OpenApp, shop: Path, size: tuple[int, int]) -> None:
-    """s goes on with the child session of the highlighted run, and the child knows of the task before."""
+    """s continues the agent session of the highlighted run, and the agent knows the task before."""
     app = open_app(size)
     launch(app, FIRST)
     app.until_shown("✓ completed: done", "bg: 0 running / 1 total")
@@ -59,7 +59,7 @@ def test_following_up(open_app: OpenApp, shop: Path, size: tuple[int, int]) -> N
 
 
 def test_handing_context_over(open_app: OpenApp, shop: Path) -> None:
-    """c hands the conversation of the highlighted run over, in the child's prompt and not in its task."""
+    """C passes the conversation of the highlighted run on, in the agent's prompt and not in its task."""
     app = open_app()
     launch(app, FIRST)
     app.until_shown("✓ completed: done", "bg: 0 running / 1 total")
@@ -72,7 +72,7 @@ def test_handing_context_over(open_app: OpenApp, shop: Path) -> None:
 
 
 def test_own_keys(open_app: OpenApp, shop: Path, home: Path) -> None:
-    """A key of the settings acts; the app opens with the usual ones, and the reason, if one has a meaning already."""
+    """A key of the settings works; if it has a meaning already, the app opens with the usual ones, and the reason."""
     settings = home / ".config/subdeck/config.yaml"
     settings.parent.mkdir(parents=True)
     settings.write_text(json.dumps({"keys": {"quit": "f10"}}))

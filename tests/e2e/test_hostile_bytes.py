@@ -1,4 +1,4 @@
-"""Text that would command a terminal, in every place where subdeck shows text, down to the bytes that are written."""
+"""Text that would command a terminal, in every place where subdeck shows text, down to the written bytes."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ OWN = re.compile(
     rb"|\x1bP\+q[0-9a-f]*\x1b\\"
     rb"|\x1b[78=>]"
 )
-"""What the app writes by itself; what is left after it are the characters of the screen."""
+"""The app's own output; the rest are the characters of the screen."""
 
 
 def foreign(written: bytes) -> set[bytes]:
-    """Return what is in the bytes besides the app's own sequences and text that no terminal obeys."""
-    whole = re.sub(rb"\x1b[^\x1b]{0,40}\Z", b"", written)  # the last sequence may still be on its way
+    """Return control bytes besides the app's own sequences and harmless text."""
+    whole = re.sub(rb"\x1b[^\x1b]{0,40}\Z", b"", written)  # the last sequence may be incomplete
     left = OWN.sub(b"", whole).decode("utf-8", "replace")
     controls = re.finditer("[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]", left)
     bad = {repr(left[max(0, at.start() - 20) : at.end() + 20]).encode() for at in controls}
@@ -48,7 +48,7 @@ def foreign(written: bytes) -> set[bytes]:
 
 @pytest.fixture
 def hostile(shop: Path) -> Path:
-    """The shop with a hostile preset, a broken one, a hostile run that ended and one whose files are garbage."""
+    """The shop with a hostile preset, a broken one, a hostile finished run and one whose files are garbage."""
     presets = shop / ".pi/subagents"
     fields = {"name": "evil", "description": STRANGE, "model": f"m/{STRANGE}", "tools": ["read", STRANGE]}
     (presets / "evil\x1b]0;PWNED\x07.md").write_text(f"---\n{json.dumps(fields)}\n---\n{LONG}\n")
@@ -88,7 +88,7 @@ TABS = {
     b"6": (b"[6 Files]", b"result.json"),
     b"7": (b"[7 Events]", b"assistant_text"),
 }
-"""The tabs of the detail screen by their keys, and what each shows when it is there."""
+"""The tabs of the detail screen by their keys, and a text of each."""
 
 
 def visited(app: Pty, keys: bytes, *texts: bytes) -> None:
@@ -99,7 +99,7 @@ def visited(app: Pty, keys: bytes, *texts: bytes) -> None:
 
 
 def test_no_control_of_theirs_reaches_the_terminal(hostile: Path) -> None:
-    """List, transcript in all views, search, details, dialogs, pager and saved file hold no byte that commands."""
+    """List, transcript in all views, search, details, dialogs, pager and saved file contain no control bytes."""
     settings = hostile.parents[1] / ".config/subdeck/config.yaml"
     settings.parent.mkdir(parents=True)
     settings.write_text(json.dumps({"notifications": {"desktop": "osc777", "bell": True}}))
@@ -145,7 +145,7 @@ def test_no_control_of_theirs_reaches_the_terminal(hostile: Path) -> None:
 
 
 def test_the_pager_and_the_saved_file(hostile: Path) -> None:
-    """What is taken out of a run shows control characters or leaves them out."""
+    """Text exported from a run shows or drops control characters."""
     page = hostile.parent / "pager.py"
     page.write_text(
         "import sys\ndata = open(sys.argv[1], 'rb').read()\nopen(sys.argv[0] + '.seen', 'xb').write(data)\n"
@@ -167,7 +167,7 @@ def test_the_pager_and_the_saved_file(hostile: Path) -> None:
 
 
 def test_a_hostile_directory(shop: Path, home: Path) -> None:
-    """The name of the project's directory reaches neither the header nor the window's title raw."""
+    """The name of the project's directory is never raw in the header or the window's title."""
     place = home / "src" / "x\x1b]0;PWNED\x07\x1b[31mPWN"
     os.rename(shop, place)
     app = Pty(SUBDECK, place)

@@ -1,4 +1,4 @@
-"""Launching by keyboard in a real terminal: three keys, the editor, a file, a preset of one's own, and again."""
+"""Launching by keyboard in a real terminal: three keys, the editor, a file, a new preset, and again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ printf ' in\\nthe editor\\n' >> "$1"
 
 @pytest.fixture(autouse=True)
 def own_editor(home: Path) -> None:
-    """Nobody watches the offline agent write here, and the editor needs no person."""
+    """The offline agent writes without pauses, and the editor needs no person."""
     os.environ["SUBDECK_OFFLINE_PACE"] = "0"
     script = home / "editor.sh"
     script.write_text(EDITOR)
@@ -31,7 +31,7 @@ def own_editor(home: Path) -> None:
 
 
 def write(app: Terminal, label: str, text: str) -> None:
-    """Write into a field once the cursor stands in its line."""
+    """Write into a field once the cursor is in its line."""
 
     def in_line() -> bool:
         row = int(app._tmux("display-message", "-p", "#{cursor_y}"))
@@ -48,7 +48,7 @@ def tasks(project: Path) -> list[str]:
 
 @pytest.mark.parametrize("size", [(120, 30), (80, 24)], ids=["wide", "narrow"])
 def test_three_keys_from_start_to_a_run(open_app: OpenApp, shop: Path, size: tuple[int, int]) -> None:
-    """Where there are presets and no runs: n, the task, ctrl+s."""
+    """With presets and no runs: n, the task, ctrl+s."""
     app = open_app(size)
     app.until_shown("repo-scout", "n launch")
     app.press("n")
@@ -123,7 +123,7 @@ def test_an_ad_hoc_run_becomes_a_preset_and_is_run_again(open_app: OpenApp, shop
 
 
 def test_a_draft_and_last_values_outlive_the_app(open_app: OpenApp, shop: Path) -> None:
-    """What was chosen and what was typed and not launched is there after a restart."""
+    """Choices and an unsent text are there after a restart."""
     app = open_app((80, 24))
     app.until_shown("repo-scout", "n launch")
     app.press("n")

@@ -1,4 +1,4 @@
-"""What an app lives through that is open all day: its process stopped, its project moved, its window made tiny."""
+"""An app that is open all day: its process stopped, its project moved, its window made tiny."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def puppet(home: Path) -> None:
 
 
 def test_an_app_that_slept(open_app: OpenApp, shop: Path) -> None:
-    """An app that was stopped while its run ended shows the truth when it goes on, and tells the end once."""
+    """An app that was stopped while its run ended shows the truth when it continues, and reports the result once."""
     app = open_app()
     launch(app, SLOW)
     app.until_shown("● ", "I am looking at the shop▋")
@@ -43,7 +43,9 @@ def test_an_app_that_slept(open_app: OpenApp, shop: Path) -> None:
 
 
 def test_a_project_moved_away_and_back(open_app: OpenApp, shop: Path) -> None:
-    """The header says that it is gone, a launch says what is wrong and keeps the text, and all goes on afterwards."""
+    """The header shows that it is missing, a launch explains the error and keeps the text, and all works again
+    afterwards.
+    """
     app = open_app()
     launch(app, "answer The shop is fine")
     app.until_shown("✓ completed: done", "bg: 0 running / 1 total")
@@ -67,11 +69,11 @@ def test_a_project_moved_away_and_back(open_app: OpenApp, shop: Path) -> None:
 
 
 def test_a_project_deleted(open_app: OpenApp, shop: Path, tmp_path: Path) -> None:
-    """Keys do no harm where the project is gone, nothing makes it anew, and the app ends as always."""
+    """Keys do no harm without the project, nothing recreates it, and the app ends as always."""
     app = open_app()
     launch(app, "answer The shop is fine")
     app.until_shown("✓ completed: done", "bg: 0 running / 1 total")
-    os.rename(shop, tmp_path / "deleted")  # for those who have it open a directory of the same name is another one
+    os.rename(shop, tmp_path / "deleted")  # for processes with an open directory, one of the same name is another one
     app.until_shown("! missing")
     for key in (
         "3",
@@ -102,7 +104,7 @@ def test_a_project_deleted(open_app: OpenApp, shop: Path, tmp_path: Path) -> Non
 
 
 def test_a_tiny_window(open_app: OpenApp, shop: Path) -> None:
-    """A run that writes is shown through any size of the window, and whole when there is room again."""
+    """A writing run is shown in any size of the window, and complete when there is room again."""
     app = open_app()
     launch(app, SLOW)
     app.until_shown("● ", "I am looking at the shop▋")
@@ -117,7 +119,7 @@ def test_a_tiny_window(open_app: OpenApp, shop: Path) -> None:
 
 
 def test_quitting_with_three_runs(open_app: OpenApp, shop: Path) -> None:
-    """Quitting says how many go on, and they do."""
+    """Quitting reports the running runs, and they continue."""
     app = open_app()
     for number in (1, 2, 3):
         launch(app, SLOW)
@@ -130,7 +132,7 @@ def test_quitting_with_three_runs(open_app: OpenApp, shop: Path) -> None:
 
 
 def test_one_run_that_another_app_deletes(open_app: OpenApp, shop: Path) -> None:
-    """A window of its own for a run says so when the run is deleted elsewhere, and ends as always."""
+    """A window for a single run reports that the run was deleted elsewhere, and ends as always."""
     app = open_app()
     launch(app, "answer The shop is fine")
     app.until_shown("✓ completed: done", "bg: 0 running / 1 total")

@@ -1,4 +1,4 @@
-"""`subdeck mcp` under clients that are not ours: the inspector and the TypeScript SDK, under the node they need."""
+"""`subdeck mcp` with other projects' clients: the inspector and the TypeScript SDK, with the node they need."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_inspector_lists_the_tools(project: Path) -> None:
 
 
 def test_inspector_calls_a_tool(project: Path) -> None:
-    """The inspector starts a run and gets its answer, which it holds against the output schema."""
+    """The inspector starts a run and gets its answer, which it validates against the output schema."""
     words = ("--tool-name", "subagent", "--tool-arg", "preset=scout", "--tool-arg", "task=answer from afar")
     result = inspector(project, "--method", "tools/call", *words)
     assert ["from afar"] == [run["answer"] for run in result["structuredContent"]["runs"]]
@@ -73,7 +73,7 @@ def test_inspector_lists_the_prompts(project: Path) -> None:
 
 
 def test_typescript_sdk(project: Path) -> None:
-    """The TypeScript SDK lists, calls with progress, polls, cancels, and hears of a new preset."""
+    """The TypeScript SDK lists, calls with progress, polls, cancels, and is notified of a new preset."""
     told = node(CHILDREN / "mcp_client.mjs", MODULES, project, *SUBDECK, "mcp", cwd=project)
     assert TOOLS == {tool["name"] for tool in told["tools"]}
     assert ["scout"] == [prompt["name"] for prompt in told["prompts"]]

@@ -27,7 +27,7 @@ END = "# what follows is not the test's own\n"
 
 
 class Parent:
-    """One of the two programs; it is given a line, and does what the script says."""
+    """One of the two programs; it gets a line, and follows the script."""
 
     def __init__(self, name: str, program: str, project: Path, home: Path) -> None:
         self.name = name
@@ -37,13 +37,15 @@ class Parent:
         self.mcp("install")
 
     def mcp(self, *words: str) -> None:
-        """Have the entry written, or taken away."""
+        """Write the entry, or remove it."""
         argv = [*SUBDECK, "mcp", *words, self.name]
         done = subprocess.run(argv, cwd=self._project, capture_output=True, text=True)
         assert 0 == done.returncode, done.stderr
 
     def ask(self, line: str, *calls: tuple[str, dict[str, Any]]) -> list[str]:
-        """Give it a line, have its model call tools of ours, one after the other; return what the model reads back."""
+        """Give it a line, let its model call subdeck's tools one after the other; return the results that the model
+        reads.
+        """
         turns = [
             {"when": {"tools": True, "once": True}, "steps": [{"tool_calls": [self._call(*call)]}]} for call in calls
         ]

@@ -1,4 +1,4 @@
-"""What an operator with 300 runs, 30 of them running, wants to know and do; and how many keys each of it takes."""
+"""Tasks of an operator with 300 runs, 30 of them running; and the number of keys for each."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def deck(shop: Path) -> Iterator[MadeDeck]:
 
 
 class Operator:
-    """Presses keys, and counts them; words that are typed count for nothing."""
+    """Presses keys, and counts them; typed words do not count."""
 
     def __init__(self, app: Terminal) -> None:
         self.app = app
@@ -60,7 +60,7 @@ class Operator:
 
 @pytest.mark.parametrize("size", [(160, 44), (80, 24)], ids=["wide", "narrow"])
 def test_a_day(open_app: OpenApp, shop: Path, deck: MadeDeck, size: tuple[int, int]) -> None:
-    """One after the other, in one window; what was looked at is known to the next one."""
+    """One after the other, in one window; runs that were seen stay seen for the next one."""
     app = open_app(size)
     operator = Operator(app)
     operator.sees("3 failed · 1 question · 2 idle", "bg: 30 running / 300 total")

@@ -37,7 +37,7 @@ def here(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[ParentLab]:
-    """Set up a lab; pi finds the extension always at one path, because what it compiles it keeps by path."""
+    """Set up a lab; pi finds the extension always at one path, because it caches compiled code by path."""
     agent_dir, compiled = (tmp_path_factory.getbasetemp() / name for name in ("pi-agent", "pi-compiled"))
     shutil.rmtree(agent_dir, ignore_errors=True)
     compiled.mkdir(exist_ok=True)
@@ -52,7 +52,7 @@ def shown(result: dict[str, Any]) -> str:
 
 
 def messages(request: dict[str, Any]) -> str:
-    """All that was said before a request."""
+    """All texts before a request."""
     return "\n".join(texts(request, "system", "developer", "user", "assistant", "tool"))
 
 
@@ -61,14 +61,14 @@ def result_of(run: Path) -> dict[str, Any]:
 
 
 def ended_by(run: Path) -> str:
-    """Wait until a run has been ended before it was done; return by what."""
+    """Wait until a run was ended before it was done; return the reason."""
     wait_until((run / "result.json").exists, "the end of the run")
     assert "aborted" == result_of(run)["status"]
     return result_of(run)["reason"]
 
 
 def context_comes_first(run: Path) -> bool:
-    """Whether its prompt has what the parent's user said, and after that the task."""
+    """Return whether its prompt has the texts of the parent's user, and after them the task."""
     prompt = (run / "prompt.md").read_text()
     return prompt.index("<parent-context>") < prompt.index("4711") < prompt.index(LOOK["task"])
 

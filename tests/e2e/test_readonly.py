@@ -1,4 +1,4 @@
-"""An app that only looks leaves everything as it was, whatever keys are pressed in it."""
+"""A read-only app changes nothing, whichever keys are pressed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ PI = """\
 case "$1" in --version) echo 0.73.1 ;; *) echo "provider  model" ; echo "fake  one" ;; esac
 """
 QUESTIONS = {"X", "d", "D", "S", "N", "n", "R", "C", "s", "c", "e", "E", "b", "?", "M", "!", "i", "/", "@", "a", "v"}
-"""Keys after which escape is pressed, in case there is a dialog."""
+"""Keys after which Escape is pressed, in case there is a dialog."""
 
 ESCAPE = "\x1b[27u"
 """A lone byte would be read together with the next key."""
 
 
 def back_on_deck(app: Terminal) -> bool:
-    """Leave what has covered the deck; it may have come after the key that was to leave it."""
+    """Close everything above the deck; it may have appeared after the key that should close it."""
     if "bg: " in app.screen:
         return True
     app.type(ESCAPE)

@@ -1,4 +1,4 @@
-"""Runs outlive the app; whoever looks next, here or in another shell, is told the truth, and told it once."""
+"""Runs outlive the app; the next reader, here or in another shell, sees the truth, and each result once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def puppet(home: Path) -> None:
 
 
 def test_quitting_leaves_runs_alive(open_app: OpenApp, shop: Path) -> None:
-    """Quitting says what goes on; another shell sees it; the next app says what ended meanwhile, the one after not."""
+    """Quitting names running runs; another shell sees them; the next app reports their results, the one after does
+    not.
+    """
     app = open_app()
     launch(app, SLOW)
     app.until_shown("● ", "I am looking at the shop▋")
@@ -44,7 +46,7 @@ def test_quitting_leaves_runs_alive(open_app: OpenApp, shop: Path) -> None:
 
 
 def test_a_killed_app(open_app: OpenApp, shop: Path) -> None:
-    """An app that is killed takes no run with it, and one started again shows the run as it is."""
+    """Killing the app ends no run, and a new app shows the run as it is."""
     app = open_app()
     launch(app, SLOW)
     app.until_shown("● ", "I am looking at the shop▋")
@@ -58,7 +60,7 @@ def test_a_killed_app(open_app: OpenApp, shop: Path) -> None:
 
 
 def test_stopping_by_key(open_app: OpenApp, shop: Path) -> None:
-    """x ends the highlighted run, and row, transcript and files say by whom."""
+    """x ends the highlighted run, and row, transcript and files show the reason."""
     app = open_app()
     launch(app, SLOW)
     app.until_shown("● ", "I am looking at the shop▋")
@@ -70,7 +72,7 @@ def test_stopping_by_key(open_app: OpenApp, shop: Path) -> None:
 
 
 def test_two_apps(open_app: OpenApp, shop: Path) -> None:
-    """Two apps on one project both show a run and its end; the session is told of it once."""
+    """Two apps on one project both show a run and its result; the session has it once."""
     first, second = open_app(), open_app()
     launch(first, SLOW)
     for app in (first, second):

@@ -1,4 +1,4 @@
-"""Going on with a run by hand, in a window of the tmux around the app and in its own terminal, and back."""
+"""Open a run in the agent, in a window of the tmux around the app and in its own terminal, and return it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def interactive(home: Path) -> None:
 
 @pytest.mark.parametrize("before", [OUTSIDE, ()], ids=["outside tmux", "inside tmux"])
 def test_there_and_back(open_app: OpenApp, shop: Path, before: tuple[str, ...]) -> None:
-    """What is said in the agent's own program is in the transcript, and the operator says how the run goes on."""
+    """The conversation in the agent's own program is in the transcript, and the operator chooses how the run
+    continues.
+    """
     app = open_app(argv=(*before, *SUBDECK))
     launch(app, "parts\nsay I am looking at the shop\nhang", preset="repo-scout")
     app.until_shown("I am looking at the shop")
@@ -52,7 +54,7 @@ def test_there_and_back(open_app: OpenApp, shop: Path, before: tuple[str, ...]) 
     ids=["finished", "gone on"],
 )
 def test_at_the_command_line(shop: Path, typed: str, told: str, text: str) -> None:
-    """Whoever has left the program is asked at once how the run goes on."""
+    """After the program's end the user chooses at once how the run continues."""
     task = "parts\nsay I am looking at the shop\nhang\nthen\nsay Gone on.\nfinish"
     run_id = subdeck("bg", "repo-scout", task, cwd=shop).out.strip()
     with Terminal("by-hand", (*SUBDECK, "take-over", run_id), shop) as terminal:

@@ -23,21 +23,21 @@ pytestmark = [pytest.mark.tmux, pytest.mark.timeout(400)]
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "start.md").read_text(encoding="utf-8")
 INSTALL = "pipx install .\n"
-"""The only command that is not typed: `subdeck` is the checkout's own here."""
+"""The only command that is not typed: `subdeck` is the checkout's here."""
 APP = "subdeck\n"
 PART = re.compile(r"^```(\w+)\n(.*?)^```\n(.*?)(?=^```|\Z)", re.MULTILINE | re.DOTALL)
 """A block, and the prose that follows it."""
 STEP = re.compile(r"^\| `(.+?)`(?:<!--.*?-->)? \| .*? \| *(.*?) *\|$", re.MULTILINE)
-"""A key or a text, and what is on the screen then, or nothing."""
+"""A key or a text, and the text on the screen then, or nothing."""
 KEYS = {"esc": "Escape", "ctrl+s": "C-s"}
-"""Those that tmux calls by another name."""
+"""Keys with another name in tmux."""
 HERE_DOCUMENT_ENDS = "END"
 PATIENCE = 60.0
 """Seconds for a step; there are some thirty, and a busy machine is slow at each."""
 
 
 class Shell:
-    """A shell whose prompt counts the commands, so that each is known to have ended."""
+    """A shell whose prompt counts the commands, so that the end of each is known."""
 
     def __init__(self, terminal: Terminal) -> None:
         self.terminal = terminal
@@ -62,7 +62,7 @@ class Shell:
         self._output = self.terminal.screen
 
     def printed(self, lines: str) -> bool:
-        """Whether the last commands printed these lines, in this order."""
+        """Return whether the last commands printed these lines, in this order."""
         rest = self._output
         for line in lines.splitlines():
             _, found, rest = rest.partition(line.strip())
@@ -71,9 +71,9 @@ class Shell:
         return True
 
     def use_app(self, steps: list[tuple[str, str]]) -> None:
-        """Start the app and follow a table: a key or a text, and what is on the screen then.
+        """Start the app and follow a table: a key or a text, and the text on the screen then.
 
-        Without the latter what was there before is gone.
+        Without the latter the text before is gone.
         """
         self.terminal.type(APP.strip())
         self.terminal.press("Enter")
@@ -94,8 +94,8 @@ class Shell:
         self._until_ready()
 
     def _press(self, key: str, shown: str) -> None:
-        """Press a key until its effect is on the screen: a request that has just come takes none, nor does the launch
-        dialog take a second one as anything but text.
+        """Press a key until its effect is on the screen: a request that has just come takes none, and in the launch
+        dialog a second one would be text.
         """
         looks = count()
 
@@ -155,7 +155,7 @@ def shell(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
 
 
 def test_every_step_works_as_printed(shell: Shell, home: Path) -> None:
-    """The commands and keys of the tutorial do what it says, in a home directory with nothing in it."""
+    """The commands and keys of the tutorial work as printed, in an empty home directory."""
     parts = PART.findall(PAGE)
     assert INSTALL == parts[0][1]
     commands = prose = ""
@@ -173,7 +173,7 @@ def test_every_step_works_as_printed(shell: Shell, home: Path) -> None:
 
 
 def _printed(shell: Shell, block: str, commands: str, prose: str) -> bool:
-    """Whether that was printed; if the page suggests to repeat the command, after doing so."""
+    """Return whether that was printed; if the page suggests to repeat the command, after doing so."""
     if shell.printed(block):
         return True
     if "repeat the command" in prose:

@@ -32,7 +32,7 @@ class Section(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def sections() -> list[Section]:
-    """Read all promises, in their order."""
+    """Read all promises, in order."""
     return convert(tomllib.loads(SOURCE.read_text(encoding="utf-8"))["section"], list[Section])
 
 

@@ -1,4 +1,4 @@
-"""Bring a checkout to where a make target can work; a second call finds everything in place and is quick."""
+"""Prepare a checkout for a make target; a second call finds everything in place and is quick."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ VENV = ROOT / ".venv"
 CACHE = ROOT / ".cache"
 BENCH_VENV = CACHE / "bench-venv"
 NEWEST_VENV = CACHE / "newest-venv"
-"""Of the newest Python at hand; only there when that is newer than the one of `.venv`."""
+"""Of the newest available Python; only if that is newer than the one of `.venv`."""
 SYSTEM_VENV = CACHE / "system-venv"
-"""Of the system's own Python; only there when that is another version than the one of `.venv`."""
+"""Of the system's own Python; only if its version differs from the one of `.venv`."""
 SYSTEM_PYTHON = "/usr/bin/python3"
 TESTED_PYTHONS = ("3.11.2", "3.11.7")
 """Of the system where the tests run, and of `.venv` there; README names them."""
 NEWEST_MINOR = 14
-"""Of the newest Python that the tests are tried with."""
+"""Of the newest Python for which the tests are run."""
 CONSTRAINTS = ROOT / "constraints.txt"
-"""The versions that the tests are known to pass with: `pip freeze` of `.venv` when everything was green."""
+"""The versions that the tests pass with: `pip freeze` of `.venv` when everything was green."""
 STAMP = "set-up.json"
 FINDER = """import sys
 
@@ -65,17 +65,17 @@ NOT_PUBLISHED = (
     "@earendil-works/pi-telemetry",
     "lovely-mermaid",
 )
-"""Packages that pi 1.x names and that not every registry has; its program brings what it needs of them in one file."""
+"""Packages named by pi 1.x that some registries lack; its program bundles the parts that it needs."""
 
 MCP_CLIENTS = {
     "@modelcontextprotocol/inspector": "0.15.0",
     "@modelcontextprotocol/sdk": "1.32.2",
     "node": "22.23.3",
 }
-"""npm package -> version: clients that are not ours, and the node that the inspector needs."""
+"""npm package -> version: other projects' clients, and the node that the inspector needs."""
 _PINS = "".join(f"{package}@{version}" for package, version in MCP_CLIENTS.items())
 MCP_CLIENTS_HOME = CACHE / f"mcp-clients-{hashlib.sha256(_PINS.encode()).hexdigest()[:8]}"
-"""In `node_modules`; whole or not there."""
+"""In `node_modules`; complete or missing."""
 
 AGENTS = {
     "claude": ("@anthropic-ai/claude-code", "2.1.330"),
@@ -91,10 +91,10 @@ ACP_AGENTS = {
 ACP_HOME = CACHE / f"acp-{'-'.join(ACP_AGENTS.values())}"
 
 OLDEST_NODE = (20, 6)
-"""What pi 0.73.1 asks for."""
+"""Required by pi 0.73.1."""
 RETRY_S = 24 * 3600
 NEW_PI_NODE = (22, 19)
-"""What pi 1.x asks for."""
+"""Required by pi 1.x."""
 
 TEST_TOOLS = {
     "tmux": ("tmux",),
@@ -102,7 +102,7 @@ TEST_TOOLS = {
     "fd-find": ("fdfind", "fd"),
     "openssh-server": ("sshd", "/usr/sbin/sshd"),
 }
-"""Debian package -> executables, any of which will do."""
+"""Debian package -> executables; any one is enough."""
 
 CLUSTER_TOOLS = {"iproute2": ("ip",)}
 """The same, for the tests of machines in namespaces, which need root."""
@@ -111,7 +111,7 @@ SCREENSHOT_TOOLS = {"librsvg2-bin": ("rsvg-convert",), "fontconfig": ("fc-list",
 
 
 class SetUpError(Exception):
-    """Something could not be installed; the text says what to type."""
+    """Something could not be installed; the text is the command to type."""
 
 
 def say(text: str) -> None:
@@ -119,7 +119,7 @@ def say(text: str) -> None:
 
 
 def run(command: Sequence[str | Path], **variables: str) -> None:
-    """Run a command that must work, with its output on our stderr."""
+    """Run a command that must succeed, with its output on stderr."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | variables
     words = [str(word) for word in command]
     try:
@@ -131,7 +131,7 @@ def run(command: Sequence[str | Path], **variables: str) -> None:
 
 
 def install_debian(packages: Sequence[str], why: str) -> None:
-    """Install Debian packages as root; say what to type to everybody else."""
+    """Install Debian packages as root; otherwise report the command to type."""
     words = " ".join(packages)
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         raise SetUpError(f"{why} {words}.\n  On Debian and Ubuntu: sudo apt-get install {words}")
@@ -168,7 +168,7 @@ def pip(place: Path, *words: str | Path) -> None:
 def install_project(extra: str, place: Path = VENV, by: str = sys.executable) -> None:
     """Install the checkout, editable, in an environment of the Python `by`.
 
-    A stamp there says for which place, metadata and Python: environments do not survive a move or another Python.
+    A stamp there records place, metadata and Python: environments do not survive a move or another Python.
     """
     metadata = [(ROOT / name).read_bytes() for name in ("pyproject.toml", "core/__init__.py", CONSTRAINTS.name)]
     wanted = {"place": str(ROOT), "metadata": hashlib.sha256(b"".join(metadata)).hexdigest()}
@@ -192,18 +192,19 @@ def install_project(extra: str, place: Path = VENV, by: str = sys.executable) ->
 
 
 def lighten_finder(place: Path) -> None:
-    """Have a Python of an editable install find the checkout without the modules that setuptools' finder imports.
+    """Make an editable install's Python find the checkout without the modules that setuptools' finder imports.
 
-    They double what each start costs, and every run starts several.
+    They double the time of each start, and every run starts several.
     """
     for finder in place.glob("lib/python*/site-packages/__editable___subdeck_*_finder.py"):
         finder.write_text(FINDER.format(root=str(ROOT)))
 
 
 def compile_tests(python: Path, root: Path = ROOT) -> None:
-    """Have pytest read all tests once, so that their first run finds them compiled: else each worker compiles them all.
+    """Have pytest read all tests once, so that they are compiled before their first run; otherwise each worker compiles
+    them all.
 
-    In two processes, of about the same work. What is wrong with a test is said where it runs.
+    In two processes, with about the same work. A test's errors are reported where it runs.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     command = [str(python), "-m", "pytest", "--collect-only", "-p", "no:cacheprovider"]
@@ -226,7 +227,7 @@ def node_version() -> tuple[int, ...]:
 
 
 def need_node() -> None:
-    """Bring node and npm as a Python wheel where the machine has none that is new enough (Debian 12 has 18)."""
+    """Install node and npm as a Python wheel if the machine has none that is new enough (Debian 12 has 18)."""
     if node_version() >= OLDEST_NODE and shutil.which("npm"):
         return
     say("installing node in .venv")
@@ -240,7 +241,7 @@ def need_node() -> None:
 def need_npm(
     packages: dict[str, str], place: Path, what: str, *, empty: Sequence[str] = (), flags: Sequence[str] = ()
 ) -> None:
-    """Install npm packages in a directory of the cache, whole or not at all; those of `empty` as empty packages."""
+    """Install npm packages in a directory of the cache, completely or not; those of `empty` as empty packages."""
     if place.exists():
         return
     say(f"installing {what} in {place.relative_to(ROOT)}")
@@ -269,7 +270,7 @@ def need_new_pi() -> None:
 
 
 def agent_home(program: str) -> Path:
-    """Return where the package of an agent is installed; not there where the registry did not give it."""
+    """Return the directory of an agent's package; it is missing if the registry did not provide it."""
     return CACHE / f"{program}-{AGENTS[program][1]}"
 
 
@@ -283,14 +284,14 @@ def need_agent(program: str) -> None:
 
 
 def need_acp_agents() -> None:
-    """Install agents of the Agent Client Protocol, without the programs that they would bring along once more."""
+    """Install agents of the Agent Client Protocol, without their own copies of the programs."""
     need_npm(ACP_AGENTS, ACP_HOME, "agents of the Agent Client Protocol", flags=["--omit=optional"])
 
 
 def try_to(install: Callable[[], None], place: Path) -> None:
-    """Install what only some tests need; where the registry does not give it these are skipped.
+    """Install a dependency of only some tests; if the registry does not provide it, they are skipped.
 
-    After a failure it is tried again the next day, not with each run of the tests.
+    After a failure it is tried again the next day, not with each test run.
     """
     failed = place.with_name(f"{place.name}.failed")
     if failed.exists() and time.time() - failed.stat().st_mtime < RETRY_S:
@@ -303,7 +304,7 @@ def try_to(install: Callable[[], None], place: Path) -> None:
 
 
 def need_cluster_tools() -> None:
-    """Install what joins namespaces, where the tests can make them at all; elsewhere they are skipped."""
+    """Install the tools that join namespaces, if the tests can make them; elsewhere they are skipped."""
     if os.geteuid() != 0:
         return
     try:
@@ -313,19 +314,19 @@ def need_cluster_tools() -> None:
 
 
 def need_mcp_clients() -> None:
-    """Install foreign clients of MCP."""
+    """Install other projects' clients of MCP."""
     need_npm(MCP_CLIENTS, MCP_CLIENTS_HOME, "clients of MCP")
 
 
 def need_font() -> None:
-    """Screens are drawn with Fira Code."""
+    """Install the font of the pictures."""
     fonts = subprocess.run(["fc-list", ":", "family"], capture_output=True, text=True).stdout
     if "Fira Code" not in fonts:
         install_debian(["fonts-firacode"], "Pictures of the screen need the font of")
 
 
 def newest_python() -> str | None:
-    """Return a Python on PATH that is newer than ours, the newest one; None when there is none that works."""
+    """Return the newest working Python on PATH, if it is newer than the running one; otherwise None."""
     for minor in range(NEWEST_MINOR, sys.version_info.minor, -1):
         python = shutil.which(f"python3.{minor}")
         check = [str(python), "-c", "import ensurepip"]
@@ -339,7 +340,7 @@ def set_up_quick() -> None:
 
 
 def set_up_newest() -> None:
-    """Install the project for the newest Python, too, or say that there is no newer one."""
+    """Install the project also for the newest Python, or report that there is no newer one."""
     python = newest_python()
     if python:
         install_project("[dev]", NEWEST_VENV, python)
@@ -349,7 +350,7 @@ def set_up_newest() -> None:
 
 
 def system_python(python: str = SYSTEM_PYTHON) -> tuple[int, ...]:
-    """Return the version of the system's Python; nothing if there is none."""
+    """Return the version of the system's Python; empty if there is none."""
     check = [python, "-c", "import sys; print(*sys.version_info[:3])"]
     try:
         version = subprocess.run(check, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
@@ -359,7 +360,7 @@ def system_python(python: str = SYSTEM_PYTHON) -> tuple[int, ...]:
 
 
 def set_up_system() -> None:
-    """Install the project for the system's Python, or say why not: Debian 12 has 3.11.2, whose `re` has defects."""
+    """Install the project for the system's Python, or report why not: Debian 12 has 3.11.2, whose `re` has defects."""
     version, reason = system_python(), ""
     if version < (3, 11):
         reason = f"{SYSTEM_PYTHON} is not there, or older than 3.11"
@@ -397,7 +398,7 @@ def set_up_test() -> None:
 
 
 def set_up_bench() -> None:
-    """Install a wheel of this moment: an editable install adds to what every start costs."""
+    """Install a wheel of the present state: an editable install slows down every start."""
     need_tools({"tmux": ("tmux",)}, "The benchmarks need")
     need_cluster_tools()
     install_project("[dev]")

@@ -1,4 +1,4 @@
-"""Report what grows: modules and classes that a reviewer should ask about. Guidance, not a limit.
+"""Report growth: modules and classes that a reviewer should ask about. Guidance, not a limit.
 
 `make check` prints it; `test_sizes.py` has the one hard limit.
 """
@@ -17,14 +17,14 @@ MANY_METHODS = 25
 
 
 def lines(*directories: str) -> dict[str, int]:
-    """Return the lines of every Python file below the directories; empty files are no modules."""
+    """Return the lines of every Python file below the directories; empty files are not modules."""
     files = (path for directory in directories for path in (ROOT / directory).rglob("*.py"))
     counted = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in files}
     return {name: count for name, count in counted.items() if count}
 
 
 def methods() -> Iterator[tuple[str, int]]:
-    """Iterate over the classes of the program, as `core/engine.py:Engine`, and how many methods each has."""
+    """Iterate over the classes of the program, as `core/engine.py:Engine`, and their numbers of methods."""
     for name in lines("core", "tui"):
         for node in ast.walk(ast.parse((ROOT / name).read_text())):
             if isinstance(node, ast.ClassDef):

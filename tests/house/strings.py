@@ -23,7 +23,7 @@ _HEAD = (
 )
 
 _GAP = "{}"
-"""Stands for a value in an f-string."""
+"""Replaces a value in an f-string."""
 _WORDS = re.compile(
     r"[^\W\d_]{2,}[\"'`)\]}:;,.!?…]* +[\"'`(\[{]*(?:[^\W\d_]|\{\})|\{\}[\"'`)\]:;,.!?…]* +[\"'`(]*[^\W\d_]{3,}"
 )
@@ -57,7 +57,7 @@ _SHOWN = {
     "Static": (0,),
     "command": (2, 3),
 }
-"""Calls in which even a single word is shown, and in which arguments."""
+"""Calls and their arguments in which even a single word is shown."""
 _UNSHOWN = frozenset(("CSS", "DEFAULT_CSS"))
 """Names whose text no user reads."""
 _PRINTED = frozenset(("_in_detail", "command", "group"))
@@ -69,7 +69,7 @@ _TYPESCRIPT = re.compile(
 
 
 def read_like_words(text: str) -> bool:
-    """Whether a text has at least two words, or one and a value, and is no code."""
+    """Return whether a text has at least two words, or one and a value, and is not code."""
     return _WORDS.search(text) is not None and _CODE.search(text) is None
 
 

@@ -1,7 +1,7 @@
 """Pages in `docs/agents/`: the tests with each program, their results and days. `python -m tests.house.support`.
 
 They are made from `tests/agents/results.json`, which the tests with real agents write (`support_lane.py`). The guides
-in the same directory are written by hand, and are left alone.
+in the same directory are written by hand, and are not changed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "tests" / "agents" / "results.json"
 PAGES = ROOT / "docs" / "agents"
 CODE = ("core/agents", "core/acp_bridge", "core/delegation", "core/mcp", "core/pi_parent")
-"""What talks to the programs, as agents and as parents."""
+"""The code for the programs, as agents and as parents."""
 PINS = (PI_VERSION, NEW_PI_VERSION, AGENTS, ACP_AGENTS)
-"""The programs that are tried, with their versions."""
+"""The tested programs, with their versions."""
 
 Results = dict[str, dict[str, list[str]]]
-"""Program and version -> test -> whether it held, and the day."""
+"""Program and version -> test -> whether it passed, and the day."""
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -50,7 +50,7 @@ of the last run. `make agents` runs all tests again and writes these pages.
 
 
 _NAMES = {"claude": "Claude Code", "codex": "Codex"}
-"""What programs are called, where that is not the name of their command."""
+"""Names of programs that differ from their command."""
 
 
 _PASSED_WITH = "passed with"
@@ -58,7 +58,7 @@ _PASSED_WITH = "passed with"
 
 
 def fingerprint(root: Path = ROOT) -> str:
-    """Return a hash of all that the results depend on: the code that talks to the programs, and their versions."""
+    """Return a hash of everything that the results depend on: the code for the programs, and their versions."""
     files = sorted(path for directory in CODE for path in (root / directory).rglob("*") if path.is_file())
     digest = hashlib.sha256(repr(PINS).encode())
     for path in (path for path in files if "__pycache__" not in path.parts):
@@ -67,7 +67,7 @@ def fingerprint(root: Path = ROOT) -> str:
 
 
 def read_fingerprint(file: Path) -> str:
-    """Return the hash of what all tests with real agents last passed with; empty until they have."""
+    """Return the hash at the last pass of all tests with real agents; empty before that."""
     return str(_kept(file).get(_PASSED_WITH, ""))
 
 
@@ -76,14 +76,14 @@ def _kept(file: Path) -> dict[str, Any]:
 
 
 def read_results(file: Path) -> Results:
-    """Return the results without those of tests that are gone."""
+    """Return the results without those of removed tests."""
     known: Results = {program: tests for program, tests in _kept(file).items() if program != _PASSED_WITH}
     kept = {program: {test: held for test, held in tests.items() if _exists(test)} for program, tests in known.items()}
     return {program: tests for program, tests in kept.items() if tests}
 
 
 def write_results(file: Path, results: Results, passed_with: str | None = None) -> None:
-    """Write the results; without `passed_with` the hash stays what it is."""
+    """Write the results; without `passed_with` the hash is unchanged."""
     file.parent.mkdir(exist_ok=True)
     passed_with = read_fingerprint(file) if passed_with is None else passed_with
     told = {_PASSED_WITH: passed_with} if passed_with else {}
@@ -176,7 +176,7 @@ def written_pages(directory: Path) -> dict[str, str]:
 
 
 def write_pages(directory: Path, wanted: dict[str, str]) -> None:
-    """Write the generated pages and remove those of programs that are no longer tried."""
+    """Write the generated pages and remove those of programs that are no longer tested."""
     directory.mkdir(parents=True, exist_ok=True)
     for name in written_pages(directory).keys() - wanted:
         (directory / name).unlink()

@@ -1,8 +1,7 @@
-"""A plugin for the tests with real agents: keeps, for each program and version, which of them held and when.
+"""A plugin for the tests with real agents: records, for each program and version, which of them passed and when.
 
 `pytest -p tests.house.support_lane …` adds its results to `tests/agents/results.json`; `support.py` makes pages of it.
-If all of these tests ran and passed, and none was skipped, it also keeps the hash of the code and the versions that
-they passed with.
+If all of these tests ran and passed, and none was skipped, it also stores the hash of the code and the versions.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from .set_up import ACP_AGENTS, AGENTS, PI_VERSION
 from .support import RESULTS, Results, fingerprint, read_results, write_results
 
 _PROGRAM = "agent"
-"""The name under which a report says which program it is about."""
+"""The property of a report that names its program."""
 
 _results: Results = {}
 _skipped: set[str] = set()
-"""Tests that were not tried, as where a program is missing."""
+"""Tests that were not run, for example because a program is missing."""
 _DOES_NOT_APPLY = "not for this agent: "
-"""How a skip begins that leaves nothing untried."""
+"""Prefix of a skip that leaves nothing untested."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -61,7 +60,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def is_whole(config: pytest.Config) -> bool:
-    """Tell whether nobody chose some of the tests with real agents."""
+    """Return whether all tests with real agents were selected."""
     return not config.option.keyword and config.args_source is pytest.Config.ArgsSource.TESTPATHS
 
 

@@ -1,4 +1,4 @@
-"""The benchmarks: one that breaks takes no figures from the others, and each can run with small numbers."""
+"""The benchmarks: a broken one does not lose the figures of the others, and each can run with small numbers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def broken() -> Iterator[Figure]:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run the program with benchmarks that are given by name."""
+    """Run the program with named benchmarks."""
     monkeypatch.setattr(figures, "_is_smoke", False)
     monkeypatch.setattr(figures, "REPEATS", figures.REPEATS)
 
@@ -52,7 +52,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def test_a_benchmark_that_breaks(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each prints its table before the next begins; the end has all that was measured, and the reason; exit code 1."""
+    """Each prints its table before the next begins; the end has all figures, and the reason; exit code 1."""
     printed: list[str] = []
 
     def last() -> Iterator[Figure]:
@@ -71,7 +71,7 @@ def test_a_benchmark_that_breaks(run: Run, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_target_that_is_missed(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is named at the end, and the exit code is 1; in smoke mode neither, as small numbers say nothing of it."""
+    """It is named at the end, and the exit code is 1; in smoke mode neither, as small numbers prove nothing."""
     assert 1 == run(slow=lambda: iter([figure("a start", reached=False), figure("an end")]))
     assert capsys.readouterr().out.endswith("\nMISSED  a start: 3 ms, must reach 2 ms\n")
     assert 0 == run("--smoke", slow=lambda: iter([figure("a start", reached=False)]))
@@ -81,7 +81,7 @@ def test_a_target_that_is_missed(run: Run, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_benchmark_that_cannot_run_here(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is no failure, and the end says what was skipped, and why."""
+    """It does not fail; the end names the reason."""
     assert 0 == run("--smoke", hosts=lambda: iter([not_measured("runs on hosts", "it needs root")]))
     assert "SKIPPED  runs on hosts: not measured: it needs root\n" in capsys.readouterr().out
 
@@ -110,7 +110,7 @@ def test_one_that_leaves_a_process(
 
     def leaves() -> Iterator[Figure]:
         started.append(process := subprocess.Popen(("sleep", "60")))
-        # The kernel shows the environment, by which it is found, a moment after the program began.
+        # The kernel shows the environment that identifies it a moment after the program began.
         wait_until(Path(f"/proc/{process.pid}/environ").read_bytes, "its environment")
         yield figure("done")
 
@@ -120,21 +120,21 @@ def test_one_that_leaves_a_process(
 
 
 def test_an_unknown_name(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is refused before anything is measured, with the names there are."""
+    """It is refused before any measurement, with the known names."""
     with pytest.raises(SystemExit, match="2"):
         run("one", "tow", one=broken, two=broken)
     assert "unknown benchmark tow; there are one, two" in capsys.readouterr().err
 
 
 def test_all_are_listed() -> None:
-    """Every module that measures something is run; one that nobody runs would rot."""
+    """Every module that measures something is run, so that none rots."""
     modules = (ROOT / "tests" / "bench").glob("*.py")
     assert {path.stem for path in modules if "\ndef measure() ->" in path.read_text()} == set(bench.ALL)
 
 
 @pytest.mark.processes
 def test_they_need_nothing_of_the_tests() -> None:
-    """They import without the packages that only tests need: `make bench` has none of them."""
+    """They import without packages that only tests need: `make bench` has none of them."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["dev"]
     names = {re.split(r"[^\w-]", extra)[0].replace("-", "_") for extra in extras}
     program = f"import sys, importlib; sys.modules.update(dict.fromkeys({sorted(names - {'subdeck', 'setuptools'})}))\n"
@@ -154,7 +154,7 @@ def test_a_benchmark_with_small_numbers() -> None:
 
 @pytest.mark.tmux
 def test_the_process_of_a_pane(project_dir: Path) -> None:
-    """What is measured of a program is of its own process, not of a shell around it, even if it has no arguments."""
+    """The figures are about the program's process, not a shell around it, even if it has no arguments."""
     with Panes() as panes:
         pane = panes.open("cat", cwd=str(project_dir))
         wait_until(lambda: processes.name(pane.pid) == "cat", "the program in the pane")

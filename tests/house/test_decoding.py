@@ -1,4 +1,4 @@
-"""Nobody decodes what came from outside but the modules that know everything which may be wrong with it."""
+"""Only the modules that know every error of decoding decode outside data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DECODERS = {
 }
 ERRORS = {"msgspec.DecodeError", "msgspec.ValidationError", "msgspec.MsgspecError", "UnicodeDecodeError"}
 LIKE_IT = re.compile("json|msgspec|yaml|Unicode|decode")
-"""Every decoding has one of these in its text; to look for them takes far less time than to parse a module."""
+"""Every decoding has one of these in its text; searching for them is far faster than parsing a module."""
 
 ALLOWED = {
     "core/text/decoding.py": "the one place",
@@ -67,7 +67,7 @@ def dotted(node: ast.expr) -> str:
 
 
 def decodings(tree: ast.Module) -> Iterator[str]:
-    """Yield what a module decodes with, and the errors of decoding that it names."""
+    """Yield a module's decoders, and the errors of decoding that it names."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute | ast.Name) and dotted(node) in DECODERS | ERRORS:
             yield dotted(node)
@@ -86,7 +86,7 @@ def found() -> dict[str, list[str]]:
 
 
 def test_nobody_decodes_on_his_own() -> None:
-    """What decodes JSON, YAML or strict text, or catches the errors of that, is one of a few modules."""
+    """Only a few modules decode JSON, YAML or strict text, or catch errors of decoding."""
     assert {} == {path: named for path, named in found().items() if path not in ALLOWED}
 
 

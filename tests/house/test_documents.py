@@ -23,7 +23,7 @@ CODE = re.compile(r"(`+)(.+?)\1", re.DOTALL)
 SHELLS = ("", "sh", "bash", "shell", "console", "text")
 """Languages of blocks whose lines may be commands."""
 USAGE = re.compile(r"[\[\]…|]|\.\.\.|<\w+>")
-"""What a synopsis has and a command line does not."""
+"""Signs of a synopsis that a command line does not have."""
 
 
 def prose(text: str) -> str:
@@ -42,7 +42,7 @@ def prose(text: str) -> str:
 
 
 def anchors(path: Path) -> set[str]:
-    """Return the anchors of a document, as GitHub makes them of its headings, and those that are written out."""
+    """Return the anchors of a document, from its headings as GitHub makes them, and from its tags."""
     text = prose(path.read_text(encoding="utf-8"))
     found: set[str] = set(re.findall(r"<a (?:id|name)=\"([^\"]+)\"", text))
     for heading in re.findall(r"^#{1,6} +(.*?)(?: +#+)? *$", COMMENT.sub("", text), re.MULTILINE):
@@ -95,7 +95,7 @@ def test_links_lead_somewhere(name: str) -> None:
     ],
 )
 def test_a_broken_link_is_found(tmp_path: Path, text: str, faults: int) -> None:
-    """Links in any form are looked at, but for those in code and to other places."""
+    """Links in any form are checked, except those in code and to other places."""
     path = ROOT / "INVENTED.md"
     own = "a-b-c" in text
     assert len(faults_of_links(path, text.replace("(#a-b-c)", "(README.md)") if own else text)) == faults
@@ -115,7 +115,7 @@ def typed_keys(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", GUIDES)
 def test_keys_are_filled_in(name: str) -> None:
-    """A guide takes each key from the action table, as CONTRIBUTING.md says: `{key:ACTION}`."""
+    """A guide takes each key from the action table, as in CONTRIBUTING.md: `{key:ACTION}`."""
     assert typed_keys(GUIDES[name].read_text(encoding="utf-8")) == []
 
 
@@ -175,14 +175,16 @@ def calls(line: str) -> Iterator[list[str]]:
 
 
 def _begins(before: list[str]) -> bool:
-    """Whether a word behind these is a command: it stands first, after a sign of the shell, or another program's."""
+    """Return whether a word behind these is a command: it comes first, after a shell operator, or after another
+    program.
+    """
     if not before or re.fullmatch(r"[();<>|&]+|[A-Z_]+=.*|\$", before[-1]):
         return True
     return before[0] in ("ssh", "tmux", "watch", "time", "nohup", "env", "exec", "while", "until", "if")
 
 
 def fault_of_call(words: list[str], *, is_whole: bool) -> str:
-    """Parse a command without running it; return what is wrong. Words in capitals stand for any value."""
+    """Parse a command without running it; return the error. Words in capitals stand for any value."""
     try:
         _parse(SUBDECK, "subdeck", words, None)
     except click.exceptions.Exit:
@@ -210,7 +212,7 @@ def _parse(command: click.Command, name: str, words: list[str], parent: click.Co
 
 
 def fault_of_synopsis(words: str) -> str:
-    """Return what is wrong with a synopsis: a command or an option in it that is not there."""
+    """Return the error of a synopsis: an unknown command or option in it."""
     command: click.Command = SUBDECK
     for word in words.split()[1:]:
         if isinstance(command, click.Group) and re.fullmatch(r"[a-z][a-z-]*", word):
@@ -239,7 +241,7 @@ def faults_of_commands(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_command_line_parses(name: str) -> None:
-    """Each command of ours in a document is one that the real parser takes."""
+    """The real parser accepts each subdeck command in a document."""
     if name == "CHANGELOG.md":
         pytest.skip("it names what was there before, too")
     assert faults_of_commands(DOCUMENTS[name].read_text(encoding="utf-8")) == []
@@ -266,5 +268,5 @@ def test_every_command_line_parses(name: str) -> None:
     ],
 )
 def test_a_wrong_command_line_is_found(text: str, faults: int) -> None:
-    """Commands in blocks, in sentences and in synopses are looked at, each with its options."""
+    """Commands in blocks, in sentences and in synopses are checked, each with its options."""
     assert len(faults_of_commands(text)) == faults

@@ -35,7 +35,7 @@ def test_examples_are_presets(text: str) -> None:
 
 @pytest.mark.parametrize("text", _blocks("yaml"))
 def test_examples_are_settings(text: str) -> None:
-    """Every block of YAML that a document shows has only settings that exist, with values of the right kind."""
+    """Every block of YAML that a document shows has only existing settings, with values of the right kind."""
     entries = list(read_entries(parse_mapping(text)))
     assert entries != []
     assert [entry.key for entry in entries if entry.fault] == []
@@ -51,13 +51,13 @@ _CODE = re.compile(r"^```.*?^```|`[^`\n]+`|<!--.*?-->", re.DOTALL | re.MULTILINE
 
 @pytest.mark.parametrize("name", GUIDES)
 def test_guides_are_in_plain_words(name: str) -> None:
-    """No sentence of a guide has a wording that texts for users may not have."""
+    """No sentence of a guide has a wording refused in texts for users."""
     lines = _CODE.sub("`…`", GUIDES[name]).splitlines()
     assert [line for line in lines if refused(line)] == []
 
 
 @pytest.mark.parametrize("name", [name for name in GUIDES if name != "README.md"])
 def test_a_guide_begins_with_its_use(name: str) -> None:
-    """The first sentence of a guide says what its reader can do afterwards."""
+    """The first sentence of a guide tells readers what they can do afterwards."""
     title, _, first, *_ = GUIDES[name].splitlines()
     assert (title[:2], first.partition(" page")[0]) == ("# ", "After this")

@@ -1,4 +1,4 @@
-"""What a process really loads; the contracts in pyproject.toml say what modules may import."""
+"""The modules that a process really loads; pyproject.toml defines what modules may import."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ NOUNS = {
 }
 
 APP = "import sys; from subdeck.tui.main import main; sys.argv[0] = 'subdeck'; sys.exit(main())"
-"""What the console script does."""
+"""The code of the console script."""
 
 ROOTS = {"subdeck.core", "subdeck.tui"}
 FOR_THEMSELVES = {"subdeck.core.hosts.relay"}
-"""Packages of which one module is started or imported, and no other is a way in."""
+"""Packages with one module that is started or imported, and no other entry."""
 OF_KINDS = {f"{package}.{part}" for package in KINDS.values() for part in ("agent", "child", "interactive", "paths")}
-"""What `agents.kinds` imports by name."""
+"""Imported by name by `agents.kinds`."""
 
 LIGHT_COMMANDS = (
     ["--help"],
@@ -55,7 +55,8 @@ LIGHT_COMMANDS = (
 )
 HEAVY = {"asyncio", "libtmux", "mcp", "rich", "textual", "watchfiles", "yaml"}
 LEFT_OUT = {"_socket", "ast", "decimal", "gettext", "inspect", "locale", "platform", "textwrap", "tokenize"}
-"""What click and msgspec would bring, see `core/system/imports.py`; `typing_extensions` would load `_socket`."""
+"""Loaded by click and msgspec without the care of `core/system/imports.py`; `typing_extensions` would load `_socket`.
+"""
 
 
 def loaded(code: str, *arguments: str, cwd: Path) -> set[str]:
@@ -81,7 +82,7 @@ def test_the_engine_loads_no_screen(project_dir: Path) -> None:
 
 
 def test_the_wrapper_loads_little(project_dir: Path) -> None:
-    """The process that stays beside each child is small."""
+    """The process beside each agent is small."""
     packages = loaded("from subdeck.core.wrapper import __main__; __main__._load()", cwd=project_dir)
     assert "msgspec" in packages
     assert set() == packages & (HEAVY | LEFT_OUT | {"click", "selectors", "threading"})
@@ -89,21 +90,21 @@ def test_the_wrapper_loads_little(project_dir: Path) -> None:
 
 @pytest.mark.parametrize("arguments", LIGHT_COMMANDS, ids=" ".join)
 def test_quick_commands_load_nothing_heavy(arguments: list[str], project_dir: Path) -> None:
-    """Help and status start without what only the app, the watcher, tmux or a settings file needs."""
+    """Help and status start without modules that only the app, the watcher, tmux or a settings file needs."""
     packages = loaded(APP, *arguments, cwd=project_dir)
     assert "subdeck" in packages
     assert set() == packages & (HEAVY if "--help" in arguments else HEAVY | LEFT_OUT)  # help unfolds docstrings
 
 
 def test_a_list_of_runs_needs_no_settings(project_dir: Path) -> None:
-    """Where no file sets anything, the table of settings is loaded by what comes to need one."""
+    """Without settings files, the table of settings is loaded only when a setting is needed."""
     modules = loaded_modules(APP, "status", cwd=project_dir)
     assert "subdeck.core.project.registry" in modules
     assert set() == {name for name in modules if name.startswith("subdeck.core.config")}
 
 
 def test_settings_bring_yaml(project_dir: Path, home: Path) -> None:
-    """YAML is loaded for a settings file of more than plain lines, and only that is added."""
+    """YAML is only loaded for a settings file of more than plain lines, and nothing else is."""
     settings = home / ".config" / "subdeck" / "config.yaml"
     settings.parent.mkdir(parents=True)
     settings.write_text("notifications:\n  bell: true\n")
@@ -112,7 +113,7 @@ def test_settings_bring_yaml(project_dir: Path, home: Path) -> None:
 
 
 def test_a_follower_loads_only_the_native_watcher(project_dir: Path) -> None:
-    """Whoever follows runs watches by the native part of watchfiles, without the package around it."""
+    """A follower of runs watches with the native part of watchfiles, without the package around it."""
     code = (
         "import sys, threading; from subdeck.core.engine import Engine\n"
         "updates = Engine.open().updates(threading.Event())\n"
@@ -130,7 +131,7 @@ def test_a_follower_loads_only_the_native_watcher(project_dir: Path) -> None:
 
 
 def test_commands_of_the_app_load_no_screen(project_dir: Path) -> None:
-    """The list of actions, which every screen asks for its keys, brings no screen and no dialog."""
+    """The list of actions, which every screen uses for its keys, loads no screen and no dialog."""
     modules = loaded_modules("import subdeck.tui.keys.actions", cwd=project_dir)
     parts = {name.removeprefix("subdeck.tui.").split(".")[-1] for name in modules if name.startswith("subdeck.tui.")}
     assert "commands" in parts
@@ -138,7 +139,7 @@ def test_commands_of_the_app_load_no_screen(project_dir: Path) -> None:
 
 
 def test_nouns_import_only_nouns() -> None:
-    """Everything in core points down to a few modules that know nothing of the rest."""
+    """Everything in core depends on a few modules that know nothing about the rest."""
     graph = grimp.build_graph("subdeck.core", "subdeck.tui", cache_dir=None)
     upward = {
         (noun, imported)
@@ -150,7 +151,7 @@ def test_nouns_import_only_nouns() -> None:
 
 
 def test_private_modules_are_private() -> None:
-    """Nothing outside a package imports a module of it whose name begins with an underscore."""
+    """No module outside a package imports a module of it whose name begins with an underscore."""
     graph = grimp.build_graph("subdeck.core", "subdeck.tui", cache_dir=None)
     private = [name for name in graph.modules if name.rpartition(".")[2].startswith("_") and not name.endswith("__")]
     assert len(private) > 100
@@ -164,7 +165,7 @@ def test_private_modules_are_private() -> None:
 
 
 def test_public_modules_are_used_from_outside() -> None:
-    """What only its own package imports has a private name, so that a listing tells the ways into a package."""
+    """A module imported only by its own package has a private name, so that a listing shows a package's entries."""
     graph = grimp.build_graph("subdeck.core", "subdeck.tui", cache_dir=None)
     inner = set()
     for name in graph.modules:
@@ -184,7 +185,7 @@ def test_public_modules_are_used_from_outside() -> None:
 
 
 def test_the_contract_knows_the_command_line_only() -> None:
-    """The tests of all kinds of agents load nothing of subdeck, so that they stay as they are whatever is behind it."""
+    """The tests of all kinds of agents load nothing from subdeck, so they are independent of its code."""
     modules = [f"tests.contract.{path.stem}" for path in sorted((ROOT / "tests" / "contract").glob("*.py"))]
     loaded = "[name for name in sys.modules if name.startswith('subdeck')]"
     code = f"import importlib, sys; [*map(importlib.import_module, {modules})]; print({loaded})"

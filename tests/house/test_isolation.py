@@ -1,4 +1,4 @@
-"""The isolation of tests, tested: a test that could reach the real home, tmux or a model must not be possible."""
+"""Tests of the isolation: no test may be able to reach the real home, tmux or a model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_nothing_of_the_user_is_reached(home: Path, world: Path) -> None:
 
 
 def test_only_known_variables_pass(world: Path, monkeypatch) -> None:
-    """Keys of model providers, a tmux around the tests and settings of pi and subdeck do not come in."""
+    """Keys of model providers, a tmux around the tests and settings of pi and subdeck are not passed in."""
     strangers = {"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "TMUX", "PI_SUBAGENTS_CHILD", "SUBDECK_RUN_ID", "HTTPS_PROXY"}
     for name in strangers:
         monkeypatch.setenv(name, "from outside")
@@ -51,7 +51,7 @@ def test_the_default_tmux_socket_is_private(world: Path) -> None:
 
 @pytest.mark.processes
 def test_a_left_over_is_named_and_killed(world: Path) -> None:
-    """A process that outlives its test is found by its environment, though it left session and parent."""
+    """A process that outlives its test is found by its environment, even if it left session and parent."""
     test_id = f"left-over-{world.name}"
     subprocess.run(["sh", "-c", "setsid sleep 61 &"], env=os.environ | {isolation.MARKER: test_id}, check=True)
     wait_until(lambda: list(isolation.carriers(test_id).values()) == ["sleep 61"], "sleep to start")
@@ -61,7 +61,7 @@ def test_a_left_over_is_named_and_killed(world: Path) -> None:
 
 
 def test_the_own_pi_of_the_machine_is_hidden(tmp_path: Path) -> None:
-    """A pi on the developer's PATH is out of sight; its neighbours in the same directory are not."""
+    """A pi on the developer's PATH is hidden; its neighbours in the same directory are not."""
     programs = tmp_path / "programs"
     programs.mkdir()
     for name in ("pi", "neighbour"):
@@ -82,7 +82,7 @@ def test_fd_takes_the_flag_that_pi_passes(project_dir: Path) -> None:
 
 
 def test_what_make_says_arrives() -> None:
-    """A variable by which a make target has the tests do more is not taken away before they read it."""
+    """Variables that a make target sets for the tests reach them."""
     given = set(re.findall(r"\b(SUBDECK_\w+)=", (ROOT / "Makefile").read_text()))
     assert set() == given - isolation.KEPT
 
@@ -109,7 +109,7 @@ def test_has_an_agent(claude_executable):
 
 @pytest.mark.processes
 def test_who_starts_a_process_says_so(tmp_path: Path) -> None:
-    """A test that starts a process fails without a mark that says so; one that asks for a real agent gets its mark."""
+    """A test that starts a process fails without a mark for it; one that requests a real agent gets its mark."""
     probe = tmp_path / "test_probe.py"
     probe.write_text(PROBE)
     options = ["-c", ROOT / "pyproject.toml", "-p", "tests.conftest", "-p", "no:cacheprovider", "-m", "not agents"]
@@ -138,7 +138,7 @@ def test_fails(tmp_path):
 
 @pytest.mark.processes
 def test_files_go_with_the_test_that_passes(tmp_path: Path) -> None:
-    """The directory of a test that passes is removed once no process of it is left; that of one that fails is kept."""
+    """A passing test's directory is removed once none of its processes is left; a failing test's is kept."""
     probe, base = tmp_path / "test_probe.py", tmp_path / "base"
     probe.write_text(FILES_PROBE)
     options = ["-c", ROOT / "pyproject.toml", "-p", "tests.conftest", "-p", "no:cacheprovider", "--basetemp", base]
@@ -150,13 +150,13 @@ def test_files_go_with_the_test_that_passes(tmp_path: Path) -> None:
 
 
 def test_make_quick_starts_nothing() -> None:
-    """`make quick` leaves out whatever may start a process, but for what is marked for a first look."""
+    """`make quick` excludes all tests that may start a process, except those marked for a first look."""
     (left_out,) = re.findall(r'-m "quick or not \(([a-z or]+)\)"', (ROOT / "Makefile").read_text())
     assert set() == MAY_START - set(left_out.split(" or "))
 
 
 def test_a_world_is_new_or_as_new() -> None:
-    """A world in which a test left something is removed; an empty one comes again with another name."""
+    """A world that a test has changed is removed; an empty one is reused under another name."""
     used, empty = isolation.new_world(), isolation.new_world()
     (used / "home" / "file").touch()
     for world in (used, empty):
@@ -171,7 +171,7 @@ def test_a_world_is_new_or_as_new() -> None:
 
 @pytest.mark.parametrize("change", ["mode", "link", "missing"])
 def test_a_changed_world_does_not_come_again(change: str) -> None:
-    """Other rights, or something else in the place of a directory, are not for the next test."""
+    """A world with other rights, or a replaced directory, is not reused."""
     world = isolation.new_world()
     home = world / "home"
     if change == "mode":

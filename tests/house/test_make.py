@@ -1,4 +1,4 @@
-"""The make targets, where users and scripts run them."""
+"""The make targets, as users and scripts run them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which modules open paths: what lies below `.pi/subagents` is opened by `core/system/directory.py` alone."""
+"""Which modules open paths: only `core/system/directory.py` opens paths below `.pi/subagents`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ OPENING = {
     "shutil": {"copy", "copy2", "copyfile", "copymode", "copystat", "copytree", "move", "rmtree"},
     "tempfile": {"NamedTemporaryFile", "TemporaryDirectory", "TemporaryFile", "mkdtemp", "mkstemp"},
 }  # fmt: skip
-"""What opens, creates or removes by a path. To look whether something is there opens nothing."""
+"""Functions that open, create or remove by a path. A check for existence opens nothing."""
 WHOLE_MODULES = {"codecs", "dbm", "fileinput", "glob", "mmap", "pathlib", "shelve", "sqlite3", "tarfile", "zipfile"}
-"""Their import alone wants a reason."""
+"""Importing these needs a reason."""
 
 GUARDED = "core/system/directory.py"
 PATHS = {
@@ -113,11 +113,11 @@ PATHS = {
         "a text for the operator's editor, or for a command",
     ),
 }
-"""The modules that open paths by themselves, with what they call, and whose paths those are."""
+"""The modules that open paths themselves, with their calls, and the origin of those paths."""
 
 
 def calls_with_paths(tree: ast.AST) -> Iterator[str]:
-    """Yield what is called that opens a path, and what is imported for it."""
+    """Yield the calls that open a path, and the imports for them."""
     for node in ast.walk(tree):
         match node:
             case ast.Call(func=ast.Name(id="open")) if not _has_descriptor(node):
@@ -134,7 +134,7 @@ def calls_with_paths(tree: ast.AST) -> Iterator[str]:
 
 
 def _has_descriptor(call: ast.Call) -> bool:
-    """Return whether a file is made of a descriptor, or of what the one module opens."""
+    """Return whether a file is made from a descriptor, or by the guarded module."""
     opener = next((keyword.value for keyword in call.keywords if keyword.arg == "opener"), None)
     if opener is not None:
         return ast.unparse(opener).rpartition(".")[2] == "open_private"
@@ -143,7 +143,7 @@ def _has_descriptor(call: ast.Call) -> bool:
 
 
 def test_one_module_opens_what_a_project_keeps() -> None:
-    """Nothing else opens, creates or removes a path, but for those that certainly lie elsewhere."""
+    """No other module opens, creates or removes a path, except paths that are certainly elsewhere."""
     unexplained: dict[str, set[str]] = {}
     for path in (*(ROOT / "core").rglob("*.py"), *(ROOT / "tui").rglob("*.py")):
         module = str(path.relative_to(ROOT))

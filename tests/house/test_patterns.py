@@ -1,4 +1,4 @@
-"""Regular expressions: what the oldest Pythons read wrongly is in none of them."""
+"""No regular expression uses syntax that the oldest Pythons misread."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ POSSESSIVE = re.compile(r"(?<!\\)[*?}]\+(?!\])|[\])]\+\+|\(\?>|\\[dDsSwW]\+\+")
 
 IN_A_CLASS_OR_ESCAPED = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 IN_A_PATTERN = re.compile(r"[*+?}]\+|\(\?>")
-"""Where the text is known to be a pattern, and without its classes and escapes, this is sure."""
+"""Reliable in a text known to be a pattern, without its classes and escapes."""
 ANYTHING_LIKE_IT = re.compile(r"[*+?})\]]\+|\(\?>")
-"""To parse a module takes a hundred times longer than to look for this in its text."""
+"""Parsing a module takes a hundred times longer than searching its text."""
 TREES = ("core", "tui", "tests", "screenshots")
 ALLOWED = {
     "tests/core/agents/test_updates.py": (
@@ -27,9 +27,9 @@ ALLOWED = {
 
 
 def possessive(source: str) -> list[str]:
-    """Return the strings of a module with a possessive quantifier or an atomic group, or what looks like one.
+    """Return the strings of a module with a possessive quantifier or an atomic group, or similar syntax.
 
-    What a function of `re` is given is a pattern; any other string may become part of one.
+    An argument for a function of `re` is a pattern; any other string may become part of one.
     """
     if not ANYTHING_LIKE_IT.search(source):
         return []
@@ -57,13 +57,13 @@ def test_what_is_found(pattern: str) -> None:
 
 @pytest.mark.parametrize("text", [r"\*+", "+++ b/file", "C++", r"a+", "(?:a)+", "[-*+]"])
 def test_what_is_not_found(text: str) -> None:
-    """Ordinary quantifiers, and texts that are no patterns, are let be."""
+    """Ordinary quantifiers, and texts that are not patterns, pass."""
     assert [] == possessive(repr(text))
 
 
 @pytest.mark.parametrize("pattern", ["a++", ".++", "a?+b", r"\(++", "a{1,2}+", "(?i:x)*+", "x(?>a|b)", "[]]++"])
 def test_what_is_found_in_a_pattern(pattern: str) -> None:
-    """In what a function of `re` gets it is found after a literal and a dot, too, in text, bytes and parts of both."""
+    """In an argument of `re` it is also found after a literal and a dot, in text, bytes and parts of both."""
     calls = [f"re.compile({pattern!r})", f"re.sub({pattern.encode()!r}, b'', x)", f"re.search({pattern!r} + y, z)"]
     calls.append(f"re.compile(f'{{x}}' {pattern!r})")
     assert [[pattern]] * 4 == [possessive(call) for call in calls]
@@ -71,7 +71,7 @@ def test_what_is_found_in_a_pattern(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", [r"C\+\+", "[a?+]", r"[\]*+]", r"\++", "a+(?:b+)?", r"\*+", "[]*+]"])
 def test_what_is_not_found_in_a_pattern(pattern: str) -> None:
-    """Escapes and classes are no quantifiers."""
+    """Escapes and classes are not quantifiers."""
     assert [] == possessive(f"re.compile({pattern!r})")
 
 

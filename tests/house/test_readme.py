@@ -1,4 +1,4 @@
-"""README is short and says what matters first; the documents behind it show and name what is there."""
+"""README is short and begins with the important facts; the documents behind it are complete."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_it_is_short() -> None:
 
 
 def test_agents_are_named_first() -> None:
-    """The first three lines name the agents that it runs."""
+    """The first three lines name the supported agents."""
     first = " ".join(README.splitlines()[:3])
     assert [] == [name for name in ("Claude Code", "Codex", "pi", "ACP") if not re.search(rf"\b{name}\b", first)]
 
@@ -49,7 +49,7 @@ def test_the_tested_pythons_are_named() -> None:
 
 
 def test_it_is_in_plain_words() -> None:
-    """No sentence of README has a wording that texts for users may not have."""
+    """No sentence of README has a wording refused in texts for users."""
     prose = re.sub(r"^```.*?^```|`[^`\n]+`|<!--.*?-->", "`…`", README, flags=re.DOTALL | re.MULTILINE)
     assert [] == [line for line in prose.splitlines() if refused(line)]
 
@@ -63,7 +63,7 @@ def test_examples_are_settings(text: str) -> None:
 
 
 def test_the_index_has_every_page() -> None:
-    """The index of the documents links every page, but for the generated ones about single versions of agents."""
+    """The index of the documents links every page, except the generated ones about single versions of agents."""
     pages = {name.removeprefix("docs/") for name in DOCUMENTS if name.startswith("docs/")}
     versions = {name for name in pages if re.fullmatch(r"agents/.*-\d[\d.]*\.md", name)}
     assert pages - versions - {"README.md"} == {
@@ -80,7 +80,7 @@ def test_every_way_to_open_the_app_is_named(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_every_picture_is_shown() -> None:
-    """A document shows each picture that `make screenshots` makes, and no other."""
+    """The documents show each picture that `make screenshots` makes, and no other."""
     made = {path.name for path in (ROOT / "screenshots").glob("*.svg")}
     shown = {
         target.rpartition("/")[2]
@@ -91,7 +91,7 @@ def test_every_picture_is_shown() -> None:
 
 
 def test_themes_have_their_names() -> None:
-    """The page about the app names each theme of ours, the first one as the default."""
+    """The page about the app names each built-in theme, the first one as the default."""
     first, *others = (f"`{theme.name}`" for theme in OURS)
     assert f"{first} (default)" in APP
     assert [] == [name for name in others if name not in APP]
@@ -99,7 +99,7 @@ def test_themes_have_their_names() -> None:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_table_renders_whole(name: str) -> None:
-    """No table has a blank line in it, which would end it and make plain text of the rows below."""
+    """No table has a blank line in it, which would end it and turn the rows below into plain text."""
     text = re.sub(r"^```.*?^```", "", DOCUMENTS[name].read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     lines = text.splitlines()
     begun = False

@@ -1,4 +1,4 @@
-"""What is recorded of real agents says nothing about the machine that they ran on."""
+"""Recordings of real agents contain nothing about the machine that they ran on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.replay import RECORDINGS
 
 NEUTRAL = {b"srv", b"dev", b"bin", b"src"}
-"""Where every machine may have the directories and the shell that a recording names; `/src/` is a piece of a path."""
+"""Directories and shells that exist on every machine and may be in a recording; `/src/` is a piece of a path."""
 
 
 def recorded() -> Iterator[tuple[str, bytes]]:
@@ -20,7 +20,7 @@ def recorded() -> Iterator[tuple[str, bytes]]:
 
 
 def test_recordings_name_neutral_directories() -> None:
-    """Every absolute path lies below `/srv`, or is a device."""
+    """Every absolute path is below `/srv`, or is a device."""
     absolute = re.compile(rb"(?<![\w.~/:*)-])/(\w+)/")
     named = {name: set(absolute.findall(data)) - NEUTRAL for name, data in recorded()}
     assert {} == {name: tops for name, tops in named.items() if tops}

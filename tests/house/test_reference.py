@@ -1,4 +1,4 @@
-"""Generated documents are current, and say something about everything that is there."""
+"""Generated documents are current and complete."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WANTED = {str(path.relative_to(ROOT)): (path, text) for path, text in wanted()}
 
 @pytest.mark.parametrize("name", WANTED)
 def test_what_is_generated_is_current(name: str) -> None:
-    """Every generated file, and every key in another document, is what the code says now."""
+    """Every generated file, and every key in another document, matches the code."""
     path, text = WANTED[name]
     assert path.exists() and path.read_text(encoding="utf-8") == text, f"{name} is out of date: {REWRITE}"
 
@@ -55,14 +55,14 @@ def test_a_table_of_some_keys_is_filled_in() -> None:
 
 
 def test_unknown_actions_are_refused() -> None:
-    """A key of an action that is not there is an error, not an empty text."""
+    """A key of an unknown action is an error, not an empty text."""
     with pytest.raises(KeyError):
         keys.filled_in("{key:nosuchaction}")
 
 
 @pytest.mark.processes
 def test_the_man_page_has_no_fault() -> None:
-    """groff formats the page without a warning, and shows the hyphens of options as they are typed."""
+    """groff formats the page without a warning, and shows the hyphens of options as typed."""
     if shutil.which("groff") is None:
         pytest.skip("groff is not installed here")
     command = ["groff", "-man", "-ww", "-K", "utf8", "-T", "utf8", str(ROOT / "docs/man/subdeck.1")]
@@ -75,7 +75,7 @@ def test_the_man_page_has_no_fault() -> None:
 
 @pytest.mark.parametrize("text", ["a | b", "`a|b`", "a *b* <c>", "a \\ b"])
 def test_text_is_shown_as_it_is(text: str) -> None:
-    """Signs that mean something in markdown are escaped outside code."""
+    """Signs with a meaning in markdown are escaped outside code."""
     shown = markdown.text(text)
     assert shown.replace("\\*", "*").replace("\\<", "<").replace("\\>", ">").replace("\\\\", "\\") == text
 

@@ -1,4 +1,4 @@
-"""`SECURITY.md` and its appendix promise what tests hold."""
+"""The promises of `SECURITY.md` and its appendix are tested."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ THREATS = 8
 
 
 def test_each_test_that_is_named_exists() -> None:
-    """A promise is held by a test of the suite, by the name that stands there."""
+    """Each promise names existing tests of the suite."""
     named = {tuple(test.split("::")) for promise in PROMISES for test in promise.tests}
     missing = {
         f"{file}::{name}"
@@ -28,14 +28,14 @@ def test_each_test_that_is_named_exists() -> None:
 
 
 def test_each_promise_names_its_test() -> None:
-    """No promise is without a test, and none stands there twice."""
+    """Each promise has a test, and appears only once."""
     assert len(PROMISES) > 80
     assert [] == [promise.text for promise in PROMISES if not promise.tests]
     assert len(PROMISES) == len({promise.text for promise in PROMISES})
 
 
 def test_it_leads_to_the_appendix() -> None:
-    """The page links the list of promises, which is compared with its source as all generated documents are."""
+    """The page links the list of promises, which is compared with its source like all generated documents."""
     assert "docs/reference/promises.md" in GENERATED
     assert "(docs/reference/promises.md)" in TEXT
 
@@ -49,13 +49,13 @@ def test_it_opens_with_the_threats() -> None:
 
 
 def test_it_is_in_plain_words() -> None:
-    """No sentence of the page or its appendix has a wording that texts for users may not have."""
+    """No sentence of the page or its appendix has a wording refused in texts for users."""
     prose = re.sub(r"`[^`\n]+`", "`…`", "\n".join((TEXT, *(promise.text for promise in PROMISES))))
     assert [] == [line for line in prose.splitlines() if refused(line)]
 
 
 def test_keys_of_presets_are_known() -> None:
-    """What turns something off in a preset is a key that presets have."""
+    """Each preset key named to turn something off exists."""
     from subdeck.core.presets.fields import FIELDS
 
     keys = set(re.findall(r"`(\w+): \S[^`]*`", TEXT)) - {"defaultProjectTrust"}

@@ -1,4 +1,4 @@
-"""What set-up prepares, beyond what it installs."""
+"""Set-up's preparations beyond installing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.house import set_up
 
 @pytest.mark.processes
 def test_tests_are_compiled_before_their_first_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Set-up leaves all test modules compiled as pytest needs them, and no word about one that is broken."""
+    """Set-up leaves all test modules compiled as pytest needs them, and does not report broken ones."""
     core = tmp_path / "tests" / "core"
     core.mkdir(parents=True)
     (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")

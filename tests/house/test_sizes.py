@@ -1,4 +1,4 @@
-"""The one hard limit on size; what is merely long is reported by `sizes.py`."""
+"""The one hard limit on size; `sizes.py` reports long modules."""
 
 from __future__ import annotations
 

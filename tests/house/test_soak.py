@@ -1,4 +1,4 @@
-"""The sweep of `make soak`: what can be said of it without sweeping."""
+"""The sweep of `make soak`: tests without sweeping."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def test_every_victim_and_scene_has_its_turn() -> None:
 
 
 def test_only_some_victims() -> None:
-    """`--only` leaves all others alone."""
+    """`--only` spares all other victims."""
     wanted = command._read(["--only", "wrapper,looker"]).only
     assert set(wanted) >= set().union(*(draw(1, number, wanted, USUAL).victims for number in TRIALS))
 
 
 def test_traps_lie_among_the_calls_of_the_program() -> None:
-    """An error is injected only into calls that the program makes itself, not into those by which Python starts."""
+    """An error is injected only into the program's own calls, not into those of Python's start."""
     traps = [trap for number in TRIALS for trap in draw(1, number, [], USUAL).traps if trap.error]
     assert traps
     for trap in traps:
@@ -55,7 +55,7 @@ def test_traps_lie_among_the_calls_of_the_program() -> None:
 def test_what_does_not_break_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], always: int | None, code: int
 ) -> None:
-    """With `--again` a sweep fails for a trial that breaks again when it is played again; another one is named."""
+    """With `--again` a sweep fails for a trial that breaks again when replayed; other failures are only named."""
     times: Counter[int] = Counter()
 
     def play(seed: int, numbers: Iterator[int], *_: object, **__: object) -> Iterator[Report]:
@@ -74,7 +74,7 @@ def test_what_does_not_break_again(
 
 
 def test_a_log_of_strace(tmp_path: Path) -> None:
-    """Calls are counted by name, those before the project is first named apart."""
+    """Calls are counted by name, those before the project is first named separately."""
     log = tmp_path / "log"
     log.write_text(
         'openat(AT_FDCWD, "/lib/a") = 3\nread(3, "", 1) = 0\nopenat(AT_FDCWD, "/here/b") = 3\n+++ exited +++\n'
@@ -83,7 +83,7 @@ def test_a_log_of_strace(tmp_path: Path) -> None:
 
 
 def test_a_text_that_may_be_whole(tmp_path: Path) -> None:
-    """What a child was about to note as written may be on its stream or not."""
+    """A text that an agent was about to record as written may be on its stream or not."""
     path = tmp_path / "journal"
     path.write_text("1 begun 77\n3 saying 1 0\n4 said 1 0\n")
     assert Journal.read(path).saying is None
@@ -92,7 +92,7 @@ def test_a_text_that_may_be_whole(tmp_path: Path) -> None:
 
 
 def test_a_journal(tmp_path: Path) -> None:
-    """A journal gives the texts that were written whole, and the sentence that was not."""
+    """A journal gives the texts that were written completely, and the incomplete sentence."""
     path = tmp_path / "journal"
     path.write_text("1 begun 77\n2 wrote This \n3 saying 1 0\n4 said 1 0\n5 wrote What \n6 wrote was.\n")
     journal = Journal.read(path)

@@ -1,4 +1,4 @@
-"""The pages about agents are what their tests found."""
+"""The pages about agents match the results of their tests."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ PASSED = ["passed", "2026-01-02"]
 
 
 def test_the_pages_are_the_generated_ones() -> None:
-    """The generated pages are current, and no page remains of a program that was not tried."""
+    """The generated pages are current, and no page remains for an untested program."""
     assert pages(read_results(RESULTS)) == written_pages(PAGES), "run python -m tests.house.support"
 
 
 def test_the_pages_are_in_plain_words() -> None:
-    """Each test of an agent says in a plain sentence what it shows."""
+    """Each test of an agent is described in a plain sentence."""
     lines = [line for text in pages(read_results(RESULTS)).values() for line in text.splitlines()]
     assert [line for line in lines if refused(line)] == []
     named = [line for line in lines if line.startswith("| ") and "." not in line.partition(" | ")[0]]
@@ -39,7 +39,7 @@ def test_the_pages_are_in_plain_words() -> None:
 
 
 def test_guides_are_left_alone(tmp_path: Path) -> None:
-    """Writing the pages removes generated pages of other programs, and no page that was written by hand."""
+    """Writing the pages removes generated pages of other programs, but no page written by hand."""
     write_pages(tmp_path, pages({"old 1": {"tests/house/test_support.py::test_x": PASSED}}))
     (tmp_path / "claude.md").write_text("# Claude Code\n")
     made = pages({"agent 1.0": {"tests/house/test_support.py::test_x": PASSED}})
@@ -54,7 +54,7 @@ def test_each_result_is_of_a_test_that_exists() -> None:
 
 
 def test_results_of_asynchronous_tests_are_kept(tmp_path: Path) -> None:
-    """A test that is a coroutine is a test that exists."""
+    """A coroutine counts as an existing test."""
     results: Results = {"agent 1.0": {"tests/core/hosts/test_host_agent_real_pi.py::test_pi_runs_on_a_host[x]": PASSED}}
     file = tmp_path / "results.json"
     write_results(file, results)
@@ -80,14 +80,14 @@ def test_what_does_not_hold_is_shown() -> None:
 
 
 def test_all_passed_with_this_code() -> None:
-    """Once all tests with real agents have passed, each change of what talks to the agents needs them to pass again."""
+    """Once all tests with real agents have passed, each change of the code for agents requires another pass."""
     if not (passed_with := read_fingerprint(RESULTS)):
         pytest.skip("make agents has not passed since hashes are kept")
     assert passed_with == fingerprint(), "what talks to the agents has changed: run make agents, commit its results"
 
 
 def test_the_hash_follows_the_code(tmp_path: Path) -> None:
-    """It changes with each file's name and text; what Python compiles is left out."""
+    """It changes with each file's name and text; compiled files are ignored."""
     for directory in CODE:
         (tmp_path / directory / "__pycache__").mkdir(parents=True)
     file = tmp_path / CODE[0] / "child.py"

@@ -1,4 +1,4 @@
-"""What a user installs is what the repository tracks."""
+"""A user installs exactly the tracked files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_wheel_holds_the_tracked_files(wheel: Path) -> None:
 
 
 def test_the_packages_hold_only_what_runs() -> None:
-    """Python, extensions for pi, bundled presets and style sheets are all that core and tui are made of."""
+    """core and tui consist only of Python, extensions for pi, bundled presets and style sheets."""
     assert {".py", ".ts", ".md", ".tcss"} >= {Path(name).suffix for name in project_files()}
 
 
@@ -50,7 +50,7 @@ def test_the_version_has_one_source(wheel: Path) -> None:
 
 
 def test_an_installed_wheel_starts(wheel: Path, tmp_path: Path, project_dir: Path) -> None:
-    """Installed in an environment of its own, without the checkout, the command answers."""
+    """The command works when installed in a separate environment, without the checkout."""
     place = tmp_path / "environment"
     venv.create(place)
     python = place / "bin" / "python"

@@ -1,6 +1,6 @@
-"""Build the wheel from a copy of the files that belong to the project: wheel.py DIRECTORY.
+"""Build the wheel from a copy of the project's files: wheel.py DIRECTORY.
 
-A build in the checkout would leave `build/` behind, and the next one would pack what lies there.
+A build in the checkout would leave `build/` behind, and the next one would pack its content.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PACKAGES = ("core", "tui")
 
 
 def project_files() -> list[str]:
-    """Return the files of the packages that git tracks, or would track; outside git, those that are there."""
+    """Return the files of the packages that git tracks, or would track; outside git, all existing ones."""
     listing = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *PACKAGES]
     git = subprocess.run(listing, capture_output=True, text=True) if (ROOT / ".git").exists() else None
     if git is None or git.returncode:

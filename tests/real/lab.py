@@ -27,10 +27,10 @@ from .model_server import Body, ModelServer, Turn, said
 from .programs import Program
 
 EITHER_PI = pytest.mark.parametrize("pi_executable", [PI_VERSION, NEW_PI_VERSION], indirect=True)
-"""The test runs with both versions of pi, if the newer one is there."""
+"""The test runs with both versions of pi, if the newer one is installed."""
 _IS_EITHER = IS_WHOLE or not NEW_PI_HOME.exists()
 NEWER_PI = EITHER_PI if _IS_EITHER else pytest.mark.parametrize("pi_executable", [NEW_PI_VERSION], indirect=True)
-"""It runs with the newer one, and with both in `make soak`: what it shows is hardly a matter of the version."""
+"""The test runs with the newer one, and with both in `make soak`: it hardly depends on the version."""
 
 PATIENCE = 90
 """Seconds until a run has to have ended."""
@@ -40,7 +40,7 @@ P = TypeVar("P", bound=Program)
 
 
 class Lab(Generic[P]):
-    """A project, a private home, an agent that is set up in it, and the model server that this agent asks."""
+    """A project, a private home, an agent configured in it, and the model server of this agent."""
 
     def __init__(self, agent: P, program: str, project: Path, home: Path, model: ModelServer) -> None:
         self.agent, self.program = agent, program
@@ -53,18 +53,18 @@ class Lab(Generic[P]):
     # --- what is before a run ---
 
     def configure(self, **more: Any) -> dict[str, str]:
-        """Write the agent's own settings, which say where its model is; `programs` knows what more there can be."""
+        """Write the agent's own settings, with the address of its model; `programs` defines further settings."""
         return self.agent.configure(self.home, self.model.url, **more)
 
     def command(self, *words: str, **settings: Any) -> None:
-        """Have the agent started with these words; `settings` are further ones of subdeck."""
+        """Start the agent with these words from now on; `settings` are further ones of subdeck."""
         own = {"command": words, "env": self._environment, **self.agent.entry}
         file = self.home / ".config" / "subdeck" / "config.yaml"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps({"agent": self.agent.name, "agents": {self.agent.name: own}, **settings}))
 
     def preset(self, *lines: str, name: str = "scout", prompt: str = "Look.", **fields: Any) -> str:
-        """Write a preset with lines as they are, and with fields; the runs that follow are of it."""
+        """Write a preset with literal lines, and with fields; the following runs use it."""
         model = (f"model: {self.agent.model}",) if self.agent.model else ()
         written = (f"{key}: {json.dumps(value)}" for key, value in fields.items())
         write_preset(self.project, *model, *lines, *written, name=name, prompt=prompt)
@@ -72,7 +72,7 @@ class Lab(Generic[P]):
         return name
 
     def script(self, *turns: Turn, **how: bool) -> None:
-        """Say how the model answers the next requests, in their order."""
+        """Set the model's answers to the next requests, in order."""
         self.model.script(*turns, *self.agent.besides, **{"repeats": self.agent.repeats, **how})
 
     def shell(self, command: str, text: str = "", **turn: Any) -> Turn:
@@ -86,7 +86,7 @@ class Lab(Generic[P]):
         return Engine.open(str(self.project))
 
     def launch(self, *tasks: str, **request: Any) -> list[RunSnapshot]:
-        """Run the preset, or else only the model, for these tasks, together."""
+        """Run the preset, or without one only the model, for these tasks, together."""
         if "preset" not in request:
             request |= {"preset": self._preset} if self._preset else {"model": self.agent.model}
         return list(self.engine.launch([RunRequest(task=task, **request) for task in tasks], background=False))
@@ -96,7 +96,7 @@ class Lab(Generic[P]):
         return started
 
     def wait(self, run: RunSnapshot) -> RunSnapshot:
-        """Return a run as it has ended."""
+        """Return a run once it has ended."""
         (ended,) = self.engine.wait([run.run_id], timeout=PATIENCE)
         return ended
 
@@ -104,13 +104,13 @@ class Lab(Generic[P]):
         return self.wait(self.start(task, **request))
 
     def end(self, run: RunSnapshot, verdict: Verdict = Verdict.DENY) -> RunResult:
-        """Reply to all that a run asks until it has ended; return its result."""
+        """Reply to all requests of a run until it has ended; return its result."""
         engine = self.engine
 
         def ended() -> bool:
             (now,) = engine.snapshots([run.run_id])
             for request in now.requests:
-                with suppress(SubdeckError):  # its reply is on the way already
+                with suppress(SubdeckError):  # its reply is already being sent
                     engine.reply(run.run_id, request.id, verdict)
             return now.has_ended
 
@@ -118,13 +118,13 @@ class Lab(Generic[P]):
         return result_of(engine, run)
 
     def by_hand(self, *words: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[bytes]:
-        """Run the agent with these words, without us, as a user does."""
+        """Run the agent with these words, without subdeck, as a user does."""
         given = {"cwd": cwd or self.project, "env": {**os.environ, **environment}, "timeout": PATIENCE}
         return subprocess.run([self.program, *words], stdin=subprocess.DEVNULL, capture_output=True, **given)
 
     @property
     def requests(self) -> list[Body]:
-        """What the model was asked since the script was given."""
+        """The requests to the model since the script was set."""
         return [asked.body for asked in self.model.requests]
 
 

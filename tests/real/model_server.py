@@ -1,4 +1,4 @@
-"""A model on loopback that says what a script tells it, in the three protocols that agents speak.
+"""A model on loopback that plays a script, in the three protocols that agents speak.
 
     POST …/chat/completions   OpenAI's chat completions (pi)
     POST …/responses          OpenAI's responses (Codex, and pi with GitHub Copilot)
@@ -8,8 +8,8 @@
 A script is a list of turns. A TURN is one answer of the model:
 
     {
-      "steps": [STEP, …],            what it says and does, in this order
-      "when": {…},                   only a request for which all of these hold gets this turn, before all others:
+      "steps": [STEP, …],            its texts and actions, in this order
+      "when": {…},                   only a request that meets all of these gets this turn, before all others:
                                      "tools" (true or false: whether it offers any), "last_role", "last_contains"
                                      (a text in the last message), "any_contains" (in any), "once" (no second one)
       "delay": 0.0,                  seconds before the answer begins
@@ -18,7 +18,7 @@ A script is a list of turns. A TURN is one answer of the model:
       "status": 429,                 an error instead of an answer, with its
       "body": {…} or "text",         and
       "headers": {…},
-      "stop_reason": "max_tokens",   instead of "tool_use" after tool calls, else "end_turn"
+      "stop_reason": "max_tokens",   instead of "tool_use" after tool calls, or "end_turn"
       "usage": {"input": 100, "cache_read": 0, "cache_write": 0, "output": 20, "reasoning": 0}
     }
 
@@ -29,7 +29,7 @@ A STEP is one of
     {"tool_calls": [CALL, …]}        all at once; each {"name": "…", "arguments": {…} or "text as it is"},
                                      for Codex with a "namespace"
     {"sleep": 1.5}                   seconds
-    {"hang": true}                   nothing more, until the agent goes
+    {"hang": true}                   nothing more, until the agent disconnects
     {"drop": true}                   the connection breaks
 """
 
@@ -50,11 +50,11 @@ from . import protocols
 
 Turn = dict[str, Any]
 Body = dict[str, Any]
-"""What an agent asks, as it was sent."""
+"""A request of an agent, as it was sent."""
 
 
 def said(text: str, **turn: Any) -> Turn:
-    """A turn of the model that only says something."""
+    """A turn of the model with only a text."""
     return {"steps": [{"text": text}], **turn}
 
 
@@ -70,7 +70,7 @@ def call(name: str, **arguments: Any) -> Turn:
 
 
 def texts(request: Body, *roles: str) -> list[str]:
-    """What was said in a request by these roles (default: the user), without the words of Codex itself."""
+    """The texts of these roles in a request (default: the user), without Codex's own texts."""
     parts = [part for item in _items(request) if item.get("role") in (roles or ("user",)) for part in _parts(item)]
     own = ("<", "# AGENTS") if "input" in request else ()
     return [text for part in parts if not (text := _text(part)).startswith(own)]
@@ -103,12 +103,12 @@ def _text(value: Any) -> str:
 
 
 class Script:
-    """The turns of a model, and which of them is the next."""
+    """The turns of a model, and which of them is next."""
 
     def __init__(self, *turns: Turn, repeats: bool = True, is_each_from_the_start: bool = False) -> None:
         """After the last turn that one `repeats`, or every further request fails.
 
-        Requests get the turns one after the other, whoever asks. `is_each_from_the_start` begins each conversation
+        Requests get the turns one after the other, from any client. `is_each_from_the_start` begins each conversation
         with the first turn instead.
         """
         self._repeats = repeats
@@ -152,15 +152,15 @@ class Asked:
 
     body: Body
     headers: Mapping[str, str]
-    """By their names in small letters."""
+    """By their names in lower case."""
     at: float = field(default_factory=time.perf_counter)
 
 
 class ModelServer:
-    """Answers while it is entered; `requests` are those since the last script was given."""
+    """Answers while it is entered; `requests` are those since the last script was set."""
 
     def __init__(self, *turns: Turn, models: Iterable[str] = (), scripts: Mapping[str, Script] | None = None) -> None:
-        """`models` are the names to tell; `scripts` are of models that have their own."""
+        """`models` are the names to list; `scripts` are of models with their own."""
         self.requests: list[Asked] = []
         self.models = (*models, *(scripts or ()))
         self._script, self._scripts = Script(*turns), scripts or {}
@@ -176,7 +176,7 @@ class ModelServer:
         self._httpd.server_close()
 
     def script(self, *turns: Turn, **how: bool) -> None:
-        """Say how the model answers the next requests, and forget the earlier ones; see `Script` for `how`."""
+        """Set the model's answers to the next requests, and forget the earlier ones; see `Script` for `how`."""
         self.requests = []
         self._script = Script(*turns, **how)
 
@@ -231,7 +231,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def wait(self, seconds: float) -> None:
-        """Sleep; raise as for a broken connection if the agent goes meanwhile."""
+        """Sleep; raise as for a broken connection if the agent disappears."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             readable, _, _ = select.select([self.connection], [], [], min(0.05, left))

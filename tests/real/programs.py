@@ -1,4 +1,4 @@
-"""The programs that are real agents: how each is told, in a private home, where its model is."""
+"""The programs that are real agents: how each is configured, in a private home, to use its model."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ class Program:
     """One kind of agent."""
 
     name: str
-    """That of its kind in the settings, too."""
+    """Also its kind in the settings."""
     model: str
-    """The one that answers; empty for that of its own settings."""
+    """The model that answers; empty for the one in its settings."""
     shell_tool: tuple[str, str]
-    """Its tool that runs a command, and the argument that is the command."""
+    """Its tool that runs a command, and the argument with the command."""
     entry: ClassVar[dict[str, str]] = {}
-    """What the settings say of it beside its command and environment."""
+    """Its entry in the settings beside its command and environment."""
     repeats = True
-    """Whether its model, asked for more than the script has, gives the last answer again; otherwise it fails."""
+    """Whether its model repeats the last answer for requests beyond the script; otherwise they fail."""
     besides: tuple[Turn, ...] = ()
-    """What else its model is asked, and says."""
+    """Further requests to its model, with answers."""
 
     def configure(self, home: Path, url: str) -> dict[str, str]:
-        """Have it ask the model server at this address; return what its children need in their environment."""
+        """Configure it for the model server at this address; return the environment that its children need."""
         raise NotImplementedError
 
     def shell(self, command: str, text: str = "", **turn: Any) -> Turn:
@@ -70,7 +70,9 @@ class Pi(Program):
     def write(
         self, directory: Path, url: str, *, models: tuple[dict[str, Any], ...] = (), copilot: bool = False
     ) -> None:
-        """Write its settings; with more models than `test`, and with GitHub Copilot if the same server is that, too."""
+        """Write its settings; with more models than `test`, and with GitHub Copilot if the same server also acts as
+        that.
+        """
         directory.mkdir(parents=True, exist_ok=True)
         known = [{"id": "test", "contextWindow": 10_000_000}, *models]
         fake = {"baseUrl": f"{url}/v1", "api": "openai-completions", "apiKey": "sk-fake", "models": known}
@@ -117,7 +119,7 @@ class Acp(Program):
     """One of the two behind its adapter to the Agent Client Protocol."""
 
     name, model, entry = "other", "", {"kind": "acp"}
-    # Codex has another model find a title, which is offered no tools, once a turn has taken some time.
+    # Codex has another model find a title, without tools, once a turn has taken some time.
     besides = (said("A title", when={"tools": False}),)
 
     def __init__(self, behind: Program, program: str) -> None:
@@ -137,7 +139,7 @@ class Acp(Program):
         return environment | {"CODEX_PATH": self._program, "CODEX_HOME": str(home / ".codex")}
 
     def finalize(self, **arguments: str) -> Turn:
-        """A turn of the model that hands over its result."""
+        """A turn of the model that sends its structured result."""
         is_claude = self.behind.name == "claude"
         space = {} if is_claude else {"namespace": "mcp__subdeck"}
         name = CLAUDE_NAME if is_claude else FINALIZE_TOOL

@@ -1,4 +1,4 @@
-"""How a turn of a script looks in each protocol: a stream of server-sent events."""
+"""A script's turn in each protocol: a stream of server-sent events."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _ERRORS = {
 }
 _USAGE = {"input": 100, "cache_read": 0, "cache_write": 0, "output": 20, "reasoning": 0}
 _numbers = count(1)
-"""Of answers: what is named in them has another name in each."""
+"""Of answers: names in them differ between answers."""
 
 
 class Connection(Protocol):
-    """What carries an answer."""
+    """The connection that carries an answer."""
 
     def begin_stream(self) -> None: ...
     def chunk(self, data: bytes) -> None: ...
@@ -40,7 +40,7 @@ def error(status: int) -> dict[str, Any]:
 
 
 class Writer:
-    """What the protocols have in common: walking through the steps of a turn."""
+    """The common part of the protocols: walking through the steps of a turn."""
 
     def __init__(self, connection: Connection, request: dict[str, Any], turn: dict[str, Any]) -> None:
         self._connection, self._turn = connection, turn
@@ -144,7 +144,7 @@ class Completions(Writer):
 
 
 class Messages(Writer):
-    """Anthropic's messages. After a broken stream, Claude Code asks for a whole answer."""
+    """Anthropic's messages. After a broken stream, Claude Code requests a whole answer."""
 
     def __init__(self, connection: Connection, request: dict[str, Any], turn: dict[str, Any]) -> None:
         super().__init__(connection, request, turn)

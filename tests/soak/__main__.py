@@ -1,7 +1,7 @@
-"""Sweep until so many kills or seconds are over; exit with 1 when anything broke.
+"""Sweep until so many kills or seconds are over; exit with 1 if anything broke.
 
-`make soak ARGS="--seed 7 --only wrapper,looker --kills 2000"`; `ARGS="--seed 7 --trial 113"` plays one trial again.
-What a trial does is drawn from seed and number, so that it is the same each time; when it happens is up to the machine.
+`make soak ARGS="--seed 7 --only wrapper,looker --kills 2000"`; `ARGS="--seed 7 --trial 113"` replays one trial. A
+trial's actions are drawn from seed and number, so they are the same each time; their timing depends on the machine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .usual import measure
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 600.0
-"""How long a sweep takes that is given no bounds."""
+"""Duration of a sweep without bounds."""
 
 
 def main(arguments: list[str]) -> int:

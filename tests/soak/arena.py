@@ -1,7 +1,7 @@
-"""One project in a world of its own, the processes in it, and who is who among them.
+"""One project in a separate world, the processes in it, and their roles.
 
-The process that plays a trial is a subreaper: whatever a trial starts stays below it, whatever session, environment or
-parent it has given itself, so that nothing can be overlooked.
+The process that plays a trial is a subreaper: all processes of a trial stay below it, even with another session,
+environment or parent, so that none can be overlooked.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Arena:
         tempfile.tempdir = None
         os.chdir(self.directory)
         self.pinned: list[str] = []
-        """What the repository held before there was any worktree."""
+        """The repository's content before there was any worktree."""
         if scene is Scene.WORKTREE:
             make_repository(self.directory, **{f"file{number}_txt": "text\n" * number for number in range(FILES)})
             (self.directory / "uncommitted.txt").write_text("not committed\n")
@@ -106,11 +106,11 @@ class Arena:
         return self.journals / str(run)
 
     def task(self, run: int, behaviour: str) -> str:
-        """Return the task of a run; the offline agent takes it for a question, and searches for its words."""
+        """Return the task of a run; the offline agent treats it as a question, and searches for its words."""
         return f"soak {behaviour} {self.journal(run)}"
 
     def start(self, name: str, command: Sequence[str], *, fed: bool = False) -> subprocess.Popen[bytes]:
-        """Start a command in the project, with a pipe as stdin where it is fed; what it writes is in `output`."""
+        """Start a command in the project, with a pipe as stdin if `fed`; its output is in `output`."""
         with (self.output / f"{name}.err").open("ab") as stderr, (self.output / f"{name}.out").open("ab") as stdout:
             stdin = subprocess.PIPE if fed else subprocess.DEVNULL
             return subprocess.Popen(command, cwd=self.directory, stdin=stdin, stdout=stdout, stderr=stderr)
@@ -120,7 +120,7 @@ class Arena:
         return self._program(self.root / name, WRAPPER_SHIM.format(before=" ".join(before), python=sys.executable))
 
     def tmux_shim(self, which: int, before: Sequence[str]) -> None:
-        """Have the client of this number that opens a window be started after `before`."""
+        """Start the client of this number that opens a window after `before`."""
         directory = self.root / "shims"
         directory.mkdir(exist_ok=True)
         tmux = shutil.which("tmux")
@@ -135,19 +135,19 @@ class Arena:
         return str(path)
 
     def run_dirs(self) -> list[Path]:
-        """Return the directories of runs that exist for others."""
+        """Return the directories of runs that are visible to others."""
         try:
             return sorted(path for path in self.runs.iterdir() if not path.name.startswith("."))
         except OSError:
             return []
 
     def number_of(self, run_dir: Path) -> int:
-        """Return which run of the plan a directory belongs to, as its task tells."""
+        """Return the number in the plan of a directory's run, from its task."""
         return int(json.loads((run_dir / "meta.json").read_bytes())["task"].rpartition("/")[2])
 
 
 def below() -> dict[int, str]:
-    """Return pid and command line of everything that lives below this process."""
+    """Return pid and command line of every living process below this one."""
     return {pid: command_line(pid) for pid in processes.descendants(os.getpid())}
 
 
@@ -159,8 +159,8 @@ def command_line(pid: int) -> str:
 
 
 def wrapper_of(run_dir: Path) -> int | None:
-    """Return the process that supervises a run: the one of ours that has its lock open and is no launcher, nor the
-    wrapper of another run, which finishes this one.
+    """Return the process that supervises a run: it is below this process and has the run's lock open, but is neither a
+    launcher nor the wrapper of another run, which finishes this one.
     """
     wanted = str(run_dir / "lock")
     for pid, command in below().items():
@@ -181,8 +181,8 @@ def tmux_server() -> int | None:
 
 
 def standby() -> int | None:
-    """Return a wrapper that stands by, and holds no run yet; not a child that it has forked, which looks like it until
-    it has become its program.
+    """Return a wrapper on standby without a run; not a child that it has forked, which looks like it until it has
+    become its program.
     """
     commands, parents = below(), processes.living()
     waiting = {
@@ -193,7 +193,7 @@ def standby() -> int | None:
 
 
 def _is_lock(path: str) -> bool:
-    """Tell an open file that is the lock of a run, or was until it was taken away."""
+    """Return whether an open file is the lock of a run, or was until it was removed."""
     return path.removesuffix(" (deleted)").endswith("/lock")
 
 
@@ -209,14 +209,14 @@ def _open_files(pid: int) -> set[str]:
 
 
 def kill(pid: int | None) -> bool:
-    """Kill a process that lives; return whether there was one."""
+    """Kill a living process; return whether there was one."""
     return pid is not None and processes.send(pid, signal.SIGKILL)
 
 
 def kill_all() -> bool:
-    """Kill everything that lives below this process; return whether there was anything but what watches it."""
+    """Kill every living process below this one; return whether there was any except those watching it."""
     killed = False
-    while there := below():  # what was started meanwhile is found by the next look
+    while there := below():  # processes started during this are found by the next look
         for pid in there:
             processes.send(pid, signal.SIGSTOP)  # or one would still see another die
         for pid, command in there.items():
@@ -225,12 +225,12 @@ def kill_all() -> bool:
 
 
 def reap() -> None:
-    """Collect the exits of those that were handed to this process."""
+    """Reap the processes handed to this one."""
     processes.reap(keep=0)
 
 
 def clear() -> None:
-    """Kill everything below this process until the kernel says that there is nothing."""
+    """Kill everything below this process until the kernel reports nothing."""
     while True:
         for pid in processes.descendants(os.getpid()):
             kill(pid)

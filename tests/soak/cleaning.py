@@ -1,4 +1,4 @@
-"""After a trial with worktrees: what the children did is there, and once all is cleaned up nothing else is."""
+"""After a trial with worktrees: the children's work is there, and after a clean-up nothing else is."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .verdict import Broken
 
 
 def clean(world: Arena, runs: list[RunRecords]) -> Iterator[Broken]:
-    """Yield what was lost of the work, and what is left when all runs are deleted and purged a day later."""
+    """Yield lost work, and leftovers when all runs are deleted and purged a day later."""
     engine = Engine.open(str(world.directory))
     kept = {os.path.basename(directory): directory for directory in work_dirs(engine.project)}
     for run in runs:

@@ -1,4 +1,4 @@
-"""The command line, with another program than Python to start wrappers with: `launcher.py PROGRAM WORDS…`."""
+"""The command line, with another program than Python for starting wrappers: `launcher.py PROGRAM WORDS…`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trial does: drawn from its seed and number alone, so that it can be had again."""
+"""A trial's plan: drawn only from its seed and number, so that it can be repeated."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class Victim(StrEnum):
     CHILD = "child"
     LAUNCHER = "launcher"
     LOOKER = "looker"
-    """`subdeck status`, which finishes what it finds lost."""
+    """`subdeck status`, which finishes lost runs."""
     FOLLOWER = "follower"
-    """It tells ends, each to be told once; see `teller`."""
+    """It reports results, each once; see `teller`."""
     TMUX_SERVER = "tmux-server"
     TMUX_CLIENT = "tmux-client"
-    """The one by which a launcher opens a window; a trap's `run` says which of them, counted from 0."""
+    """The one by which a launcher opens a window; a trap's `run` is its number, from 0."""
     MCP = "mcp"
     STANDBY = "standby"
-    """The wrapper that a launcher has started before it knows what for."""
+    """The wrapper that a launcher has started before it knows for which run."""
     ALL = "all"
     """Every process at once, as when a machine is switched off."""
 
@@ -32,20 +32,20 @@ class Victim(StrEnum):
 class Scene(StrEnum):
     ALONE = "alone"
     QUEUE = "queue"
-    """Three runs where one may run at a time."""
+    """Three runs with one slot."""
     STICKY = "sticky"
-    """Three runs that share one child session."""
+    """Three runs that share one agent session."""
     TMUX = "tmux"
     MCP = "mcp"
     """Two runs, launched by a server."""
     OFFLINE = "offline"
-    """The agent that comes with subdeck."""
+    """The bundled agent."""
     WORKTREE = "worktree"
-    """Two runs, each in a git worktree of its own; at the end all is cleaned up."""
+    """Two runs, each in its git worktree; at the end everything is cleaned up."""
 
 
 RUNS: Mapping[Scene, int] = {Scene.QUEUE: 3, Scene.STICKY: 3, Scene.TMUX: 2, Scene.MCP: 2, Scene.WORKTREE: 2}
-"""How many runs a scene has, where it is not one."""
+"""Number of runs in a scene, if it is not one."""
 
 SCENES: Mapping[Victim, Sequence[Scene]] = {
     Victim.WRAPPER: tuple(Scene),
@@ -59,7 +59,7 @@ SCENES: Mapping[Victim, Sequence[Scene]] = {
     Victim.STANDBY: (Scene.ALONE, Scene.STICKY),
     Victim.ALL: (Scene.ALONE, Scene.QUEUE, Scene.STICKY, Scene.TMUX, Scene.WORKTREE),
 }
-"""Where each can be hit."""
+"""Scenes in which each can be hit."""
 
 
 class Anchor(StrEnum):
@@ -69,7 +69,7 @@ class Anchor(StrEnum):
     BEGUN = "begun"
     """The child has written its first line."""
     ENDING = "ending"
-    """The child is about to say that it has finished."""
+    """The child is about to report its end."""
     ENDED = "ended"
     """There is a result."""
 
@@ -83,11 +83,11 @@ class Kill(Struct, frozen=True):
     delay: float
     """Seconds."""
     life: float = 0.0
-    """How long a looker, which is started at that moment, is left alone; also how long a follower is not there."""
+    """Seconds from the start of a looker to its kill; also how long a follower is absent."""
 
 
 class Trap(Struct, frozen=True):
-    """What strace does to one process at a counted system call: it is killed, or the call fails."""
+    """An injection by strace into one process at a counted system call: a kill, or an error."""
 
     victim: Victim
     run: int
@@ -96,14 +96,14 @@ class Trap(Struct, frozen=True):
     error: str = ""
     """As `EIO`; empty for a kill."""
     for_good: bool = False
-    """Whether every later call fails as well."""
+    """Whether every later call also fails."""
     anchor: Anchor = Anchor.LAUNCHED
-    """When a looker is started; all others begin when their part does."""
+    """When a looker is started; all others begin with their role."""
     delay: float = 0.0
 
 
 class Mischief(StrEnum):
-    """What is done to a run, and may make no difference to its end."""
+    """A disturbance of a run that may not change its result."""
 
     STOP = "SIGSTOP"
     """A process is stopped for a while."""
@@ -114,7 +114,7 @@ class Mischief(StrEnum):
 class Disturbance(Struct, frozen=True):
     kind: Mischief
     victim: Victim
-    """Who is stopped; the wrapper where it is the files of its run."""
+    """The stopped process; the wrapper for the files of its run."""
     run: int
     anchor: Anchor
     delay: float
@@ -132,14 +132,14 @@ class Plan(Struct, frozen=True):
     traps: tuple[Trap, ...] = ()
     disturbances: tuple[Disturbance, ...] = ()
     followed_from: float = 0.0
-    """Seconds after which there is a follower; until then what is lost is found by lookers only."""
+    """Seconds after which there is a follower; until then only lookers find lost runs."""
     stop: float | None = None
-    """Seconds after which the first run is asked to stop; None for not at all."""
+    """Seconds after which the first run is asked to stop; None for never."""
     stops_by_force: bool = False
     is_slow_to_start: bool = False
     """Whether the moment between fork and exec of a child is made long."""
     has_groups: bool = True
-    """Whether runs may get control groups, where there are any."""
+    """Whether runs may get control groups, if available."""
 
     @property
     def victims(self) -> frozenset[Victim]:
@@ -150,7 +150,7 @@ class Calls(Struct, frozen=True):
     """How often a process makes a system call, undisturbed."""
 
     before: int
-    """While Python itself starts: until the first that concerns the project."""
+    """During Python's own start: until the first call that concerns the project."""
     total: int
 
 
@@ -197,18 +197,18 @@ ERRORS: Mapping[str, Sequence[str]] = {
     "waitid": ("EINTR",),
     "vfork": ("EAGAIN", "ENOMEM"),
 }
-"""What fails with what. Not `newfstatat`: nearly all of them belong to imports, and Python 3.11 crashes by one."""
+"""Possible errors by call. Not `newfstatat`: nearly all of them belong to imports, and Python 3.11 crashes by one."""
 STOPPED = frozenset(Victim) - {Victim.LOOKER, Victim.TMUX_CLIENT, Victim.STANDBY, Victim.ALL}
-"""Who lives long enough to be stopped."""
+"""Victims that live long enough to be stopped."""
 MORE_DISTURBANCES = (0, 0, 1, 2)
 MORE_HITS = (0, 1, 2, 3, 4, 6)
-"""How many processes are hit in a trial besides the first."""
+"""Number of processes hit in a trial besides the first."""
 LATEST = {Anchor.LAUNCHED: 0.8, Anchor.BEGUN: 0.6, Anchor.ENDING: 0.15, Anchor.ENDED: 0.05}
 """The longest delay after each, in seconds."""
 
 
 def draw(seed: int, number: int, only: Sequence[Victim], usual: Usual) -> Plan:
-    """Draw a trial; `only` are the victims to choose from, `usual` is empty where there is no strace."""
+    """Draw a trial; `only` are the victims to choose from, `usual` is empty without strace."""
     chance = random.Random(f"{seed}/{number}")
     first = chance.choice(only or list(Victim))
     scene = chance.choice(SCENES[first])
@@ -223,7 +223,7 @@ def draw(seed: int, number: int, only: Sequence[Victim], usual: Usual) -> Plan:
         run = chance.randrange(runs)
         if _can_be_trapped(victim, run, traps, usual) and chance.random() < 0.5:
             anchor, delay = moment if together else _moment(chance, victim, behaviours[run])
-            of_its_own = random.Random(chance.random())  # what is counted differs a little from time to time
+            of_its_own = random.Random(chance.random())  # counts vary a little from time to time
             traps.append(_trap(of_its_own, victim, run, usual[victim], anchor, delay))
         elif victim is not Victim.TMUX_CLIENT:
             anchor, delay = moment if together else _moment(chance, victim, behaviours[run])
@@ -283,12 +283,12 @@ def _moment(chance: random.Random, victim: Victim, behaviour: str) -> tuple[Anch
 def _trap(
     chance: random.Random, victim: Victim, run: int, usual: Mapping[str, Calls], anchor: Anchor, delay: float
 ) -> Trap:
-    """Draw a call that the victim makes; errors only where it is at its own work, kills now and then before that."""
+    """Draw a call that the victim makes; errors only during its own work, kills now and then before that."""
     is_kill = victim is Victim.TMUX_CLIENT or chance.random() < 0.5
     calls = [call for call in (KILLED_AT if is_kill else ERRORS) if _own(usual, call)]
     call = chance.choice(calls)
     lowest = 1 if is_kill and chance.random() < 0.15 else usual[call].before + 1
-    # A looker that finds something lost has more to do than the one that was counted.
+    # A looker that finds something lost has more to do than the counted one.
     more = _own(usual, call) if victim is Victim.LOOKER else 0
     count = chance.randint(lowest, usual[call].total + more)
     error = "" if is_kill else chance.choice(ERRORS[call])

@@ -1,4 +1,4 @@
-"""A child that speaks pi's JSON mode, misbehaves in one way, and keeps a journal of what it has done.
+"""A child that speaks pi's JSON mode, misbehaves in one way, and keeps a journal of its actions.
 
 Its task is a line `soak BEHAVIOUR JOURNAL`. The journal is the truth that a run's records are compared with: each line
 is a moment (nanoseconds, monotonic), a word and an argument. Standard library only, so that `python -I -S` starts it
@@ -12,18 +12,18 @@ import sys
 import time
 
 PACE = 0.05
-"""Seconds between two things that it does."""
+"""Seconds between two of its actions."""
 ESCAPED_S = 30
-"""How long what escapes lives at the most, should nobody end it."""
+"""Maximum lifetime of escaped processes."""
 FLOOD_TEXTS, FLOOD_BYTES = 15, 200_000
 
 LINK = 'trap "" TERM; [ "$1" -gt 0 ] && { sleep 0.01; sh -c "$0" "$0" $(($1 - 1)) & }'
-"""A shell that goes as soon as it has started the next one."""
+"""A shell that exits as soon as it has started the next one."""
 DEAF_SLEEP = f'trap "" TERM INT HUP; sleep {ESCAPED_S}'
 
 
 def text_of(number, size=0):
-    """The text that a puppet says, reconstructible by whoever reads its journal."""
+    """The text that a puppet writes; readers of its journal can compute it."""
     said = f"This is what puppet number {number} found out. "
     return said + "x" * max(0, size - len(said))
 
@@ -38,7 +38,7 @@ class Puppet:
         os.write(self._journal, f"{time.monotonic_ns()} {word} {argument}\n".encode())
 
     def note_others_at(self, session):
-        """Hold the child session that this child goes on with, and note whether another child does."""
+        """Hold the agent session that this child continues, and record whether another child holds it."""
         path = os.path.join(self._directory, os.path.basename(session))
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
         try:
@@ -86,7 +86,7 @@ class Puppet:
         self.note("ended")
 
     def leave(self, script, environment):
-        """Daemonise a shell: two forks, a session of its own, no descriptor of ours, perhaps no environment either."""
+        """Daemonise a shell: two forks, a new session, no inherited descriptors, perhaps no environment either."""
         first = os.fork()
         if first:
             os.waitpid(first, 0)
@@ -140,7 +140,7 @@ def deaf(puppet):
 
 
 def bare(puppet):
-    """Everything that could tell whose it is has gone from its environment; see `main`."""
+    """Its environment has no marks of its run; see `main`."""
     deaf(puppet)
 
 
@@ -166,7 +166,7 @@ def stopped(puppet):
 
 
 def sentence(puppet):
-    """Hangs in the middle of what it writes."""
+    """Hangs in the middle of its text."""
     puppet.say()
     puppet.begin_sentence("What was on the screen when it was ended.")
     puppet.note("hangs")
@@ -183,7 +183,7 @@ def main():
     task = sys.argv[2] if is_bare else sys.stdin.buffer.read().decode()
     line = next((line for line in task.splitlines() if line.startswith("soak ")), "")
     if not line:
-        return  # asked for something else than a run
+        return  # called for something else than a run
     _, behaviour, journal = line.split()
     if behaviour == "bare" and not is_bare:
         os.execve(sys.executable, [sys.executable, "-I", "-S", __file__, "--again", task, *sys.argv[1:]], {})

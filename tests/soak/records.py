@@ -1,4 +1,4 @@
-"""What is on disk when a trial is over: a child's journal, and the files of its run."""
+"""The state on disk when a trial is over: a child's journal, and the files of its run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .puppet import text_of
 
 
 class Journal(Struct, frozen=True):
-    """What a child says it has done."""
+    """A child's record of its actions."""
 
     entries: tuple[tuple[int, str, str], ...]
     """Nanoseconds (monotonic), word, argument."""
@@ -41,14 +41,14 @@ class Journal(Struct, frozen=True):
 
     @property
     def lasted(self) -> float:
-        """Seconds between its first and its last word; 0 where it did not finish."""
+        """Seconds between its first and its last word; 0 if it did not finish."""
         began, ended = (
             next((at for at, word, _ in self.entries if word == wanted), 0) for wanted in ("begun", "ended")
         )
         return (ended - began) / 1e9 if ended else 0.0
 
     def said(self, before: int | None = None) -> list[str]:
-        """Return the texts that were on the stream, whole, at a moment (default: at the end)."""
+        """Return the texts that were completely on the stream at a moment (default: at the end)."""
         return [
             text_of(*map(int, argument.split()))
             for at, word, argument in self.entries
@@ -57,17 +57,17 @@ class Journal(Struct, frozen=True):
 
     @property
     def saying(self) -> str | None:
-        """The text that may or may not be whole on the stream: the child came to its end as it wrote it."""
+        """The text that may or may not be complete on the stream: the child ended while writing it."""
         last = next((entry for entry in reversed(self.entries) if entry[1] in ("saying", "said")), None)
         return text_of(*map(int, last[2].split())) if last and last[1] == "saying" else None
 
     def begins_next(self, text: str) -> bool:
-        """Return whether a text begins what the child says next: it may have been killed before it noted a piece."""
+        """Return whether a text begins the child's next text: it may have been killed before it recorded a piece."""
         return text_of(len(self.said()) + 1, 0).startswith(text)
 
     @property
     def sentence(self) -> str:
-        """What was being written when the child came to its end."""
+        """The text that was being written when the child ended."""
         pieces: list[str] = []
         for _, word, argument in self.entries:
             if word == "wrote":
@@ -86,7 +86,7 @@ class RunRecords(Struct, frozen=True):
     result: RunResult | None
     events: tuple[dict[str, Any], ...]
     torn: int
-    """Lines of `events.jsonl` that are none, and a last one without its newline."""
+    """Invalid lines of `events.jsonl`, and a last one without its newline."""
     journal: Journal
 
     @classmethod
@@ -125,7 +125,7 @@ def _events(path: Path) -> tuple[tuple[dict[str, Any], ...], int]:
 
 
 def told(session_file: Path) -> dict[str, int]:
-    """Return how often the end of each run was claimed."""
+    """Return how often the result of each run was claimed."""
     counted: dict[str, int] = {}
     try:
         lines = session_file.read_bytes().splitlines()

@@ -1,4 +1,4 @@
-"""Command lines of strace, and what its log says."""
+"""Command lines of strace, and how to read its log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .plan import ERRORS, KILLED_AT, Calls, Trap
 
 WATCHED = ",".join(dict.fromkeys((*KILLED_AT, *ERRORS)))
 FORK_TO_EXEC_US = 150_000
-"""How long each exec is held up, where the moment before it is to be hit."""
+"""Delay of each exec, to hit the moment before it."""
 
 _CALL = re.compile(rb"(?:\[pid +\d+\] )?(?:\d+ +)?(\w+)\(")
 
@@ -28,7 +28,7 @@ def is_usable() -> bool:
 
 
 def trapping(trap: Trap, log: Path) -> list[str]:
-    """Return what goes before a command to have it hit; it keeps the pid that it would have had."""
+    """Return the words before a command that let it be hit; it keeps the pid that it would have had."""
     what = f"error={trap.error}" if trap.error else "signal=KILL"
     when = f"{trap.count}+" if trap.for_good else str(trap.count)
     return [*_beginning(log), "-e", f"trace={trap.call}", "-e", f"inject={trap.call}:{what}:when={when}"]
@@ -39,7 +39,7 @@ def counting(log: Path) -> list[str]:
 
 
 def slow_exec(log: Path) -> list[str]:
-    """Hold up the process and what it starts before each exec."""
+    """Delay the process and its children before each exec."""
     return [*_beginning(log), "-f", "-e", "trace=execve", "-e", f"inject=execve:delay_enter={FORK_TO_EXEC_US}"]
 
 

@@ -1,4 +1,4 @@
-"""Many trials, several at a time, each in a process of its own."""
+"""Many trials, several at a time, each in a separate process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .verdict import Broken, judge
 
 
 class Report(Struct, frozen=True):
-    """What came of a trial."""
+    """The result of a trial."""
 
     plan: Plan
     kills: tuple[str, ...] = ()
@@ -35,15 +35,15 @@ class Report(Struct, frozen=True):
     runs: int = 0
     broken: tuple[Broken, ...] = ()
     kept: str = ""
-    """Where everything stands, when something was broken."""
+    """Directory of everything, if something was broken."""
 
 
 def sweep(
     seed: int, numbers: Iterator[int], only: Sequence[Victim], usual: Usual, *, jobs: int, keep: Path
 ) -> Iterator[Report]:
-    """Play the trials of these numbers, `jobs` at a time; yield what comes of each, as it comes.
+    """Play the trials of these numbers, `jobs` at a time; yield each result when it is ready.
 
-    Whoever stops iterating stops the sweep, once the trials that have begun are over.
+    To stop iterating stops the sweep, once the trials that have begun are over.
     """
     with ProcessPoolExecutor(jobs, mp_context=get_context("fork"), max_tasks_per_child=None) as pool:
         going: set[Future[Report]] = set()
@@ -62,7 +62,7 @@ def sweep(
 
 
 def play(plan: Plan, keep: Path) -> Report:
-    """Play one trial in this process, and end all that is left of it."""
+    """Play one trial in this process, and end all leftovers."""
     processes.become_subreaper()
     root = Path(tempfile.mkdtemp(prefix="soak-", dir="/tmp"))
     before = dict(os.environ)

@@ -1,4 +1,4 @@
-"""What a sweep has hit and what it found, added up and printed."""
+"""The hits and findings of a sweep, added up and printed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Tally:
         self.disturbances: Counter[str] = Counter()
         self.broken: dict[str, list[tuple[Report, Broken]]] = defaultdict(list)
         self.chance: dict[str, list[tuple[Report, Broken]]] = defaultdict(list)
-        """What was broken once and not when the trial was played again."""
+        """Failures that did not repeat when the trial was replayed."""
 
     def add(self, report: Report, *, is_chance: bool = False) -> None:
         self.trials += 1

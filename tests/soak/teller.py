@@ -1,8 +1,8 @@
-"""A follower that tells ends as the app does: what ended unseen after its first look, then each one as it comes.
+"""A follower that reports results as the app does: those unseen at its first look, then each one as it comes.
 
-The order is that of `tui/feed/bridge.py`, so that what is wrong with it shows here.
+It does so in the same order as `tui/feed/bridge.py`, so that its errors show here.
 
-`teller.py PROJECT FILE` appends the id of every run whose end it has claimed to FILE.
+`teller.py PROJECT FILE` appends the id of every run whose result it has claimed to FILE.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Play one trial: launch, hit, wait until everything has ended, and say what was hit and what is left."""
+"""Play one trial: launch, hit, wait until everything has ended, and report the hits and leftovers."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from .records import Journal, told
 
 LOOP_S = 0.004
 GIVEN_UP_S = 300.0
-"""After this nothing of a trial is waited for."""
+"""After this a trial is abandoned."""
 LEAVING_S = 15.0
-"""How long processes have to go once their runs have ended; less than what escapes lives by itself."""
+"""Time for processes to end after their runs; less than the own lifetime of escaped ones."""
 TELLING_S = 20.0
-"""How long a teller has, which may have to be started first."""
+"""Time for a teller, which may have to be started first."""
 STAGGER_S = 0.03
 """Between two launches."""
 
 
 class Hit(Struct, frozen=True):
-    """One that really happened."""
+    """A hit that really happened."""
 
     victim: Victim
     run: int
@@ -45,22 +45,22 @@ class Hit(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """What was seen while a trial was played; everything else is on disk."""
+    """Observations during a trial; everything else is on disk."""
 
     hits: tuple[Hit, ...]
     left: tuple[str, ...]
-    """Processes that should have gone."""
+    """Processes that should have ended."""
     called_lost: tuple[int, ...]
     """Runs that were called lost while their wrapper lived."""
     untold: tuple[str, ...]
-    """Ids of background runs whose end the teller, which lives, has not told."""
+    """Ids of background runs whose result the living teller has not reported."""
     is_given_up: bool
     disturbances: tuple[Disturbance, ...] = ()
-    """Those that really happened."""
+    """Disturbances that really happened."""
 
 
 def _each(log: Path) -> Path:
-    """Return a log for each of the wrappers that a shell starts: one that stands by may not be the one that is used."""
+    """Return a log for each of the wrappers that a shell starts: the one on standby may not be the one used."""
     return Path(f"{log}.$$")
 
 
@@ -72,7 +72,7 @@ class Trial:
         self._pending: list[Kill | Disturbance] = [*plan.kills, *plan.disturbances]
         self._disturbances: list[Disturbance] = []
         self._stopped: list[tuple[float, int]] = []
-        """When which process goes on."""
+        """When which process continues."""
         self._trapped_lookers = self._traps(Victim.LOOKER)
         self._anchors: dict[tuple[int, Anchor], float] = {}
         self._launchers: dict[int, subprocess.Popen[bytes]] = {}
@@ -121,7 +121,7 @@ class Trial:
         for run in runs:
             self._launch(run)
             if self._plan.scene is Scene.STICKY and run == 0:
-                self._wait_for_first()  # or each of them would begin a conversation of its own
+                self._wait_for_first()  # or each of them would begin its own conversation
             time.sleep(STAGGER_S)
 
     def _wait_for_first(self) -> None:
@@ -139,7 +139,7 @@ class Trial:
         self._launchers[run] = self._arena.start(f"launcher{run}", command)
 
     def is_foreground(self, run: int) -> bool:
-        """Return whether somebody waits for the run, so that its end is told to nobody else."""
+        """Return whether somebody waits for the run, so that its result is reported to no one else."""
         if self._plan.scene is Scene.MCP:
             return run == 1
         return self._plan.scene is Scene.ALONE and self._plan.number % 3 == 0
@@ -156,7 +156,7 @@ class Trial:
         return [sys.executable, str(HERE / "launcher.py"), python, *words]
 
     def _serve(self) -> None:
-        """Start the server; ask it for a run that nobody waits for, and for one that its client waits for."""
+        """Start the server; request a background run, and one that its client waits for."""
         command = self._program(0, "mcp")
         for trap in self._traps(Victim.MCP):
             command = [*strace.trapping(trap, self._logs[trap]), *command]
@@ -231,7 +231,7 @@ class Trial:
         time.sleep(LOOP_S)
 
     def _look_around(self, now: float) -> None:
-        # A launcher that is refused something takes the directory away again.
+        # A launcher whose launch is refused removes the directory again.
         there = self._arena.run_dirs()
         self._dirs = {path: run for path in there if (run := self._number_of(path)) is not None}
         for run_dir, run in self._dirs.items():
@@ -254,7 +254,7 @@ class Trial:
             return None
 
     def _check_lost(self, run_dir: Path, run: int) -> None:
-        """See whether a run that somebody has just called lost has a wrapper that goes on."""
+        """Check whether a run that was just called lost has a living wrapper."""
         written = (run_dir / "result.json").read_bytes()
         if b'"writtenBy": "wrapper"' in written or (first := arena.wrapper_of(run_dir)) is None:
             return
@@ -274,7 +274,7 @@ class Trial:
             self._note(kill, arena.kill(self._find(kill.victim, kill.run)))
 
     def _find(self, victim: Victim, run: int) -> int | None:
-        """Return the pid of a victim that lives."""
+        """Return the pid of a living victim."""
         match victim:
             case Victim.WRAPPER:
                 run_dir = self._run_dir(run)
@@ -291,7 +291,7 @@ class Trial:
                 process = started.get(victim, self._server)
                 return process.pid if process and process.poll() is None else None
             case Victim.LOOKER | Victim.TMUX_CLIENT | Victim.ALL:
-                return None  # they live for too short a time, or are not one
+                return None  # they live for too short a time, or are not one process
 
     def _run_dir(self, run: int) -> Path | None:
         return next((path for path, number in self._dirs.items() if number == run), None)
@@ -317,7 +317,7 @@ class Trial:
         return True
 
     def _continue(self, now: float) -> None:
-        """Let go on who was stopped for long enough."""
+        """Continue processes that were stopped long enough."""
         due = [(until, pid) for until, pid in self._stopped if until <= now]
         self._stopped = [stopped for stopped in self._stopped if stopped not in due]
         for _, pid in due:
@@ -348,7 +348,7 @@ class Trial:
     # --- how it ends --------------------------------------------------------------------------------------------
 
     def _is_over(self) -> bool:
-        """Return whether every launcher has gone, every run has ended, and every kill has had its chance."""
+        """Return whether every launcher has ended, every run has ended, and every kill has had its chance."""
         if any(launcher.poll() is None for launcher in self._launchers.values()):
             return False
         if self._plan.scene is Scene.MCP and not self._has_answered():
@@ -365,12 +365,12 @@ class Trial:
         )
 
     def _has_answered(self) -> bool:
-        """Return whether the server has launched all that it was asked to launch, or never will."""
+        """Return whether the server has launched all requested runs, or never will."""
         assert self._server
         return len(self._dirs) == len(self._plan.behaviours) or self._server.poll() is not None
 
     def _wait_until_told(self) -> tuple[str, ...]:
-        """Wait for the teller that is there now; return the ids of the runs that it does not tell."""
+        """Wait for the present teller; return the ids of the runs that it does not report."""
         wanted = {
             run_dir.name
             for run_dir, run in self._dirs.items()
@@ -379,7 +379,7 @@ class Trial:
         session = Path(self._arena.project.session_file("operator"))
         self._teller_traps.clear()
         if self._teller and any(trap.error for trap in self._traps(Victim.FOLLOWER)):
-            self._teller.kill()  # one that cannot write tells nothing
+            self._teller.kill()  # one that cannot write reports nothing
         deadline = time.monotonic() + TELLING_S
         while (untold := wanted - told(session).keys()) and time.monotonic() < deadline:
             arena.reap()
@@ -389,7 +389,7 @@ class Trial:
         return tuple(sorted(untold))
 
     def _wait_until_left(self) -> tuple[str, ...]:
-        """End the teller; return what else is still there after a while, but for a tmux server."""
+        """End the teller; return the other processes still there after a while, except a tmux server."""
         if self._teller:
             arena.kill(self._teller.pid)
         deadline = time.monotonic() + LEAVING_S
@@ -401,7 +401,7 @@ class Trial:
         return tuple(f"{pid}: {command[:160]}" for pid, command in left.items())
 
     def _look_in_peace(self) -> None:
-        """Whoever looks next finishes what a crash has left."""
+        """Read all runs once, which finishes those left by a crash."""
         try:
             Engine.open(str(self._arena.directory)).snapshots()
         except SubdeckError:

@@ -1,4 +1,4 @@
-"""How many system calls each process makes when nothing happens to it: what the counts of traps are drawn from."""
+"""How many system calls each process makes when undisturbed: the counts of traps are drawn from these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare what is left of a trial with what its children did and with what was hit; pure, but for reading the files."""
+"""Compare the leftovers of a trial with its children's actions and the hits; pure, except for reading the files."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .trial import Hit, Outcome
 SEEN_NS = 2_000_000_000
 """A text that was on the stream for so long before its wrapper was killed must be in its records."""
 SCRIPTED = frozenset({RunReason.DONE, RunReason.TIMEOUT, RunReason.STOPPED, RunReason.KILLED})
-"""How runs end that nothing has hit."""
+"""Results of runs that were not hit."""
 KILLERS = frozenset({Victim.WRAPPER, Victim.TMUX_SERVER, Victim.ALL})
-"""With whom a wrapper goes."""
+"""Victims that take a wrapper with them."""
 FAULTS = frozenset({RunReason.LOST, RunReason.START_FAILED})
-"""How a run ends by a fault of its wrapper."""
+"""Results of a run by a fault of its wrapper."""
 QUICK_S = TIME_LIMIT_S / 3
-"""A child that finished so soon came to no limit, however busy the machine is."""
+"""A child that finished so early reached no limit, even on a busy machine."""
 
 
 class Broken(Struct, frozen=True):
@@ -32,7 +32,7 @@ class Broken(Struct, frozen=True):
 
 
 def judge(plan: Plan, outcome: Outcome, runs: list[RunRecords], home: Path, output: Path) -> Iterator[Broken]:
-    """Yield everything that is not as it should be after a trial."""
+    """Yield every fault found after a trial."""
     if outcome.is_given_up:
         standing = "; ".join(f"run {run.number}: {run.ending}" for run in runs)
         yield Broken("never over", standing or "a launcher or a server never came to its end")
@@ -55,7 +55,7 @@ def judge(plan: Plan, outcome: Outcome, runs: list[RunRecords], home: Path, outp
 
 
 def _is_beyond_reach(plan: Plan, outcome: Outcome) -> bool:
-    """Return whether nobody can find what is left: a daemon that gave up all marks as its wrapper was killed."""
+    """Return whether leftovers cannot be found: a daemon dropped all marks as its wrapper was killed."""
     bare = {number for number, behaviour in enumerate(plan.behaviours) if behaviour.startswith("bare-")}
     hits = {hit.run for hit in outcome.hits if hit.victim is Victim.WRAPPER and not hit.error}
     has_server_died = any(hit.victim is Victim.TMUX_SERVER for hit in outcome.hits)
@@ -78,7 +78,7 @@ def _tracebacks(outcome: Outcome, output: Path) -> Iterator[Broken]:
 
 
 def _writer(file: Path) -> Victim:
-    """Return whose stderr a file is. What an error does inside of Python's own imports is not looked at."""
+    """Return whose stderr a file is. Errors inside of Python's own imports are not checked."""
     names = {"teller": Victim.FOLLOWER, "launcher": Victim.LAUNCHER, "looker": Victim.LOOKER, "mcp": Victim.MCP}
     return names[file.stem.rstrip("0123456789")]
 
@@ -103,7 +103,7 @@ def _one(plan: Plan, run: RunRecords, hits: list[Hit], outcome: Outcome) -> Iter
     for file in ("environment", ".result.reserved"):
         if is_tidy and (run.path / file).exists():
             yield Broken("file left", f"{name}: {file}")
-    # One that had stood by, and that is killed once it has let go of its run, is not told from one that has none.
+    # One that was on standby, and is killed after releasing its run, looks like one without a run.
     if not victims & {*KILLERS, Victim.STANDBY} and (group := cgroup.find(run.path.name)):
         yield Broken("control group left", f"{name}: {group}")
     if (run.path.parent.parent / "active" / run.path.name).exists():
@@ -149,18 +149,18 @@ def _ending(
             yield Broken("ended otherwise", f"{name}: {run.ending}")
         return
     if result.reason is RunReason.LOST and is_unlocked and not journal.has("begun"):
-        return  # somebody looked when the lock had gone and there was no wrapper yet
+        return  # a process looked when the lock was free and there was no wrapper yet
     if not victims & _excuses(result.reason):
         yield Broken("ended otherwise", f"{name}: {run.ending}")
 
 
 def _excuses(reason: RunReason) -> set[Victim]:
-    """Return which victims make a run end for this reason."""
+    """Return which victims can cause this reason."""
     match reason:
         case RunReason.AGENT_EXIT:
             return {Victim.CHILD, *KILLERS}
         case RunReason.LOST:
-            # One that stands by may have been given a run just now.
+            # One on standby may just have been given a run.
             return {Victim.LAUNCHER, Victim.STANDBY, Victim.TMUX_CLIENT, Victim.MCP, *KILLERS}
         case RunReason.START_FAILED | RunReason.AGENT_MISSING:
             return {Victim.LAUNCHER, Victim.TMUX_CLIENT, *KILLERS}

@@ -1,1 +1,1 @@
-"""Taking text out of the app: an answer, a code block or a transcript piped to a command; files that a line names."""
+"""Get text out of the app: pipe an answer, a code block or a transcript to a command; open files that a line names."""

@@ -1,4 +1,4 @@
-"""Files that a text names, with the line where it says one: `src/auth.py:40`."""
+"""File paths in a text, with a line number if it has one: `src/auth.py:40`."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 MOST_WORDS = 2_000
-"""Words of a text that are looked at."""
+"""Words of a text that are checked."""
 
 _BREAKS = re.compile(r"[\s\"'`<>()\[\]{}|,;=│]+")
 _PLACE = re.compile(r"(?P<path>.+?)(?::(?P<line>\d{1,7})(?:[:-]\d+)*|#L(?P<anchor>\d{1,7})(?:-L?\d+)?)?[.:!?*]*")
 _OFFSET = re.compile(r"^offset: (\d{1,7})$", re.MULTILINE)
-"""The argument by which a tool call says from which line on it reads."""
+"""The argument of a tool call with the first line to read."""
 
 
 class FilePlace(NamedTuple):
     path: str
-    """Absolute, so that no program takes it for an option."""
+    """Absolute, so that no program parses it as an option."""
     line: int | None
 
 
 def places_in(text: str, cwd: str) -> list[FilePlace]:
-    """Return the regular files that a text names, seen from a directory, each once, in its order."""
+    """Return the regular files that a text names, relative to a directory, each once, in order."""
     found: dict[str, FilePlace] = {}
     for path, line in _named(text):
         if (existing := _existing(path, cwd)) and (existing not in found or found[existing].line is None):
@@ -42,7 +42,7 @@ def _named(text: str) -> Iterator[tuple[str, int | None]]:
 
 
 def _existing(path: str, cwd: str) -> str:
-    """Return the absolute path of a regular file; of one in a diff without git's prefix. Empty where there is none."""
+    """Return the absolute path of a regular file, also without git's diff prefix. Empty if there is none."""
     candidates = [path, path[2:]] if path[:2] in ("a/", "b/") else [path]
     for candidate in candidates:
         try:
@@ -50,5 +50,5 @@ def _existing(path: str, cwd: str) -> str:
             if os.path.isabs(full) and os.path.isfile(full):
                 return full
         except ValueError:
-            continue  # no path has a null character
+            continue  # a path cannot contain a null character
     return ""

@@ -1,4 +1,4 @@
-"""The dialog that asks for a command, and for what it is to read."""
+"""The dialog that asks for a command and its input."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ HINT = "Runs in your shell with the text as stdin, such as: wc -w, less, tee not
 
 
 class Piped(StrEnum):
-    """What a command reads."""
+    """A command's input."""
 
     ANSWER = "answer"
     TRANSCRIPT = "transcript"
-    """As it is shown, all of it unfolded."""
+    """As shown, but with everything unfolded."""
 
 
 class Pipe(Struct, frozen=True):
@@ -34,7 +34,7 @@ class Pipe(Struct, frozen=True):
 
 
 class PipeScreen(DialogScreen[Pipe | None]):
-    """Returns what to run, and on what."""
+    """Returns the command and its input."""
 
     BINDINGS = bindings(KeyContext.ASK)
     CSS_PATH: ClassVar = "../dialogs/dialogs.tcss"

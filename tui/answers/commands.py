@@ -1,4 +1,4 @@
-"""The commands that take text out of the app: to a command of the operator's, to the editor, to the clipboard."""
+"""The commands that send text to your own command, the editor or the clipboard."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ._pipe import Piped
 
 BLOCK_SHOWN = 44
-"""Characters of a code block's first line that a row shows."""
+"""Characters of a code block's first line in a row."""
 PATH_SHOWN = 60
 
 
@@ -28,7 +28,7 @@ class AnswerCommands(Commands):
     opens = ("._locations", "._pipe", "..terminal.handover")
 
     _command = ""
-    """What was typed last."""
+    """The last command typed."""
 
     # --- to a command ------------------------------------------------------------------------------------------------
 
@@ -54,7 +54,7 @@ class AnswerCommands(Commands):
                 self._say(problem, error=True)
 
     async def _write(self, run: RunSnapshot, source: Piped, path: str) -> bool:
-        """Write the text into a file; return whether there is one."""
+        """Write the text into a file; return whether there was one."""
         from ._pipe import Piped
 
         if source is Piped.TRANSCRIPT:
@@ -78,7 +78,7 @@ class AnswerCommands(Commands):
             self._copy(text, f"{what} of {name_of(run)}, ")
 
     async def _chosen_part(self, answer: str) -> tuple[str, str] | None:
-        """Let one of the code blocks be chosen, or the whole; return what it is called and its text."""
+        """Ask for one of the code blocks, or the whole; return its name and text."""
         from ...core.run.markdown import code_blocks
         from ..dialogs.pick import PickScreen
 
@@ -92,7 +92,7 @@ class AnswerCommands(Commands):
         return ("the answer", answer) if chosen == 0 else (f"code block {chosen}", blocks[chosen - 1].text)
 
     async def _answer_of(self, run: RunSnapshot) -> str | None:
-        """Return the answer, fit for a terminal, tabs and all; where there is none, say so."""
+        """Return the answer, made safe for a terminal, with its tabs; if there is none, report it."""
         result = await self._bridge.call(self._bridge.engine.result, run.run_id)
         if result is None:
             self._say(f"{name_of(run)} has no answer yet. It is {run.status}.")

@@ -1,1 +1,1 @@
-"""What a run changed, as files and their differences; taking it over begins here."""
+"""A run's changes, as files and their differences; applying them begins here."""

@@ -1,4 +1,4 @@
-"""A patch as rows: one under the other or side by side, folded or not; pure."""
+"""A patch as rows: unified or side by side, folded or not; pure."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import NamedTuple
 from ...core.git.patch import NO_PAIR, FilePatch, Patch
 
 LONGEST_COMPARED = 10_000
-"""Bytes of a line that is compared without its blanks."""
+"""Maximum bytes of a line to compare without whitespace."""
 NONE = -1
-"""No line of the patch."""
+"""Not a line of the patch."""
 
 
 class Kind(IntEnum):
     FILE = 0
     NOTE = 1
-    """Why nothing of a file is shown."""
+    """Why a file has no lines to show."""
     HUNK = 2
     LINE = 3
 
 
 class Row(NamedTuple):
-    """`left` and `right` are lines of the patch: one under the other both are the same."""
+    """`left` and `right` are lines of the patch; in a unified view they are the same."""
 
     kind: Kind
     file: int
@@ -33,19 +33,21 @@ class Row(NamedTuple):
 
 
 class Document:
-    """The rows of a patch. Each change of what is shown makes them anew, a fraction of a second for 50,000 lines."""
+    """The rows of a patch. Each change of the view computes all of them again: a fraction of a second for 50,000
+    lines.
+    """
 
     def __init__(self, patch: Patch) -> None:
         self.patch = patch
         self.folded: set[tuple[str, str]] = set()
-        """The files of which only the name is shown, by their keys."""
+        """Keys of the files that show only their name."""
         self.beside = False
-        """Whether what went and what came stand side by side."""
+        """Whether removed and added lines are side by side."""
         self.spaces = True
-        """Whether lines that differ only in blanks are shown as changed."""
+        """Whether lines that differ only in whitespace are shown as changed."""
         self.rows: list[Row] = []
         self.file_rows: list[int] = []
-        """Where each file begins."""
+        """First row of each file."""
         self.hunk_rows: list[int] = []
         self.lay_out()
 
@@ -70,7 +72,7 @@ class Document:
             return
         for at in range(begin, end):
             if self.patch.lines[at].startswith(b"-") and self.is_blank_change(at):
-                continue  # what it became stands for both
+                continue  # the new line stands for both
             self.rows.append(Row(Kind.LINE, file, hunk, at, at))
 
     def _add_beside(self, file: int, hunk: int, begin: int, end: int) -> None:
@@ -87,7 +89,7 @@ class Document:
                 self.rows.append(Row(Kind.LINE, file, hunk, at, at))
 
     def is_blank_change(self, line: int) -> bool:
-        """Whether a line differs from the one against it in blanks alone; of a very long one nobody looks."""
+        """Return whether a line differs from its counterpart only in whitespace; False for a very long line."""
         lines, pair = self.patch.lines, self.patch.pairs[line]
         if pair == NO_PAIR or max(len(lines[line]), len(lines[pair])) > LONGEST_COMPARED:
             return False
@@ -99,7 +101,7 @@ class Document:
         return self.patch.files[self.rows[row].file] if row < len(self.rows) else None
 
     def row_of(self, line: int) -> int:
-        """Return the row of a line of the patch; that of its file where it is folded."""
+        """Return the row of a line of the patch; its file's row if the file is folded."""
         if self.beside and (pair := self.patch.pairs[line]) != NO_PAIR:
             line = min(line, pair)
         low, high = 0, len(self.rows)
@@ -118,11 +120,11 @@ class Document:
         return self.patch.files[file].begin
 
     def line_at(self, row: int) -> int:
-        """Return the line of the patch that a row shows first."""
+        """Return the first line of the patch in a row."""
         return self._begin_of(row) if row < len(self.rows) else 0
 
     def place_at(self, row: int) -> tuple[str, int] | None:
-        """Return the file that a row is about, and its line there, counted from 1."""
+        """Return the file of a row, and the line number in it, from 1."""
         if row >= len(self.rows):
             return None
         here = self.rows[row]
@@ -131,12 +133,12 @@ class Document:
             return file.path, 1
         hunk = file.hunks[max(0, here.hunk)]
         begin = max(self.line_at(row), hunk.begin + 1)
-        # What went is looked at where it was: at the line after it, else at the one before.
+        # A removed line leads to the line after it, otherwise to the one before.
         around = (*range(begin, hunk.end), *range(begin, hunk.begin, -1))
         return file.path, next((self.patch.new[at] for at in around if at < hunk.end and self.patch.new[at]), 1)
 
     def hunk_text(self, row: int) -> bytes:
-        """Return the hunk of a row as it stands in the patch, with the head of its file; all of a file at its name."""
+        """Return the hunk of a row as in the patch, with its file's header; the whole file for its name."""
         if row >= len(self.rows):
             return b""
         here = self.rows[row]
@@ -148,7 +150,7 @@ class Document:
         return b"\n".join((*lines[file.begin : file.hunks[0].begin], *lines[hunk.begin : hunk.end])) + b"\n"
 
     def find(self, text: str, start: int, by: int) -> int | None:
-        """Return the next line of the patch, from `start` in a direction and round the end, that holds a text. A
+        """Return the next line of the patch that contains a text, from `start` in a direction, wrapping around. A
         capital letter makes it case-sensitive.
         """
         lines, count = self.patch.lines, len(self.patch.lines)
@@ -160,12 +162,12 @@ class Document:
         return None
 
     def hunk_lines(self, path: str, number: int) -> list[bytes] | None:
-        """Return the lines of a hunk, by its number in its file, counted from 1; None where there is none."""
+        """Return the lines of a hunk by its number in its file, from 1; None if there is none."""
         hunks = [hunk for file in self.patch.files if file.path == path for hunk in file.hunks]
         return self.patch.lines[hunks[number - 1].begin + 1 : hunks[number - 1].end] if number <= len(hunks) else None
 
     def find_hunk(self, path: str, lines: list[bytes]) -> int | None:
-        """Return the number of the hunk of a file that has these lines; None where there is none."""
+        """Return the number of the hunk of a file that has these lines; None if there is none."""
         hunks = [hunk for file in self.patch.files if file.path == path for hunk in file.hunks]
         found = (number for number, _ in enumerate(hunks, 1) if self.hunk_lines(path, number) == lines)
         return next(found, None)
@@ -175,7 +177,7 @@ class Document:
 
 
 def _finder(text: str) -> Callable[[bytes], bool]:
-    """Return what says whether a line holds a text."""
+    """Return a function that checks whether a line contains a text."""
     is_folded = text == text.lower()
     if text.isascii():
         wanted = text.encode()

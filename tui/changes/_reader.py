@@ -1,4 +1,4 @@
-"""What the screen of changes shows of a run, read in a thread."""
+"""Read a run's changes for their screen, in a thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ChangesRead(Struct, frozen=True):
     """The patch, as git writes it."""
     document: Document
     changes: Changes | None
-    """What is known beside it: files that are in no patch, who else may have written."""
+    """More facts: files without a patch, others that may have written."""
 
     @property
     def words(self) -> str:
@@ -35,7 +35,7 @@ class ChangesRead(Struct, frozen=True):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a person should know of it, sentences: others who wrote there, what is not known, what is left out."""
+        """Sentences for the user: others that wrote there, unknown or omitted parts."""
         changes = self.changes
         if changes is None:
             return ()
@@ -45,7 +45,7 @@ class ChangesRead(Struct, frozen=True):
 
     @property
     def nothing(self) -> tuple[str, ...]:
-        """What stands where there is no patch."""
+        """The text shown instead of a patch."""
         if self.changes is None:
             return ("This run's changes are unknown.", "It never started, or an older subdeck recorded it.")
         if not self.changes.files:
@@ -57,14 +57,14 @@ class ChangesRead(Struct, frozen=True):
 
 
 def read_changes(engine: EngineApi, run: RunSnapshot) -> ChangesRead:
-    """Read what a run changed, or has changed so far. Raises SubdeckError and OSError."""
-    content = engine.work.patch(run)  # first: the figures are then about the same look
+    """Read a run's changes, so far or final. Raises SubdeckError and OSError."""
+    content = engine.work.patch(run)  # first, so that the figures match it
     changes = engine.work.changes(run)
     return ChangesRead(content, Document(read_patch(content)), changes)
 
 
 def read_difference(engine: EngineApi, run: RunSnapshot, other: RunSnapshot) -> ChangesRead:
-    """Read what differs between the files of two runs; git is asked. Raises SubdeckError and OSError."""
+    """Read the differences between two runs' files from git. Raises SubdeckError and OSError."""
     found = engine.work.difference(run, other)
     notes = "; ".join(filter(None, (found.changes.note, *found.notes)))
     return ChangesRead(found.patch, Document(read_patch(found.patch)), replace(found.changes, note=notes))

@@ -1,4 +1,4 @@
-"""The screen of what a run changed: its files, and their differences."""
+"""The screen of a run's changes: its files, and their differences."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
     from ._reader import ChangesRead
 
 BESIDE_COLUMNS = 160
-"""Of a screen on which old and new stand side by side at first."""
+"""Width from which old and new start side by side."""
 LIST_COLUMNS = 100
-"""Of a screen on which the files stand beside their differences."""
+"""Width from which the list of files is beside the differences."""
 COUNT_CELLS = 12
 REFRESH_SECONDS = 5.0
-"""Between two looks at the files of a run that goes on."""
+"""Between two reads of a running run's files."""
 MOST_LISTED = 5
-"""Rows of the files where they stand above."""
+"""Rows of the list of files above the differences."""
 
 
 class ChangedFiles(RowList, can_focus=False):
-    """The files with what came and went in each; the cursor is on the one that is shown."""
+    """The files with their added and removed lines; the cursor is on the one shown."""
 
     def __init__(self) -> None:
         super().__init__(id="changed-files")
@@ -58,7 +58,7 @@ class ChangedFiles(RowList, can_focus=False):
         self.refresh()
 
     def show_file(self, number: int) -> None:
-        """Put the cursor on a file without a word to anybody."""
+        """Move the cursor to a file without posting a message."""
         if number != self.cursor and number < len(self._files):
             self.cursor = number
             self.show_cursor()
@@ -87,7 +87,7 @@ class ChangedFiles(RowList, can_focus=False):
 
 
 class ChangesScreen(LeanScreen):
-    """Shows what `read` returns until it is left."""
+    """Shows the result of `read` until it is closed."""
 
     BINDINGS = bindings(KeyContext.CHANGES)
     CSS_PATH = "changes.tcss"
@@ -102,7 +102,7 @@ class ChangesScreen(LeanScreen):
         act: Callable[[ChangesScreen, str], None],
         actions: Sequence[Action],
     ) -> None:
-        """`read` is called in a thread, again and again while it `goes_on`; `act` gets what is not about the view."""
+        """`read` is called in a thread, repeatedly while it `goes_on`; `act` handles actions beyond the view."""
         super().__init__()
         self._bridge = bridge
         self._title = title
@@ -112,7 +112,7 @@ class ChangesScreen(LeanScreen):
         self._actions = actions
         self.shown: ChangesRead | None = None
         self._failed = False
-        """Whether nothing could be read so far."""
+        """Whether every read has failed so far."""
         self._reading = Repeater(bridge, self._read_again, "Changes stopped", patience=SLOW_S)
         self._is_colouring = False
 
@@ -181,7 +181,7 @@ class ChangesScreen(LeanScreen):
         self._lay_out()
 
     def _keep_marks(self, old: Document, new: Document) -> None:
-        """Keep the marks of hunks that are as they were, whatever their numbers are now; the others go, in words."""
+        """Keep the marks of unchanged hunks, even if their numbers changed; report the dropped ones."""
         kept: set[tuple[str, int]] = set()
         for path, number in self.view.marked:
             lines = old.hunk_lines(path, number)
@@ -211,7 +211,7 @@ class ChangesScreen(LeanScreen):
             self._lay_out()
 
     def _lay_out(self) -> None:
-        """Put the files beside their differences, or above them where there is no room."""
+        """Put the list of files beside the differences, or above them on a narrow screen."""
         is_wide = self.size.width >= LIST_COLUMNS
         self.query_one("#changes").styles.layout = "horizontal" if is_wide else "vertical"
         files = self._files
@@ -327,7 +327,7 @@ class ChangesScreen(LeanScreen):
         return True
 
     def action_step(self, by: int) -> None:
-        """Go to the next line that holds what is searched for, or the previous one."""
+        """Go to the next match, or the previous one."""
         document, view = self.document, self.view
         if document is None or not view.wanted:
             self.say("No active search.")
@@ -347,7 +347,7 @@ class ChangesScreen(LeanScreen):
     # --- the rest ----------------------------------------------------------------------------------------------------
 
     def action_act(self, action_id: str) -> None:
-        """Do what goes beyond the view: take it over, open, copy, pipe."""
+        """Do an action beyond the view: apply, open, copy, pipe."""
         self._act(self, action_id)
 
     def say(self, text: str) -> None:
@@ -363,7 +363,7 @@ class ChangesScreen(LeanScreen):
 
 
 def _line_of(document: Document, place: tuple[str, int], *, is_name: bool) -> int:
-    """Return the line of the patch that is nearest to a line of a file, or where its name stands."""
+    """Return the line of the patch nearest to a line of a file, or the line with its name."""
     path, number = place
     patch = document.patch
     for file in patch.files:

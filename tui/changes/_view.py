@@ -1,4 +1,4 @@
-"""The differences, row by row; of a long patch only the rows on the screen cost anything."""
+"""The differences, row by row; the cost depends on the rows on the screen, not on the patch."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from pygments.lexer import Lexer
 
 LONGEST_SHOWN = 2_000
-"""Characters of a line that are looked at."""
+"""Characters of a line that are read."""
 NUMBER_CELLS = 5
 GUTTER = NUMBER_CELLS + 2
-"""Cells of the number, the sign and a blank."""
+"""Cells of the number, the sign and a space."""
 TAB = "    "
 _KEPT_LINES = 4_000
 """Lines whose colours are kept."""
 
 
 class DiffView(LineView, can_focus=True, inherit_bindings=False):
-    """Has a cursor; what is about the row under it is asked of the document."""
+    """Has a cursor; the document knows what is in its row."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "diff--added",
@@ -77,27 +77,27 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
         """The cursor is on another row."""
 
     class Uncoloured(Message):
-        """Lines came to the screen that nobody has coloured yet."""
+        """Lines on the screen have no colours yet."""
 
     def __init__(self, *, id: str) -> None:  # noqa: A002 (Textual's name for it)
         super().__init__(id=id)
         self.document: Document | None = None
         self.cursor = 0
         self.marked: set[tuple[str, int]] = set()
-        """Hunks that are marked, by file and number, counted from 1."""
+        """Selected hunks, by file and number, from 1."""
         self.wanted = ""
-        """What is searched for."""
+        """The search text."""
         self._coloured: dict[int, Spans] = {}
         """By line of the patch."""
         self._words: dict[int, tuple[tuple[int, int], ...]] = {}
         self._uncoloured: set[int] = set()
-        """Lines of the screen that wait for their colours."""
+        """Lines on the screen that wait for their colours."""
         self._looks: dict[tuple[str, ...], Style] = {}
         self._strips: dict[int, Strip] = {}
-        """Rows as they were drawn without the cursor, by their numbers; a scroll draws most of a screen again."""
+        """Rows drawn without the cursor, by number; a scroll draws most of the screen again."""
         self._drawn_width = 0
 
-    # --- what is shown ---------------------------------------------------------------------------------------------
+    # --- content ---------------------------------------------------------------------------------------------------
 
     def show(self, document: Document, *, line: int = 0) -> None:
         """Show a document, with the cursor on the row of a line of its patch."""
@@ -112,7 +112,7 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def laid_out(self, line: int) -> None:
-        """Take it that the rows of the document are others now; the cursor stays on a line of the patch."""
+        """Use the document's new rows; the cursor stays on a line of the patch."""
         if self.document:
             self._strips.clear()
             self._fit()
@@ -147,7 +147,7 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
             self.go_to(self.target_row(where, self.cursor, len(self.document.rows) - 1))
 
     def go_to(self, row: int, *, top: bool = False) -> None:
-        """Move the cursor to a row; with `top` that is shown as the first where it can be."""
+        """Move the cursor to a row; `top` scrolls it to the top if possible."""
         if not self.document:
             return
         row = max(0, min(row, len(self.document.rows) - 1))
@@ -173,7 +173,7 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
     # --- colours ---------------------------------------------------------------------------------------------------
 
     def uncoloured(self) -> list[tuple[str, list[int], list[str]]]:
-        """Return, once, what of the screen is to be coloured: path, lines of the patch, their texts."""
+        """Return, once, the lines on the screen to colour: path, lines of the patch, their texts."""
         document, wanted = self.document, self._uncoloured
         self._uncoloured = set()
         if document is None:
@@ -185,7 +185,7 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
         return parts
 
     def _together(self, lines: Sequence[int]) -> list[tuple[str, list[int], list[str]]]:
-        """Put lines that are of one file, and near each other, into one part."""
+        """Group neighbouring lines of a file into parts."""
         parts: list[tuple[str, list[int], list[str]]] = []
         for line in lines:
             path = self._path_of(line)
@@ -218,7 +218,7 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
         self._strips.clear()
 
     def draw_again(self) -> None:
-        """Draw all rows anew: what is searched for or marked is another."""
+        """Draw all rows again after the search or the selection changed."""
         self._strips.clear()
         self.refresh()
 
@@ -281,7 +281,7 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
         return self._line(line, width, is_old=is_old)
 
     def _line(self, line: int, width: int, *, is_old: bool) -> list[Segment]:
-        """Return a line of the patch in so many cells: number, sign, text."""
+        """Return a line of the patch in `width` cells: number, sign, text."""
         document = self.document
         assert document is not None  # noqa: S101 - for the type: who draws has one
         patch = document.patch
@@ -307,7 +307,7 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
         return disarmed(text).replace("\t", TAB).replace("\n", " ").replace("\r", " ")
 
     def _coloured_text(self, line: int, text: str, ground: tuple[str, ...]) -> list[Segment]:
-        """Cut a text where its colours change."""
+        """Split a text where its colours change."""
         spans = self._coloured.get(line)
         if spans is None:
             if not self._uncoloured:
@@ -328,7 +328,7 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
         return segments
 
     def _differing(self, line: int) -> tuple[tuple[int, int], ...]:
-        """Return the words of a line that the one against it has not."""
+        """Return the words of a line that its counterpart does not have."""
         known = self._words.get(line)
         if known is None:
             pair = self.document.patch.pairs[line] if self.document else NO_PAIR
@@ -342,7 +342,7 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
         return known
 
     def _look(self, colour: str, *grounds: str) -> Style:
-        """Return the colour of one component class on the background of the last of others."""
+        """Return the colour of one component class on the background of the last of `grounds`."""
         style = self._looks.get((colour, *grounds))
         if style is None:
             style = self.style_of()
@@ -356,20 +356,20 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
 
 
 def _words_of(file: FilePatch) -> str:
-    """Say what became of a file, where it was not just changed, and what it is, where that is no usual one."""
+    """Return how a file changed, unless it was only modified, and its kind, unless it is a regular file."""
     words = ", ".join(filter(None, ("" if file.what == "modified" else file.what, file.kind)))
     return f"  {words}" if words else ""
 
 
 def note_of(file: FilePatch) -> str:
-    """Say why a file has nothing to show."""
+    """Return why a file has no lines to show."""
     if file.is_binary:
         return "binary file, not shown"
     return "renamed" if file.old_path else "empty file" if file.what in ("added", "deleted") else "mode changed"
 
 
 def _places_of(wanted: str, text: str) -> list[tuple[int, int, str]]:
-    """Return where a text holds what is searched for."""
+    """Return the matches of a search text."""
     fold: Callable[[str], str] = str if wanted != wanted.lower() else str.lower
     folded, at = fold(text), 0
     found: list[tuple[int, int, str]] = []
@@ -380,7 +380,7 @@ def _places_of(wanted: str, text: str) -> list[tuple[int, int, str]]:
 
 
 def colour_parts(parts: Sequence[tuple[str, list[int], list[str]]]) -> dict[int, Spans]:
-    """Colour what `DiffView.uncoloured` returned; takes some milliseconds, and is done in a thread."""
+    """Colour the result of `DiffView.uncoloured`; takes some milliseconds, and runs in a thread."""
     coloured: dict[int, Spans] = {}
     for path, lines, texts in parts:
         coloured |= dict(zip(lines, colour_lines(path, texts), strict=True))
@@ -390,11 +390,11 @@ def colour_parts(parts: Sequence[tuple[str, list[int], list[str]]]) -> dict[int,
 # --- colours ---------------------------------------------------------------------------------------------------------
 
 TOGETHER = 40
-"""Lines that are coloured at once: a lexer knows only what stands among them."""
+"""Lines coloured together; the lexer sees only these."""
 LONGEST_LINE = 400
-"""Characters of a line that are coloured, or compared word by word."""
+"""Characters of a line that are coloured, or compared by words."""
 LEAST_ALIKE = 0.3
-"""Of two lines that are compared word by word, from 0 to 1."""
+"""Similarity of two lines from which they are compared by words, from 0 to 1."""
 _WORD = re.compile(r"\w+|\s+|.")
 
 
@@ -402,7 +402,7 @@ class Span(NamedTuple):
     begin: int
     end: int
     component: str
-    """The component class that colours it."""
+    """Component class of its colour."""
 
 
 Spans = tuple[Span, ...]
@@ -416,12 +416,12 @@ _COMPONENTS = (
     ("Name.Decorator", "diff--name"),
     ("Name.Tag", "diff--keyword"),
 )
-"""Kinds of tokens, by the beginning of their names."""
+"""Token types, by the beginning of their names."""
 
 
 @lru_cache(maxsize=64)
 def lexer_of(path: str) -> Lexer | None:
-    """Return what reads the language of a file, by its name; None for one that nobody knows, and for plain text."""
+    """Return the lexer for a file name; None for an unknown language, and for plain text."""
     from pygments.lexers import find_lexer_class_for_filename
     from pygments.util import ClassNotFound
 
@@ -433,7 +433,7 @@ def lexer_of(path: str) -> Lexer | None:
 
 
 def colour_lines(path: str, lines: Sequence[str]) -> list[Spans]:
-    """Return the coloured spans of each of some lines that follow each other in a file."""
+    """Return the coloured spans of consecutive lines of a file."""
     lexer = lexer_of(path)
     if lexer is None:
         return [()] * len(lines)
@@ -459,7 +459,7 @@ def _component(token: str) -> str:
 
 
 def differing(before: str, after: str) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
-    """Return the parts of two lines that differ, as pairs of positions; none where hardly anything is the same."""
+    """Return the differing parts of two lines, as pairs of positions; none if the lines have too little in common."""
     if max(len(before), len(after)) > LONGEST_LINE:
         return (), ()
     old, new = _WORD.findall(before), _WORD.findall(after)
@@ -474,7 +474,7 @@ def differing(before: str, after: str) -> tuple[tuple[tuple[int, int], ...], tup
 
 
 def _places(words: Sequence[str], ranges: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Turn ranges of words into ranges of characters."""
+    """Convert ranges of words to ranges of characters."""
     starts = [0]
     for word in words:
         starts.append(starts[-1] + len(word))

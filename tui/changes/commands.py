@@ -1,4 +1,4 @@
-"""The command that shows the changes of a run, and the keys there: they are looked at elsewhere, and applied."""
+"""The command that shows a run's changes, and the keys there: open them elsewhere, or apply them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OF_ONE_RUN = frozenset({
     "apply_changes", "apply_file", "mark_hunk", "apply_hunks", "merge_changes", "pick_changes", "commit_changes",
     "keep_changes", "discard_changes", "edit_change",
 })  # fmt: skip
-"""Actions that mean nothing between two runs."""
+"""Actions without a meaning between two runs."""
 HINT = "Runs in your shell with the patch as stdin, such as: delta, diffstat, git apply --check"
 
 
@@ -32,7 +32,7 @@ class ChangesCommands(Commands):
     opens = (".operations",)
 
     _command = ""
-    """What was typed last."""
+    """The last command typed."""
 
     @property
     def _operations(self) -> OperationCommands:
@@ -62,7 +62,7 @@ class ChangesCommands(Commands):
         self.app.push_screen(screen)
 
     def show_difference(self, run: RunSnapshot, other: RunSnapshot) -> None:
-        """Show what would make of the files that one run has left those that another has."""
+        """Show the changes that turn the other run's files into this run's."""
         from ..dialogs.reader import HelpScreen
         from ..keys.keymap import said
         from ._reader import read_difference
@@ -99,7 +99,7 @@ class ChangesCommands(Commands):
         )
 
     def _act(self, screen: ChangesScreen, action_id: str, run: RunSnapshot) -> None:
-        """Do what a key in the changes asks for."""
+        """Do the action of a key in the changes."""
         from ...core.work.operation import APPLY, COMMIT, MERGE, SQUASH
 
         operations = self._operations
@@ -179,7 +179,7 @@ class ChangesCommands(Commands):
     )  # fmt: skip
 
     def _apply_hunks(self, screen: ChangesScreen, run: RunSnapshot) -> None:
-        """Apply what is marked; without any mark the hunk under the cursor."""
+        """Apply the selected hunks; without a selection the hunk under the cursor."""
         from ...core.work.operation import APPLY
 
         view, document, read = screen.view, screen.document, screen.shown
@@ -205,7 +205,7 @@ class ChangesCommands(Commands):
         if await self._operations.carry_out(DISCARD, run) and screen.is_current:
             screen.dismiss(None)
 
-    # --- looking at it elsewhere -------------------------------------------------------------------------------------
+    # --- opening elsewhere -------------------------------------------------------------------------------------------
 
     def _copy_hunk(self, screen: ChangesScreen) -> None:
         document = screen.document
@@ -255,7 +255,7 @@ class ChangesCommands(Commands):
         await self._lend(screen, lambda path: page_with(self.app, pager, path))
 
     async def _lend(self, screen: ChangesScreen, show: Callable[[str], str]) -> None:
-        """Write the patch into a file, and have a program show that in this terminal."""
+        """Write the patch into a file, and show that with a program in this terminal."""
         import tempfile
 
         read = screen.shown
@@ -276,7 +276,7 @@ def _title(run: RunSnapshot) -> str:
 
 
 def _file_in(root: str, name: str) -> str:
-    """Return the path of a file below a directory; empty where there is none, or it leads out of it."""
+    """Return the path of a file below a directory; empty if it does not exist or is outside."""
     from ...core.git.names import name_of as file_name_of
 
     path = os.path.realpath(os.path.join(root, os.fsdecode(file_name_of(name))))

@@ -1,4 +1,4 @@
-"""The git operations on the work of runs: each says before what it will do, and can be taken back."""
+"""The git operations on the runs' work: each shows its plan first, and can be undone."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class OperationCommands(Commands):
-    """What other screens call; the run is given, and so is what they know of what is wanted."""
+    """Called by other screens with the run and the options of an operation."""
 
     async def carry_out(self, operation: Operation, run: RunSnapshot, /, *more: RunSnapshot, **options: Any) -> bool:
-        """Show the plan of an operation on a run, or on several by one question, and act on it where the operator
-        agrees; return whether that was done.
+        """Show the plan of an operation on one or several runs in one question, and do it if you agree; return whether
+        it was done.
         """
         work = self._bridge.engine.work
         runs = (run, *more)
@@ -45,7 +45,7 @@ class OperationCommands(Commands):
         return True
 
     async def save(self, run: RunSnapshot) -> None:
-        """Save what a run has committed as a branch whose name is asked for."""
+        """Ask for a branch name, and save the run's commits as that branch."""
         work = self._bridge.engine.work
 
         async def take(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Cleaning up old runs by the operator's own rules.
+"""Clean up old runs by your own rules.
 
-The commands open `screen.CleanUpScreen` and delete what was agreed on: nothing here deletes a run, or knows the deck.
+The commands open `screen.CleanUpScreen` and delete the confirmed runs: nothing here deletes a run, or knows the deck.
 """

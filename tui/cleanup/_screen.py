@@ -1,4 +1,4 @@
-"""The dialog that deletes old runs by rules: shows what would go and what that frees, and asks before it does."""
+"""The dialog that deletes old runs by rules: it shows which runs and how much space, and asks first."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class CleanUp:
 
 
 class CleanUpScreen(DialogScreen[CleanUp | None]):
-    """Returns what is to be deleted, or None."""
+    """Returns the runs to delete, or None."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "cleanup.tcss"]
     BINDINGS = bindings(KeyContext.CLEAN_UP)
@@ -65,8 +65,8 @@ class CleanUpScreen(DialogScreen[CleanUp | None]):
         keys: str,
         undo_key: str,
     ) -> None:
-        """`rule` is what the fields begin with; `needed` are ids of runs that are never taken, `unread` of those whose
-        end was told and not looked at.
+        """`rule` fills the fields at first; runs in `needed` are never deleted; the results of `unread` runs were
+        notified but not read.
         """
         super().__init__()
         self._bridge = bridge
@@ -77,7 +77,7 @@ class CleanUpScreen(DialogScreen[CleanUp | None]):
         self._undo_key = undo_key
         self._stock: Stock | None = None
         self._selection: Selection | None = None
-        """What the rules take now; None as long as that is not known."""
+        """The runs that match the rules; None until known."""
         self._asking = False
 
     def compose(self) -> ComposeResult:
@@ -178,7 +178,7 @@ class CleanUpScreen(DialogScreen[CleanUp | None]):
 
 
 def _named(project: paths.Project, runs: tuple[Stored, ...]) -> str:
-    """Say which runs are the oldest and the newest of those that go. Reads their meta."""
+    """Describe the oldest and the newest of the runs to delete. Reads their meta."""
     lines: list[str] = []
     for word, run in zip(("oldest", "newest"), runs, strict=False):
         meta = artifacts.read_meta(project.run_dir(run.run_id))
@@ -188,17 +188,17 @@ def _named(project: paths.Project, runs: tuple[Stored, ...]) -> str:
     return "\n".join(lines)
 
 
-# --- what is typed, and what it comes to in words ---------------------------------------------------------------------
+# --- the fields, and the texts ----------------------------------------------------------------------------------------
 
 
 def written(rule: Retention) -> dict[str, str]:
-    """Return the rules of the settings as they would be typed."""
+    """Return the rules of the settings as typed text."""
     values = {name: getattr(rule, name) for name in FIELDS}
     return {name: "" if value is None else f"{value:.15g}" for name, value in values.items()}
 
 
 def read_rule(fields: dict[str, str]) -> Retention:
-    """Return what is typed as rules, blank ones unset. Raises UsageError, which names every wrong field."""
+    """Parse the fields as rules; empty fields are unset. Raises UsageError, which names every wrong field."""
     problems: list[str] = []
 
     def read(name: str, kind: Callable[[str], T]) -> T | None:
@@ -238,7 +238,7 @@ def taken_line(selection: Selection) -> str:
 
 
 def spared_line(selection: Selection) -> str:
-    """Say which old runs are kept, and which of the others nobody has looked at."""
+    """Return how many old runs are kept and why, and how many unread ones are deleted."""
     parts: list[str] = []
     if selection.unfinished:
         parts.append(f"Kept: {runs_word(selection.unfinished)} not finished.")
@@ -270,7 +270,7 @@ def room_line(stock: Stock, selection: Selection, now: float, *, purge: bool) ->
 
 
 def loss_text(selection: Selection, *, purge: bool, undo_key: str) -> str:
-    """Say what is lost, for the question."""
+    """Describe the loss, for the question."""
     lines = [
         f"{runs_word(len(selection.going))} with transcripts, answers, logs and agent sessions, "
         f"{size_text(selection.size)}."

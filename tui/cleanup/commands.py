@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 CLEAN_UP = KeyContext.CLEAN_UP
 BUSY_SECONDS = 2.0
-"""A deletion that takes longer is announced."""
+"""A longer deletion is announced."""
 
 
 class CleanUpCommands(Commands):

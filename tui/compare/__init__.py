@@ -1,1 +1,1 @@
-"""Runs beside each other: what each came to, and what differs between what two have left."""
+"""Runs side by side: the result of each, and the difference between the files of two."""

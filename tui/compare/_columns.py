@@ -1,4 +1,4 @@
-"""Runs beside each other as lines: a column each, as many as there is room for; pure."""
+"""Runs side by side as lines: one column each, as many as fit; pure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ..text.cells import cells, fit, wrap_line
 from ..text.format import short_path
 
 LABEL = 9
-"""Cells of the names of the rows."""
+"""Cells of the row names."""
 GAP = 2
 NARROWEST = 32
-"""Cells that a column needs for others to stand beside it."""
+"""Cells of a column before others fit beside it."""
 ANSWER_ROWS = 40
 _LOOKS = {
     Look.CODE: "$text-secondary",
@@ -32,21 +32,21 @@ _STYLES = {"✓": "$text-success", "✗": "$text-error", "●": "$text-accent", 
 
 
 def shown_columns(count: int, current: int, width: int) -> range:
-    """Return which of so many columns are shown where one of them has to be."""
+    """Return the columns that fit, including the current one."""
     room = min(count, max(1, (width - LABEL) // (NARROWEST + GAP)))
     first = min(max(0, current - room + 1), count - room)
     return range(first, first + room)
 
 
 def title_of(sides: Sequence[Side]) -> str:
-    """`fix the flaky test ×3`, `3 runs of different tasks`"""
+    """`fix the flaky test ×3`, `3 runs with different tasks`"""
     if not is_one_task(sides):
         return f"{len(sides)} runs with different tasks"
     return f"{one_line(sides[0].run.meta.task, 300)} ×{len(sides)}"
 
 
 def lines(sides: Sequence[Side], current: int, width: int, now: datetime) -> list[Content]:
-    """Lay out the runs; the column of the current one says that it is."""
+    """Lay out the runs, and highlight the title of the current one."""
     shown = shown_columns(len(sides), current, width)
     some = [sides[number] for number in shown]
     room = max(1, (width - LABEL) // len(some) - GAP)
@@ -66,7 +66,7 @@ def _head(number: int, side: Side, current: int, room: int) -> Content:
 
 
 def _cell(text: str, room: int) -> Content:
-    """Return a text in so many cells; the first glyph of a state that is in it has its colour."""
+    """Return a text in `room` cells; the first state glyph in it has its colour."""
     cut = fit(one_line(text, 600), room)
     at = next((place for place, char in enumerate(cut) if char in _STYLES), None)
     if at is None:
@@ -97,7 +97,7 @@ def _answer(side: Side, room: int) -> Iterator[Content]:
 
 
 def _block(label: str, rows: Sequence[Sequence[Content]], room: int) -> Iterator[Content]:
-    """Yield lines of which a column may have more than another; none where none has any."""
+    """Yield lines of columns with different numbers of rows; none if all are empty."""
     for number in range(max(map(len, rows))):
         parts = [(some[number] if number < len(some) else Content("")) for some in rows]
         parts = [part.truncate(room, ellipsis=True, pad=True) for part in parts]

@@ -45,7 +45,7 @@ class CompareCommands(Commands):
         deck.show_comparison(self._screen)
 
     def _act(self, what: str) -> None:
-        """Do what a key of the comparison asks for."""
+        """Do the action of a key in the comparison."""
         screen, deck = self._screen, self._deck
         if screen is None:
             return
@@ -72,7 +72,7 @@ class CompareCommands(Commands):
                 pass
 
     async def _open(self, run: RunSnapshot) -> None:
-        """Show the whole answer of a run, and all else of it."""
+        """Show a run's details, starting with its answer."""
         from ..detail.page import Tab
 
         deck = self._deck
@@ -80,7 +80,7 @@ class CompareCommands(Commands):
         await self._of(DetailCommands).show(run, Tab.ANSWER)
 
     async def _differ(self, screen: CompareScreen) -> None:
-        """Show what differs between the run of the current column and another one."""
+        """Show the difference between the current column's run and another one."""
         run = screen.run
         others = [other for other in screen.runs if other.run_id != run.run_id]
         other = others[0] if len(others) == 1 else await self._other(run, others, screen.run_ids)

@@ -1,4 +1,4 @@
-"""The screen on which a few runs stand beside each other, live."""
+"""The screen that shows a few runs side by side, live."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from ..feed.bridge import Bridge
 
 LOOK_S = 5.0
-"""Between two looks at what runs that go on have changed."""
+"""Between two reads of the running runs' changes."""
 
 
 class CompareScreen(LeanScreen):
-    """Shows the runs until it is left; what it is told comes from the deck below it."""
+    """Shows the runs until it is closed; the deck below it sends the updates."""
 
     BINDINGS = bindings(KeyContext.COMPARE)
     CSS_PATH = "compare.tcss"
@@ -40,17 +40,17 @@ class CompareScreen(LeanScreen):
     def __init__(
         self, bridge: Bridge, runs: Sequence[RunSnapshot], actions: Sequence[Action], on_act: Callable[[str], None]
     ) -> None:
-        """`on_act` gets what only the deck can do with the current run."""
+        """`on_act` does the actions that need the deck."""
         super().__init__()
         self._bridge = bridge
         self._sides = [Side(run=run) for run in runs]
         self._actions = actions
         self._on_act = on_act
         self.current = 0
-        """The number of the column that the keys are about."""
+        """Number of the column that the keys apply to."""
         self._gone: set[str] = set()
         self._unread = {run.run_id for run in runs}
-        """Runs of which something else is to be read than their snapshots say."""
+        """Runs whose changes and answer are still to be read."""
         self._is_reading = False
 
     def compose(self) -> ComposeResult:
@@ -75,10 +75,10 @@ class CompareScreen(LeanScreen):
 
     @property
     def run(self) -> RunSnapshot:
-        """The one of the current column."""
+        """The run in the current column."""
         return self._sides[self.current].run
 
-    # --- what the deck tells -------------------------------------------------------------------------------------
+    # --- updates from the deck -----------------------------------------------------------------------------------
 
     def runs_changed(self, update: Update) -> None:
         known = self.run_ids
@@ -94,7 +94,7 @@ class CompareScreen(LeanScreen):
             self._draw()
             self._read_soon()
 
-    # --- what is read --------------------------------------------------------------------------------------------
+    # --- reading -------------------------------------------------------------------------------------------------
 
     def _look_again(self) -> None:
         self._unread.update(run.run_id for run in self.runs if not run.has_ended)
@@ -106,7 +106,7 @@ class CompareScreen(LeanScreen):
             self._bridge.spawn(self._read)
 
     async def _read(self) -> None:
-        """Read what each run has changed and answered, one after the other."""
+        """Read the changes and answer of each run, one after the other."""
         try:
             while self._unread and is_open(self):
                 run_id = self._unread.pop()
@@ -123,14 +123,14 @@ class CompareScreen(LeanScreen):
         finally:
             self._is_reading = False
 
-    # --- what is drawn -------------------------------------------------------------------------------------------
+    # --- drawing -------------------------------------------------------------------------------------------------
 
     def _tick(self) -> None:
         if not all(run.has_ended for run in self.runs):
             self._draw()
 
     def _draw(self) -> None:
-        width = max(20, self.size.width - 3)  # of the padding and a scrollbar
+        width = max(20, self.size.width - 3)  # without the padding and a scrollbar
         shown = shown_columns(len(self._sides), self.current, width)
         more = f"   {shown.start + 1}–{shown.stop} of {len(self._sides)}" if len(shown) < len(self._sides) else ""
         gone = [run.meta.short_id for run in self.runs if run.run_id in self._gone]
@@ -148,7 +148,7 @@ class CompareScreen(LeanScreen):
     # --- keys ----------------------------------------------------------------------------------------------------
 
     def action_go(self, step: int) -> None:
-        """Go to the next column or the previous one, around the end."""
+        """Go to the next column or the previous one, wrapping around."""
         self.current = (self.current + step) % len(self._sides)
         self._draw()
 
@@ -166,7 +166,7 @@ class CompareScreen(LeanScreen):
         scroll.scroll_relative(y=steps[where], animate=False)
 
     def action_ask_deck(self, what: str) -> None:
-        """Have the deck do something with the current run, or all of them."""
+        """Pass an action on the current run, or on all of them, to the deck."""
         if self.run.run_id in self._gone and what in ("open", "difference", "choose"):
             self.app.notify("This run was deleted.", timeout=3)
             return
@@ -177,6 +177,6 @@ class CompareScreen(LeanScreen):
 
 
 def _with_run(side: Side, run: RunSnapshot) -> Side:
-    """Put the newest snapshot of a run in the place of an older one."""
-    is_read = side.run.has_ended and side.changes is not None  # it may say that the worktree was edited since
+    """Replace the snapshot of a run by a newer one."""
+    is_read = side.run.has_ended and side.changes is not None  # it may show that the worktree was edited since
     return Side(run=run, changes=side.changes if is_read else run.changes or side.changes, answer=side.answer)

@@ -1,4 +1,4 @@
-"""The first line: where we are, which agent works here, what it costs; and the last one: background runs and keys."""
+"""The first line: project, agent, needs, runs and costs; and the last line: background runs and keys."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ NEXT_NEED = " · "
 """Between two needs, the most urgent first."""
 
 LEAST_PATH = 16
-"""Cells of the project's path that are worth more than the reason for the choice of an agent."""
+"""Cells of the project's path that matter more than the reason for the agent's choice."""
 SHORTEST_PATH = 8
-"""Cells of it that are worth more than anything but what needs a person."""
+"""Cells of it that matter more than everything but the needs."""
 
 
 def _spent(totals: Totals) -> str:
@@ -44,43 +44,43 @@ class DeckHeader(Widget):
     """
     ALLOW_SELECT = False
     note = reactive("")
-    """Something that matters more than which agent works here."""
+    """A message that replaces the rest of the line."""
     stopped = reactive("")
-    """What is not updated now, why, and when that is tried again."""
+    """Why updates have stopped, and when the next try is."""
     is_gone = reactive(False)
     """Whether the project's directory is gone."""
     _agent = reactive("")
     _runs = reactive("")
     _used = reactive("")
-    """What today's runs used."""
+    """Usage of today's runs."""
     _of_budget = reactive("")
-    """What was spent of the day's budget."""
+    """The part of the day's budget that is spent."""
     _level = reactive("")
-    """How much is left of the day's budget."""
+    """How much of the day's budget is left."""
     _needs = reactive("")
     _hosts = reactive("")
-    """How many hosts are in reach, and how many of their slots are taken."""
+    """Number of online hosts and of their used slots."""
 
     def __init__(self, project: str, *, readonly: bool) -> None:
         super().__init__()
         self._readonly = readonly
         self._project = project
         self._short_agent = ""
-        """For a line that has no room for the reason."""
+        """Without the reason, for a narrow line."""
         self._short_hosts = ""
-        """The same for a line that has no room for the slots."""
+        """The same without the slots."""
         self._short_runs = ""
-        """The same for a line that has no room for what is contained in it."""
+        """The same without the parts of the figure."""
         self._told = ""
-        """What the tooltip says."""
+        """The tooltip's text."""
 
     def show_agent(self, agent: AgentChoice | None, problem: str) -> None:
         self._short_agent = one_line(f"{agent.name} {agent.version or ''}" if agent else "no agent", 40)
         self._agent = one_line(agent.label if agent else f"no agent: {problem}", 100)
 
     def show_figures(self, counts: Counts, store: RunStore, costs_key: str, hold_key: str) -> None:
-        """Show how many runs are running and what today's runs used; the tooltip has the sums of all runs, and the key
-        that shows more. If the queue is held, the key that resumes it stands beside the runs that wait.
+        """Show the number of running runs and today's usage; the tooltip has the totals of all runs, and the key for
+        details. A paused queue shows the key that resumes it.
         """
         today, whole = store.today, store.whole
         in_shell, in_parent = (len(store.waited_for[is_shell]) for is_shell in (True, False))
@@ -105,16 +105,16 @@ class DeckHeader(Widget):
             self.tooltip = Content(told)
 
     def show_spending(self, standing: Standing | None) -> None:
-        """Say what was spent of the day's budget, in place of what today's runs used."""
+        """Show the spent part of the day's budget, instead of today's usage."""
         self._of_budget = standing.words if standing else ""
         self._level = str(standing.level) if standing else ""
 
     def show_needs(self, needs: Mapping[Need, int]) -> None:
-        """Say how many runs need a person, and what for."""
+        """Show how many runs need you, and why."""
         self._needs = NEXT_NEED.join(need.counted(count) for need in Need if (count := needs.get(need)))
 
     def show_hosts(self, words: str, short_words: str) -> None:
-        """Say how the hosts stand; empty where nobody uses any."""
+        """Show the state of the hosts; empty if no hosts are used."""
         self._short_hosts = short_words
         self._hosts = words
 
@@ -142,14 +142,14 @@ class DeckHeader(Widget):
         return two_sided(name + where, self._coloured(right), width)
 
     def _coloured(self, right: str) -> Content:
-        """Show what was spent in the colour of how much is left; it stands last, where there is room for it."""
+        """Colour the spent amount by how much is left; it is last, if it fits."""
         style = {"nearly used up": "bold $text-warning", "used up": "bold $text-error"}.get(self._level)
         if style is None or not right.endswith(self._spent):
             return Content(right)
         return Content.assemble(right.removesuffix(self._spent), (self._spent, style))
 
     def _right(self, room: int) -> str:
-        """Return as much as fits beside the path; the needs give way last, the least urgent of them first."""
+        """Return as much as fits beside the path; needs are dropped last, the least urgent first."""
         hosts, short_hosts = self._hosts, self._short_hosts
         all_of_it = _joined(self._agent, self._needs, self._runs, hosts, self._spent)
         if len(all_of_it) <= room - LEAST_PATH:
@@ -197,7 +197,7 @@ class StatusBar(Widget):
         return Content("").join(shown)
 
     async def on_click(self, event: Click) -> None:
-        """Do what the hint under the mouse says."""
+        """Do the action of the hint under the mouse."""
         offset = event.get_content_offset(self)
         hint = self._hint_at(offset.x) if offset else None
         if hint is None:
@@ -219,7 +219,7 @@ class StatusBar(Widget):
 
 
 def fitting(hints: list[Hint], room: int) -> list[Hint]:
-    """Leave out the hints of the highest ranks until the others fit."""
+    """Drop the hints of the highest ranks until the others fit."""
     chosen: set[Hint] = set()
     for hint in sorted(hints):
         room -= len(GAP) + cells(hint.key) + 1 + cells(hint.name)
@@ -229,16 +229,16 @@ def fitting(hints: list[Hint], room: int) -> list[Hint]:
     return [hint for hint in hints if hint in chosen]
 
 
-# --- what is used up -------------------------------------------------------------------------------------------------
+# --- budgets ---------------------------------------------------------------------------------------------------------
 
 
 class UsedUp:
     def __init__(self) -> None:
         self._known: set[tuple[str, str]] | None = None
-        """Day and name of each; None before the first look, whose budgets the header alone tells."""
+        """Day and name of each; None before the first check, whose budgets only the header shows."""
 
     def look(self, standing: Standing | None, running: int) -> str:
-        """Return what there is to tell of budgets that have been used up since the last look; `running` runs go on."""
+        """Return a message for budgets used up since the last check; `running` is the number of running runs."""
         used = [] if standing is None else [(standing.day, name) for name, spent in standing.parts if spent.is_used_up]
         known = set(used) if self._known is None else self._known
         new = [name for day, name in used if (day, name) not in known]

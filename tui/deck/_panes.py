@@ -1,4 +1,4 @@
-"""Which panes are on the screen, how large they are and which one has the keys; and one run by itself on it."""
+"""Which panes are on the screen, their sizes and their focus; and the view of a single run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Border(Enum):
 
 
 class Panes(Vertical):
-    """Holds the panes: shows, hides, sizes and focuses them, and lets the mouse drag the borders between them."""
+    """Holds the panes: shows, hides, sizes and focuses them; the mouse can drag the borders between them."""
 
     ALLOW_SELECT = False
 
@@ -57,30 +57,30 @@ class Panes(Vertical):
         self._deck = deck
         self._panes = panes
         self.above = Horizontal(id="above")
-        """What holds presets and runs."""
+        """Contains presets and runs."""
         self.left = Vertical(id="left")
-        """What holds that, and the line that filters."""
+        """Contains `above` and the filter line."""
         self.right = Vertical(id="right")
-        """What holds the transcript, and what stands at its foot: below that, or beside it."""
+        """Contains the transcript and the lines at its foot; below `left`, or beside it."""
         self.request: RequestBlock | None = None
-        """What is asked below the transcript; while something is asked, it has the keys of that."""
+        """The request below the transcript; it takes the transcript's focus while it is open."""
         self.zoomed: KeyContext | None = None
-        """The pane to which the operator gave the whole screen."""
+        """The pane shown full screen."""
         self._back_to: KeyContext | None = None
-        """The pane that gets the keys where the zoom is left by going back; None for the one that was zoomed."""
+        """The pane focused when going back leaves the zoom; None: the zoomed one."""
         self.shown: frozenset[KeyContext] = frozenset()
         self._file = shape_file(readonly=readonly)
         self._shape = self._file.read()
         self._laid_out: tuple[Room, frozenset[KeyContext], Shape] | None = None
-        """What the screen was laid out for, None once a pane was shown on its own; to set styles costs a layout."""
+        """State of the last layout; None after a pane was shown separately. Setting styles costs a layout."""
         self._held: Border | None = None
         """The border that is being dragged."""
         self._grip = 0
-        """Cells from the mouse to the size of what it drags."""
+        """Cells from the mouse to the border."""
 
     @property
     def place(self) -> KeyContext:
-        """The pane that has the focus, or lends it to a line of its own."""
+        """The pane with the focus, or with the focus in one of its lines."""
         focused = self._deck.focused
         is_at_transcript = focused is not None and self.right in focused.ancestors
         lent = KeyContext.TRANSCRIPT if is_at_transcript else KeyContext.RUNS
@@ -91,7 +91,7 @@ class Panes(Vertical):
         return Room(*self._deck.app.size)
 
     def lay_out(self) -> None:
-        """Show what there is room for; the screen composes after the first call, so that nothing is styled twice."""
+        """Show the panes that fit; the screen composes after the first call, so that nothing is styled twice."""
         room = self._room
         visible = visible_panes(room, self.place, self.zoomed, self._shape)
         if self._laid_out == (room, visible, self._shape):
@@ -115,13 +115,13 @@ class Panes(Vertical):
         self._deck.set_class(of_three, "-beside")
 
     def go_to(self, place: KeyContext) -> None:
-        """Show a pane and give it the keys; a zoom goes with them."""
+        """Show a pane and focus it; a zoom moves along."""
         self.show(place)
         block = self.request if place is KeyContext.TRANSCRIPT else None
         (block if block is not None and block.request else self._panes[place]).focus()
 
     def show(self, place: KeyContext) -> None:
-        """Show a pane, to which the keys go next; a zoom goes with them."""
+        """Show a pane that gets the focus next; a zoom moves along."""
         if self.zoomed is not None:
             self.zoomed = place
         self._back_to = None
@@ -133,7 +133,7 @@ class Panes(Vertical):
         self.go_to(PANES[(PANES.index(self.place) + step) % len(PANES)])
 
     def go_back(self) -> None:
-        """Leave the zoom, else the pane for the runs."""
+        """Leave the zoom, otherwise the pane for the runs."""
         if self.zoomed:
             back_to = self._back_to
             self.zoom(None)
@@ -143,7 +143,7 @@ class Panes(Vertical):
             self.go_to(KeyContext.RUNS)
 
     def zoom(self, place: KeyContext | None) -> None:
-        """Give the whole screen to one pane; None ends it."""
+        """Show one pane full screen; None ends it."""
         self.zoomed = place
         self._back_to = None
         if place is not None:
@@ -151,7 +151,7 @@ class Panes(Vertical):
         self.lay_out()
 
     def visit(self, place: KeyContext) -> None:
-        """Give the whole screen to a pane from which going back leads to where the keys are now."""
+        """Show a pane full screen; going back returns to the current focus."""
         place_now = self.place
         self.zoom(place)
         self._back_to = place_now
@@ -166,7 +166,7 @@ class Panes(Vertical):
         self._reshape(with_presets(self._shape, self._room, columns))
 
     def lower_transcript(self, steps: int) -> None:
-        """Take rows from the transcript, or columns where it is beside the runs."""
+        """Take rows from the transcript, or columns if it is beside the runs."""
         if self._room.is_beside:
             columns = left_width(self._shape, self._room) + steps * ONE_STEP_COLUMNS
             self._reshape(with_left(self._shape, self._room, columns))
@@ -178,7 +178,7 @@ class Panes(Vertical):
         self._reshape(Shape())
 
     def _reshape(self, shape: Shape, *, done: bool = True) -> None:
-        """Divide the deck in another way, and remember it for the next start once that is done."""
+        """Change the layout; if `done`, save it for the next start."""
         if shape != self._shape:
             self._shape = shape
             self.lay_out()
@@ -188,10 +188,10 @@ class Panes(Vertical):
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         notify_failure(self, event)
 
-    # --- by mouse ----------------------------------------------------------------------------------------------------
+    # --- mouse -------------------------------------------------------------------------------------------------------
 
     def border_at(self, x: int, y: int) -> Border | None:
-        """Return the border that runs through a cell of the screen."""
+        """Return the border in a cell of the screen."""
         presets, runs, transcript = (self._panes[place] for place in PANES)
         above = self.above.region
         if self.left.display and transcript.display:
@@ -241,7 +241,7 @@ class Panes(Vertical):
 
 
 class SingleRunMode:
-    """One run by itself, as in a tmux window of its own: it has the screen until the operator goes to the deck."""
+    """A single run, such as in its own tmux window: it fills the screen until you go to the deck."""
 
     def __init__(self, run_id: str | None, run_store: RunStore, runs: RunList, panes: Panes) -> None:
         self._run_id = run_id
@@ -253,11 +253,11 @@ class SingleRunMode:
 
     @property
     def hides_others(self) -> bool:
-        """True while the run is not there, so that no other one takes its place, or what is meant for it."""
+        """Whether the run does not exist, so that no other run takes its place, or its actions."""
         return self._run_id is not None and not self._here
 
     def note(self, back: str) -> str:
-        """Say what there is to say about the run; `back` is the key that goes to the deck."""
+        """Return the run's message for the header; `back` is the key that goes to the deck."""
         return f"this run no longer exists · {back} goes to the deck" if self._gone else ""
 
     def begin(self) -> None:
@@ -266,7 +266,7 @@ class SingleRunMode:
             self._runs.select(self._run_id)
 
     def look(self, update: Update) -> None:
-        """See whether the run is there, after the run store took an update."""
+        """Check whether the run exists, after an update of the run store."""
         if self._run_id is None:
             return
         here = self._run_id in self._run_store
@@ -276,7 +276,7 @@ class SingleRunMode:
         self._here = here
 
     def end_when_left(self) -> bool:
-        """Return whether the operator has just gone to the deck."""
+        """Return whether you have just gone to the deck."""
         if self._run_id is None or self._panes.zoomed is KeyContext.TRANSCRIPT:
             return False
         self._run_id = None

@@ -1,4 +1,4 @@
-"""How the panes share the screen: which of them there is room for, and how large each is; pure."""
+"""How the panes share the screen: which fit, and their sizes; pure."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ..keys.command import PANES, KeyContext
 from ..layout_file import LayoutFile
 
 WIDE = 100
-"""From this many columns on the presets have their own place beside the runs, while they have the keys."""
+"""Columns from which the focused presets are shown beside the runs."""
 ROOMY = 140
-"""From this many on they have it always."""
+"""Columns from which they always are."""
 BESIDE = 180
-"""From this many on the transcript stands beside the runs, not below them."""
+"""Columns from which the transcript is beside the runs, not below them."""
 LEAST_WIDTH, LEAST_HEIGHT = 40, 12
-"""On less, one pane is all there is room for."""
+"""Below this size only one pane fits."""
 TINY_HEIGHT = 8
-"""On less, or below `LEAST_WIDTH`, that pane goes without a frame and without the header."""
+"""Below this height, or `LEAST_WIDTH`, that pane has no frame and no header."""
 LINES = 2
 """Header and status line."""
 
@@ -42,25 +42,25 @@ Share = Annotated[float, Meta(gt=0, lt=1)]
 
 
 class Shape(Struct, frozen=True):
-    """How the operator divided the deck, in shares that outlive another size of the terminal; None where unchanged."""
+    """Your layout, in shares that fit any terminal size; None if unchanged."""
 
     presets: Share | None = None
-    """Of the columns, for the presets where they are beside the runs."""
+    """Of the columns, for presets beside the runs."""
     above: Share | None = None
-    """Of the rows, for what stands above the transcript."""
+    """Of the rows, for the part above the transcript."""
     left: Share | None = None
-    """Of the columns, for what stands to the left of the transcript where that is beside it."""
+    """Of the columns, for the part left of a transcript beside it."""
 
 
 class Room(Struct, frozen=True):
-    """What the terminal offers."""
+    """The terminal's size."""
 
     width: int
     height: int
 
     @property
     def deck_height(self) -> int:
-        """Rows of the panes, where there is a header."""
+        """Rows of the panes below a header."""
         return max(1, self.height - LINES)
 
     @property
@@ -69,7 +69,7 @@ class Room(Struct, frozen=True):
 
     @property
     def is_beside(self) -> bool:
-        """Whether the transcript stands beside the runs."""
+        """Whether the transcript is beside the runs."""
         return self.width >= BESIDE and self.holds_several
 
     @property
@@ -80,8 +80,8 @@ class Room(Struct, frozen=True):
 def visible_panes(room: Room, place: KeyContext, zoomed: KeyContext | None, shape: Shape) -> frozenset[KeyContext]:
     """Return the panes to show when `place` has the focus.
 
-    Where there is little room for them, presets are folded unless they have the keys or the operator gave them a width;
-    on a narrow screen they come over the runs.
+    With little room, presets are hidden unless they have the focus or you set their width; on a narrow screen they
+    replace the runs.
     """
     if zoomed is not None:
         return frozenset({zoomed})
@@ -94,7 +94,7 @@ def visible_panes(room: Room, place: KeyContext, zoomed: KeyContext | None, shap
 
 
 def presets_width(shape: Shape, room: Room) -> int:
-    """Columns of the presets beside the runs."""
+    """Return the columns of presets beside the runs."""
     if shape.presets is not None:
         wanted = round(shape.presets * room.width)
     elif room.is_beside:
@@ -106,32 +106,32 @@ def presets_width(shape: Shape, room: Room) -> int:
 
 
 def left_width(shape: Shape, room: Room) -> int:
-    """Columns of presets and runs where the transcript is beside them."""
+    """Return the columns of presets and runs beside the transcript."""
     wanted = round((FIRST_LEFT if shape.left is None else shape.left) * room.width)
     return max(LEAST_PRESETS + LEAST_RUNS, min(wanted, room.width - LEAST_BESIDE))
 
 
 def above_height(shape: Shape, room: Room) -> int:
-    """Rows of what stands above the transcript."""
+    """Return the rows of the part above the transcript."""
     first = FIRST_ABOVE if room.width >= WIDE else FIRST_ABOVE_STACKED
     wanted = round((first if shape.above is None else shape.above) * room.deck_height)
     return max(LEAST_ABOVE, min(wanted, room.deck_height - LEAST_TRANSCRIPT))
 
 
 def with_presets(shape: Shape, room: Room, columns: int) -> Shape:
-    """Give the presets this many columns, or as many as can be."""
+    """Set the columns of the presets, within the limits."""
     bounded = presets_width(Shape(presets=columns / room.width), room)
     return replace(shape, presets=bounded / room.width)
 
 
 def with_above(shape: Shape, room: Room, rows: int) -> Shape:
-    """Give what is above the transcript this many rows, or as many as can be."""
+    """Set the rows of the part above the transcript, within the limits."""
     bounded = above_height(Shape(above=rows / room.deck_height), room)
     return replace(shape, above=bounded / room.deck_height)
 
 
 def with_left(shape: Shape, room: Room, columns: int) -> Shape:
-    """Give what is to the left of the transcript this many columns, or as many as can be."""
+    """Set the columns of the part left of the transcript, within the limits."""
     bounded = left_width(Shape(left=columns / room.width), room)
     return replace(shape, left=bounded / room.width)
 

@@ -1,4 +1,4 @@
-"""Report the ends of runs: one toast each, several in one, never more than three on the screen."""
+"""Report finished runs: one toast each or one for several, never more than three on the screen."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from ..terminal.textual_internals import write_to_terminal
 from ..text.cells import cells as width_of
 
 SECONDS = 6.0
-"""How long one stays."""
+"""Time that a toast stays."""
 SECONDS_OF_WARNING = 12.0
 SECONDS_IN_SIGHT = 3.0
-"""The same for a run whose transcript shows its end too."""
+"""The same if the run's transcript is on the screen."""
 GATHER_S = 0.2
-"""How long to wait for others that end at the same time."""
+"""Wait for more runs that finish at the same time."""
 DIALOG_POLL_S = 0.5
-"""Between two checks whether a dialog has closed, only while an end waits for that."""
+"""Between two checks for a closed dialog, only while a result is waiting."""
 LINES = 4
 """Lines of one toast; further runs are counted."""
 CELLS = 56
-"""Of a line where there is room."""
+"""Cells of a line on a wide screen."""
 REQUESTS = "requests"
-"""The kind of the toasts about them, of which one is on the screen."""
+"""Kind of the toasts about requests; one is on the screen at a time."""
 LEAST_CELLS = 16
-"""Of what a run does, in a line with others."""
+"""Cells of a run's activity, in a line with others."""
 COUNT_CELLS = 4
-"""At its end, for how many are alike."""
+"""Cells at the end of a line for the number of equal ones."""
 WRAP_CELLS = 8
-"""That a word may leave empty at the end of a line where it is wrapped to the next."""
+"""Cells that wrapping may leave empty at the end of a line."""
 
 
 class Toasts:
-    """Holds ends back while a dialog is open or the screen is full, and reports them together when there is room."""
+    """Holds results back while a dialog is open or the screen is full, and reports them together later."""
 
     def __init__(self, node: Widget, settings: Notifications, notices: Notices) -> None:
         self._node = node
@@ -54,15 +54,15 @@ class Toasts:
         self._waiting: list[RunSnapshot] = []
         self._in_sight: str | None = None
         self._leaving: list[float] = []
-        """When each toast on the screen goes."""
+        """When each toast on the screen disappears."""
         self._armed = False
 
     def report(
         self, ended: Sequence[RunSnapshot], *, looked_at: Collection[str] = (), in_sight: str | None = None
     ) -> None:
-        """Report these ends, except those of runs being read; the run whose transcript is in sight gets few words.
+        """Report these finished runs, except runs being read; the run whose transcript is in sight gets few words.
 
-        The bell and the desktop are for somebody who looks elsewhere: they get each batch, whatever is on the screen.
+        The bell and the desktop reach you elsewhere: they get every batch, even if no toast is shown.
         """
         if ended:
             self._alert(ended)
@@ -76,18 +76,20 @@ class Toasts:
             self._arm(GATHER_S)
 
     def ask(self, asked: Sequence[RunSnapshot], *, in_sight: str | None, at_start: bool = False) -> None:
-        """Report at once what these runs ask: they wait. What waited already `at_start` is said in few words."""
+        """Report requests at once: these runs are waiting. Requests from before the start (`at_start`) are only
+        counted.
+        """
         if not at_start:
             self._alert(asked)
         text = requests_text(asked, min(CELLS, self._node.app.size.width // 2 - 4), named=not at_start)
         if not self._settings.toasts or [run.run_id for run in asked] == [in_sight]:
             self._notices.add(text, "warning")
             return
-        app = cast(Any, self._node.app)  # whose toasts have a kind
+        app = cast(Any, self._node.app)  # its toasts have a kind
         app.notify(text, severity="warning", timeout=SECONDS, markup=False, kind=REQUESTS)
 
     def warn(self, text: str) -> None:
-        """Say at once what an operator who looks elsewhere wants to know."""
+        """Warn you at once, even if you are looking elsewhere."""
         if self._settings.bell:
             self._node.app.bell()
         if self._settings.desktop != "off":
@@ -99,7 +101,7 @@ class Toasts:
             self._notices.add(text, "warning")
 
     def tell_hosts(self, lost: Sequence[str], back: Sequence[str]) -> None:
-        """Say of hosts that they were lost, to an operator who looks elsewhere too, or that they are back."""
+        """Report lost hosts, with bell and desktop, and hosts that are back."""
         for text in lost:
             self.warn(text)
         for text in back:
@@ -109,7 +111,7 @@ class Toasts:
                 self._notices.add(text, "information")
 
     def _alert(self, runs: Sequence[RunSnapshot]) -> None:
-        """Ring, and tell the desktop, that these have ended or ask something."""
+        """Ring, and notify the desktop, that these runs have finished or need input."""
         if self._settings.bell:
             self._node.app.bell()
         if self._settings.desktop != "off":
@@ -144,14 +146,14 @@ class Toasts:
         self._node.notify(text, severity="error" if failed else "information", timeout=seconds, markup=False)
 
     def _note(self, runs: Iterable[RunSnapshot]) -> None:
-        """Keep ends that no toast names in the list of messages."""
+        """Add results that no toast names to the list of messages."""
         for run in runs:
             severity = "error" if needs_operator(run) else "information"
             self._notices.add(ends_text([run]), severity)
 
 
 def requests_text(asked: Sequence[RunSnapshot], cells: int = CELLS, *, named: bool = True) -> str:
-    """Say which runs wait for a reply, and what they ask; several in a line each."""
+    """Return the runs that need input and their requests; several with a line each."""
     if len(asked) == 1 and named:
         return f"{_who(asked[0])}\n{doing(asked[0], 2 * cells - WRAP_CELLS)}"
     head = f"{runs_word(len(asked))} {'needs' if len(asked) == 1 else 'need'} input"
@@ -163,7 +165,7 @@ def requests_text(asked: Sequence[RunSnapshot], cells: int = CELLS, *, named: bo
 
 
 def ends_text(ended: Sequence[RunSnapshot], cells: int = CELLS) -> str:
-    """Say which runs ended and how: one with what two lines hold, several in a line each, those alike in one."""
+    """Return the finished runs and their results: one in two lines, several with a line each, equal lines once."""
     if len(ended) == 1:
         return f"{_who(ended[0])}\n{doing(ended[0], 2 * cells - WRAP_CELLS)}"
     alike = Counter(_line(run, cells) for run in ended)
@@ -180,7 +182,7 @@ def only_counted(ended: Sequence[RunSnapshot], cells: int) -> list[RunSnapshot]:
 
 
 def unseen_text(runs: Sequence[RunSnapshot]) -> str:
-    """Sum up in one line what ended while nobody looked."""
+    """Sum up in one line the runs that finished while you were away."""
     counts = Counter("recorded by a newer subdeck" if run.newer_schema else run.status.value for run in runs)
     words = [f"{counts[word]} {word}" for word in sorted(counts, key=_WORDS.index)]
     return f"While you were away, {runs_word(len(runs))} finished: {', '.join(words)}."
@@ -198,6 +200,6 @@ def _line(run: RunSnapshot, cells: int) -> str:
 
 
 def _who(run: RunSnapshot, task_cells: int = 40) -> str:
-    """Name a run by its preset; one without a preset by its task, in so many cells."""
+    """Name a run by its preset, or without one by its task, in `task_cells` cells."""
     name = one_line(run.meta.preset, 40) or one_line(run.meta.task, task_cells) or run.meta.title
     return f"{state(run)}  {name}"

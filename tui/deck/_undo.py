@@ -1,4 +1,4 @@
-"""What was done last and how it is taken back; and what is deleted by itself when the app starts."""
+"""Undo of the last action; and the automatic deletions when the app starts."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 
 class Undo:
-    """What was done last in the project, by this app or another hand, and taking it back."""
+    """The project's last action, by this app or another process, and its undo."""
 
     def __init__(self, bridge: Bridge, changed: Callable[[], object]) -> None:
-        """Call `changed` where there is something to take back now and was not before, or the other way round."""
+        """Call `changed` when undo becomes possible or impossible."""
         self._bridge = bridge
         self._changed = changed
         self._has_any = False
         self._turn = asyncio.Lock()
 
     def __bool__(self) -> bool:
-        """Return whether something could be taken back when that was last looked up."""
+        """Return whether the last lookup found an action to undo."""
         return self._has_any
 
     async def look(self) -> Act | None:
-        """Look up what would be taken back now; whoever adds to that calls this."""
+        """Look up the action to undo; call this after every new action."""
         act = await self._bridge.call(self._bridge.engine.last_act)
         if self._has_any != (act is not None):
             self._has_any = act is not None
@@ -40,9 +40,9 @@ class Undo:
         return act
 
     async def take_back(self, is_agreed: Callable[[Act], Awaitable[bool]]) -> TakenBack | None:
-        """Take back what was done last, where that is agreed to; raise a SubdeckError when it cannot be done.
+        """Undo the last action, if that is agreed to; raise a SubdeckError if it fails.
 
-        One at a time: who asks meanwhile gets what was done before that. Raises IndexError where there is nothing.
+        One at a time: a concurrent call gets the action before that. Raises IndexError if there is none.
         """
         async with self._turn:
             act = await self.look()
@@ -57,7 +57,7 @@ class Undo:
 
 
 async def clean_up_at_start(bridge: Bridge, undo: Undo, actions: Sequence[Action]) -> None:
-    """Remove what has been in the trash for a day, move what the settings' rules take there, and say so in one line."""
+    """Empty the trash after a day, apply the retention rules of the settings, and report it in one line."""
     try:
         await bridge.call(bridge.engine.purge)
         await undo.look()

@@ -1,4 +1,4 @@
-"""The commands on the deck itself: its panes and layout, texts that are only read, the end of the app."""
+"""The deck's own commands: its panes and layout, texts to read, the end of the app."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..terminal.key_queue import KeyQueueApp
 
 NAMED = 4
-"""Texts that were not sent and are named; more are counted."""
+"""Unsent texts that are named; more are counted."""
 
 
 def needs_beside(context: ActionContext) -> str:
@@ -178,7 +178,7 @@ class DeckCommands(Commands):
 
 
 def what_goes_on(counts: Counts) -> Iterator[str]:
-    """Name the runs that quitting leaves behind."""
+    """Yield a line on the runs that continue after quitting."""
     if counts.running and is_demo():
         yield "The demo ends, and its directory is removed."
     elif counts.running:
@@ -187,5 +187,5 @@ def what_goes_on(counts: Counts) -> Iterator[str]:
 
 
 def what_is_lost(titles: Sequence[str]) -> Iterator[str]:
-    """Name the texts that were not sent, a line each."""
+    """Yield the unsent texts, a line each."""
     yield from first_of([f"Unsent draft, lost if you quit: {one_line(title, 60)}" for title in titles], NAMED)

@@ -68,13 +68,13 @@ if TYPE_CHECKING:
 
 
 LAST_WORDS = 6
-"""Lines of stderr that stand below the reason of a failure."""
+"""Lines of stderr below the reason for a failure."""
 STARTUP_CLEANUP_DELAY_S = 3.0
 """The screen and the runs come first."""
 
 
 class MainScreen(LeanScreen):
-    """Routes: what the bridge tells goes to the panes, what keys ask for goes to the commands."""
+    """Routes messages from the bridge to the panes, and keys to the commands."""
 
     BINDINGS = bindings(KeyContext.DECK)
     AUTO_FOCUS = ""
@@ -89,10 +89,10 @@ class MainScreen(LeanScreen):
         readonly: bool,
         watched: Sequence[str] = (),
     ) -> None:
-        """`actions` is the registry with the operator's own keys.
+        """`actions` is the registry with your own keys.
 
-        `run_id` is of the run that is shown by itself until the operator goes to the deck; `watched` are those that the
-        app is for: it ends when their tiles are closed.
+        `run_id` is shown full screen until you go to the deck; for `watched` runs the app only shows the grid, and ends
+        when it is closed.
         """
         super().__init__()
         self.actions = actions
@@ -101,7 +101,7 @@ class MainScreen(LeanScreen):
         self.counts = Counts()
         self.notices = notices
         self._begun = False
-        """True once the first update has decided where the focus begins."""
+        """Whether the first update has set the focus."""
         self._readonly = readonly
         self._watched = watched
         self._tiles: TilesScreen | None = None
@@ -117,7 +117,7 @@ class MainScreen(LeanScreen):
         self.search = SearchLine(self.bridge, self.transcript, self._show_action_context)
         self.talk = TalkLine(self.bridge, keys_line(KeyContext.TALK, actions), self._leave_talk)
         self._talk_from = KeyContext.TRANSCRIPT
-        """The pane that had the keys before something was said."""
+        """The focused pane before the message line was opened."""
         panes = {KeyContext.PRESETS: self.presets, KeyContext.RUNS: self.runs, KeyContext.TRANSCRIPT: self.transcript}
         self.request = RequestBlock(actions, self._leave_request, readonly=readonly)
         self.panes = Panes(self, panes, readonly=readonly)
@@ -130,7 +130,7 @@ class MainScreen(LeanScreen):
         self._used_up = UsedUp()
 
     def _bind_own(self, panes: Mapping[KeyContext, Widget]) -> None:
-        """Bind the keys of the operator's own commands, each in its pane."""
+        """Bind the keys of commands from the settings, each in its pane."""
         for action in self.actions:
             if action.id.startswith(OWN_PREFIX):
                 for place, key in action.keys:
@@ -175,7 +175,7 @@ class MainScreen(LeanScreen):
         self._look_at_hosts()
 
     def _look_at_hosts(self) -> None:
-        """See how the hosts stand, as long as a run is on one or somebody looks at them."""
+        """Read the state of the hosts while a run is on one or the view of the hosts is open."""
         if self.run_store.open_remote or self._hosts_view is not None:
             self._hosts.look()
         elif self._header.has_hosts:
@@ -189,7 +189,7 @@ class MainScreen(LeanScreen):
             self._hosts_view.show_states(look.states)
 
     def _look_for_silence(self) -> None:
-        """See which runs have become silent; the one that is being read needs no look."""
+        """Find runs that have become idle; the one being read is marked as seen."""
         if became := self.run_store.silence.look(monotonic()):
             self.runs.refilter(became)
             if self.transcript.has_focus and self.transcript.run_id in became:
@@ -197,7 +197,7 @@ class MainScreen(LeanScreen):
             self._show_action_context()
 
     def _come_back(self, is_there: bool) -> None:
-        """See what was done in a shell meanwhile and can be taken back."""
+        """Check for an action in a shell that can be undone."""
         if is_there:
             self.bridge.spawn(self.undo.look)
 
@@ -228,7 +228,7 @@ class MainScreen(LeanScreen):
 
         return ChangesWatch(self.bridge, self.run_store, self.runs)
 
-    # --- what is the case ----------------------------------------------------------------------------------------
+    # --- state ---------------------------------------------------------------------------------------------------
 
     @property
     def run(self) -> RunSnapshot | None:
@@ -242,7 +242,7 @@ class MainScreen(LeanScreen):
 
     @property
     def _place(self) -> KeyContext:
-        """Where the keys are."""
+        """The place with the focus."""
         if self._is_prompting:
             return KeyContext.FILTER
         if self.talk.is_open and self.focused is not None and self.talk in self.focused.ancestors:
@@ -267,7 +267,7 @@ class MainScreen(LeanScreen):
             readonly=self._readonly,
         )
 
-    # --- what the bridge tells -----------------------------------------------------------------------------------
+    # --- messages of the bridge ----------------------------------------------------------------------------------
 
     @on(RunsChanged)
     def show_runs(self, message: RunsChanged) -> None:
@@ -303,7 +303,7 @@ class MainScreen(LeanScreen):
                     self.bridge.read_on()
         if not self._begun:
             self._begun = True
-            self.call_after_refresh(self.commands.load)  # the first key does not wait for them
+            self.call_after_refresh(self.commands.load)  # so that the first key does not wait for them
             if not update.runs and self.runs.has_focus:
                 self.panes.go_to(KeyContext.PRESETS)
         self._show_action_context()
@@ -361,7 +361,7 @@ class MainScreen(LeanScreen):
 
     @on(WorkersStopped)
     def show_stopped(self, message: WorkersStopped) -> None:
-        """Show in the first line that something is not updated; on another screen a toast does so when it begins."""
+        """Show in the first line what is not updated; on another screen also as a toast at first."""
         what = plain(message.what)
         if what and not self._header.stopped:
             if self.app.screen is self or isinstance(self.app.screen, ModalScreen):
@@ -374,7 +374,7 @@ class MainScreen(LeanScreen):
     def show_failure(self, message: EngineFailed) -> None:
         self.notify(plain(message.what), severity="error", markup=False)
 
-    # --- what the panes tell -------------------------------------------------------------------------------------
+    # --- messages of the panes -----------------------------------------------------------------------------------
 
     @on(RowList.Highlighted)
     def show_highlighted(self) -> None:
@@ -388,7 +388,7 @@ class MainScreen(LeanScreen):
         self._show_action_context()
 
     def _look_for_earlier(self) -> None:
-        """Have the earlier runs of the shown one's conversation read, to stand above it."""
+        """Read the earlier runs of the shown run's conversation, to show them above it."""
         run = self.run_store.get(self.transcript.run_id)
         if run is not None and not run.is_left_alone and (earlier := self.run_store.earlier(run)[-MOST_EARLIER:]):
             self.bridge.spawn(self._read_earlier, run.run_id, earlier)
@@ -398,7 +398,7 @@ class MainScreen(LeanScreen):
         self.transcript.show_earlier(run_id, known)
 
     def show_request(self) -> None:
-        """Show what the shown run asks."""
+        """Show the shown run's request."""
         run, block = self.run_store.get(self.transcript.run_id), self.request
         has_keys = block.has_focus or (self.talk.is_open and self._talk_from is KeyContext.REQUEST)
         is_chosen = not block.is_shown or self.runs.listing.row_of(block.run_id) is not None
@@ -406,7 +406,7 @@ class MainScreen(LeanScreen):
         self.talk.look()
 
     def _leave_request(self) -> None:
-        """Give the keys of a request that is gone to the transcript."""
+        """Move the focus from a closed request to the transcript."""
         if self.request.has_focus:
             self.transcript.focus()
 
@@ -451,16 +451,16 @@ class MainScreen(LeanScreen):
         self._show_action_context()
 
     def get_focusable_widget_at(self, x: int, y: int) -> Widget | None:
-        """Leave out borders: one that is dragged takes the keys from nobody."""
+        """Ignore borders, so that dragging one does not move the focus."""
         return None if self.panes.border_at(x, y) else super().get_focusable_widget_at(x, y)
 
-    # --- what keys ask for ---------------------------------------------------------------------------------------
+    # --- actions -------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return action != "act" or self.search.allows(str(parameters[0]))
 
     def action_act(self, action_id: str) -> None:
-        """Do an action of the registry, or say why it is not possible now."""
+        """Do an action of the registry, or report why it is not possible now."""
         action = next(action for action in self.actions if action.id == action_id)
         if obstacle := action.refusal(self.action_context):
             self.refuse(action, said(obstacle, self.actions))
@@ -476,7 +476,7 @@ class MainScreen(LeanScreen):
         self.show_highlighted()
 
     def show_tiles(self, tiles: TilesScreen | None) -> None:
-        """Put tiles over the deck, or take them away where somebody has left them."""
+        """Open the grid over the deck; None closes it."""
         if self._tiles is not None and self._tiles.is_current:
             self._tiles.dismiss()
         self._tiles = tiles
@@ -486,7 +486,7 @@ class MainScreen(LeanScreen):
             self.bridge.show_tiles(())
 
     def show_comparison(self, comparison: CompareScreen | None) -> None:
-        """Put a comparison over the deck, or take it away where somebody has left it."""
+        """Open a comparison over the deck; None closes it."""
         if self._comparison is not None and self._comparison.is_current:
             self._comparison.dismiss()
         self._comparison = comparison
@@ -494,7 +494,7 @@ class MainScreen(LeanScreen):
             self.app.push_screen(comparison)
 
     def show_hosts(self, hosts: HostsScreen | None) -> None:
-        """Put the view of the hosts over the deck, or take it away where somebody has left it."""
+        """Open the view of the hosts over the deck; None closes it."""
         if self._hosts_view is not None and self._hosts_view.is_current:
             self._hosts_view.dismiss()
         self._hosts_view = hosts
@@ -503,7 +503,7 @@ class MainScreen(LeanScreen):
             self._hosts.look()
 
     def _read_now(self, looked_at: str | None) -> tuple[str, ...]:
-        """Return the runs whose ends somebody sees as they come: those of the tiles, or the one with the keys."""
+        """Return the runs being read: those on the grid or in the comparison, or the one looked at."""
         if self._tiles is not None and self._tiles.is_current:
             return self._tiles.visible_ids
         if self._comparison is not None and self._comparison.is_current:
@@ -511,24 +511,24 @@ class MainScreen(LeanScreen):
         return () if looked_at is None else (looked_at,)
 
     def read_tiles(self) -> None:
-        """Begin to read the runs of the tiles."""
+        """Start to read the runs of the grid."""
         if self._tiles:
             self.bridge.show_tiles(self._tiles.run_ids)
 
     @property
     def watched(self) -> Sequence[str]:
-        """The runs that the app is for; none where it is for all."""
+        """The runs that the app was opened for; empty for all."""
         return self._watched
 
     def open_talk(self, saying: Saying) -> None:
-        """Open the line at the foot of the transcript in which something is said."""
+        """Open the message line below the transcript."""
         if not self.talk.is_open:
             self._talk_from = KeyContext.REQUEST if self.request.has_focus else self.panes.place
         self.panes.show(KeyContext.TRANSCRIPT)
         self.talk.open(saying)
 
     def _leave_talk(self) -> None:
-        """Give the keys back to the pane that had them; a request that is gone had them for the transcript."""
+        """Focus the pane that had the focus before; the transcript if the request is gone."""
         if self._talk_from in (KeyContext.REQUEST, KeyContext.TRANSCRIPT):
             self.panes.show(KeyContext.TRANSCRIPT)
             is_back = self._talk_from is KeyContext.REQUEST and self.request.is_shown
@@ -537,22 +537,22 @@ class MainScreen(LeanScreen):
             self.panes.go_to(self._talk_from)
 
     def refuse(self, action: Action, obstacle: str) -> None:
-        """Say why an action is not possible; where one would write in a dialog, in its place."""
+        """Report why an action is not possible; if it opens a text field, in a dialog instead of it."""
         if not action.writes:
             answer_key(self, obstacle, severity="warning", timeout=3)
-            if action.changes:  # what was typed with it was for a question that does not come
+            if action.changes:  # the keys typed after it were for a question that is not asked
                 cast(KeyQueueApp, self.app).forget_typed()
             return
         self.refuse_dialog(action.name, obstacle)
 
     def refuse_dialog(self, what: str, why: str) -> None:
-        """Say why a dialog does not come in which one would have written, in its place."""
+        """Report why a dialog with a text field does not open, in its place."""
         from ..dialogs.reader import RefusalScreen
 
         self.notices.add(why, "warning")
         self.app.push_screen(RefusalScreen(what, why))
 
     def show_launched(self, run_id: str) -> None:
-        """Put the cursor on a run just launched, as soon as it is there."""
+        """Move the cursor to a run just launched, as soon as it is listed."""
         self.runs.select(run_id)
         self.panes.go_to(KeyContext.RUNS)

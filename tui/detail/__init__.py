@@ -1,4 +1,4 @@
-"""One run opened: what is known of it, tab by tab.
+"""One run's details, tab by tab.
 
-Only `screen` is imported from outside. Pages are read and laid out in threads; it knows nothing of the deck.
+Only `screen` is imported from outside. Pages are read and laid out in threads; it does not know the deck.
 """

@@ -1,4 +1,4 @@
-"""What a run changed, as rows: where, which files, who else was there, and what the check of it said; pure."""
+"""A run's changes as rows: where, which files, who else wrote there, and the check's result; pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..text.format import short_path
 from .page import Row, heading, joined, note, text_rows
 
 COUNT = 8
-"""Cells of what came and of what went."""
+"""Cells of the added and of the removed lines."""
 NOTE = 300
-"""Characters of what is said beside a file."""
+"""Characters of a remark on a file."""
 
 
 def changed_rows(run: RunSnapshot, changes: Changes | None, check: CheckResult | None, width: int) -> list[Row]:
-    """Lay out what a run changed; a run that goes on, what it has changed so far."""
+    """Lay out a run's changes; for a running run, its changes so far."""
     blocks = (_changes(run, changes, width), _place(run, width), _check(run, check, width))
     return joined(block for block in blocks if block)
 

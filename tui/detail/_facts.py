@@ -42,7 +42,7 @@ VALUE = 2000
 """Characters of one value."""
 
 Facts = Iterator[tuple[str, str]]
-"""Labels with their values; one without a value is left out."""
+"""Labels with their values; a label without a value is not shown."""
 
 
 def facts_rows(
@@ -56,8 +56,8 @@ def facts_rows(
     changes: Changes | None = None,
     lease: float = 0.0,
 ) -> list[Row]:
-    """Lay out the facts of a run in groups; `unreadable` counts the lines that are not events, `changes` says what the
-    run has changed so far, `lease` for how many seconds it goes on on a host that is out of reach, 0 for ever.
+    """Lay out a run's facts in groups; `unreadable` counts the lines that are not events, `changes` are the run's
+    changes so far, `lease` is the number of seconds that it continues on an unreachable host, 0 for ever.
     """
     groups = {
         "Launch": _request(meta),
@@ -180,7 +180,7 @@ def _process(run: RunSnapshot, runner: RunnerFacts | None, now: datetime, lease:
 
 
 def _place(run: RunSnapshot, now: datetime, lease: float) -> Facts:
-    """Say where a run of another machine is; its processes are not seen here."""
+    """Yield where a run on another machine is; its processes are not visible here."""
     meta, place = run.meta, run.place
     yield "requested host", one_line(meta.host, 64)
     yield "requires", needs_words(meta.needs)
@@ -196,7 +196,7 @@ def _place(run: RunSnapshot, now: datetime, lease: float) -> Facts:
 
 
 def _lease_left(heard_at: str, now: datetime, lease: float) -> str:
-    """Say for how long a run goes on on a host of which nothing is heard; its host alone knows exactly."""
+    """Estimate how long a run continues on an unreachable host; only the host knows exactly."""
     heard = moment(heard_at)
     if not lease or heard is None:
         return "" if lease else "unlimited: it runs until its host is back (hosts.lease)"
@@ -292,6 +292,6 @@ def _figures(used: Usage | UsageReported) -> tuple[str, ...]:
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], width: int) -> str:
-    """Align all columns but the last to the right; the last takes the rest of the width."""
+    """Align all columns but the last to the right; the last gets the rest of the width."""
     left = "  ".join(cell.rjust(size) for cell, size in zip(cells, widths, strict=False))
     return f"{left}  {fit(cells[-1], max(0, width - len(left) - 2))}".rstrip()

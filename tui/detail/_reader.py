@@ -1,4 +1,4 @@
-"""Read what a tab shows of one run, from its files; everything here happens in a thread, and nothing is started."""
+"""Read a tab of one run from its files; everything here runs in a thread, and starts no process."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from ._facts import facts_rows, usage_rows
 from .page import FileRow, Page, Row, Tab, heading, joined, markdown_rows, note, plain_text, text_rows
 
 EVENT_LIMIT = 1000
-"""Characters of an event that are shown."""
+"""Characters shown of an event."""
 FILE_LIMIT = 256 * 1024
-"""Bytes of a file that are shown; the pager shows all of it."""
+"""Bytes shown of a file; the pager shows the whole file."""
 MOST_PROMPTS = 99
 
 
 PIECE_BYTES = 8 * 1024 * 1024
-"""Events read at a time, to count the lines of them that cannot be read."""
+"""Bytes of events read at a time, to count the unreadable lines."""
 
 
 class DetailReader:
-    """Reads one run, a tab at a time; what was read of a growing file is not read again."""
+    """Reads one run, a tab at a time; does not reread the known part of a growing file."""
 
     def __init__(
         self,
@@ -45,9 +45,9 @@ class DetailReader:
         changes: Callable[[RunSnapshot], Changes | None] = lambda run: run.changes,
         lease: float = 0.0,
     ) -> None:
-        """Take what says what a run has changed so far, and what can still be told of one that was lost: `changes`.
+        """Get a run's changes so far, or the known ones of a lost run, from `changes`.
 
-        `lease` is for how many seconds one goes on on a host that is out of reach, 0 for ever.
+        `lease` is the number of seconds that a run continues on an unreachable host, 0 for ever.
         """
         self._lease = lease
         self._changes = changes
@@ -56,10 +56,10 @@ class DetailReader:
         self._usage = UsageReader(self._run_dir)
         self._events = EventTail(self._path(paths.EVENTS))
         self._answer: tuple[object, list[Row]] = (None, [])
-        """The last answer laid out, and what it was made of."""
+        """The last answer's layout, after its text and width."""
 
     def read(self, run: RunSnapshot, tab: Tab, width: int) -> tuple[str, Page]:
-        """Return why the run is not done, or how it ended, in one line, and what the tab shows."""
+        """Return why the run is not done, or its result, in one line, and the tab's page."""
         now = datetime.now(UTC)
         why = explain(run, self._diagnosis.read(run), now)
         match tab:
@@ -187,7 +187,7 @@ class FilePart(Struct, frozen=True):
 
 
 def read_part(path: str, *, from_end: bool = False) -> FilePart | None:
-    """Read the first `FILE_LIMIT` bytes of a file, or the last from the beginning of a line; None for no such file."""
+    """Read the first `FILE_LIMIT` bytes of a file, or the last, starting at a line; None if it cannot be read."""
     try:
         descriptor, status = open_regular(path)
         with open(descriptor, "rb") as file:

@@ -1,4 +1,4 @@
-"""The screen of one run: why it is not done, and tabs for what is known of it."""
+"""The screen of one run: why it is not done, and tabs with its details."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ from ._reader import DetailReader
 from .page import FileRow, Page, PageView, Tab, note
 
 REFRESH_SECONDS = 1.0
-"""Between two readings of a run that has not ended."""
+"""Between two reads of an unfinished run."""
 MARGIN = 3
 """Cells beside a page: the edges and the scrollbar."""
 COPY_LIMIT = 2_000_000
-"""Characters that are copied at most: terminals drop more."""
+"""Maximum number of characters to copy: terminals drop more."""
 UNREAD = Page([note("reading…")], more=True)
-"""Stands for the page of a tab until it is read."""
+"""A tab's page until it is read."""
 SIZE_CELLS, AGE_CELLS = 10, 12
 """Columns of the list of files."""
 
 
 class TabBar(Widget):
-    """The tabs with their keys on one line; brackets mark the open one, not colour alone."""
+    """The tabs with their keys on one line; brackets mark the open one, not only colour."""
 
     DEFAULT_CSS = "TabBar { height: 1; width: 1fr; }"
     ALLOW_SELECT = False
@@ -74,14 +74,14 @@ class TabBar(Widget):
                 return
 
     def _labels(self) -> list[str]:
-        """Return what is drawn of each tab; where there is little room, a blank between two of them in place of two."""
+        """Return the tabs' labels; in a narrow bar one space separates two of them instead of two."""
         named = {tab: f"{self._keys.get(tab, '')} {tab.label.capitalize()}" for tab in Tab}
         edge = "" if sum(cells(name) + 2 for name in named.values()) > self.size.width else " "
         return [f"[{name}]" if tab is self._tab else f" {name}{edge}" for tab, name in named.items()]
 
 
 class FileList(RowList, can_focus=False):
-    """Name, size and age of each file; the cursor stays on its file when others come."""
+    """Name, size and age of each file; the cursor stays on its file when more appear."""
 
     def __init__(self) -> None:
         super().__init__(id="files")
@@ -118,7 +118,7 @@ class FileList(RowList, can_focus=False):
 
 
 class RunDetailScreen(DialogScreen[bool]):
-    """Returns True when the run's transcript is to be shown on the deck."""
+    """Returns True to show the run's transcript on the deck."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "detail.tcss"]
     BINDINGS = bindings(KeyContext.DETAIL)
@@ -133,13 +133,13 @@ class RunDetailScreen(DialogScreen[bool]):
         actions: Sequence[Action],
         tab: Tab | None = None,
     ) -> None:
-        """Show a run, in a tab that fits it or the one named; `current` returns a run as the deck knows it, None once
-        it was deleted, and `act` does what the keys ask for that are not about a tab.
+        """Show a run in `tab`, or in the tab that suits its state; `current` returns the deck's snapshot of a run, None
+        once it was deleted, and `act` does the actions that are not about a tab.
         """
         super().__init__()
         self._bridge = bridge
         self.run = run
-        """The run that is shown; changed by this screen only."""
+        """The shown run; changed by this screen only."""
         self._current = current
         self._act = act
         self._actions = actions
@@ -147,7 +147,7 @@ class RunDetailScreen(DialogScreen[bool]):
         self._reader = self._reader_of(run)
         self._page = UNREAD
         self._shown: tuple[Tab, RunSnapshot] | None = None
-        """What was read last."""
+        """The tab and the run read last."""
         self._reading = Repeater(bridge, self._read, "This run's details stopped", patience=SLOW_S)
         self._gone = False
 
@@ -188,7 +188,7 @@ class RunDetailScreen(DialogScreen[bool]):
     # --- reading -------------------------------------------------------------------------------------------------
 
     def _tick(self) -> None:
-        """Read again what may have changed: a run that has not ended, and the ages of files."""
+        """Read again what may have changed: an unfinished run, and the ages of files."""
         run = self._current(self.run.run_id)
         if run is None:
             self._gone = True
@@ -203,7 +203,7 @@ class RunDetailScreen(DialogScreen[bool]):
     async def _read(self) -> None:
         self.run = run = self._current(self.run.run_id) or self.run
         tab = self._tab
-        # The page itself is not laid out while the files are shown in its place.
+        # The page itself is not laid out while the files are shown instead.
         width = max(1, self.size.width - MARGIN)
         try:
             why, page = await self._bridge.read(self._reader.read, run, tab, width)
@@ -239,7 +239,7 @@ class RunDetailScreen(DialogScreen[bool]):
         self._show_keys()
 
     def _show_keys(self) -> None:
-        """Say what can be done to the run too, where there is room for it."""
+        """Show the keys that act on the run, if they fit."""
         context = ActionContext(place=KeyContext.DETAIL, run=self.run)
         whole = keys_line(KeyContext.DETAIL, self._actions, context)
         fits = cells(whole) < self.size.width - MARGIN
@@ -255,7 +255,7 @@ class RunDetailScreen(DialogScreen[bool]):
     def fit_width(self) -> None:
         self.call_after_refresh(self._reading.ask)
 
-    # --- what keys ask for ---------------------------------------------------------------------------------------
+    # --- actions -------------------------------------------------------------------------------------------------
 
     def action_show_tab(self, name: str) -> None:
         tab = Tab(name)

@@ -1,4 +1,4 @@
-"""The command that shows one run in detail, and the keys there, which act on that run whatever is selected."""
+"""The command that shows one run in detail, and the keys there, which act on that run and not on the selected ones."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _TABS = {
     "changes": "Show the run's changes, other runs in the same directory, and the check result.",
 }
 _TAB_LABELS = {"facts": "overview"}
-"""The tabs with a label that is not their id."""
+"""Tabs whose label differs from their id."""
 
 
 def _in_detail(method: Callable[..., object], key: str, rank: int, *, after: str = "") -> Callable[[Method], Method]:
-    """Declare an action of the deck as it is done here: with its own id, rank and help, on the run that is shown."""
+    """Declare an action of the deck for the shown run, with its own id, rank and help."""
     action = action_of(method)
     return command(
         f"detail_{action.id}",
@@ -68,7 +68,7 @@ class DetailCommands(Commands):
             deck.panes.zoom(TRANSCRIPT)
 
     def _act(self, screen: RunDetailScreen, action_id: str) -> None:
-        """Do what a key in the detail asks for; the cursor of the deck is on the run that is shown."""
+        """Do the action of a key in the details; it moves the deck's cursor to the shown run."""
         deck, run = self._deck, screen.run
         deck.runs.select(run.run_id)
         if self._obstacle(action_id, replace(deck.action_context, run=run, marked=0, place=DETAIL)):

@@ -1,4 +1,4 @@
-"""The text of one tab: rows made in a thread to fit the width, markdown among them, and the view that draws them."""
+"""The text of one tab: rows made in a thread to fit the width, including markdown, and the view that draws them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Row = Strip | tuple[Part, ...]
 
 
 LONGEST_RENDERED = 200_000
-"""Characters beyond which markdown is shown unrendered: that many take about a second, in a thread."""
+"""Longer markdown is shown unrendered: this many characters take about a second, in a thread."""
 
 
 class Tab(StrEnum):
@@ -50,13 +50,13 @@ class FileRow(Struct, frozen=True):
 class Page(Struct, frozen=True):
     rows: Sequence[Row] = ()
     follows: bool = False
-    """Whether its end is shown first and followed, as of a file that grows."""
+    """Whether its end is shown first and followed, for a growing file."""
     copy: str = ""
-    """What copying takes."""
+    """The text to copy."""
     path: str = ""
-    """The file that opening shows."""
+    """The file to open."""
     more: bool = False
-    """Whether it is not read to its end yet."""
+    """Whether more is to be read."""
     files: tuple[FileRow, ...] = ()
 
 
@@ -69,12 +69,12 @@ def heading(title: str, remark: str = "") -> Row:
 
 
 def note(text: str) -> Row:
-    """Return a row of our own words among those of a run."""
+    """Return a row with a remark of the app."""
     return ((text, "muted"),)
 
 
 def joined(blocks: Iterable[Sequence[Row]]) -> list[Row]:
-    """Put blocks below each other with a blank row between them."""
+    """Join blocks with an empty row between them."""
     rows: list[Row] = []
     for block in blocks:
         rows += [*([()] if rows else []), *block]
@@ -86,13 +86,13 @@ def plain_text(rows: Iterable[Row]) -> str:
 
 
 def markdown_rows(text: str, width: int) -> list[Row]:
-    """Render foreign text without links that open; one that is too long, or breaks the renderer, stays as it is."""
+    """Render untrusted text without links that open; text that is too long, or breaks the renderer, stays as it is."""
     if len(text) > LONGEST_RENDERED:
         return text_rows(text, width)
     try:
         return list(_rendered(plain(text), max(10, width)))
     except Exception as error:
-        # What a model writes can break the renderer (RecursionError and others); the words are what matters.
+        # A model's text can break the renderer (RecursionError and others); the words are what matters.
         return text_rows(
             f"[shown unrendered: the markdown renderer failed with {type(error).__name__}]\n\n{text}", width
         )
@@ -109,7 +109,7 @@ def _rendered(text: str, width: int) -> list[Strip]:
     from rich.theme import Theme
 
     class PlainCode(CodeBlock):
-        """A code block without background and colours of its own, so that it fits every theme."""
+        """A code block without its own background and colours, so that it fits every theme."""
 
         def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
             yield Padding(Text(str(self.text).rstrip("\n"), style="markdown.code_block"), (0, 0, 0, 2))
@@ -153,7 +153,7 @@ def _rendered(text: str, width: int) -> list[Strip]:
 
 
 class PageView(LineView, can_focus=False, inherit_bindings=False):
-    """Stays where it is when a newer page of the same tab comes; at the end of one that grows it follows the end."""
+    """Keeps its position when a newer page of the same tab comes; at the end of a growing file it follows the end."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"page--muted", "page--strong", "page--warning", "page--error"}
     DEFAULT_CSS = """
@@ -171,7 +171,7 @@ class PageView(LineView, can_focus=False, inherit_bindings=False):
         self._page = Page()
 
     def show_page(self, page: Page, *, is_new_tab: bool) -> None:
-        """Show a page; `is_new_tab` says that the page before was of another tab."""
+        """Show a page; `is_new_tab`: the previous page was of another tab."""
         at_end = self.scroll_offset.y >= self.max_scroll_y
         self._page = page
         self.virtual_size = Size(max(1, self.scrollable_content_region.width), len(page.rows))

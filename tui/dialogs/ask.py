@@ -1,4 +1,4 @@
-"""Ask the operator: for a yes, or for one line such as a time or a path."""
+"""Ask for a confirmation, or for one line such as a time or a path."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from ..text.format import brief_error, format_error
 from .loading import LoadingScreen
 
 TYPING_S = 1.0
-"""Characters that follow each other within this time are taken for a text."""
+"""Characters typed within this many seconds of each other count as text."""
 
 
 class ConfirmScreen(LoadingScreen[str, bool]):
-    """Asks before something that cannot be taken back lightly; returns True only for a yes."""
+    """Asks before an action that is hard to undo; returns True only for a yes."""
 
     BINDINGS = bindings(KeyContext.CONFIRM)
     CSS_PATH = "dialogs.tcss"
@@ -34,13 +34,13 @@ class ConfirmScreen(LoadingScreen[str, bool]):
     def __init__(
         self, question: str, detail: str | Callable[[], Awaitable[str]], yes: str, *, harmless: bool = False
     ) -> None:
-        """Ask; a `detail` that has to be read first is called for it."""
+        """Ask; if `detail` has to be read first, it is a function."""
         super().__init__(None if isinstance(detail, str) else detail)
         self._question = question
         self._detail = detail if isinstance(detail, str) else "…"
         self._yes = yes
         self._harmless = harmless
-        """Then Enter means yes, else cancel."""
+        """If so, Enter means yes, otherwise cancel."""
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as dialog:
@@ -68,13 +68,13 @@ class ConfirmScreen(LoadingScreen[str, bool]):
 
 
 class QuitScreen(ConfirmScreen):
-    """Asks before the app ends; the key that says yes is no answer as a letter of a text."""
+    """Asks before the app ends; its key for yes is not an answer while text is being typed."""
 
     def __init__(self, detail: str, *, is_typing: bool) -> None:
-        """`is_typing` says that the key which asked may have been such a letter itself."""
+        """`is_typing`: the key that opened this may have been part of a typed text."""
         super().__init__("Quit subdeck?", detail, "Quit")
         self._written_at = time.monotonic() if is_typing else 0.0
-        """When the last character came that is no answer."""
+        """Time of the last character that was not an answer."""
 
     def on_key(self, event: Key) -> None:
         if event.is_printable and event.key not in self.active_bindings:
@@ -88,7 +88,7 @@ class QuitScreen(ConfirmScreen):
 
 
 class AskScreen(DialogScreen[None]):
-    """Asks for one line, and closes when it was taken; else says why not and keeps it."""
+    """Asks for one line, and closes once it is accepted; otherwise shows why not and keeps it."""
 
     BINDINGS = bindings(KeyContext.ASK)
     CSS_PATH = "dialogs.tcss"
@@ -103,8 +103,8 @@ class AskScreen(DialogScreen[None]):
         hint: str = "",
         field: Input | None = None,
     ) -> None:
-        """`take` returns False to leave the dialog open; what it raises is shown in the dialog. `field` asks for more
-        than any text.
+        """`take` returns False to leave the dialog open; its errors are shown in the dialog. `field` replaces the plain
+        text field.
         """
         super().__init__()
         self._bridge = bridge

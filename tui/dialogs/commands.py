@@ -1,4 +1,4 @@
-"""The keys that dialogs share: what closes, confirms and scrolls them."""
+"""The keys that dialogs share: close, confirm and scroll."""
 
 from __future__ import annotations
 

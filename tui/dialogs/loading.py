@@ -1,4 +1,4 @@
-"""Dialogs that are on the screen before what they show has been read."""
+"""Dialogs that open before their data has been read."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ Result = TypeVar("Result")
 
 
 class LoadingScreen(DialogScreen[Result], Generic[Data, Result]):
-    """Reads its data after it was pushed, and closes with an error message when that fails.
+    """Reads its data after it was pushed, and closes with an error message if that fails.
 
-    What is typed meanwhile waits until the data is there: no key is lost, and none goes to the screen below.
+    Keys typed before that wait for the data: none is lost, and none reaches the screen below.
     """
 
     WRITES_IN: ClassVar = ""
-    """What it is called, where one writes in it: then what is typed goes to the error that comes in its place."""
+    """The dialog's name if it has a text field: then keys typed for it go to the error that replaces it."""
 
     def __init__(self, load: Callable[[], Awaitable[Data]] | None) -> None:
-        """Without `load` there is nothing to wait for."""
+        """Without `load` there is no data to wait for."""
         super().__init__(classes=LOADING if load else None)
         self._load = load
         self.data: Data | None = None
-        """None until it was read."""
+        """None until it is read."""
 
     def on_mount(self) -> None:
         if self._load:
@@ -42,7 +42,7 @@ class LoadingScreen(DialogScreen[Result], Generic[Data, Result]):
         return self.has_class(LOADING)
 
     async def fill(self, data: Data) -> None:
-        """Show what was read; keys come when this is done."""
+        """Show the data; keys are handled once this is done."""
         raise NotImplementedError
 
     @work(exit_on_error=False)
@@ -51,7 +51,7 @@ class LoadingScreen(DialogScreen[Result], Generic[Data, Result]):
             self.data = await load()
             if is_open(self):
                 await self.fill(self.data)
-        except Exception as error:  # whatever it was, the dialog must not stay without its data
+        except Exception as error:  # after any error, the dialog must not stay without its data
             log_fault(f"while {type(self).__name__} was loading", error)
             if is_open(self):
                 self._fail(format_error(error))

@@ -1,4 +1,4 @@
-"""Let the operator choose one of a few things."""
+"""Choose one of a few rows."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ..terminal.textual_internals import DialogScreen
 
 
 class PickScreen(DialogScreen[int | None]):
-    """Returns the number of the row that was chosen, counted from 0."""
+    """Returns the number of the chosen row, from 0."""
 
     BINDINGS = bindings(KeyContext.PICK)
     CSS_PATH = "dialogs.tcss"
 
     def __init__(self, title: str, rows: Sequence[str], *, end: str, at: int = 0, wraps: bool = False) -> None:
-        """Offer rows of plain text; `end` says what Enter does with one, `at` is where the cursor begins; long
-        rows are cut unless they wrap.
+        """Offer rows of plain text; `end` names the effect of Enter, `at` is the first row with the cursor; long rows
+        are cut unless they wrap.
         """
         super().__init__(classes="-wraps" if wraps else None)
         self._title = title

@@ -1,4 +1,4 @@
-"""Say what would be done to files or branches, and ask; what keeps it from being done is said in the same place."""
+"""Show the plan of a change to files or branches, and ask; obstacles are shown in the same place."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ..terminal.handover import edit_text
 from .loading import LoadingScreen
 
 MESSAGE_FILE = "COMMIT_EDITMSG"
-"""By its name an editor knows what it is."""
+"""Editors recognize this name."""
 
 
 class PlanScreen(LoadingScreen[Sequence[Plan], tuple[Sequence[Plan], str] | None]):
-    """Shows plans once they are made; returns them with the message of the commit, or None for a no.
+    """Shows plans once they are made; returns them with the commit message, or None for a no.
 
-    One that is refused can only be read.
+    A refused plan can only be read.
     """
 
     BINDINGS = bindings(KeyContext.CONFIRM)
@@ -77,7 +77,7 @@ class PlanScreen(LoadingScreen[Sequence[Plan], tuple[Sequence[Plan], str] | None
 
     @on(Button.Pressed, "#edit")
     def action_edit_message(self) -> None:
-        """Have the message changed in the operator's editor."""
+        """Edit the message in your editor."""
         if self.is_loading or not self._message:
             return
         text, problem = edit_text(cast("App[Any]", self.app), f"{self._message}\n", name=MESSAGE_FILE)

@@ -1,4 +1,4 @@
-"""Show a text that is only read: every key, what doctor says, the messages since the app was opened."""
+"""Show a text to read: every key, doctor's output, the messages since the app was opened."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from ..text.cells import wrap
 
 KEY_WIDTH = 12
 INDENT = KEY_WIDTH + 2
-"""Cells before what a key does."""
+"""Cells before the text of a key."""
 LEAST_WIDTH = 20
-"""Cells for that, however narrow the dialog is."""
+"""Minimum cells of that text in a narrow dialog."""
 USUAL_WIDTH = 70
-"""Cells of a line of a dialog."""
+"""Cells of a dialog's line."""
 
 
 class ReadingScreen(DialogScreen[None]):
-    """Scrolls by the arrows, is narrowed by words where that is wanted, and goes by Escape."""
+    """Scrolls by arrow keys, optionally filters by words, and closes by Escape."""
 
     BINDINGS = bindings(KeyContext.READING)
     CSS_PATH = "dialogs.tcss"
@@ -42,7 +42,7 @@ class ReadingScreen(DialogScreen[None]):
         note: str = "esc closes",
         filterable: bool = False,
     ) -> None:
-        """Show entries; one may have several lines. `empty` is said where there are none, `note` at the lower edge."""
+        """Show entries, possibly of several lines. `empty` is the text without entries, `note` the lower edge."""
         super().__init__()
         self._title = title
         self._entries = tuple(entries)
@@ -64,13 +64,13 @@ class ReadingScreen(DialogScreen[None]):
         self._draw()
 
     def show(self, entries: Sequence[Content], note: str) -> None:
-        """Put other entries and another note in their place."""
+        """Replace the entries and the note."""
         self._entries, self._note = tuple(entries), note
-        if self.is_mounted:  # else it is drawn then
+        if self.is_mounted:  # otherwise it is drawn then
             self._draw()
 
     def matching(self, words: Sequence[str]) -> Content:
-        """Return what to show of it where these words were typed, in lower case."""
+        """Return the text that matches these typed words, in lower case."""
         entries = [entry for entry in self._entries if all(word in entry.plain.lower() for word in words)]
         if entries:
             return Content("\n").join(entries)
@@ -97,22 +97,22 @@ class ReadingScreen(DialogScreen[None]):
 
 
 class RefusalScreen(ReadingScreen, inherit_bindings=False):
-    """Stands in the place of a dialog that does not come: only Escape goes on, so that nothing typed for it acts."""
+    """Replaces a dialog that cannot open: only Escape closes it, so that keys typed for the dialog have no effect."""
 
     BINDINGS = bindings(KeyContext.READING)
 
     def __init__(self, what: str, why: str) -> None:
-        """Say that this was asked for, and why it does not come."""
+        """Name the dialog, and why it cannot open."""
         super().__init__(f"{what[:1].upper()}{what[1:]}: not possible now", [Content(line) for line in why.split("\n")])
 
 
 class HelpScreen(ReadingScreen, inherit_bindings=False):
-    """Shows every key; what is impossible now says why."""
+    """Shows every key, and why an action is not possible now."""
 
     BINDINGS = bindings(KeyContext.HELP)
 
     def __init__(self, actions: Sequence[Action], action_context: ActionContext) -> None:
-        """`action_context` is that of the deck, from which it was opened."""
+        """`action_context` is the state of the deck."""
         super().__init__("Keys", note=keys_line(KeyContext.HELP, actions), filterable=True)
         self._actions = actions
         self._action_context = action_context
@@ -122,7 +122,7 @@ class HelpScreen(ReadingScreen, inherit_bindings=False):
         return help_text(words, self._actions, self._action_context, width)
 
     def on_resize(self) -> None:
-        """Wrap at the width that there is now."""
+        """Wrap at the new width."""
         self.call_after_refresh(self._draw)
 
 
@@ -132,9 +132,9 @@ def help_text(
     action_context: ActionContext | None = None,
     width: int = USUAL_WIDTH,
 ) -> Content:
-    """List the actions that hold all the words, under the place where their keys work, in lines of this width.
+    """List the actions that match all words, below the place of their keys, in lines of this width.
 
-    With an `action_context`, those that are impossible in it say why.
+    With an `action_context`, add why an action is not possible.
     """
     lines: list[Content] = []
     for group in key_groups(actions, action_context.place if action_context else KeyContext.RUNS):
@@ -158,7 +158,7 @@ def _explained(row: Explained, obstacle: str, width: int) -> Iterator[Content]:
     keys = row.keys.ljust(KEY_WIDTH - 1) + " "
     key_style = "$text-muted" if obstacle else "bold $text-primary"
     indent = " " * INDENT
-    if len(keys) > KEY_WIDTH:  # they have a line of their own
+    if len(keys) > KEY_WIDTH:  # they get their own line
         yield Content.assemble("  ", (keys, key_style))
         keys = " " * KEY_WIDTH
     yield Content.assemble("  ", (keys, key_style), (first, style))

@@ -1,4 +1,4 @@
-"""The one place where the app meets the engine: threads on that side, messages on this one."""
+"""The app's only connection to the engine: threads on the engine's side, messages on the app's."""
 
 from __future__ import annotations
 
@@ -48,36 +48,36 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 FRAME_S = 1 / 40
-"""Seconds between two frames at the least."""
+"""Minimum seconds between two frames."""
 PER_RUN_S = 1 / 800
-"""Seconds more for each run that changes."""
+"""Additional seconds for each changed run."""
 SLOWEST_S = 1 / 6
 PER_TILE_S = 1 / 28
-"""Seconds between two frames for each tile that changes: drawn anew, every row of it is another one."""
+"""Seconds between two frames for each changed tile: every row of it is drawn again."""
 LEAVE_S = 1.0
-"""Seconds for which the end of the app waits for the thread that follows the engine."""
+"""Seconds that the app's end waits for the thread that follows the engine."""
 SPENDING_S = 3.0
-"""Seconds between two looks at what was spent, by runs of whatever project."""
+"""Seconds between two reads of the spending, by runs of any project."""
 RECENTLY_S = 0.5
-"""The runs that nobody looks at come all at once, a few times a second: frames in between are not to be faster."""
+"""Seconds for which the busiest frame sets the pace: hidden runs are updated together, a few times a second."""
 
 
 class FramePace:
-    """Says how long to wait between two frames: the longer, the more runs change."""
+    """Computes the time between two frames: the more runs change, the longer."""
 
     def __init__(self) -> None:
         self._most = 0
         self._most_at = 0.0
 
     def next_after(self, now: float, changed: int) -> float:
-        """Return when the next frame is due after one at `now` in which so many runs have changed."""
+        """Return when the next frame is due, after one at `now` with `changed` runs."""
         if changed >= self._most or now - self._most_at > RECENTLY_S:
             self._most, self._most_at = changed, now
         return now + min(SLOWEST_S, FRAME_S + self._most * PER_RUN_S)
 
 
 def merged(earlier: Update | None, later: Update) -> Update:
-    """Return one update that says what both say: the later state of each run, every end."""
+    """Merge two updates: the later state of each run, every result."""
     if earlier is None:
         return later
     gone = set(later.removed)
@@ -94,8 +94,8 @@ def merged(earlier: Update | None, later: Update) -> Update:
 
 
 def in_thread(work: Callable[[], None]) -> threading.Thread:
-    """Do this in a thread of its own, which the end of the app does not wait for: one that hangs takes no place in the
-    pool from others.
+    """Do this in a separate daemon thread: the app's end does not wait for it, and a hung one takes no place in a
+    pool.
     """
     thread = threading.Thread(target=copy_context().run, args=(work,), daemon=True)
     thread.start()
@@ -103,11 +103,11 @@ def in_thread(work: Callable[[], None]) -> threading.Thread:
 
 
 class Attempt:
-    """One thread that follows the engine, until another one takes its place."""
+    """One thread that follows the engine, until another replaces it."""
 
     def __init__(self, told: Told) -> None:
         self.told = told
-        """What had been taken of the attempts before it."""
+        """The updates taken by the attempts before it."""
         self.stop = threading.Event()
         self.thread: threading.Thread | None = None
 
@@ -115,7 +115,7 @@ class Attempt:
 class Bridge(SupervisingWidget):
     """An invisible node: one worker iterates the engine's updates, another reads the shown run.
 
-    Everything else asks the engine through `call`, and never waits for it on the event loop.
+    Everything else calls the engine through `call`, and never blocks the event loop.
     """
 
     DEFAULT_CSS = "Bridge { display: none; }"
@@ -124,31 +124,31 @@ class Bridge(SupervisingWidget):
         super().__init__()
         self.engine = engine
         self.readonly = readonly
-        """Whether nothing is written from here: no end is claimed, so that another app reports it too."""
+        """Whether the app writes nothing: it claims no results, so another app reports them again."""
         self._stop = threading.Event()
         self._pending: Update | None = None
         self._pieces: list[TranscriptRead] = []
         """Of the shown run, in the order of its file."""
         self._lock = threading.Lock()
-        """Guards what threads and the event loop share: `_pending`, `_pieces`, and what has been told."""
+        """Guards the state shared by threads and the event loop: `_pending`, `_pieces`, and the taken updates."""
         self._file_lock = threading.Lock()
         """Held by the thread that reads the shown run."""
         self._pace = FramePace()
         self._due_at = 0.0
         """When the next frame may be drawn."""
         self._waiting = False
-        """True while a timer will take what is pending."""
+        """Whether a timer is set to take the pending update."""
         self._project_is_here = False
         self._standing: Standing | None = None
-        """What was spent today when it was last looked at."""
+        """Today's spending at the last read."""
         self._spending_due_at = 0.0
         self._reader: RunReader | None = None
         self._tiles: dict[str, RunReader] = {}
-        """Of the runs that are read along beside the shown one; replaced as a whole."""
+        """Readers of the runs on the grid; replaced as a whole."""
         self._behind: set[str] = set()
-        """Those of them that have written since they were read."""
+        """Those of them with unread output."""
         self._tiles_due_at = 0.0
-        """When they are to be read again."""
+        """When they are read again."""
         self.supervisor = Supervisor(self._show_stopped)
         self._reading = Repeater(self, self._read_piece, "Transcript stopped")
         self._presets = Repeater(self, self._read_presets, "Presets stopped", patience=SLOW_S)
@@ -156,19 +156,19 @@ class Bridge(SupervisingWidget):
         self._spending = Repeater(self, self._look_at_spending, "Costs stopped", patience=SLOW_S)
         self._following = Supervised(self.supervisor, "Updates stopped", self._follow, self._abandon_following)
         self._attempt: Attempt | None = None
-        """The thread that follows the engine; None while there is none whose updates are taken."""
+        """The thread that follows the engine; None if there is none whose updates are taken."""
         self._told: Told | None = None
-        """What has been taken of the engine's updates."""
+        """The updates taken from the engine."""
         self._reported: set[str] = set()
-        """Runs whose ends were reported as they came."""
+        """Runs whose results were reported as they came."""
         self._unseen: set[str] = set()
-        """Runs whose ends are reported as those that nobody has seen."""
+        """Runs whose results are reported as unseen."""
         self._unclaimed: dict[str, RunSnapshot] = {}
-        """Reported ends that the session does not know yet."""
+        """Reported results that are not yet in the session file."""
         self._has_looked_for_unseen = False
 
     def start(self) -> None:
-        """Begin following the engine; called after the first paint."""
+        """Start to follow the engine; called after the first paint."""
         self._project_is_here = os.path.isdir(self.engine.project.root)
         self._presets.ask()
         self._follow()
@@ -181,11 +181,11 @@ class Bridge(SupervisingWidget):
             await self.read(attempt.thread.join, LEAVE_S)
 
     async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Await an engine method in a thread, which is called even if the app ends first; raises what it raises."""
+        """Await an engine method in a thread, which is called even if the app ends first; raises its errors."""
         return await carry_out(function, *args, **kwargs)
 
     async def read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do the same in a thread that nobody waits for when the app ends: for what writes nothing of value."""
+        """Do the same in a thread that the app's end does not wait for: for work that writes nothing of value."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
@@ -210,11 +210,11 @@ class Bridge(SupervisingWidget):
         return await future
 
     def spawn(self, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Run what the operator asked for beside the event loop; what goes wrong becomes an `EngineFailed`.
+        """Run an action beside the event loop; its error becomes an `EngineFailed`.
 
-        Work of a screen that has been closed ends without a word when it uses that screen: `work` is a method of it, or
-        `args` have the screen or a method of it. The work is called in its own task: a coroutine made here would never
-        be awaited where the app ends first.
+        Work of a closed screen ends silently when it uses that screen: `work` is a method of it, or `args` contain the
+        screen or a method of it. The work is called in its own task: a coroutine made here would never be awaited if
+        the app ends first.
         """
 
         async def begun() -> None:
@@ -229,7 +229,7 @@ class Bridge(SupervisingWidget):
     # --- updates -------------------------------------------------------------------------------------------------
 
     def _follow(self) -> None:
-        """Begin a thread that continues where the one before broke off."""
+        """Start a thread that continues after the last taken update."""
         from ...core.project.follower import Told  # after the first paint
 
         with self._lock:
@@ -255,7 +255,7 @@ class Bridge(SupervisingWidget):
             self._following.fail(error)
 
     def _abandon_following(self) -> None:
-        """Let the thread that follows the engine end when it can; what it still brings is ignored."""
+        """Stop the thread that follows the engine when it can; its later updates are ignored."""
         with self._lock:
             attempt, self._attempt = self._attempt, None
         if attempt is not None:
@@ -264,7 +264,7 @@ class Bridge(SupervisingWidget):
         self.read_on()
 
     def _take_update(self, attempt: Attempt, update: Update) -> bool:
-        """Keep an update for the next frame; return whether this attempt is still the present one."""
+        """Keep an update for the next frame; return whether this attempt is still the current one."""
         self._look_for_project()
         self._read_tiles(update)
         if not update.is_quiet:
@@ -283,7 +283,7 @@ class Bridge(SupervisingWidget):
         self._following.beat()
         if update.presets_changed and not is_first_of_all:
             self.call_later(self._presets.ask)
-        if ended or is_first_of_all:  # not before the first update, or nobody is told of what ends between the two
+        if ended or is_first_of_all:  # not before the first update, or results between the two are not reported
             self.call_later(self._claims.ask)
         if (now := time.monotonic()) >= self._spending_due_at:
             self._spending_due_at = now + SPENDING_S
@@ -296,7 +296,7 @@ class Bridge(SupervisingWidget):
         self.post_message(WorkersStopped(banner))
 
     def _shown_runs(self) -> tuple[str, ...]:
-        """Return the runs that are read along: of the others the list shows a line each."""
+        """Return the runs that are read live: the list shows only a line for the others."""
         reader = self._reader
         return (*self._tiles, *(() if reader is None else (reader.run_id,)))
 
@@ -307,11 +307,11 @@ class Bridge(SupervisingWidget):
             self.post_message(ProjectWent(is_here))
 
     async def _look_at_spending(self) -> None:
-        """Tell what was spent where that has changed."""
+        """Post the spending if it has changed."""
         try:
             standing = await self.read(self.engine.standing)
         except (SubdeckError, OSError):
-            return  # what was known is still shown
+            return  # the last known figures stay
         if standing != self._standing:
             self._standing = standing
             self.post_message(SpendingRead(standing))
@@ -328,14 +328,14 @@ class Bridge(SupervisingWidget):
             self.post_message(AgentChosen(None, error.what))
 
     async def _claim(self) -> None:
-        """Note in the session which ends are reported, so that nobody reports them again."""
+        """Record reported results in the session file, so that no other app reports them again."""
         if not self._has_looked_for_unseen:
             await self.read(self._report_unseen)
             self._has_looked_for_unseen = True
         await self.read(self._claim_ended)
 
     def _report_unseen(self) -> None:
-        """Report what has ended and was reported to nobody."""
+        """Report results that no app has reported."""
         try:
             unseen = tuple(filter(self._takes_unseen, self.engine.unseen()))
         except (SubdeckError, OSError) as error:
@@ -345,7 +345,7 @@ class Bridge(SupervisingWidget):
             self.post_message(UnseenFound(unseen))
 
     def _takes_unseen(self, run: RunSnapshot) -> bool:
-        """Return whether a run is ours to report as unseen: its end was not reported as it came, nor by another app."""
+        """Return whether to report a run as unseen: its result was not reported as it came, nor by another app."""
         with self._lock:
             if run.run_id in self._reported:
                 return False
@@ -386,7 +386,7 @@ class Bridge(SupervisingWidget):
             update, self._pending = self._pending, None
         self._hand_out_pieces()
         if update is not None:
-            # In one frame with the tiles, whose edges change with it.
+            # In the same frame as the tiles, whose borders change with it.
             self._due_at = max(self._pace.next_after(time.monotonic(), len(update.runs)), self._tiles_due_at)
             self.post_message(RunsChanged(update))
             if update.complete:
@@ -395,16 +395,16 @@ class Bridge(SupervisingWidget):
     # --- the shown run -------------------------------------------------------------------------------------------
 
     def show_run(self, run_id: str | None, view: View = View.READABLE) -> None:
-        """Read one file of this run from its end; None reads nothing any more."""
+        """Read one file of this run from its end; None stops reading."""
         self._reader = None if run_id is None else RunReader(run_id, view, self.engine.line_file(run_id, view.file))
         self.read_on()
 
     def read_on(self) -> None:
-        """Read the next piece of the shown run, one at a time; it comes as `TranscriptRead`."""
+        """Read the next piece of the shown run, one at a time; it is posted as `TranscriptRead`."""
         self._reading.ask()
 
     def show_tiles(self, run_ids: Sequence[str]) -> None:
-        """Read these runs along too, from their ends; none any more without ids."""
+        """Read these runs live, from their ends; without ids, stop."""
         self._tiles = {run_id: RunReader(run_id, View.READABLE, self._events_of(run_id)) for run_id in run_ids}
         self.read_on()
 
@@ -423,23 +423,23 @@ class Bridge(SupervisingWidget):
         self._hand_out_pieces()
 
     def _renew_readers(self) -> None:
-        """Begin again with the shown runs: nobody knows what a thread that failed or hangs has read of them."""
+        """Read the shown runs from the start: it is unknown how much a failed or hung thread has read."""
         self._file_lock = threading.Lock()
         self._tiles = {run_id: RunReader(run_id, View.READABLE, self._events_of(run_id)) for run_id in self._tiles}
         if (reader := self._reader) is not None:
             self._reader = RunReader(reader.run_id, reader.view, self.engine.line_file(reader.run_id, reader.view.file))
 
     def _read_along(self, update: Update) -> None:
-        """Read what the shown run has written, so that it is drawn in one frame with its row in the list.
+        """Read the shown run's new output, to draw it in one frame with its row in the list.
 
-        Not while a piece is being read anyway: who gets it asks for the next one.
+        Not while another read is running: its result asks for the next piece.
         """
         reader = self._reader
         if reader is not None and any(run.run_id == reader.run_id for run in update.runs):
             self._read_next((reader,), wait=False)
 
     def _read_tiles(self, update: Update) -> None:
-        """Read what the runs in the tiles have written, all at once and a few times a second."""
+        """Read the new output of the runs on the grid, all at once and a few times a second."""
         tiles = self._tiles
         self._behind.update(run.run_id for run in update.runs if run.run_id in tiles)
         if self._behind and (now := time.monotonic()) >= self._tiles_due_at:
@@ -451,7 +451,7 @@ class Bridge(SupervisingWidget):
                 self._behind |= behind
 
     def _read_next(self, readers: Sequence[RunReader] | None = None, *, wait: bool = True) -> bool:
-        """Read a piece of each of these, else of all; without `wait` nothing where another thread is reading.
+        """Read a piece of each of these, by default of all; without `wait` only if no other thread is reading.
 
         Return whether it was read.
         """
@@ -480,7 +480,7 @@ class Bridge(SupervisingWidget):
 
     @on(TranscriptRead)
     def drop_stale_piece(self, message: TranscriptRead) -> None:
-        """Keep from the screen what was still on its way when another run was chosen."""
+        """Drop a piece that was still on its way when another run was chosen."""
         if message.reader is not self._reader and not self.is_of_tile(message.reader):
             message.stop()
 

@@ -43,18 +43,18 @@ from ...core.text.plain import one_line, plain
 from ..text.format import local_time
 
 TEXT_LIMIT = 200_000
-"""Characters of one line that are laid out; the whole is in its file."""
+"""Characters of one line that are laid out; its file has all of them."""
 BODY_LIMIT = 20_000
-"""The same of what an opened line shows."""
+"""The same for the body of an opened line."""
 
 QUICK = 10_000
-"""Pairs of lines that are compared at once, in a few milliseconds."""
+"""Pairs of lines that can be compared at once, in a few milliseconds."""
 
 REQUEST_LIMIT = 300
-"""Characters of the line that stands for a request."""
+"""Characters of a request's line."""
 
 THINKING_LIMIT = 300
-"""Characters of the line that stands for folded thinking."""
+"""Characters of a folded thinking line."""
 
 _STARTED = "started, attempt {} of {}"
 _EXIT_CODE = "exit code {}"
@@ -63,20 +63,20 @@ _NO_OUTPUT = "(no output)"
 _KEPT_NO_MORE = "[the rest was not saved]"
 _LEFT_OUT = "[… {} more characters, not shown here]"
 LINE_TEXTS = (_STARTED, _EXIT_CODE, _DURATION, _NO_OUTPUT, _KEPT_NO_MORE)
-"""What is said around the texts of the progress formatter."""
+"""Texts added to those of the progress formatter."""
 
 _GLYPHS = {status.value: glyph for status, glyph in GLYPHS.items()}
 
 
 class View(StrEnum):
-    """A way in which a run can be looked at."""
+    """A way to show a run."""
 
     READABLE = "readable"
     """The events in words."""
     RAW = "raw"
-    """The events as they stand in their file."""
+    """The events as stored in their file."""
     STDERR = "stderr"
-    """What the child wrote to its stderr."""
+    """The agent's stderr."""
 
     @property
     def file(self) -> str:
@@ -84,17 +84,17 @@ class View(StrEnum):
 
     @property
     def indent(self) -> int:
-        """Cells in front of its lines: of the cursor, and of the time."""
+        """Cells in front of its lines: for the cursor and the time."""
         return 11 if self is View.READABLE else 2
 
     @property
     def counted(self) -> str:
-        """What one of its lines is."""
+        """The name of one of its lines."""
         return "line" if self is View.STDERR else "event"
 
 
 class Kind(StrEnum):
-    """What a line is, and so how it is coloured."""
+    """The kind of a line, which sets its colour."""
 
     TEXT = "text"
     TOOL = "tool"
@@ -105,9 +105,9 @@ class Kind(StrEnum):
     ERROR = "error"
     ENDED = "ended"
     MESSAGE = "message"
-    """What somebody said to the run."""
+    """A message to the run."""
     REQUEST = "request"
-    """What its child asks."""
+    """A request of the agent."""
     THINKING = "thinking"
     LIVE = "live"
     """The sentence being written."""
@@ -122,33 +122,33 @@ class Entry(NamedTuple):
     opens: bool = False
     """Whether opening it shows more."""
     offset: int = 0
-    """Where its line begins in the file."""
+    """Offset of its line in the file."""
     body: Sequence[BodyLine] | None = None
-    """What it shows below itself while it is open."""
+    """The lines below it while it is open."""
     message: str = ""
-    """Of what somebody said: its id."""
+    """Id of a message to the run."""
     said_at: str = ""
-    """Of the same: when, as it stands in the event."""
+    """Its time, as in the event."""
     settles: str = ""
-    """Of the word on what became of a message: the id of that one."""
+    """Id of the message whose outcome this line reports."""
 
 
 class BodyLine(NamedTuple):
-    """A line of what an opened line shows."""
+    """A line of an opened line's body."""
 
     text: str
     margin: str = ""
-    """Of a line of a diff, its number and its sign, which are no part of the text."""
+    """Number and sign of a diff line; not part of the text."""
     sign: str = ""
-    """The sign alone."""
+    """Only the sign."""
 
 
 UNREADABLE = Entry("", Kind.WARNING, "(unreadable line; the raw view shows it)")
-"""Stands for a line that is not an event."""
+"""Shown for a line that is not an event."""
 
 
 def entry_of_line(view: str, line: bytes, formatter: ProgressFormatter) -> Entry | None:
-    """Say one line of the file that a view shows; None for one that the view leaves out. Any thread may call it."""
+    """Return the entry of a line in a view; None if the view does not show it. Any thread may call it."""
     match view:
         case View.READABLE:
             event = event_of(line)
@@ -163,13 +163,13 @@ def entry_of_line(view: str, line: bytes, formatter: ProgressFormatter) -> Entry
 
 
 def event_of(line: bytes) -> Event | None:
-    """Decode a line, or as much of its text as there is where the line was cut."""
+    """Decode a line, or the available beginning of a cut one."""
     event = decode_event(line)
     return decode_beginning(line) if event is None and len(line) >= HELD else event
 
 
 def entry_of(event: Event, formatter: ProgressFormatter) -> Entry | None:
-    """Say one event in a line or a paragraph; None when it says nothing to a person."""
+    """Return an event as a line or a paragraph; None if it has no text for the user."""
     if isinstance(event, Thinking):
         return _thinking(event)
     if isinstance(event, Message | Request | Decision):
@@ -209,7 +209,7 @@ def _talk(event: Message | Request | Decision, formatter: ProgressFormatter) -> 
 
 
 def _thinking(event: Thinking) -> Entry | None:
-    """Fold what was thought to its first line."""
+    """Fold thinking to its first line."""
     text = event.text[:TEXT_LIMIT].strip()
     first, _, rest = text.partition("\n")
     if not (shown := one_line(first, THINKING_LIMIT)):
@@ -220,7 +220,7 @@ def _thinking(event: Thinking) -> Entry | None:
 
 
 def _own_words(event: Event) -> str:
-    """Say what the progress text leaves out: it is of the run, not of the child's work."""
+    """Return the text of events that the progress text omits: about the run, not the agent's work."""
     match event:
         case RunStarted(attempt=attempt, max_attempts=most):
             return _STARTED.format(attempt, most) if most > 1 else "started"
@@ -262,12 +262,12 @@ def _kind(event: Event) -> Kind:
 
 
 def body_of_line(view: str, line: bytes, result: ToolResult | None = None) -> list[BodyLine]:
-    """Return all that opening a line may show; an edit shows what its result says, where that is known."""
+    """Return the body that opening a line shows; an edit uses its result, if known."""
     return text_body(_raw_body(line)) if view == View.RAW else body_of(event_of(line), result)
 
 
 def is_laborious(line: bytes) -> bool:
-    """Whether the body of a line takes so long to make that nobody should wait for it."""
+    """Return whether the body of a line takes too long to make to wait for it."""
     return may_be_edit(line) and (event := event_of(line)) is not None and effort(event) > QUICK
 
 
@@ -280,7 +280,7 @@ def body_text(body: Sequence[BodyLine]) -> str:
 
 
 def shortened_body(body: Sequence[BodyLine], limit: int) -> Sequence[BodyLine]:
-    """Return at most so many characters of a body, saying how many were left out."""
+    """Return at most `limit` characters of a body, with the number of omitted ones."""
     left = sum(len(line.text) + 1 for line in body) - 1 - limit
     if left <= 0:
         return body
@@ -294,13 +294,13 @@ def shortened_body(body: Sequence[BodyLine], limit: int) -> Sequence[BodyLine]:
 
 
 def shortened(text: str, limit: int) -> str:
-    """Return at most so many characters of a text, saying how many were left out."""
+    """Return at most `limit` characters of a text, with the number of omitted ones."""
     left = len(text) - limit
     return text if left <= 0 else f"{text[:limit]}\n{_LEFT_OUT.format(left)}"
 
 
 def full_text(view: str, line: bytes, formatter: ProgressFormatter) -> str:
-    """Return all that a line says, opened and however long, as plain text."""
+    """Return the whole text of a line and its body, of any length, as plain text."""
     event = event_of(line) if view == View.READABLE else None
     if event is None:
         return plain(line.decode("utf-8", "replace"))
@@ -311,7 +311,7 @@ def full_text(view: str, line: bytes, formatter: ProgressFormatter) -> str:
 
 
 def body_of(event: Event | None, result: ToolResult | None = None) -> list[BodyLine]:
-    """Return all that opening an event may show."""
+    """Return the body that opening an event shows."""
     match event:
         case Thinking(text=text):
             return text_body(plain(text).strip("\n"))
@@ -326,7 +326,7 @@ def body_of(event: Event | None, result: ToolResult | None = None) -> list[BodyL
 
 
 def numbered(diff: Sequence[DiffLine]) -> list[BodyLine]:
-    """Put numbers, where there are any, and signs in front of the lines of a diff."""
+    """Add line numbers, if known, and signs to the lines of a diff."""
     width = max((len(str(line.number)) for line in diff if line.number is not None), default=0)
     return [BodyLine(line.text, _margin(line, width), line.sign) for line in diff]
 

@@ -1,4 +1,4 @@
-"""What the bridge reports, in the past tense: facts of the engine and of the shown run's file.
+"""The bridge's messages, in the past tense: facts of the engine and of the shown run's file.
 
 Plain classes: a dataclass takes a fifth of a millisecond to make, and the first paint waits for all of them.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RunsChanged(Message):
-    """Everything that changed since the message before, merged."""
+    """All changes since the last message, merged."""
 
     def __init__(self, update: Update) -> None:
         super().__init__()
@@ -34,17 +34,17 @@ class PresetsRead(Message):
 
 
 class AgentChosen(Message):
-    """Which program a launch would use now."""
+    """The program that a launch would use now."""
 
     def __init__(self, agent: AgentChoice | None, problem: str = "") -> None:
         super().__init__()
         self.agent = agent
         self.problem = problem
-        """Why there is none."""
+        """Why no agent was found."""
 
 
 class SpendingRead(Message):
-    """What was spent today of what may be; None where no budget says how much that is."""
+    """Today's spending within the budgets; None without a budget."""
 
     def __init__(self, standing: Standing | None) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class SpendingRead(Message):
 
 
 class UnseenFound(Message):
-    """Runs that ended before this app looked, and were reported to nobody."""
+    """Runs that finished before this app started, and that no app has reported."""
 
     def __init__(self, runs: tuple[RunSnapshot, ...]) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class UnseenFound(Message):
 
 
 class ProjectWent(Message):
-    """The project's directory is not where it was, or there again."""
+    """The project's directory has disappeared, or is back."""
 
     def __init__(self, is_here: bool) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class ProjectWent(Message):
 
 
 class EngineFailed(Message):
-    """An engine call in the background went wrong; `what` is for a person."""
+    """An engine call in the background failed; `what` is for the user."""
 
     def __init__(self, what: str) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class EngineFailed(Message):
 
 
 class WorkersStopped(Message):
-    """Some of what is shown is not updated now; `what` says which and why, and is empty when all is well again."""
+    """Some of the screen is not updated now; `what` names the part and the reason, and is empty once all is well."""
 
     def __init__(self, what: str) -> None:
         super().__init__()

@@ -1,7 +1,6 @@
-"""Read the file of the one shown run, in pieces; everything here happens in a worker thread.
+"""Read the file of a shown run, in pieces; everything here runs in a worker thread.
 
-First its end, so that there is something to see; then what is written meanwhile, and the rest backwards: of it only
-the lines are counted.
+First its end, for a quick first view; then new output, and the lines before, which are only counted.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ from ...core.text.plain import plain
 from .lines import BODY_LIMIT, TEXT_LIMIT, BodyLine, Entry, View, body_of_line, entry_of_line, shortened, shortened_body
 
 PRIMED = 256 * 1024
-"""Bytes before a chunk in which the calls of its first results are looked for."""
+"""Bytes before a chunk that are searched for the calls of its first results."""
 
 _CALL, _RESULT = line_prefix(ToolCall), line_prefix(ToolResult)
 
 
 Body = Callable[[int, bytes], Sequence[BodyLine] | None]
-"""Returns what a line, by its offset, shows below itself; None while it is not open."""
+"""Returns the body of a line by its offset; None if it is not open."""
 
 
 def load(file: LineFile, start: int, end: int, view: View, body: Body) -> list[Entry]:
-    """Decode one chunk; a few milliseconds, so that it may be done while somebody scrolls."""
+    """Decode one chunk; takes a few milliseconds, so scrolling can wait for it."""
     lines = file.lines(start, end)
     return decode_lines(lines, view, primed(file, view, lines), body)
 
@@ -44,7 +43,7 @@ def decode_lines(
     formatter: ProgressFormatter,
     body: Body = lambda _, __: None,
 ) -> list[Entry]:
-    """Say lines in their order, leaving out those that say nothing."""
+    """Return the entries of the lines in order; some lines have none."""
     entries: list[Entry] = []
     for offset, line in lines:
         entry = entry_of_line(view, line, formatter)
@@ -55,12 +54,12 @@ def decode_lines(
 
 
 def body_at(file: LineFile, view: View, offset: int, line: bytes) -> Sequence[BodyLine]:
-    """Make what an opened line shows below itself, as much of it as is laid out."""
+    """Return the body of an opened line, up to the layout limit."""
     return shortened_body(body_of_line(view, line, _result_of(file, view, offset, line)), BODY_LIMIT)
 
 
 def _result_of(file: LineFile, view: View, offset: int, line: bytes) -> ToolResult | None:
-    """Return the result of an edit, where it stands soon after the call."""
+    """Return the result of an edit, if it soon follows the call."""
     if view is not View.READABLE or not line.startswith(_CALL) or not may_be_edit(line):
         return None
     call = call_id_of_line(line)
@@ -83,13 +82,13 @@ def _formatter_of(file: LineFile) -> ProgressFormatter:
 
 @lru_cache(64)
 def _cwd_of(run_dir: str) -> str:
-    """Return where a run works; empty where its record does not say."""
+    """Return a run's working directory; empty if its meta is unreadable."""
     meta = read_meta(run_dir)
     return meta.cwd if meta else ""
 
 
 def primed(file: LineFile, view: View, lines: Sequence[tuple[int, bytes]]) -> ProgressFormatter:
-    """Return a formatter that knows the calls whose results come in these lines without them."""
+    """Return a formatter that knows the earlier calls of the results in these lines."""
     formatter = _formatter_of(file)
     if view is not View.READABLE:
         return formatter
@@ -121,63 +120,63 @@ def _call_in(before: bytes, call: bytes) -> ToolCall | None:
 
 
 PIECE = 512 * 1024
-"""Bytes of what was written that are decoded in one piece: some thousand events, a few hundredths of a second."""
+"""Bytes of new output decoded in one piece: some thousand events, a few hundredths of a second."""
 
 FAR_BEHIND = 8 * PIECE
-"""Bytes from which on what was written is only counted: nobody has seen it pass by."""
+"""Bytes of new output above which lines are only counted: they passed unseen."""
 
 COUNTED = 512
-"""Chunks in one piece of what is before the end."""
+"""Chunks before the end in one piece."""
 
 REST = 4096
-"""Characters shown of a last line that is not finished."""
+"""Characters shown of an unfinished last line."""
 
 
 class Part(Struct, frozen=True):
-    """Lines that were written at the end."""
+    """New lines at the end."""
 
     chunk: Chunk
     entries: list[Entry] | None
-    """What they say; None where they were only counted."""
+    """Their entries; None if they were only counted."""
 
 
 class Piece(Struct, frozen=True):
-    """What was read at once."""
+    """The result of one read."""
 
     file: LineFile
     begins: bool = False
-    """The file was opened, or is another one than before: nothing that was shown counts any more."""
+    """The file was opened or replaced: everything shown before is outdated."""
     before: tuple[Chunk, ...] = ()
-    """What is before all that is known, in the order of the file."""
+    """Chunks before the known ones, in the order of the file."""
     after: tuple[Part, ...] = ()
     last_seq: int = 0
     """Of the last event that was read."""
     rest: str = ""
-    """The beginning of a line that is still being written; only of stderr."""
+    """The beginning of a line that is still being written; only for stderr."""
     more: bool = False
-    """Whether there is more to read at once."""
+    """Whether more can be read at once."""
 
 
 class RunReader:
-    """Hands out what one file says, each line once."""
+    """Returns the content of one file, each line once."""
 
     def __init__(self, run_id: str, view: View, file: LineFile) -> None:
         self.run_id = run_id
         self.view = view
         self._file = file
         self._mark: FileMark | None = None
-        """The file as it was read from, None before."""
+        """The file at the last read, None before."""
         self._end = 0
-        """Where the next unread line begins."""
+        """Offset of the next unread line."""
         self._searched = 0
-        """Bytes behind it that hold no newline."""
+        """Bytes behind it without a newline."""
         self._before: Iterator[Chunk] = iter(())
         self._counting = False
         self._formatter = _formatter_of(file)
         self._last_seq = 0
 
     def read(self) -> Piece:
-        """Return the next piece; an empty one when nothing is new."""
+        """Return the next piece; an empty one if there is no news."""
         mark, known = self._file.mark(), self._mark
         if mark is None:
             return Piece(self._file, begins=known is None)
@@ -208,7 +207,7 @@ class RunReader:
         return Piece(self._file, before=tuple(reversed(chunks)))
 
     def _read_on(self, size: int) -> Piece | None:
-        """Read whole lines that were written since; None while there are none."""
+        """Read complete new lines; None if there are none."""
         begin, behind = self._end, size - self._end > FAR_BEHIND
         block = self._file.read(begin, FAR_BEHIND if behind else PIECE)
         whole, newline, _ = block.rpartition(b"\n")
@@ -222,7 +221,7 @@ class RunReader:
         return Piece(self._file, after=parts, more=begin + len(block) < size)
 
     def _long_line(self) -> tuple[Chunk, ...]:
-        """Return the chunk of a line that is longer than a piece; none while its end was not written."""
+        """Return the chunk of a line longer than a piece; none until its end is written."""
         end = self._file.line_start(self._end + self._searched + 1)
         return () if end is None else (Chunk(self._end, end, 1),)
 
@@ -230,7 +229,7 @@ class RunReader:
         return decode_lines(self._file.lines(chunk.start, chunk.end), self.view, self._formatter)
 
     def _note_seq(self, lines: bytes) -> None:
-        """Note the number of the last of these lines; it is at the beginning of it."""
+        """Record the number at the beginning of the last of these lines."""
         self._last_seq = max(self._last_seq, seq_of_line(lines[lines.rfind(b"\n") + 1 :]))
 
     def _rest(self, size: int) -> str:
@@ -241,11 +240,11 @@ class RunReader:
 
 
 LAST = 16 * 1024
-"""Bytes in which the last lines of a file are looked for."""
+"""Bytes at the end of a file that are searched for its last lines."""
 
 
 def last_lines(file: LineFile, most: int) -> list[str]:
-    """Return the last lines of a file that have something in them, fit for the screen. Reads the file."""
+    """Return the last non-empty lines of a file, safe for the screen. Reads the file."""
     mark = file.mark()
     if mark is None:
         return []

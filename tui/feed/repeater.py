@@ -1,4 +1,4 @@
-"""Work that is done again whenever it is asked for, under supervision."""
+"""Work that is repeated on request, under supervision."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class SupervisingWidget(Widget):
 
 
 class Repeater:
-    """Does some work whenever it is asked for, never twice at a time; asked for meanwhile, once more afterwards.
+    """Does some work on request, never twice at a time; a request during the work repeats it once afterwards.
 
-    Work that fails, or takes longer than `patience` seconds without a beat, is reported in a banner and done again.
+    Work that fails, or takes longer than `patience` seconds without a beat, is reported in a banner and repeated.
     """
 
     def __init__(
@@ -37,13 +37,13 @@ class Repeater:
         *,
         patience: float = PATIENCE_S,
     ) -> None:
-        """Begin the banner with `stopped`: "Updates stopped". What `work` reads it gets by `Bridge.read`."""
+        """Begin the banner with `stopped`: "Updates stopped". `work` reads with `Bridge.read`."""
         self._node = node
         self._work = work
         self._is_wanted = False
         self._running: Worker[None] | None = None
         self._attempt: object = None
-        """Stands for the work that is being done; another one once that was abandoned."""
+        """Identifies the current work; replaced once that was abandoned."""
         self._supervised = Supervised(node.supervisor, stopped, self._restart, self._abandon, patience)
 
     @property
@@ -56,7 +56,7 @@ class Repeater:
             self._begin()
 
     def beat(self) -> None:
-        """Show that work which takes long gets on; may be called by any thread."""
+        """Report progress of long work; any thread may call it."""
         self._supervised.beat()
 
     def _begin(self) -> None:

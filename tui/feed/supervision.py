@@ -9,14 +9,14 @@ from collections.abc import Callable
 from ...core.errors import reason
 
 TICK_S = 0.5
-"""Seconds between two looks at the workers."""
+"""Seconds between two checks of the workers."""
 PATIENCE_S = 3.0
 """Seconds without a beat after which a worker counts as hung, in the app's own running time."""
 SLOW_S = 30.0
 """The same for work that cannot beat: it runs git, or waits for a file that other processes lock."""
 LONGEST_PATIENCE_S = 60.0
 BANNER_S = 1.0
-"""Seconds from a failure to the banner, so that it does not flash for a worker that recovers at once."""
+"""Seconds from a failure to the banner, so that it does not flash if a worker recovers at once."""
 DELAYS_S = (2.0, 4.0, 8.0, 16.0, 30.0)
 """Seconds before each new attempt; the last one is repeated."""
 STEADY_S = 60.0
@@ -24,9 +24,9 @@ STEADY_S = 60.0
 
 
 class Supervisor:
-    """Watches the workers that are busy or have failed; `tell` gets the banner, empty when all of them work.
+    """Watches the workers that are busy or have failed; `tell` gets the banner, empty if all of them work.
 
-    Its time is the app's own running time: it stands still while the app is suspended, or its event loop is blocked.
+    Its time is the app's own running time: it pauses while the app is suspended, or its event loop is blocked.
     """
 
     def __init__(self, tell: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
@@ -39,7 +39,7 @@ class Supervisor:
         self._banner = ""
 
     def tick(self) -> None:
-        """Restart what is due, abandon what hangs; called every `TICK_S` by the event loop."""
+        """Restart workers that are due, abandon hung ones; called every `TICK_S` by the event loop."""
         now = self.clock()
         self.now += min(now - self._ticked_at, 2 * TICK_S)
         self._ticked_at = now
@@ -69,7 +69,7 @@ class Supervised:
     ) -> None:
         """Begin the banner with `stopped`: "Updates stopped".
 
-        `abandon` makes late results of a hung attempt be ignored; `restart` begins a new one, some seconds later.
+        `abandon` makes the app ignore late results of a hung attempt; `restart` begins a new one, some seconds later.
         """
         self._supervisor = supervisor
         self._stopped = stopped
@@ -77,9 +77,9 @@ class Supervised:
         self._abandon = abandon
         self._patience = patience
         self._beat_at: float | None = None
-        """None while nothing is expected of it."""
+        """None while no beat is expected."""
         self._has_beaten = False
-        """Whether the present attempt has shown that it works."""
+        """Whether the current attempt has shown that it works."""
         self._why = ""
         """Why the last attempt failed; empty once a later one works."""
         self._failed_at = -math.inf
@@ -90,7 +90,7 @@ class Supervised:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it has failed and the next attempt is still to come."""
+        """Whether it has failed and the next attempt has not begun."""
         return self._retry_at is not None
 
     @property
@@ -107,17 +107,17 @@ class Supervised:
         self._supervisor.watch(self)
 
     def beat(self) -> None:
-        """Note that the present attempt works; may be called by any thread."""
+        """Record that the current attempt works; any thread may call it."""
         self._beat_at, self._has_beaten = self._supervisor.now, True
 
     def rest(self) -> None:
-        """Note that its work is done: nothing is expected until it begins again."""
+        """Record that its work is done: no beat is expected until it begins again."""
         self._beat_at = self._retry_at = None
         self._recover()
         self._supervisor.forget(self)
 
     def fail(self, error: Exception) -> None:
-        """Have a new attempt made after this error."""
+        """Schedule a new attempt after this error."""
         self._failed(reason(error), BANNER_S)
 
     def look(self) -> None:

@@ -1,1 +1,1 @@
-"""The hosts on which runs are: what the relay knows of them, on the header, in toasts and in a view of their own."""
+"""The hosts that execute runs: their state as known by the relay, in the header, in toasts and in a view."""

@@ -1,4 +1,4 @@
-"""Asking the hosts once, as the command line does: in a process of its own, which loads what reaches them."""
+"""Query the hosts once, as the command line does: in a separate process, which loads the modules for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...core.text.decoding import UNDECODABLE, decode, why as undecodable_why
 from ...core.text.plain import one_line
 
 SECONDS = 60.0
-"""How long that may take in all."""
+"""Maximum seconds for that."""
 PROGRAM = "import sys; from subdeck.core.cli.main import main; sys.exit(main(lambda *_: 1, sys.argv[1:]))"
 
 
@@ -25,19 +25,19 @@ class Failure(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """What every command prints where it fails."""
+    """The output of any command that fails."""
 
     error: Failure | None = None
 
 
 class Examined(Struct, frozen=True):
     host: str | None = None
-    """None for what is about no host alone."""
+    """None for checks that concern all hosts."""
     checks: tuple[Check, ...] = ()
 
 
 class Findings(Struct, frozen=True):
-    """What `subdeck hosts doctor --json` prints."""
+    """The output of `subdeck hosts doctor --json`."""
 
     hosts: tuple[Examined, ...] = ()
 
@@ -46,12 +46,12 @@ T = TypeVar("T")
 
 
 def ask_hosts(cwd: str) -> HostStates:
-    """Return what the hosts of a project say now. Takes seconds. Raises SubdeckError."""
+    """Return the current state of a project's hosts. Takes seconds. Raises SubdeckError."""
     return _asked(cwd, ("hosts", "--json"), HostStates)
 
 
 def examine_host(cwd: str, name: str) -> tuple[Examined, ...]:
-    """Return what was found at a host, and what is about all of them. Takes seconds. Raises SubdeckError."""
+    """Return the checks of a host, and the checks of all hosts together. Takes seconds. Raises SubdeckError."""
     return _asked(cwd, ("hosts", "doctor", "--json", "--", name), Findings).hosts
 
 

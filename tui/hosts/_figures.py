@@ -1,4 +1,4 @@
-"""What is said of the hosts as a whole, and which of them were lost or are back; pure."""
+"""The figures of all hosts, and which of them were lost or are back; pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from ...core.run.hosts import HostState, HostStates
 
 STALE_S = 60.0
-"""The relay tells the hosts anew all the time while it lives; what is older tells nothing of now."""
+"""A live relay updates the host states all the time; older ones do not describe the present."""
 NAME = 64
-"""Characters of the name of a host."""
+"""Characters of a host's name."""
 NAMED = 3
-"""Hosts that are told of one by one; of more at once it is told in one sentence."""
+"""Hosts that are reported one by one; more are reported in one sentence."""
 
 
 def name_of(host: HostState) -> str:
@@ -25,7 +25,7 @@ def name_of(host: HostState) -> str:
 
 
 def is_current(states: HostStates, now: datetime) -> bool:
-    """Return whether a relay told this lately."""
+    """Return whether a relay updated these states lately."""
     told = moment(states.at)
     return told is not None and abs((now - told).total_seconds()) < STALE_S
 
@@ -35,14 +35,14 @@ class Figures(NamedTuple):
     hosts: int = 0
     used: int = 0
     slots: int = 0
-    """Of the hosts that are in reach, as well as `used`."""
+    """Of the online hosts, like `used`."""
     runs: int = 0
     is_told: bool = True
-    """Whether it is told now; else nobody knows which of them are in reach."""
+    """Whether the states are current; otherwise it is unknown which hosts are online."""
 
     @property
     def words(self) -> str:
-        """`hosts 18/20 · slots 431/500`; empty where no host is known."""
+        """`hosts 18/20 · slots 431/500`; empty without hosts."""
         is_known = self.hosts and self.is_told
         return f"{self.short_words} · slots {self.used}/{self.slots}" if is_known else self.short_words
 
@@ -53,7 +53,7 @@ class Figures(NamedTuple):
 
 
 def figures(states: HostStates | None, now: datetime) -> Figures:
-    """Add up; of hosts that no relay tells of any more only the number is known."""
+    """Add up the hosts; of outdated states only the number of hosts and runs is known."""
     if states is None:
         return Figures()
     is_told = is_current(states, now)
@@ -69,16 +69,15 @@ def figures(states: HostStates | None, now: datetime) -> Figures:
 
 
 class Reach:
-    """Knows which hosts were in reach, to tell of each once that it was lost, and once that it is back."""
+    """Knows which hosts were online, to report each once as lost, and once as back."""
 
     def __init__(self) -> None:
         self._known: dict[str, bool] = {}
 
     def look(self, states: HostStates | None, now: datetime) -> tuple[list[HostState], list[HostState]]:
-        """Return the hosts that were lost since the last look, and those that are back.
+        """Return the hosts lost since the last check, and the hosts that are back.
 
-        Of a host that is new, and of one that is not told of any more, there is nothing to say; nor where no relay
-        tells anything.
+        New hosts and removed ones are not reported; without a current relay no host is.
         """
         if states is None or not is_current(states, now):
             return [], []
@@ -88,7 +87,7 @@ class Reach:
 
 
 def lost_texts(hosts: Sequence[HostState]) -> list[str]:
-    """Say of each that it is out of reach; of many at once together."""
+    """Report each as unreachable; many at once together."""
     if len(hosts) > NAMED:
         runs = sum(host.runs for host in hosts)
         unknown = f" Their {runs_word(runs)} are unknown until they are back online." if runs else ""
@@ -97,7 +96,7 @@ def lost_texts(hosts: Sequence[HostState]) -> list[str]:
 
 
 def back_texts(hosts: Sequence[HostState]) -> list[str]:
-    """Say of each that it is back; of many at once together."""
+    """Report each as back; many at once together."""
     if len(hosts) > NAMED:
         return [f"{_names(hosts)} are back online."]
     return [f"{name_of(host)} is back online." for host in hosts]
@@ -109,7 +108,7 @@ def _names(hosts: Sequence[HostState]) -> str:
 
 
 def _unknown(runs: int) -> str:
-    """Say what becomes of the runs on a host."""
+    """Return a sentence on the runs of a lost host."""
     if not runs:
         return ""
     return f" {'Its run is' if runs == 1 else f'Its {runs_word(runs)} are'} unknown until it is back online."

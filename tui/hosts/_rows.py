@@ -1,4 +1,4 @@
-"""What the table of hosts says: a row for each, as many columns as there is room for, and all of one in words; pure."""
+"""The table of hosts: a row for each, as many columns as fit, and all facts of one in words; pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...core.run.hosts import HostState
 
 Cell = tuple[str, str]
-"""A text and the component class that colours it; empty for none."""
+"""A text and the component class of its colour; empty for none."""
 
 MUTED = "row-list--muted"
 RUNNING = "row-list--running"
@@ -37,7 +37,7 @@ class Shown(NamedTuple):
 
     host: HostState
     is_told: bool
-    """Whether somebody asks it now."""
+    """Whether its state is current."""
     now: datetime
 
     @property
@@ -52,7 +52,7 @@ class Shown(NamedTuple):
 
     @property
     def heard(self) -> str:
-        """`3 s`, `4m`, `2h`: since when nothing was heard of it."""
+        """`3 s`, `4m`, `2h`: the time since it was last seen."""
         at = moment(self.host.heard_at)
         if at is None:
             return NOTHING
@@ -61,7 +61,7 @@ class Shown(NamedTuple):
 
     @property
     def version(self) -> str:
-        """The version of subdeck there, with a sign where it is another one than here."""
+        """Its version of subdeck, with a sign if it differs from the one here."""
         version = one_line(self.host.subdeck, VERSION)
         return f"! {version}" if self.is_other_version else version or NOTHING
 
@@ -73,7 +73,7 @@ class Shown(NamedTuple):
 class Column(Struct, frozen=True):
     heading: str
     width: int
-    """With the blank before it."""
+    """Including the space before it."""
     text: Callable[[Shown], str]
     right: bool = True
 
@@ -103,14 +103,14 @@ COLUMNS: tuple[Column, ...] = (
     Column("subdeck", 12, lambda shown: shown.version),
     Column(" resources", 18, lambda shown: f" {needs_words(shown.host.labels)}", right=False),
 )
-"""Those that give way first come last."""
+"""Columns that are dropped first come last."""
 
 
 class Layout(NamedTuple):
     name: int
     """Cells of the names."""
     columns: tuple[Column, ...]
-    """What fits beside them."""
+    """The columns that fit beside them."""
 
 
 @lru_cache(32)
@@ -127,7 +127,7 @@ def _layout(width: int, name: int, *, has_labels: bool) -> Layout:
 
 
 def layout(hosts: Sequence[Shown], width: int) -> Layout:
-    """Lay out the table: the names are as wide as they have to be, and there are labels only where a host has one."""
+    """Lay out the table: the names are as wide as needed, and labels are shown only if a host has some."""
     longest = max((cell_width(one_line(shown.host.name, NAME)) for shown in hosts), default=0)
     return _layout(width, longest + 1, has_labels=any(shown.host.labels for shown in hosts))
 
@@ -137,7 +137,7 @@ def heading(table: Layout) -> str:
 
 
 def cells(shown: Shown, table: Layout) -> list[Cell]:
-    """Return the row of a host."""
+    """Return a host's row."""
     row: list[Cell] = [(fit(one_line(shown.host.name, NAME), table.name), "" if shown.in_reach else MUTED)]
     for column in table.columns:
         colour = MUTED
@@ -161,7 +161,7 @@ def _carrier(host: HostState) -> str:
 
 
 def facts(shown: Shown) -> str:
-    """Say all that is known of a host: `h07 · by dask · subdeck 0.9 · Python 3.11 · has gpu 1 · ssh me@h07`."""
+    """Return all facts of a host: `h07 · via dask · subdeck 0.9 · Python 3.11 · resources gpu 1 · ssh me@h07`."""
     host = shown.host
     heard = f"last seen {shown.heard} ago" if not shown.in_reach and shown.heard != NOTHING else ""
     version = one_line(host.subdeck, VERSION)
@@ -187,11 +187,11 @@ class HostTable(RowList, can_focus=True, inherit_bindings=False):
         super().__init__(id="hosts")
         self._shown: tuple[Shown, ...] = ()
         self.empty: Sequence[str] = ()
-        """What is said while there are none."""
+        """The text shown without hosts."""
 
     @property
     def shown(self) -> Shown | None:
-        """The host of the cursor."""
+        """The highlighted host."""
         return self._shown[self.cursor] if self.cursor < len(self._shown) else None
 
     def show_hosts(self, shown: Sequence[Shown], empty: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 HOSTS = KeyContext.HOSTS
 SSH_FAILED = 255
-"""The exit code of ssh itself; any other is that of what ran there."""
+"""The exit code of ssh itself; others come from the program that ran there."""
 
 
 class HostCommands(Commands):
@@ -45,7 +45,7 @@ class HostCommands(Commands):
             await self._read_hosts(screen)
 
     async def _read_hosts(self, screen: HostsScreen) -> None:
-        """Ask the hosts once, whoever else does."""
+        """Query the hosts once, even if a relay is doing so."""
         from ._asking import ask_hosts
 
         screen.show_asking(True)
@@ -54,10 +54,10 @@ class HostCommands(Commands):
         finally:
             screen.show_asking(False)
 
-    # --- in the view -------------------------------------------------------------------------------------------------
+    # --- the view ----------------------------------------------------------------------------------------------------
 
     def _act(self, what: str) -> None:
-        """Do what a key of the view asks for."""
+        """Do the action of a key in the view."""
         if what == "close":
             self._deck.show_hosts(None)
         else:
@@ -65,7 +65,7 @@ class HostCommands(Commands):
 
     @property
     def _host(self) -> HostState | None:
-        """The highlighted host; says so if there is none."""
+        """The highlighted host; reports it if there is none."""
         host = self._screen.host if self._screen else None
         if host is None:
             self._say("No host is highlighted.")
@@ -109,7 +109,7 @@ class HostCommands(Commands):
     @command("ask_hosts", at(HOSTS, "r"), "refresh", do="screen.ask_deck('ask')", footer=4, changes=True)
     def refresh(self) -> None:
         """Refresh the state of all hosts."""
-        # A change, because asking is a command of subdeck, which finishes runs that it finds lost.
+        # Counts as a change: the subdeck command that queries the hosts finishes lost runs.
         if self._screen and not self._screen.is_asking:
             self.spawn(self._read_hosts, self._screen)
 

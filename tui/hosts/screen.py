@@ -1,4 +1,4 @@
-"""The view of the hosts: what is wrong with reaching them, a table, and all that is known of the one at the cursor."""
+"""The view of the hosts: connection problems, a table, and all facts of the highlighted host."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
     from ...core.run.hosts import HostState, HostStates
 
 FAULTS = 4
-"""Lines about what is wrong; more are counted."""
+"""Lines of problems; more are counted."""
 FAULT = 300
 """Characters of one."""
 
 
 class HostsScreen(LeanScreen):
-    """Shows the hosts until it is left; what it is told comes from the deck below it."""
+    """Shows the hosts until it is closed; the deck below it sends the updates."""
 
     BINDINGS = bindings(KeyContext.HOSTS)
     CSS_PATH = "hosts.tcss"
     AUTO_FOCUS = "HostTable"
 
     def __init__(self, settings: HostsSettings, actions: Sequence[Action], on_act: Callable[[str], None]) -> None:
-        """`on_act` gets what only the deck can do with the host at the cursor."""
+        """`on_act` does the actions that need the deck."""
         super().__init__()
         self._settings = settings
         self._actions = actions
         self._on_act = on_act
         self._states: HostStates | None = None
         self._is_known = False
-        """Whether it was looked yet what is known."""
+        """Whether the known states have been read."""
         self.is_asking = False
-        """Whether they are being asked without a relay; changed by `show_asking`."""
+        """Whether the hosts are being queried without a relay; changed by `show_asking`."""
 
     def compose(self) -> ComposeResult:
         yield Static(id="title")
@@ -63,18 +63,18 @@ class HostsScreen(LeanScreen):
 
     @property
     def host(self) -> HostState | None:
-        """The one at the cursor."""
+        """The highlighted host."""
         shown = self.query_one(HostTable).shown
         return shown.host if shown else None
 
     def show_settings(self, settings: HostsSettings) -> None:
-        """Show these settings, where there is nothing else to show."""
+        """Use these settings for the text shown without hosts."""
         self._settings = settings
         if self.is_mounted and self.is_attached:
             self._draw()
 
     def show_states(self, states: HostStates | None) -> None:
-        """Show what is known now, unless something newer is; called again and again, as ages change."""
+        """Show these states, unless newer ones are shown; called repeatedly, as ages change."""
         self._is_known = True
         if states is not None and (self._states is None or states.at >= self._states.at):
             self._states = states
@@ -82,14 +82,14 @@ class HostsScreen(LeanScreen):
             self._draw()
 
     def show_asking(self, is_asking: bool) -> None:
-        """Say that the hosts are being asked, without a relay."""
+        """Show that the hosts are being queried, without a relay."""
         self.is_asking = is_asking
         if self.is_mounted and self.is_attached:
             self._draw()
 
     @property
     def wants_to_ask(self) -> bool:
-        """Whether nobody tells of the hosts that there are."""
+        """Whether hosts are configured and no current states are known."""
         told = self._states is not None and is_current(self._states, datetime.now(UTC))
         return self._is_known and not (told or self.is_asking) and self._settings.is_set
 
@@ -123,7 +123,7 @@ class HostsScreen(LeanScreen):
         self._on_act("runs")
 
     def action_ask_deck(self, what: str) -> None:
-        """Have the deck do something with the host at the cursor."""
+        """Pass an action on the highlighted host to the deck."""
         self._on_act(what)
 
     def action_cancel(self) -> None:
@@ -154,13 +154,13 @@ def _when(told: datetime, now: datetime) -> str:
 
 
 def fault_lines(states: HostStates) -> list[str]:
-    """Say what is wrong with reaching them."""
+    """Return the connection problems."""
     lines = [f"! {one_line(fault, FAULT)}" for fault in states.faults]
     return [*lines[:FAULTS], *([f"! and {len(lines) - FAULTS} more"] if len(lines) > FAULTS else [])]
 
 
 def empty_lines(settings: HostsSettings, *, has_faults: bool) -> list[str]:
-    """Say how one gets hosts, or when there is something to see of them."""
+    """Return how to set up hosts, or when their states appear."""
     if has_faults:
         return ["No hosts found."]
     if settings.scheduler or settings.ssh:

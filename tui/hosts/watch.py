@@ -1,4 +1,4 @@
-"""What the relay tells of the hosts: looked at in a thread once a second, only while somebody wants to know."""
+"""The relay's states of the hosts: read in a thread once a second, only while they are needed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class HostsLook(NamedTuple):
-    """What was seen: ages have changed since the look before, whatever else has."""
+    """The result of one read: at least the ages have changed since the last one."""
 
     states: HostStates | None
     figures: Figures
     lost: Sequence[str]
-    """What there is to tell of hosts that are out of reach since the look before."""
+    """Messages on hosts lost since the last read."""
     back: Sequence[str]
 
 
@@ -32,16 +32,16 @@ class HostsWatch:
         self._on_look = on_look
         self._looking = Repeater(bridge, self._look, "Host states stopped")
         self._mark: tuple[int, ...] | None = None
-        """By which the file that was read is known."""
+        """Identifies the version of the file that was read."""
         self._states: HostStates | None = None
         self._reach = Reach()
 
     def look(self) -> None:
-        """Look once more; it costs a stat while nothing has changed."""
+        """Read the states once more; costs only a stat if nothing has changed."""
         self._looking.ask()
 
     def forget(self) -> None:
-        """Forget which hosts were in reach: nobody looked for a while."""
+        """Forget which hosts were online: they were not checked for a while."""
         self._reach = Reach()
 
     async def _look(self) -> None:

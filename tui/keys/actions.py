@@ -49,7 +49,7 @@ FEATURES: tuple[type, ...] = (
 
 
 def _collected(features: Iterable[type]) -> Iterator[Action]:
-    """Return the actions of all features, each that names another one right behind it."""
+    """Return the actions of all features; an action with `after` comes right behind the named one."""
     followers: dict[str, list[Action]] = {}
     for feature in features:
         for each in declarations(feature):
@@ -73,4 +73,4 @@ METHODS: dict[str, tuple[type[Commands], Declared]] = {
     for each in declarations(feature)
     if isinstance(each, Declared)
 }
-"""By action of the deck: whose method does it, and which."""
+"""By action of the deck: the class and the method that do it."""

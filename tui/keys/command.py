@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 OWN_PREFIX = "own_"
-"""Begins the ids of your own commands."""
+"""Prefix of the ids of commands from the settings."""
 READONLY = "Not possible: the app was opened with --readonly."
 
 
@@ -120,7 +120,7 @@ def _nothing(_: ActionContext) -> str:
 
 
 Keys = tuple[tuple[KeyContext, str], ...]
-"""Textual's key names, each with the place where it means something."""
+"""Textual's key names, each with the place where it works."""
 
 
 class Action(Struct, frozen=True):
@@ -133,7 +133,7 @@ class Action(Struct, frozen=True):
     needs: Callable[[ActionContext], str] = _nothing
     """Returns the obstacle for display; empty if the action is possible."""
     footer: int = 0
-    """Rank in the footer, 1 first; 0 keeps it out."""
+    """Rank in the footer, 1 first; 0 hides it."""
     do: str = ""
     """Textual's action; empty: the deck's `act`."""
     name_here: Callable[[ActionContext], str] | None = None
@@ -157,7 +157,7 @@ class Action(Struct, frozen=True):
 
     @property
     def places(self) -> tuple[KeyContext, ...]:
-        """Where it has keys, each once."""
+        """The places of its keys, each once."""
         return tuple(dict.fromkeys(place for place, _ in self.keys))
 
     @property
@@ -185,7 +185,7 @@ _MOVES = {
 
 
 def moves(places: tuple[KeyContext, ...], do: str, prefix: str = "", *, in_text: bool = False) -> tuple[Action, ...]:
-    """Return the movements in these places, done by `do`; where text is typed, letters and its ends do not move."""
+    """Return the movements in these places, done by `do`; in a text field only without letters, Home and End."""
     return tuple(
         Action(
             prefix + where,
@@ -200,7 +200,7 @@ def moves(places: tuple[KeyContext, ...], do: str, prefix: str = "", *, in_text:
 
 
 class Declared(Struct, frozen=True):
-    """An action of the deck, and what does it."""
+    """An action of the deck, and its method."""
 
     action: Action
     method: str
@@ -240,7 +240,7 @@ def command(
 
 
 def declarations(feature: type) -> Iterator[Declared | Action]:
-    """Return the actions of a class in the order of their declarations, those that a screen does itself included."""
+    """Return the actions of a class in the order of their declarations, including those done by a screen."""
     for member in vars(feature).values():
         if isinstance(member, tuple):
             yield from (each for each in cast("tuple[object, ...]", member) if isinstance(each, Action))

@@ -1,4 +1,4 @@
-"""The actions as they are explained: with their keys, each under the place where they work; pure."""
+"""The actions explained: with their keys, each under the place where they work; pure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ DIALOGS = "dialogs"
 class Explained(NamedTuple):
     action: Action
     keys: str
-    """All that do this there."""
+    """All keys for it there."""
     help: str
-    """With the keys that it names."""
+    """With its references to other keys resolved."""
 
 
 class Group(NamedTuple):
@@ -27,12 +27,12 @@ class Group(NamedTuple):
 
     @property
     def concerns_deck(self) -> bool:
-        """Whether the context of the deck decides what is possible."""
+        """Whether the deck's context decides what is possible."""
         return self.heading in (EVERY_PANE, *ON_DECK)
 
 
 def key_groups(actions: Sequence[Action], here: KeyContext) -> tuple[Group, ...]:
-    """Return every action with a key, what works in the pane `here` first."""
+    """Return every action with a key, the keys of the pane `here` first."""
     others = (pane for pane in PANES if pane is not here)
     dialogs = (place for place in KeyContext if place not in ON_DECK)
     around = (KeyContext.REQUEST, KeyContext.SEARCH, KeyContext.APP)
@@ -45,7 +45,7 @@ def key_groups(actions: Sequence[Action], here: KeyContext) -> tuple[Group, ...]
 
 
 def _places(action: Action) -> Iterator[tuple[str, str]]:
-    """Say where an action has which keys; what is alike in all panes, or in several dialogs, is said once."""
+    """Yield the places of an action with its keys; equal keys in all panes, or in several dialogs, once."""
     labels = {
         place: " ".join(key_label(key) for key in keys) for place in KeyContext if (keys := action.keys_in(place))
     }
@@ -66,7 +66,7 @@ GAP = "    "
 
 
 def hint_lines(actions: Sequence[Action], hints: Sequence[tuple[str, str]], width: int) -> list[str]:
-    """Say for each action id what it is good for, behind its key: in one line where that fits, else a line each."""
+    """Return the purpose of each action id, behind its key: in one line if that fits, otherwise a line each."""
     keyed = [(key, words) for action_id, words in hints if (key := key_of(action_id, actions))]
     one = GAP.join(f"{key}  {words}" for key, words in keyed)
     if cells(one) + 2 <= width:

@@ -1,4 +1,4 @@
-"""The keys of the actions: bound, written on the screen, and replaced by the operator's own from the settings."""
+"""The keys of the actions: bound, displayed, and replaced by your own from the settings."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ _KEY_NAMES = {
 
 
 def key_label(key: str) -> str:
-    """How a key is written on the screen: `^s`, `⏎`, `pgdn`."""
+    """Return a key as displayed: `^s`, `⏎`, `pgdn`."""
     return _KEY_NAMES.get(key, key.replace("ctrl+", "^"))
 
 
 def key_of(action_id: str, actions: Sequence[Action] = ACTIONS) -> str:
-    """Return how the first key of an action is written, for a sentence that names it."""
+    """Return the first key of an action as displayed, for a sentence that names it."""
     return next((key_label(action.keys[0][1]) for action in actions if action.id == action_id and action.keys), "")
 
 
 def said(text: str, actions: Sequence[Action] = ACTIONS) -> str:
-    """Put keys into a sentence of the table: `{undo}` becomes the key of that action."""
+    """Put keys into a text of the table: `{undo}` becomes the key of that action."""
     return _KEY_IN_A_SENTENCE.sub(lambda match: key_of(match[1], actions) or match[0], text)
 
 
 def binding_id(action: Action, place: KeyContext) -> str:
-    """By which Textual's keymap finds the bindings of an action in a place."""
+    """Return the id by which Textual's keymap finds an action's bindings in a place."""
     return f"{action.id}@{place.name}"
 
 
 def bindings(place: KeyContext) -> list[BindingType]:
-    """Return the bindings of a place, not those of the places around it."""
+    """Return the bindings of a place, without those of the places around it."""
     return [
         Binding(key, action.command, action.name, show=False, id=binding_id(action, place))
         for action in ACTIONS
@@ -64,17 +64,17 @@ class Hint(NamedTuple):
     """A key of the footer."""
 
     rank: int
-    """The smaller, the longer it stays when there is little room."""
+    """Smaller ranks stay longer when the footer is narrow."""
     key: str
     name: str
     command: str = ""
-    """Textual's action behind it, for a click."""
+    """Textual's action, for a click."""
     press: str = ""
     """The key itself, in Textual's spelling."""
 
 
 def meanings(place: KeyContext, actions: Sequence[Action] = ACTIONS) -> list[tuple[str, Action]]:
-    """Return the keys of a place with what they mean there; those of a mode hide those of the places around it."""
+    """Return the keys of a place with their actions; the keys of a mode hide those of the places around it."""
     is_mode = place in (KeyContext.SEARCH, KeyContext.REQUEST)
     hidden = {key for action in actions for key in action.keys_in(place)} if is_mode else set[str]()
     return [
@@ -86,7 +86,7 @@ def meanings(place: KeyContext, actions: Sequence[Action] = ACTIONS) -> list[tup
 
 
 def footer_hints(context: ActionContext, actions: Sequence[Action] = ACTIONS) -> list[Hint]:
-    """Return what is possible here, in the order of the table."""
+    """Return the actions possible here, in the order of the table."""
     keys: dict[str, str] = {}
     for key, action in meanings(context.place, actions):
         keys.setdefault(action.id, key)
@@ -99,30 +99,29 @@ def footer_hints(context: ActionContext, actions: Sequence[Action] = ACTIONS) ->
 
 
 def keys_line(place: KeyContext, actions: Sequence[Action] = ACTIONS, context: ActionContext | None = None) -> str:
-    """Say which keys end a dialog, and with a context what else they do there."""
+    """Return the keys of a dialog, and with a context those possible in it."""
     hints = footer_hints(context or ActionContext(place=place), actions)
     return "   ".join(f"{hint.key} {hint.name}" for hint in hints)
 
 
-# --- the operator's own keys ----------------------------------------------------------------------------------------
+# --- your own keys --------------------------------------------------------------------------------------------------
 
 
 _ARROWS = ("up", "down", "left", "right", "pageup", "pagedown", "home", "end")
 KEPT = frozenset((*_ARROWS, "enter", "escape", "tab", "shift+tab", "ctrl+c"))
-"""Keys that keep their meaning beside an operator's own, because everybody expects it of them."""
+"""Keys that keep their meaning next to your own keys, because everybody expects it."""
 
 TEXT_PLACES = frozenset(KeyContext).difference(ON_DECK, (KeyContext.DETAIL, KeyContext.CONFIRM))
-"""Where a character is written, so that it cannot act."""
+"""Places with a text field, where a character cannot be a key."""
 
 _MODIFIERS = frozenset(("ctrl", "shift", "alt"))
 _NAMED = frozenset(key.value.rpartition("+")[2] for key in Keys if not key.value.startswith("<"))
 
 
 def with_own_keys(keys: Mapping[str, str], own: Sequence[Action] = ()) -> tuple[Action, ...]:
-    """Return the table with these keys, by action, and the operator's own commands; several keys have commas between
-    them.
+    """Return the table with these keys, by action, and your own commands; commas separate several keys.
 
-    Raises SettingsError for an action or a key that is not known, and for a key that would have two meanings.
+    Raises SettingsError for an unknown action or key, and for a key with two meanings.
     """
     if not keys and not own:
         return ACTIONS
@@ -140,7 +139,7 @@ def _checked_keys(action: Action) -> ModelKeys:
 
 
 def keymap(actions: Sequence[Action]) -> dict[str, str]:
-    """Return what Textual has to bind otherwise than by default."""
+    """Return the bindings that differ from the default keys."""
     return {
         binding_id(action, place): ",".join(action.keys_in(place))
         for action in actions
@@ -190,7 +189,7 @@ def _refuse_collisions(actions: Sequence[Action], changed: Container[str]) -> No
 
 
 def _fault(name: str, what: str, hint: str) -> SettingsError:
-    from ...core.config.files import place_in_file  # the YAML reader, which only a wrong file needs
+    from ...core.config.files import place_in_file  # the YAML reader, needed only for a wrong file
 
     is_own = name not in BY_ID and name.startswith(OWN_PREFIX)
     key = f"commands.{name.removeprefix(OWN_PREFIX)}.key" if is_own else f"keys.{name}"

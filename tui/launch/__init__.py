@@ -1,5 +1,5 @@
-"""Launching: the dialog, what its fields hold, what it learns from files, what it starts.
+"""Launching: the dialog, the values of its fields, facts from files, and the start of the runs.
 
-The commands open `screen.LaunchScreen` with a `form.LaunchForm` and a `memory.Remembered`. It knows the engine and
-the bridge, and nothing of the deck.
+The commands open `screen.LaunchScreen` with a `form.LaunchForm` and a `memory.Remembered`. It knows the engine and the
+bridge, but not the deck.
 """

@@ -1,4 +1,4 @@
-"""The fields of a launch dialog: what they show first, what is in them, what is said beside them."""
+"""The fields of a launch dialog: their first values, their current values, the remarks beside them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ...core.launch.model_choices import ModelChoice
 
 REST = "other"
-"""The foot of the dialog, for problems that are about no field."""
+"""The foot of the dialog, for problems that belong to no field."""
 FIELDS = (
     *(
         "agent",
@@ -50,7 +50,7 @@ FIELDS = (
     ),
     *("tools", "save"),
 )
-"""Those beside which a problem can be said; most are the `where` of their errors."""
+"""Fields that can show a problem beside them; most are the `where` of their errors."""
 WORKTREES = {
     "off": WorktreeFrom.NONE,
     "from working tree": WorktreeFrom.FILES,
@@ -62,29 +62,29 @@ DRAFT = "Unsent draft. Type to replace it, or press → to keep it."
 
 
 class LaunchFields(VerticalScroll, can_focus=False):
-    """Scrolls where the screen is too low for all of them."""
+    """Scrolls if the screen is too low for all of them."""
 
     class Changed(Message):
         """A field has changed."""
 
     def __init__(self, form: LaunchForm, facts: LaunchFacts, list_key: str = "", agents_key: str = "") -> None:
-        """`list_key` is the key that lists all models, `agents_key` the one that lists all agents."""
+        """`list_key` is the key that lists all models, `agents_key` the key that lists all agents."""
         super().__init__(id="fields")
         self.form = form
         self._facts = facts
         self._list_key = list_key
         self._agents_key = agents_key
         self._shown = form.first
-        """What was put into the fields; what differs from it was typed."""
+        """The values put into the fields; a different value was typed."""
         self._change_is_pending = False
         self._taken: tuple[KnownAgent | None, str] = (None, "")
-        """The agent that `auto` takes, and why no other."""
+        """The agent that `auto` takes, and why."""
         self._asked = ""
-        """The agent that is asked for its models."""
+        """The agent being queried for its models."""
         self._by_name: dict[str, Widget] = {}
-        """All widgets with an id, once the dialog is mounted; none comes or goes later."""
+        """All widgets with an id, once the dialog is mounted; the set does not change later."""
 
-    # --- what is there -------------------------------------------------------------------------------------------
+    # --- fields --------------------------------------------------------------------------------------------------
 
     def compose(self) -> ComposeResult:
         form, first = self.form, self.form.first
@@ -146,7 +146,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
         yield Problem(name=f"{REST}-problem")
 
     def _budget(self, first: LaunchValues) -> Iterator[Widget]:
-        """Ask what may be spent; the other limits are only said."""
+        """Yield the budget fields; the other limits are only shown."""
         usual = self.form.usual_limits
         most = "no limit" if usual.budget is None else dollars(usual.budget)
         tokens = "no limit" if usual.max_tokens is None else f"{usual.max_tokens:,}"
@@ -176,17 +176,17 @@ class LaunchFields(VerticalScroll, can_focus=False):
 
     @property
     def is_open(self) -> bool:
-        """Whether the dialog was not closed: then its fields go, one after the other."""
+        """Whether the dialog is still open: its fields disappear one by one when it closes."""
         return is_open(self)
 
-    # --- what is in them -----------------------------------------------------------------------------------------
+    # --- values --------------------------------------------------------------------------------------------------
 
     @property
     def task_area(self) -> PlainTextArea:
         return self.query_one("#task", PlainTextArea)
 
     def add_to_task(self, text: str) -> None:
-        """Put a text that was typed behind the task."""
+        """Append a typed text to the task."""
         area = self.task_area
         area.move_cursor(area.document.end)
         area.insert(plain(text))
@@ -217,21 +217,21 @@ class LaunchFields(VerticalScroll, can_focus=False):
         )
 
     def _written(self, name: str) -> str:
-        """Return what is in a field; empty where the dialog has none of this name."""
+        """Return the value of a field; empty if the dialog has no such field."""
         field = self._named(name)
         if isinstance(field, TextArea):
             return field.text
         return field.value if isinstance(field, Input | Choice) else ""
 
     def _named(self, name: str) -> Widget | None:
-        """Return the widget of an id; None if the dialog has none.
+        """Return the widget with an id; None if the dialog has none.
 
         A query walks over all widgets, and each key would need dozens of them.
         """
         return self._by_name.get(name)
 
     def remember(self, last: LastValues, draft: str) -> None:
-        """Put the values of the last launch, and a draft, where nothing was typed yet."""
+        """Put the values of the last launch, and a draft, into fields that were not edited."""
         self.form.remember(last)
         self._put(self.form.remembered)
         if draft and not self.task_area.text and not self.form.first.task:
@@ -240,7 +240,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
             self.query_one("#draft", Note).say(DRAFT)
 
     def take_prompt(self, prompt: str) -> None:
-        """Put the system prompt of the run that is repeated, unless something was typed there."""
+        """Put the repeated run's system prompt into its field, unless it was edited."""
         self.form.take_prompt(prompt)
         area = self._named("prompt")
         if isinstance(area, PlainTextArea) and not area.text:
@@ -248,7 +248,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
 
     @on(Button.Pressed, "#defaults")
     def put_defaults(self, event: Button.Pressed) -> None:
-        """Put the values of the preset and the settings in place of those of the last launch."""
+        """Replace the values of the last launch by those of the preset and the settings."""
         event.stop()
         self.form.remember(LastValues())
         self._put(self.form.first)
@@ -269,7 +269,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
             self.query_one(CountInput).value = values.copies
         self._show_relevant()
 
-    # --- what is said --------------------------------------------------------------------------------------------
+    # --- remarks -------------------------------------------------------------------------------------------------
 
     def show_facts(self, facts: LaunchFacts) -> None:
         self._facts = facts
@@ -288,7 +288,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
         self.show_models(facts.models)
 
     def show_agent(self, taken: KnownAgent | None, note: str = "") -> None:
-        """Say which agent the run would get (None: none), and why no other."""
+        """Show the agent that the run would get (None: none), and why."""
         self._taken = (taken, note)
         self._show_agent_words()
 
@@ -296,14 +296,14 @@ class LaunchFields(VerticalScroll, can_focus=False):
         self.query_one("#agent-facts", Fact).say(self.form.agent_words(self.values, *self._taken))
 
     def take_agent(self, name: str) -> None:
-        """Choose an agent, even one that cannot be used here: why not is a problem beside the field."""
+        """Choose an agent, even one that cannot be used here: the reason is shown beside the field."""
         field = self.query_one("#agent", Choice)
         field.offer(tuple(dict.fromkeys((*field.words, name))))
         field.put(name)
         field.focus()
 
     def show_asked(self, agent: str) -> None:
-        """Say beside the model that an agent is asked for its models; empty for none."""
+        """Show beside the model that an agent is being queried; empty for none."""
         self._asked = agent
         self._show_origin()
 
@@ -325,7 +325,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
         self._changed_soon()
 
     def show_problems(self, problems: Iterable[Exception]) -> None:
-        """Say these problems and no others, each beside its field, or at the foot with what it is about."""
+        """Show only these problems, each beside its field, or at the foot with its subject."""
         said: dict[str, list[str]] = {}
         for problem in problems:
             field = self._field_of(problem)
@@ -336,7 +336,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
         self.call_after_refresh(self._keep_in_sight)
 
     def _line_of(self, problem: Exception, field: str) -> str:
-        """Say a problem in one line: beside a field without its place, and with the key that lists all models."""
+        """Return a problem in one line: beside a field without its place, and with the key that lists all models."""
         if not isinstance(problem, SubdeckError):
             return format_error(problem)
         place = f"{problem.where}: " if field == REST and problem.where else ""
@@ -344,17 +344,17 @@ class LaunchFields(VerticalScroll, can_focus=False):
         return one_line(f"{place}{problem.brief}", 600) + ("  (↓ lists all)" if is_listed else "")
 
     def say_worktree(self, words: str) -> None:
-        """Say beside its field what the worktree will be."""
+        """Describe the future worktree beside its field."""
         if isinstance(shown := self._named("worktree-words"), Static):
             shown.update(Content(words))
 
     def next_worktree(self) -> None:
-        """Choose what the worktree begins with, one after the other."""
+        """Choose the next starting point of the worktree."""
         if isinstance(choice := self._named("worktree"), Choice):
             choice.action_choose(1)
 
     def go_to(self, problem: Exception) -> None:
-        """Put the cursor into the field that a problem is about."""
+        """Focus the field of a problem."""
         name = self._field_of(problem)
         if field := self._named("save-name" if name == "save" else name):
             field.focus()
@@ -372,7 +372,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
         return field if field in FIELDS and self._named(f"{field}-problem") else REST
 
     def _keep_in_sight(self) -> None:
-        """Scroll to the field with the cursor when what is said has pushed it away."""
+        """Scroll to the focused field if a longer remark has pushed it away."""
         focused = self.screen.focused if self.is_attached else None
         if focused is not None and self in focused.ancestors:
             self.scroll_to_widget(focused, animate=False)
@@ -381,7 +381,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
     @on(Choice.Changed)
     @on(TextArea.Changed)
     def _changed_soon(self) -> None:
-        """Show what was typed before working out what to say of it, once for all keys that came together."""
+        """Draw the typed text before computing its remarks, once for all keys that came together."""
         if not self._change_is_pending:
             self._change_is_pending = True
             self.call_after_refresh(self._tell_changed)
@@ -395,7 +395,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
 
     @on(Input.Submitted)
     def go_on(self) -> None:
-        """Enter in a line goes on to the next field."""
+        """Move to the next field on Enter."""
         self.screen.focus_next()
 
     def _show_relevant(self) -> None:

@@ -1,4 +1,4 @@
-"""What a launch dialog shows first, and the request that its fields make; pure."""
+"""The first values of a launch dialog, and the request made from its fields; pure."""
 
 from __future__ import annotations
 
@@ -40,30 +40,30 @@ if TYPE_CHECKING:
 
 
 AUTO = "auto"
-"""The agent of the settings that is chosen by what is installed, and by the model."""
+"""The setting that chooses the agent by what is installed, and by the model."""
 
 
 DEFAULT_MODEL, OWN_DEFAULT = "default_model", "the agent's default"
-"""Where the model comes from if none is written."""
+"""The model's origin if none is typed."""
 AUTO_WORDS = "the first installed agent with this model"
 AGENT_LENGTH = 40
 """Characters of the name of an agent that can be chosen here."""
 
 
 class Reuse(Enum):
-    """What a new run takes over from the earlier one it is launched from, besides `{previous}`."""
+    """The parts of an earlier run that a new run reuses, besides `{previous}`."""
 
     NOTHING = "nothing"
     CONTEXT = "context"
-    """Its conversation goes before the task."""
+    """Its conversation precedes the task."""
     SESSION = "session"
-    """Its child session is continued: same preset, same directory, same agent."""
+    """Its agent session continues: same preset, same directory, same agent."""
     EVERYTHING = "everything"
-    """All that was requested, to be edited."""
+    """The whole request, to be edited."""
 
 
 class LaunchForm:
-    """Knows which values came from where: only what the operator changed goes into the request."""
+    """Knows the origin of each value: only your changes go into the request."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class LaunchForm:
         reuse: Reuse = Reuse.NOTHING,
         marked: int = 0,
     ) -> None:
-        """`run` is the highlighted one, `marked` how many others are marked."""
+        """`run` is the highlighted one, `marked` the number of selected runs."""
         self.preset = preset
         self._settings = settings
         self.launcher_cwd = cwd
@@ -83,34 +83,34 @@ class LaunchForm:
         self._marked = marked
         self._reuse = reuse if run else Reuse.NOTHING
         self._repeated = run.meta if run and reuse in (Reuse.SESSION, Reuse.EVERYTHING) else None
-        """The run that the values are taken from; then none are remembered."""
+        """The run whose values are used; then none are remembered."""
         self._last = LastValues()
         self._prompt = ""
         usual = resolve(RunSpec(), preset, settings)
         self._usual_model, self._usual_origin = _model(preset, usual)
         self._written_default = (self._usual_model, self._usual_origin)
-        """What preset and settings say, although the chosen agent may do without."""
+        """From preset and settings, even if the chosen agent does not use it."""
         self.usual_agent = one_line(usual.agent or AUTO, AGENT_LENGTH)
         self._agents: Sequence[KnownAgent] = ()
-        """All that can be named; none until they were looked for."""
+        """All agents that can be named; empty until they are read."""
         self._models: dict[str, ModelChoice] = {}
-        """The same by what is written for it; of several agents the first one's."""
+        """The same by reference; of several agents with the same one, the first."""
         self.known: Sequence[ModelChoice] = ()
-        """What is known, agent by agent."""
+        """The known models, agent by agent."""
         self._chosen: ModelChoice | None = None
-        """The one that was chosen last, from the list of all agents."""
+        """The last model chosen from the list of all agents."""
         self._only_model = ""
-        """The only one that is known here; empty where there is another, or where one is named."""
+        """The only known model; empty if there are several, or if one is configured."""
         self._usual_runner = usual.runner or RunnerKind.PROCESS
         self._usual_host = usual.host or ""
         self._usual_needs = written_needs(usual.needs)
         self._usual_check = usual.check or ""
         self.usual_limits = usual.limits
-        """Those that hold where nothing is written."""
+        """The limits without typed ones."""
         self._usual_worktree = usual.worktree or WorktreeFrom.NONE
         self._usual = usual
         self.first = self._first()
-        """What is in the fields before anything is remembered or typed."""
+        """The fields' values before anything is remembered or typed."""
 
     def _first(self) -> LaunchValues:
         usual = LaunchValues(
@@ -149,7 +149,7 @@ class LaunchForm:
         limit = getattr(meta.limits, name)
         return "" if limit == getattr(self.usual_limits, name) else written_amount(limit)
 
-    # --- what it is about ----------------------------------------------------------------------------------------
+    # --- subject -------------------------------------------------------------------------------------------------
 
     @property
     def title(self) -> str:
@@ -165,7 +165,7 @@ class LaunchForm:
 
     @property
     def description(self) -> str:
-        """What the preset is for; or that the run's own is gone."""
+        """The preset's description, or that the preset is gone."""
         if self.preset:
             return one_line(self.preset.description, 200)
         if self._run and self._reuse is Reuse.EVERYTHING and self._run.meta.preset:
@@ -175,43 +175,43 @@ class LaunchForm:
 
     @property
     def key(self) -> str:
-        """By which the values and the draft of this launch are remembered."""
+        """Key of the remembered values and draft of this launch."""
         return self.preset.name if self.preset else ADHOC
 
     @property
     def checks(self) -> tuple[str, ...]:
-        """The checks to choose from, with one that is asked for and not in the settings; none where there are none."""
+        """The checks to choose from: those of the settings, and a requested one that is not among them."""
         return tuple(dict.fromkeys((*self._settings.checks, *filter(None, (self._usual_check, self.first.check)))))
 
     def runners(self, *, has_hosts: bool) -> tuple[str, ...]:
-        """Return the runners to choose from; hosts only where there are some, or where it is asked for already."""
+        """Return the runners to choose from; hosts only if some are known, or if it is requested already."""
         is_asked = RunnerKind.HOSTS in (self._usual_runner, self.first.runner)
         return tuple(kind for kind in RunnerKind if kind is not RunnerKind.HOSTS or has_hosts or is_asked)
 
     @property
     def has_hosts(self) -> bool:
-        """Whether the settings name hosts; where a cluster is only tried is found in files."""
+        """Whether the settings name hosts; a trial cluster is found in files."""
         return self._settings.hosts.is_set
 
     @property
     def continues(self) -> bool:
-        """Whether a child session is continued, so that preset and directory are settled."""
+        """Whether an agent session is continued, so that preset and directory are fixed."""
         return self._reuse is Reuse.SESSION
 
     @property
     def prompt_source(self) -> str | None:
-        """The run whose system prompt has to be read for the field; None where there is nothing to read."""
+        """The run whose system prompt is read for the field; None if it is not needed."""
         return self._repeated.run_id if self._repeated and self.preset is None else None
 
     # --- the agent -----------------------------------------------------------------------------------------------
 
     def agents(self, values: LaunchValues) -> tuple[str, ...]:
-        """Return the names to choose from: those that can be used here, on other machines all, and what is chosen."""
+        """Return the names to choose from: usable agents, on other machines all, and the chosen one."""
         names = (agent.name for agent in self._agents if agent.is_here or values.is_remote)
         return tuple(dict.fromkeys((AUTO, *names, self.usual_agent, self.first.agent, values.agent)))
 
     def agent_rows(self, values: LaunchValues) -> tuple[Sequence[str], Sequence[str]]:
-        """Return the names of all agents, usable or not, and a line for each with what it is."""
+        """Return the names of all agents, usable or not, and a line that describes each."""
         about = {agent.name: f"{agent.words}{f': {agent.hint}' if agent.hint else ''}" for agent in self._agents}
         about = {AUTO: AUTO_WORDS} | about
         names = tuple(about) + tuple(name for name in self.agents(values) if name not in about)
@@ -219,16 +219,16 @@ class LaunchForm:
         return names, [f"{name:{width}}  {one_line(about.get(name, ''), 300)}" for name in names]
 
     def take_agents(self, agents: Sequence[KnownAgent]) -> None:
-        """Know these agents."""
+        """Set the known agents."""
         self._agents = tuple(agent for agent in agents if agent.name == one_line(agent.name, AGENT_LENGTH))
 
     def agent_words(self, values: LaunchValues, taken: KnownAgent | None, note: str = "") -> str:
-        """Say what the chosen agent is and why it is this one; of `auto`, which one it takes now (`taken`, if that is
-        known yet) and why no other (`note`).
+        """Describe the chosen agent and where the choice comes from; for `auto`, which agent it takes now (`taken`, if
+        known yet) and why it is the last resort (`note`).
         """
         if values.agent != AUTO:
             known = next((agent for agent in self._agents if agent.name == values.agent), None)
-            # Without another machine the way out stands below, as the problem of the field.
+            # If the agent is not usable here, the field's problem below names the way out.
             words = known.words if known and (known.is_here or values.is_remote) else ""
         elif taken is None:
             words = AUTO_WORDS
@@ -247,7 +247,7 @@ class LaunchForm:
         return "from last launch" if agent == self._last.agent else ""
 
     def _owner_of(self, values: LaunchValues) -> str | None:
-        """Return the agent that has a model, where the model decides which it is; None for one that is not listed."""
+        """Return the agent that has a model, if the model decides; None for a model that is not listed."""
         model = values.model.strip()
         if values.agent != AUTO or (model == self._usual_model and not self._chosen):
             return None
@@ -255,7 +255,7 @@ class LaunchForm:
         return (known.agent or None) if known else None
 
     def _agent(self, values: LaunchValues) -> str | None:
-        """Return the agent that is asked for; None for that of preset and settings."""
+        """Return the requested agent; None for that of preset and settings."""
         agent = values.agent or self.usual_agent
         return self._owner_of(structs.replace(values, agent=agent)) or (None if agent == self.usual_agent else agent)
 
@@ -263,18 +263,18 @@ class LaunchForm:
         return self._chosen if self._chosen and self._chosen.ref == model else self._models.get(model)
 
     def choose(self, choice: ModelChoice) -> None:
-        """Take a model of an agent, which several may have."""
+        """Choose a model of an agent; several agents may have it."""
         self._chosen = choice
 
     @property
     def shared_worktree(self) -> str:
-        """The worktree of the run before, where this one goes on in it; empty where it does not."""
+        """The worktree of the earlier run if this run continues in it; otherwise empty."""
         plan = self._run.meta.worktree if self._run and self.continues else None
         return f"continues that of {self._run.meta.short_id}: {one_line(plan.branch)}" if self._run and plan else ""
 
     @property
     def session(self) -> str:
-        """Which conversation this run has, where that is not simply a new one."""
+        """The run's conversation, unless it is simply a new one."""
         if self._run and self.continues:
             return f"continues {one_line(self._run.child_session_id or '')[:8]}… of run {self._run.meta.short_id}"
         if self.preset and self.preset.sticky:
@@ -283,14 +283,14 @@ class LaunchForm:
 
     @property
     def context(self) -> str | None:
-        """The conversation that can be handed over; None where none was asked for, or it is refused."""
+        """The conversation that can be passed on; None if none was requested, or it is refused."""
         if not self._run or self._reuse is not Reuse.CONTEXT or self.context_refusal:
             return None
         return f"the conversation of {self._run.meta.short_id}"
 
     @property
     def context_refusal(self) -> str | None:
-        """Why the conversation that was asked for is not handed over; None when it is."""
+        """Why the requested conversation is not passed on; None if it is."""
         wanted = self.preset.inherit_context if self.preset else None
         if self._reuse is not Reuse.CONTEXT or wanted:
             return None
@@ -300,27 +300,27 @@ class LaunchForm:
 
     @property
     def previous(self) -> str:
-        """What `{previous}` can stand for; empty where no run is highlighted."""
+        """The answer that `{previous}` stands for; empty if no run is highlighted."""
         if self._run is None:
             return ""
         of_several = " (highlighted, not selected)" if self._marked else ""
         return f"{PREVIOUS} is the answer of {self._run.meta.short_id}{of_several}"
 
-    # --- what is remembered --------------------------------------------------------------------------------------
+    # --- memory --------------------------------------------------------------------------------------------------
 
     def remember(self, last: LastValues) -> None:
-        """Take what was chosen at the last launch for the values to begin with."""
+        """Begin with the values of the last launch."""
         if self._repeated is None:
             self._last = last
 
     def take_prompt(self, prompt: str) -> None:
-        """Take the system prompt of the run that is repeated, without the line about handing over a result."""
+        """Use the repeated run's system prompt, without the instruction to send a structured result."""
         meta = self._repeated
         self._prompt = prompt.removesuffix(INSTRUCTION).rstrip("\n") if meta and meta.finalize else prompt
         self.first = structs.replace(self.first, prompt=plain(self._prompt))
 
     def take_models(self, known: Sequence[ModelChoice]) -> None:
-        """Know these models, and begin with the only one where nobody names any."""
+        """Set the known models, and begin with the only one if none is configured."""
         self._models = {choice.ref: choice for choice in reversed(known)}
         self.known = known
         models = [model for model in self._models if not model.startswith("@")]
@@ -328,7 +328,7 @@ class LaunchForm:
         self._settle_model()
 
     def take_default(self, *, leaves: bool) -> None:
-        """Begin without default_model, where it would be used, if the chosen agent does not have it."""
+        """Begin without default_model if the chosen agent does not have it."""
         does_without = leaves and self._written_default[1] == DEFAULT_MODEL
         self._usual_model, self._usual_origin = ("", OWN_DEFAULT) if does_without else self._written_default
         self._settle_model()
@@ -338,12 +338,12 @@ class LaunchForm:
 
     @property
     def _asked_model(self) -> str:
-        """The model that the run which is repeated asked for."""
+        """The model requested by the repeated run."""
         return asked_model(self._repeated) if self._repeated else ""
 
     @property
     def remembered(self) -> LaunchValues:
-        """What is in the fields at first when the last launch is taken into account."""
+        """The fields' first values, with the last launch taken into account."""
         last = self._last
         if last.agent and not self._can_be_chosen(last.agent, last.runner):
             last = structs.replace(last, agent="", model="")
@@ -361,7 +361,7 @@ class LaunchForm:
         return agent == AUTO or any(known.name == agent and (known.is_here or is_remote) for known in self._agents)
 
     def as_last_time(self, values: LaunchValues) -> str:
-        """Say which of the values are remembered ones; empty for none."""
+        """Return which of the values are remembered ones; empty for none."""
         labels = {"agent": "agent", "model": "model", "cwd": "where", "runner": "runner", "copies": "attempts"}
         names = [
             label
@@ -371,7 +371,7 @@ class LaunchForm:
         return f"from last launch: {', '.join(names)}" if names else ""
 
     def to_remember(self, values: LaunchValues) -> LastValues | None:
-        """Return what the operator chose, for the next launch; None where the values were those of a run."""
+        """Return your choices for the next launch; None if the values came from a run."""
         if self._repeated:
             return None
         request = self.request(values)
@@ -397,11 +397,11 @@ class LaunchForm:
         return "from last launch" if model == self._last.model else self.about(model) or "for this run"
 
     def about(self, model: str) -> str:
-        """Return what its agent tells of a model; empty where nothing is known."""
+        """Return the agent's description of a model; empty if it is unknown."""
         known = self._known(model)
         return known.about if known else ""
 
-    # --- what is asked for ---------------------------------------------------------------------------------------
+    # --- the request ---------------------------------------------------------------------------------------------
 
     def request(self, values: LaunchValues) -> RunRequest:
         model = values.model.strip()
@@ -449,19 +449,19 @@ class LaunchForm:
         return host if values.is_remote and host != self._usual_host else None
 
     def _needs(self, values: LaunchValues) -> dict[str, float] | None:
-        """Return what was written of the host; None where that is what the preset says, or makes no sense."""
+        """Return the typed host requirements; None if they equal the preset's, or are invalid."""
         try:
             return values.needed if values.is_remote and values.needs.strip() != self._usual_needs else None
         except UsageError:
             return None
 
     def to_check(self, values: LaunchValues) -> RunRequest:
-        """Return the request as far as it can be checked while the task is still being typed."""
+        """Return the request in a form that can be checked while the task is still being typed."""
         request = self.request(values)
         return request if request.previous else structs.replace(request, task="-")
 
     def problems(self, values: LaunchValues) -> tuple[UsageError, ...]:
-        """Return what is wrong without asking the engine; a task not yet typed is part of it."""
+        """Return the problems that need no engine, including an empty task."""
         problems: list[UsageError] = []
         if not values.task.strip():
             problems.append(UsageError("The task is empty", where="task", hint="describe what the agent should do"))
@@ -486,7 +486,7 @@ class LaunchForm:
         return tuple(problems)
 
     def _cwd(self, written: str) -> str | None:
-        """Return the directory that is meant; None for the launcher's own."""
+        """Return the chosen directory; None for the launcher's own."""
         written = written.strip()
         written = written.rstrip("/") or written
         if written in ("", short_path(self.launcher_cwd)):
@@ -497,7 +497,7 @@ class LaunchForm:
 
 
 def _model(preset: Preset | None, usual: ResolvedSpec) -> tuple[str, str]:
-    """Return the model that is used where none is typed, and where it comes from."""
+    """Return the model that is used if none is typed, and its origin."""
     if usual.model is None:
         return "", "no model in the preset" if preset else ""
     return one_line(usual.model), "from the preset" if usual.origin("model") is Layer.PRESET else DEFAULT_MODEL

@@ -1,4 +1,4 @@
-"""Fields for a number of copies, a host, and a path, which is completed from what is on the disk."""
+"""Fields for a number of attempts, a host, and a path, which is completed from the disk."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from textual.widgets import Input
 from ..widgets.form import ChoosingInput
 
 ENTRIES = 5000
-"""Of how many entries of a directory the names are looked at."""
+"""Maximum number of directory entries to read."""
 ANY_HOST = "any"
 
 
 class HostInput(ChoosingInput):
-    """Right takes the completion; down goes through the hosts that are known."""
+    """Right accepts the completion; down steps through the known hosts."""
 
     def __init__(self, value: str) -> None:
         super().__init__(value, name="host", placeholder=ANY_HOST)
         self._known: Sequence[str] = ()
 
     def offer(self, hosts: Sequence[str]) -> None:
-        """Know these hosts from now on; what is written stays as it is."""
+        """Offer these hosts from now on; the typed text stays."""
         self._known = hosts
         self.suggester = SuggestFromList(hosts, case_sensitive=False) if hosts else None
         self.placeholder = f"{ANY_HOST} (↓ lists {len(hosts)})" if hosts else ANY_HOST
@@ -38,7 +38,7 @@ class HostInput(ChoosingInput):
 
 
 class CountInput(Input):
-    """Takes digits; up and down count."""
+    """Accepts digits; up and down count."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "count(1)", show=False),
@@ -56,10 +56,10 @@ class CountInput(Input):
 
 
 def matching_paths(typed: str, base: str, *, files: bool) -> tuple[str, ...]:
-    """Return the directories, with `files` the files too, whose paths begin as typed; directories end in a slash.
+    """Return the directories, with `files` also the files, whose paths begin as typed; directories end in a slash.
 
-    `~` is the home directory, what is relative starts at `base`. Names that begin with a dot are left out unless one
-    is typed; names that a screen cannot show as they are always.
+    `~` is the home directory, relative paths start at `base`. Names that begin with a dot need a typed dot; names that
+    are not printable are never returned.
     """
     if typed == "~":
         return ("~/",)
@@ -83,7 +83,7 @@ def matching_paths(typed: str, base: str, *, files: bool) -> tuple[str, ...]:
 
 
 class PathInput(ChoosingInput):
-    """Right or Tab takes the completion; Tab goes on where nothing was typed."""
+    """Right or Tab accepts the completion; without one Tab moves to the next field."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "take_or_go", show=False)]
 
@@ -105,7 +105,7 @@ class PathInput(ChoosingInput):
 
 
 class _Completion(Suggester):
-    """Looks at the disk each time."""
+    """Reads the disk each time."""
 
     def __init__(self, field: PathInput) -> None:
         super().__init__(use_cache=False, case_sensitive=True)

@@ -1,4 +1,4 @@
-"""What an operator last chose for a launch, and typed without launching it: one small file for each project.
+"""The last choices for a launch, and tasks typed but not launched: one small file for each project.
 
 A broken file counts as an empty one.
 """
@@ -18,17 +18,17 @@ from ...core.text.decoding import UNDECODABLE, decode
 from ..feed.bridge import Bridge
 
 ADHOC = ""
-"""Stands for the preset where there is none."""
+"""The key for runs without a preset."""
 PRESETS = 200
-"""Of how many presets the values are kept: those used last."""
+"""Presets whose values are kept: those used last."""
 UNSENT = 40
-"""How many tasks are kept that were not launched."""
+"""Tasks kept that were not launched."""
 CHARACTERS = 1_000_000
-"""How much text in all is kept of them; the newest one is kept whatever its size."""
+"""Their total number of characters; the newest task is kept even if it is larger."""
 
 
 class LastValues(Struct, frozen=True, omit_defaults=True):
-    """Only what was chosen otherwise than the preset says."""
+    """Only the choices that differ from the preset."""
 
     agent: str = ""
     model: str = ""
@@ -43,12 +43,12 @@ class UnsentTask(Struct, frozen=True):
     at: str
     """When, as in a run's files."""
     offered: bool = True
-    """Whether the next launch of the preset begins with it; one of each preset at most."""
+    """Whether the next launch of the preset begins with it; at most one task of each preset."""
 
 
 class LaunchMemory(Struct, frozen=True, omit_defaults=True):
     project: str = ""
-    """For a person who looks at the file."""
+    """For people who read the file."""
     last: dict[str, LastValues] = {}
     """By preset, the one used last at the end."""
     unsent: tuple[UnsentTask, ...] = ()
@@ -62,7 +62,7 @@ class LaunchMemory(Struct, frozen=True, omit_defaults=True):
         return next((unsent.task for unsent in self.unsent if unsent.offered and unsent.preset == preset), "")
 
     def after_launch(self, preset: str, task: str, values: LastValues | None) -> LaunchMemory:
-        """Know what was launched; None leaves the values of the preset as they were."""
+        """Record a launch; `values=None` keeps the preset's values."""
         last = dict(self.last)
         if values is not None:
             last.pop(preset, None)
@@ -72,14 +72,14 @@ class LaunchMemory(Struct, frozen=True, omit_defaults=True):
         return replace(self, last=newest, unsent=self._without(preset, task))
 
     def after_cancel(self, preset: str, task: str) -> LaunchMemory:
-        """Keep what was typed; blank text only takes away what was offered."""
+        """Keep a typed task; blank text only removes the offered one."""
         others = self._without(preset, task)
         if not task.strip():
             return replace(self, unsent=others)
         return replace(self, unsent=_bounded((UnsentTask(preset, task, now_iso()), *others)))
 
     def _without(self, preset: str, task: str) -> tuple[UnsentTask, ...]:
-        """Return the unsent tasks but this one, those of the preset no longer offered."""
+        """Return the other unsent tasks; those of the preset are no longer offered."""
         return tuple(
             replace(unsent, offered=False) if unsent.preset == preset else unsent
             for unsent in self.unsent
@@ -92,7 +92,7 @@ def memory_file(project: Project) -> str:
 
 
 def read_memory(project: Project) -> LaunchMemory:
-    """Return what is remembered of a project; nothing where the file is missing or broken."""
+    """Return the memory of a project; an empty one if the file is missing or broken."""
     try:
         with open(memory_file(project), "rb") as file:
             return decode(file.read(), LaunchMemory)
@@ -101,7 +101,7 @@ def read_memory(project: Project) -> LaunchMemory:
 
 
 def change_memory(project: Project, change: Callable[[LaunchMemory], LaunchMemory]) -> LaunchMemory:
-    """Change what is remembered, as it is in the file now, and return it. Raises OSError."""
+    """Change the memory as stored in the file now, and return it. Raises OSError."""
     memory = replace(change(read_memory(project)), project=project.root.encode("utf-8", "replace").decode())
     write_state(memory_file(project), msgspec.json.format(msgspec.json.encode(memory), indent=1))
     return memory
@@ -118,16 +118,16 @@ def _bounded(unsent: tuple[UnsentTask, ...]) -> tuple[UnsentTask, ...]:
 
 
 class Remembered:
-    """The memory as the app holds it: read and written in threads, one change at a time.
+    """The memory in the app: read and written in threads, one change at a time.
 
-    What cannot be written is still known until the app ends.
+    A change that cannot be written lasts until the app ends.
     """
 
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
         self._turn = asyncio.Lock()
         self.known: LaunchMemory | None = None
-        """None until it was read for the first time."""
+        """None before the first read."""
 
     async def read(self) -> LaunchMemory:
         async with self._turn:
@@ -136,7 +136,7 @@ class Remembered:
             return self.known
 
     async def change(self, change: Callable[[LaunchMemory], LaunchMemory]) -> None:
-        """Change what is known, and the file. Raises OSError when only the first could be done."""
+        """Change the memory and the file. Raises OSError if only the file could not be changed."""
         async with self._turn:
             try:
                 self.known = await self._bridge.call(change_memory, self._bridge.engine.project, change)

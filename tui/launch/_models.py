@@ -1,4 +1,4 @@
-"""What the installed agents offer, below the name of each: a model is found by its words, or by those of its agent."""
+"""The installed agents' models, below the name of each: search words match the model or its agent."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 REF_WIDTH = 44
 ROLES = "roles"
-"""Stands for the agent of what has none."""
+"""Heading for entries without an agent."""
 
 
 def matching_models(known: Sequence[ModelChoice], words: str) -> list[ModelChoice]:
-    """Return those that hold all the words, in their own text or in the name of their agent."""
+    """Return the models that match all words, in their own text or in the name of their agent."""
     wanted = words.lower().split()
     return [each for each in known if all(word in f"{each.agent} {each.ref} {each.about}".lower() for word in wanted)]
 
 
 class ModelsScreen(DialogScreen["ModelChoice"]):
-    """Returns a model, or None. The cursor is moved while words are typed."""
+    """Returns a model, or None. The cursor moves while words are typed."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "launch.tcss"]
     BINDINGS = bindings(KeyContext.PICK)

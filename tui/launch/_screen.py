@@ -1,4 +1,4 @@
-"""The launch dialog: asks for what a launch needs, says what would fail, keeps the text when it does."""
+"""The launch dialog: asks for the parts of a launch, shows what would fail, keeps the text if it does."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ if TYPE_CHECKING:
     from ._memory import LaunchMemory
 
 CHECK_AFTER = 0.15
-"""Seconds without another change before the engine is asked what would fail."""
+"""Seconds without a change before the engine checks the values."""
 AROUND = 4
-"""Rows of the dialog besides its fields: the border, the buttons and the blank above them."""
+"""Rows of the dialog besides its fields: the border, the buttons and the space above them."""
 
 
 def _put_soon(loop: asyncio.AbstractEventLoop, news: asyncio.Queue[bool], is_last: bool) -> None:
@@ -74,10 +74,10 @@ def _put_soon(loop: asyncio.AbstractEventLoop, news: asyncio.Queue[bool], is_las
 
 
 class LaunchScreen(DialogScreen[str]):
-    """Returns the id of the (first) run that was launched, or None."""
+    """Returns the id of the (first) launched run, or None."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "launch.tcss"]
-    # Before those of the fields: a text field has a ctrl+e of its own.
+    # Before those of the fields: a text field has its own ctrl+e.
     BINDINGS: ClassVar[list[BindingType]] = [
         replace(binding, priority=True) for binding in bindings(KeyContext.LAUNCH) if isinstance(binding, Binding)
     ]
@@ -95,8 +95,8 @@ class LaunchScreen(DialogScreen[str]):
         runs: Callable[[], Iterable[RunSnapshot]],
         typed: TypedTask,
     ) -> None:
-        """`keys` says which keys launch and leave, `list_key` which one lists the models, `agents_key` the agents;
-        `runs` are those whose tasks can be had again; `typed` is what was typed before this dialog was there.
+        """`keys` is the line of keys that launch and leave, `list_key` lists the models, `agents_key` the agents;
+        `runs` returns the runs whose tasks are offered again; `typed` was typed before this dialog opened.
         """
         super().__init__()
         self._bridge = bridge
@@ -105,25 +105,25 @@ class LaunchScreen(DialogScreen[str]):
         self._runs = runs
         self._typed = typed
         self._over_budget = False
-        """Whether the next launch was allowed although the day's budget has no room for it."""
+        """Whether the next launch may exceed the day's budget."""
         self._fields = LaunchFields(form, written_facts(form.preset), list_key, agents_key)
         self._ready = asyncio.Event()
-        """Set when what is remembered and what is repeated is in the fields."""
+        """Set when the remembered and repeated values are in the fields."""
         self._looked_up = asyncio.Event()
-        """Set when it is known what the chosen agent makes of the fields."""
+        """Set when the facts of the chosen agent are known."""
         self._agent_shown: str | None = None
-        """The agent for which that was looked up; None before the first time."""
+        """The agent of these facts; None before the first time."""
         self._checked: object = None
-        """What the engine has checked last."""
+        """The last checked values."""
         self._problems: tuple[Exception, ...] = ()
-        """What it said of that."""
+        """The problems found by that check."""
         self._has_tried = False
-        """Whether launching was tried: from then on a missing task is said too."""
+        """Whether launching was tried: from then on a missing task is a problem."""
         self._launching = False
         self._is_sent = False
-        """Whether the engine was told to launch: leaving before that launches nothing."""
+        """Whether the launch was sent to the engine: leaving before that launches nothing."""
         self._saved = ""
-        """The preset that an ad hoc run was saved as, when launching failed after that."""
+        """The preset that a one-off run was saved as, if launching failed after that."""
 
     @property
     def form(self) -> LaunchForm:
@@ -150,7 +150,7 @@ class LaunchScreen(DialogScreen[str]):
     def fit_fields(self) -> None:
         self._fields.styles.max_height = max(1, self.size.height - AROUND)
 
-    # --- what comes from files -----------------------------------------------------------------------------------
+    # --- reading files -------------------------------------------------------------------------------------------
 
     async def _fill_in(self) -> None:
         try:
@@ -168,15 +168,15 @@ class LaunchScreen(DialogScreen[str]):
             self._ready.set()
 
     async def _look_up(self) -> None:
-        """Show what the chosen agent makes of the fields, again after another one was chosen."""
+        """Show the facts of the chosen agent, again after another one was chosen."""
         if not self._looked_up.is_set() and self._agent_shown is not None:
-            return  # whoever looks it up sees that another one was chosen
+            return  # the lookup in progress sees the new choice
         self._looked_up.clear()
         try:
             while self._fields.is_open and self._fields.values.agent != self._agent_shown:
                 values = self._fields.values
                 if self._agent_shown is not None:
-                    self._fields.show_models(())  # those of another agent
+                    self._fields.show_models(())  # the listed ones are another agent's
                 self._agent_shown = values.agent
                 facts = await self._bridge.call(read_facts, self._bridge.engine, self.form, values)
                 if self._fields.is_open:
@@ -186,7 +186,7 @@ class LaunchScreen(DialogScreen[str]):
 
     @on(DescendantFocus)
     def look_for_models(self, event: DescendantFocus) -> None:
-        """Ask agents for their models as soon as somebody goes to that field, not before: opening starts nothing."""
+        """Query agents for their models once that field is focused, not before: opening starts nothing."""
         if isinstance(event.widget, ModelInput):
             self._bridge.spawn(self._ask_for_models)
 
@@ -212,7 +212,7 @@ class LaunchScreen(DialogScreen[str]):
         if isinstance(self.app.screen, ModelsScreen):
             self.app.screen.show_known(models)
 
-    # --- what would fail -----------------------------------------------------------------------------------------
+    # --- problems ------------------------------------------------------------------------------------------------
 
     @on(LaunchFields.Changed)
     def _check_soon(self) -> None:
@@ -239,7 +239,7 @@ class LaunchScreen(DialogScreen[str]):
             words = await self._bridge.call(worktree_words, self._bridge.engine, self.form, values)
             if self._fields.is_open:
                 self._fields.say_worktree(words)
-            self._checked = asked  # not before all of it is shown: a change in between begins again
+            self._checked = asked  # not before everything is shown: a change in between starts again
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         notify_failure(self, event)
@@ -249,10 +249,10 @@ class LaunchScreen(DialogScreen[str]):
         shown = own if self._has_tried else tuple(problem for problem in own if problem.where != "task")
         self._fields.show_problems((*shown, *self._problems))
 
-    # --- fetching a task -----------------------------------------------------------------------------------------
+    # --- loading a task ------------------------------------------------------------------------------------------
 
     def action_edit_task(self) -> None:
-        """Hand the text that is being written, else the task, to the operator's editor."""
+        """Open the focused long text, otherwise the task, in your editor."""
         if self._launching:
             return
         area = self.focused if isinstance(self.focused, PlainTextArea) else self._fields.task_area
@@ -294,7 +294,7 @@ class LaunchScreen(DialogScreen[str]):
             self._fields.next_worktree()
 
     def action_list_agents(self) -> None:
-        """List the agents with what each of them is, those that cannot be used with the way out."""
+        """List the agents with a description of each; unusable ones with the way out."""
         if self._launching or self.form.continues:
             return
         names, rows = self.form.agent_rows(self._fields.values)
@@ -345,7 +345,7 @@ class LaunchScreen(DialogScreen[str]):
             start = partial(launch, over_budget=over_budget)
             self._is_sent = True
             launched = await self._bridge.call(start, self._bridge.engine, form, values, self._saved)
-        except Exception as error:  # whatever it was, the text must not be lost with the dialog
+        except Exception as error:  # after any error, the text must not be lost with the dialog
             if not self.is_current:
                 await self._keep(lambda memory: memory.after_cancel(form.key, values.task))
             self._say_failure(error, values)
@@ -394,7 +394,7 @@ class LaunchScreen(DialogScreen[str]):
         self.query_one("#go", Button).label = "launching…" if self._launching else many
 
     def action_cancel(self) -> None:
-        """Leave; what was typed is kept, and a launch that was begun is not stopped."""
+        """Leave; the typed text is kept, and a launch that was sent is not stopped."""
         if not self._is_sent and (self._ready.is_set() or self._fields.task_area.text):
             self._keep_draft(self.form, self._fields.task_area.text)
         self.dismiss(None)

@@ -1,4 +1,4 @@
-"""What a launch dialog asks of the engine: what a run would get, what would fail, and to start it; in threads."""
+"""The launch dialog's calls to the engine: the facts of a run, problems, and its start; in threads."""
 
 from __future__ import annotations
 
@@ -30,39 +30,39 @@ if TYPE_CHECKING:
 SAVE_FIELDS = "save"
 """The `where` of errors about the preset to be saved."""
 WARNINGS = 2
-"""Warnings that a dialog has room for; more are counted."""
+"""Warnings that fit into a dialog; more are counted."""
 
 
 class LaunchFacts(Struct, frozen=True):
-    """What the dialog shows of its preset, a line each; empty where there is nothing to say."""
+    """The dialog's facts about its preset, a line each; possibly empty."""
 
     thinking: str = ""
     tools: str = ""
     limits: str = ""
     warnings: str = ""
     agents: tuple[KnownAgent, ...] = ()
-    """All that can be named."""
+    """All agents that can be named."""
     taken: KnownAgent | None = None
     """The agent that a run would get; None if it can get none."""
     note: str = ""
     """Why `auto` takes it although it is the last resort."""
     models: tuple[ModelChoice, ...] = ()
-    """What the model's field offers."""
+    """The choices of the model field."""
     has_hosts: bool = False
     """Whether runs can be on other machines."""
     hosts: tuple[str, ...] = ()
-    """The names of those that are known."""
+    """Names of the known hosts."""
     leaves_default: bool = False
-    """Whether default_model is none of the agent's, which takes its own."""
+    """Whether the agent does not have default_model, and uses its own."""
 
 
 def written_facts(preset: Preset | None) -> LaunchFacts:
-    """Return what the preset's file alone says."""
+    """Return the facts of the preset's file only."""
     return _facts(preset, None, ()) if preset else LaunchFacts()
 
 
 def read_facts(engine: EngineApi, form: LaunchForm, values: LaunchValues) -> LaunchFacts:
-    """Return what a run of these values would really get here, and the agents and models to choose from.
+    """Return the effective facts of a run with these values, and the agents and models to choose from.
 
     Reads files, and starts nothing.
     """
@@ -91,7 +91,7 @@ def read_facts(engine: EngineApi, form: LaunchForm, values: LaunchValues) -> Lau
 
 
 def read_agent(engine: EngineApi, form: LaunchForm, values: LaunchValues) -> tuple[KnownAgent | None, str]:
-    """Return the agent that a run of these values would get, None for none, and why it is the last resort, if it is.
+    """Return the agent that a run with these values would get, None for none, and why it is the last resort, if it is.
 
     Reads files, and starts nothing.
     """
@@ -105,15 +105,15 @@ def read_agent(engine: EngineApi, form: LaunchForm, values: LaunchValues) -> tup
 
 
 def read_models(engine: EngineApi, agent: str) -> tuple[ModelChoice, ...]:
-    """Return what can be written for the model of a run on this agent. Reads files."""
+    """Return the models that a run on this agent can name. Reads files."""
     from ...core.launch.model_choices import model_choices
 
     return model_choices(agent, engine.settings)
 
 
 def ask_for_models(engine: EngineApi, agent: str, news: Callable[[bool], None]) -> bool:
-    """Have agents asked for their models where that is due; True where `news` will be called, in a thread, each time
-    that one has answered, and with True after the last.
+    """Query agents for their models if that is due; return True if so. Then `news` is called in a thread after each
+    reply, with True after the last.
     """
     from ...core.launch.model_choices import refresh_choices
 
@@ -147,7 +147,7 @@ def _warnings(warnings: tuple[str, ...]) -> str:
 
 
 class FailedAfterSaving(Exception):
-    """The preset is a file by now, but no run of it was started."""
+    """The preset was saved, but no run of it was started."""
 
     def __init__(self, preset: str, reason: Exception) -> None:
         super().__init__(str(reason))
@@ -157,16 +157,16 @@ class FailedAfterSaving(Exception):
 
 class Launched(Struct, frozen=True):
     run_id: str
-    """Of the first one."""
+    """Id of the first one."""
     summary: str
     saved: str = ""
-    """Which preset was saved and where, for a person; empty for none."""
+    """The saved preset and its path, for display; empty for none."""
 
 
 def what_would_fail(
     engine: EngineApi, form: LaunchForm, values: LaunchValues, saved: str = ""
 ) -> tuple[SubdeckError, ...]:
-    """Return everything that would keep these values from being launched, but for a task not yet typed.
+    """Return everything that would prevent the launch of these values, except an empty task.
 
     `saved` is a preset saved by an earlier try.
     """
@@ -183,10 +183,10 @@ def what_would_fail(
 def launch(
     engine: EngineApi, form: LaunchForm, values: LaunchValues, saved: str = "", *, over_budget: bool = False
 ) -> Launched:
-    """Save the preset where that is asked for, then start the runs; `saved` is a preset saved by an earlier try,
-    `over_budget` allows them whatever was spent today.
+    """Save the preset if requested, then start the runs; `saved` is a preset saved by an earlier try, `over_budget`
+    ignores the day's budget.
 
-    Raises what the engine raises, and FailedAfterSaving.
+    Raises the engine's errors, and FailedAfterSaving.
     """
     request, note, name = form.request(values), "", ""
     if values.save_as is not None:
@@ -211,7 +211,7 @@ def launch(
 
 
 def worktree_words(engine: EngineApi, form: LaunchForm, values: LaunchValues) -> str:
-    """Say what the worktree of these values would be; empty where there is none. Takes as long as git."""
+    """Describe the worktree for these values; empty for none. Takes as long as git."""
     if values.worktree is WorktreeFrom.NONE or form.shared_worktree:
         return ""
     from ...core.work.base import uncommitted
@@ -220,7 +220,7 @@ def worktree_words(engine: EngineApi, form: LaunchForm, values: LaunchValues) ->
     try:
         count = uncommitted(os.path.join(engine.cwd, os.path.expanduser(cwd)))
     except SubdeckError:
-        return ""  # what is wrong is said as a problem
+        return ""  # shown as a problem instead
     if values.worktree is WorktreeFrom.HEAD:
         return f"without {count:,} uncommitted" if count else "all committed"
     return f"with {count:,} uncommitted" if count else "all committed"

@@ -1,4 +1,4 @@
-"""Where a task comes from when it is not typed: from earlier ones, found by their words, or from a file."""
+"""Tasks that are not typed: from earlier ones, found by their words, or from a file."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 class EarlierTask(Struct, frozen=True):
     task: str
-    """As it goes into the field."""
+    """As put into the field."""
     preset: str
-    """Empty for an ad hoc run."""
+    """Empty for a one-off run."""
     at: str
     """When it was launched, or typed."""
     launched: bool = True
 
     @property
     def line(self) -> str:
-        """The first line, and how many follow."""
+        """The first line, and the number of further lines."""
         text = self.task.strip()
         more = text.count("\n")
         first = one_line(text.partition("\n")[0], 200)
@@ -48,7 +48,7 @@ class EarlierTask(Struct, frozen=True):
 
 
 def earlier_tasks(runs: Iterable[RunSnapshot], unsent: Sequence[UnsentTask], preset: str) -> tuple[EarlierTask, ...]:
-    """Return each task once: those of the preset first, then the others, each newest first."""
+    """Return each task once: the preset's tasks first, then the others, each newest first."""
     known = [EarlierTask(plain(run.meta.task), run.meta.preset, run.meta.created_at) for run in runs]
     known += [EarlierTask(typed.task, typed.preset, typed.at, launched=False) for typed in unsent]
     known.sort(key=lambda earlier: earlier.at, reverse=True)
@@ -57,7 +57,7 @@ def earlier_tasks(runs: Iterable[RunSnapshot], unsent: Sequence[UnsentTask], pre
 
 
 def matching(tasks: Sequence[EarlierTask], words: str, limit: int) -> list[EarlierTask]:
-    """Return the first ones, at most `limit`, that hold all the words in their text or preset."""
+    """Return the first tasks, at most `limit`, that match all words in their text or preset."""
     wanted = words.lower().split()
 
     def matches(task: EarlierTask) -> bool:
@@ -68,13 +68,13 @@ def matching(tasks: Sequence[EarlierTask], words: str, limit: int) -> list[Earli
 
 
 LISTED = 200
-"""Tasks that are listed at once; more words find the others."""
+"""Tasks listed at once; more words find the others."""
 PRESET_WIDTH = 16
 DAY_WIDTH = 10
 
 
 class EarlierTasksScreen(LoadingScreen[Sequence[EarlierTask], str]):
-    """Returns a task, or None. The cursor is moved while words are typed."""
+    """Returns a task, or None. The cursor moves while words are typed."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "launch.tcss"]
     BINDINGS = bindings(KeyContext.PICK)
@@ -138,7 +138,7 @@ class EarlierTasksScreen(LoadingScreen[Sequence[EarlierTask], str]):
 
 
 class SearchWords(Input):
-    """Keeps the focus; what moves a cursor moves that of the list."""
+    """Keeps the focus; cursor keys move the list's cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down", "screen.move('cursor_down')", show=False),
@@ -151,12 +151,12 @@ class SearchWords(Input):
 # --- a task from a file ----------------------------------------------------------------------------------------------
 
 LIMIT = 256 * 1024
-"""Bytes; more than that is no task but material, which an agent reads better by itself."""
+"""Bytes; a larger text is material, which the agent should read itself."""
 FILE_HINT = f"UTF-8 text, at most {LIMIT // 1024} KB. Tab completes, ↓ lists files."
 
 
 def read_text(path: str) -> str:
-    """Return the text of a file, fit for the screen. Raises UsageError."""
+    """Return the text of a file, safe for the screen. Raises UsageError."""
     shown = short_path(path, 60)
     if not os.path.lexists(path):
         raise UsageError(f"{shown} does not exist", hint="choose a file that exists")

@@ -1,4 +1,4 @@
-"""What is in the fields of a launch dialog, or would be for a run that exists; pure."""
+"""The values of a launch dialog's fields, or those for an existing run; pure."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 PREVIOUS = "{previous}"
 """In a task: the answer of an earlier run."""
 COPIES = 16
-"""Runs that are launched at once at most."""
+"""Maximum number of runs in one launch."""
 NO_TOOLS = "none"
-"""Written into a field of tools for a run without any."""
+"""In the tools field: a run without tools."""
 
 
 class SaveAs(Struct, frozen=True):
-    """The preset that an ad hoc run becomes."""
+    """The preset to save from a one-off run."""
 
     name: str
     where: str
@@ -36,7 +36,7 @@ class SaveAs(Struct, frozen=True):
 
 
 class LaunchValues(Struct, frozen=True, kw_only=True):
-    """As written, nothing in it is checked."""
+    """As typed, unchecked."""
 
     task: str = ""
     agent: str = ""
@@ -45,28 +45,28 @@ class LaunchValues(Struct, frozen=True, kw_only=True):
     cwd: str = ""
     runner: str = ""
     host: str = ""
-    """With the runner hosts: the only one; empty for any."""
+    """With the runner hosts: the only allowed host; empty for any."""
     needs: str = ""
-    """What that has to have, as `gpu=1 mem=32`."""
+    """Requirements on the host, as `gpu=1 mem=32`."""
     copies: str = "1"
     tools: str = ""
     prompt: str = ""
     context: bool = True
-    """Whether a conversation is handed over where there is one."""
+    """Whether to pass on a conversation if there is one."""
     previous: bool = True
     """Whether `{previous}` stands for an answer."""
     worktree: WorktreeFrom = WorktreeFrom.NONE
-    """What it begins with."""
+    """Its starting point."""
     check: str = ""
-    """Name of the one that is run at the end; empty for none."""
+    """Name of the check after the run; empty for none."""
     budget: str = ""
-    """Dollars; empty for those of preset and settings, and so with the tokens."""
+    """Dollars; empty for the preset's or settings' value, as with the tokens."""
     max_tokens: str = ""
     save_as: SaveAs | None = None
 
     @property
     def dollars(self) -> float | None:
-        """What may be spent; None where nothing is written, 0 for what is no amount."""
+        """The typed budget; None if empty, 0 if invalid."""
         if not self.budget.strip():
             return None
         written = self.budget.strip().removeprefix("$").replace(",", "")
@@ -75,7 +75,7 @@ class LaunchValues(Struct, frozen=True, kw_only=True):
 
     @property
     def tokens(self) -> int | None:
-        """How many may be used; None where nothing is written, 0 for what is no number."""
+        """The typed number of tokens; None if empty, 0 if invalid."""
         if not self.max_tokens.strip():
             return None
         written = self.max_tokens.strip().replace(",", "").replace("_", "")
@@ -88,25 +88,25 @@ class LaunchValues(Struct, frozen=True, kw_only=True):
 
     @property
     def needed(self) -> dict[str, float]:
-        """What the host has to have, by label. Raises UsageError."""
+        """The host's requirements, by label. Raises UsageError."""
         return read_needs(self.needs.replace(",", " ").split())
 
     @property
     def count(self) -> int:
-        """How many runs; 0 for a number that cannot be launched, or no number at all."""
+        """Number of runs; 0 if it is too large or not a number."""
         written = self.copies.strip() or "1"
         count = int(written) if written.isdecimal() and len(written) < 10 else 0
         return count if count <= COPIES else 0
 
 
 def tool_names(written: str) -> tuple[str, ...] | None:
-    """Read a field of tools: None for the agent's own set, nothing at all where `none` is written."""
+    """Parse a tools field: None for the agent's default, an empty tuple for `none`."""
     names = tuple(written.replace(",", " ").split())
     return () if names == (NO_TOOLS,) else names or None
 
 
 def request_again(run: RunSnapshot) -> RunRequest:
-    """Ask for the same as a run did; the prompt of an ad hoc run is not in its snapshot."""
+    """Return the request of a run; the prompt of a one-off run is not in its snapshot."""
     meta, is_remote = run.meta, run.is_remote
     adhoc = meta.preset_source is PresetSource.ADHOC
     return RunRequest(
@@ -129,17 +129,17 @@ def request_again(run: RunSnapshot) -> RunRequest:
 
 
 def written_amount(amount: float | None) -> str:
-    """Return dollars or tokens as they are written into a field; empty for none."""
+    """Return dollars or tokens as typed text; empty for none."""
     return "" if amount is None else f"{amount:.15g}"
 
 
 def written_needs(needs: Mapping[str, float] | None) -> str:
-    """Return what a host has to have as it is written into a field: `gpu=1 mem=32`."""
+    """Return the host's requirements as typed text: `gpu=1 mem=32`."""
     return " ".join(f"{one_line(name, 64)}={amount:.15g}" for name, amount in (needs or {}).items())
 
 
 def worktree_of(meta: RunMeta) -> WorktreeFrom:
-    """Return what the worktree of a run like it begins with."""
+    """Return the worktree's starting point for a run like it."""
     plan = meta.worktree
     if plan is None:
         return WorktreeFrom.NONE
@@ -147,14 +147,14 @@ def worktree_of(meta: RunMeta) -> WorktreeFrom:
 
 
 def asked_model(meta: RunMeta) -> str:
-    """Return the model as it was asked for; "" where the agent or a parent decided."""
+    """Return the requested model; "" if the agent or a parent decided."""
     from ...core.models.catalog import INHERIT
 
     return "" if meta.requested_model == INHERIT else one_line(meta.requested_model)
 
 
 def asked_tools(meta: RunMeta) -> str:
-    """Return the tools that a run was given, as the field of an ad hoc run has them."""
+    """Return a run's tools as typed in the field of a one-off run."""
     if meta.tools.resolved is None:
         return ""
     return one_line(" ".join(tool for tool in meta.tools.resolved if tool != FINALIZE_TOOL)) or NO_TOOLS

@@ -1,4 +1,4 @@
-"""The launch dialog before the presets are read: its task is written already, and nothing typed is lost."""
+"""The launch dialog before the presets are read: you can already type the task, and nothing typed is lost."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from ..terminal.textual_internals import DialogScreen
 from ..widgets.form import PlainTextArea
 
 ACTIONS = ("start", "cancel")
-"""What can be done here; the other keys of the launch dialog work once the presets are read."""
+"""Actions that work here; the other keys of the launch dialog work once the presets are read."""
 WAITS = "Reading presets…"
 WILL_LAUNCH = "Reading presets… The run launches when they are ready."
 
 
 class TypedTask(Struct, frozen=True):
-    """What was typed before the dialog was there."""
+    """Input typed before the dialog opened."""
 
     text: str = ""
     launch: bool = False
-    """Whether the key that launches was pressed too."""
+    """Whether the launch key was also pressed."""
 
 
 class WaitingScreen(DialogScreen[None]):
-    """Takes the task until `proceed` is called, and hands it to the dialog that replaces it."""
+    """Takes the task until `proceed` is called, and passes it to the dialog that replaces it."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "launch.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -41,7 +41,9 @@ class WaitingScreen(DialogScreen[None]):
     VERTICAL_BREAKPOINTS = [(0, "-low"), (28, "-high"), (40, "-tall")]  # noqa: RUF012 - Textual declares it as it is
 
     def __init__(self, keys: str, then: Callable[[TypedTask], None], keep: Callable[[str], None]) -> None:
-        """`keys` says which keys launch and leave; `then` opens the dialog, `keep` keeps the text after an escape."""
+        """`keys` is the line of keys that launch and leave; `then` opens the dialog, `keep` keeps the text after
+        Escape.
+        """
         super().__init__()
         self._keys = keys
         self._then = then
@@ -64,7 +66,7 @@ class WaitingScreen(DialogScreen[None]):
         return self.query_one("#task", PlainTextArea)
 
     def proceed(self) -> None:
-        """Replace this dialog, after the keys that its field has already got."""
+        """Replace this dialog, after the keys that its field has already received."""
         if self.is_attached:
             self._area.call_later(self._replace)
 

@@ -61,7 +61,7 @@ def needs_conversation(context: ActionContext) -> str:
 
 
 class LaunchCommands(Commands):
-    """Each ends with the cursor on what was launched."""
+    """Each ends with the cursor on the launched run."""
 
     opens = ("._form", "._memory", "._start", "._waiting")
 
@@ -101,7 +101,7 @@ class LaunchCommands(Commands):
         screen.proceed()
 
     def _keep_unsent(self, task: str) -> None:
-        """Keep a task whose preset is not known: the next launch without a preset begins with it."""
+        """Keep a task whose preset is unknown: the next launch without a preset begins with it."""
         from ._memory import ADHOC
 
         self.spawn(self._remembered.change, lambda memory: memory.after_cancel(ADHOC, task))
@@ -112,7 +112,7 @@ class LaunchCommands(Commands):
         self.ask(None)
 
     def ask(self, preset: Preset | None, reuse: Reused = "nothing", *, typed: TypedTask | None = None) -> None:
-        """Open the dialog at once: no key that is typed after this one may reach the deck."""
+        """Open the dialog at once: no key typed after this one may reach the deck."""
         from ._form import LaunchForm, Reuse
         from ._screen import LaunchScreen
         from ._waiting import TypedTask
@@ -179,7 +179,7 @@ class LaunchCommands(Commands):
         self.ask(preset, "session", typed=typed)
 
     async def go_on(self, run: RunSnapshot, text: str) -> None:
-        """Go on with the conversation of a finished run, as it was launched, with what is said next."""
+        """Continue the conversation of a finished run with a message, with the same settings."""
         from ._form import LaunchForm, Reuse
 
         form = LaunchForm(
@@ -189,14 +189,14 @@ class LaunchCommands(Commands):
         self._deck.panes.go_to(KeyContext.TRANSCRIPT)
 
     def has_own_preset(self, run: RunSnapshot) -> bool:
-        """Return whether the preset with which its conversation goes on is there."""
+        """Return whether the preset for continuing its conversation exists."""
         return not run.meta.preset or self._own_preset(run) is not None
 
     def _own_preset(self, run: RunSnapshot | None) -> Preset | None:
         return self._deck.presets.named(run.meta.preset) if run and run.meta.preset else None
 
     async def _rerun_several(self, runs: Runs) -> None:
-        """Ask once, with what cannot be launched again left out and named."""
+        """Ask once; name the runs that cannot be launched again, and skip them."""
         parallel = self._bridge.engine.settings.max_parallel
 
         def detail(faults: dict[str, str]) -> str:
@@ -254,7 +254,7 @@ def _go_on(engine: EngineApi, form: LaunchForm, text: str) -> str:
 
 
 def _whole_request(engine: EngineApi, run: RunSnapshot) -> RunRequest:
-    """Ask for the same again, with what only the run's files have. Raises UnknownRun, UsageError."""
+    """Return the request of a run, completed from its files. Raises UnknownRun, UsageError."""
     from ._values import request_again
 
     if run.foreign:
@@ -266,7 +266,7 @@ def _whole_request(engine: EngineApi, run: RunSnapshot) -> RunRequest:
 
 
 def _faults(engine: EngineApi, runs: Runs) -> dict[str, str]:
-    """Return by run id why a run cannot be launched again."""
+    """Return, by run id, why a run cannot be launched again."""
     faults: dict[str, str] = {}
     for run in runs:
         try:
@@ -279,6 +279,6 @@ def _faults(engine: EngineApi, runs: Runs) -> dict[str, str]:
 
 
 def _launch_again(engine: EngineApi, runs: Runs) -> str:
-    """Launch the same again, several as a group; return the id of the first."""
+    """Launch runs again, several as a group; return the id of the first."""
     requests = [_whole_request(engine, run) for run in runs]
     return engine.launch(requests, background=True)[0].run_id

@@ -1,1 +1,1 @@
-"""The palette: whatever can be reached from the deck, found by what is typed."""
+"""The palette: search for everything that the deck can reach."""

@@ -1,4 +1,4 @@
-"""What the palette offers, and which of it is meant by what was typed; pure."""
+"""The palette's offers, and which of them match the typed words; pure."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from ...core.run.snapshot import RunSnapshot
 
 SEARCHED = 2_000
-"""Characters of a task in which words are looked for."""
+"""Characters of a task that are searched."""
 SHOWN = 300
 """Characters of a task that may be shown."""
 
 
 class Kind(StrEnum):
-    """What is offered; the value is its word on the screen."""
+    """The kind of an offer; the value is its label on the screen."""
 
     ACTION = "action"
     PRESET = "preset"
@@ -42,11 +42,11 @@ class Kind(StrEnum):
 class Offer(NamedTuple):
     kind: Kind
     key: str
-    """By which it is known: id of an action or a run, name of a preset or a setting, text of a filter."""
+    """Its identity: id of an action or a run, name of a preset or a setting, text of a filter."""
     title: str
     detail: str = ""
     words: str = ""
-    """In lower case, all that it is found by."""
+    """The searched text, in lower case."""
 
 
 _FILTERS = (
@@ -66,7 +66,7 @@ _FILTERS = (
 
 
 def action_offers(actions: Iterable[Action], sentences: Sequence[Action]) -> Iterator[Offer]:
-    """Offer actions; `sentences` are all there are, whose keys the sentences may name."""
+    """Offer actions; `sentences` are all actions, whose keys the help texts may name."""
     for action in actions:
         yield _offer(Kind.ACTION, action.id, _title(action), said(action.help, sentences))
 
@@ -78,7 +78,7 @@ def preset_offers(presets: Iterable[Preset]) -> Iterator[Offer]:
 
 
 def filter_offers(present: str, names: Iterable[str], hosts: Iterable[str] = ()) -> Iterator[Offer]:
-    """Offer filters: the end of the present one, those that need no more words, one for each preset and host."""
+    """Offer filters: clear the present one, filters without arguments, one for each preset and host."""
     if present:
         yield _offer(Kind.FILTER, "", "show all runs", f"Clear the filter {one_line(present, 60)}.")
     for text, sentence in _FILTERS:
@@ -116,16 +116,16 @@ def _offer(kind: Kind, key: str, title: str, detail: str) -> Offer:
 
 
 def _title(action: Action) -> str:
-    """Name and keys; with the pane they are about where they mean nothing elsewhere: a preset and a run are deleted."""
+    """Return name and keys; and the pane if the keys only work in panes: presets and runs are both deleted."""
     places = dict.fromkeys(place for place, _ in action.keys)
     where = f" · {next(iter(places))}" if all(place in PANES for place in places) else ""
     return f"{action.name}{where}  ({' '.join(dict.fromkeys(key_label(key) for _, key in action.keys))})"
 
 
 def matching(offers: Sequence[Offer], typed: str) -> list[Offer]:
-    """Return what has all typed words, best first: where the title begins so, then has it, then the rest.
+    """Return the offers that match all words, best first: title begins with them, contains them, then the rest.
 
-    Where nothing has them, what has their letters in its title, in this order.
+    Without a match, the offers whose title contains the letters in this order.
     """
     words = typed.casefold().split()
     if not words:
@@ -171,7 +171,7 @@ def setting_facts(settings: Settings, key: str, path: str) -> str:
 
 
 def ready_file(path: str, key: str) -> int:
-    """Make the file with every setting commented out where there is none; return the line that is about a setting."""
+    """Create the file with all settings commented out if it does not exist; return the line of a setting."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read()
@@ -183,7 +183,7 @@ def ready_file(path: str, key: str) -> int:
 
 
 def line_of(text: str, key: str) -> int:
-    """Return the number of the line in which a setting is given, else where it is commented out, else the last one."""
+    """Return the number of the line that sets a setting, otherwise of its commented line, otherwise the last."""
     section, _, name = key.rpartition(".")
     old = next((old for old, new in renamed.SETTINGS.items() if new == key), key).rpartition(".")[2]
     lines = text.split("\n")

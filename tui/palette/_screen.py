@@ -1,4 +1,4 @@
-"""The screen of the palette: what is typed above, what is offered below."""
+"""The screen of the palette: the input above, the offers below."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ._offers import Offer, matching, typed_filter
 KIND = 8
 """Cells of the kind, with the space after it."""
 TITLE = 33
-"""Cells of a title, with the space after it: those of our own actions fit."""
+"""Cells of a title, with the space after it: built-in actions fit."""
 
 
 class OfferList(RowList, can_focus=False):
@@ -43,7 +43,7 @@ class OfferList(RowList, can_focus=False):
         return self._offers[self.cursor] if self.cursor < len(self._offers) else None
 
     def show(self, offers: Sequence[Offer], why_empty: str = "") -> None:
-        """Show these; `why_empty` stands there without any."""
+        """Show these offers; `why_empty` is shown without any."""
         self._offers, self._why_empty, self.cursor = offers, why_empty, 0
         self.set_height()
         self.scroll_to(y=0, animate=False)
@@ -62,7 +62,7 @@ class OfferList(RowList, can_focus=False):
 
 
 class PaletteScreen(DialogScreen[Offer | None]):
-    """Returns what was chosen."""
+    """Returns the chosen offer."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "palette.tcss"]
     BINDINGS = bindings(KeyContext.PALETTE)

@@ -1,4 +1,4 @@
-"""The command that opens the palette and does what was chosen there, with its keys."""
+"""The command that opens the palette and does the chosen action, with its keys."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PaletteCommands(Commands):
         self.app.push_screen(PaletteScreen(self._offers(), self._deck.actions), self._do)
 
     def _offers(self) -> list[Offer]:
-        """Return all that is possible now, in the order of the list while nothing is typed."""
+        """Return everything possible now, in the order of the list before words are typed."""
         from . import _offers
 
         deck, runs = self._deck, tuple(self._deck.run_store.runs)
@@ -70,7 +70,7 @@ class PaletteCommands(Commands):
                 self.spawn(self._edit_setting, offer.key)
 
     async def _edit_setting(self, key: str) -> None:
-        """Say what a setting means, and open the user's file at its line."""
+        """Explain a setting, and open the user's file at its line."""
         from textual.content import Content
 
         from ..dialogs.reader import ReadingScreen

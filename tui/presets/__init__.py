@@ -1,5 +1,5 @@
 """Presets: the list, and the dialogs that edit and copy their files.
 
-The deck has `list.PresetList`, the commands open the dialogs of `editor` and `copy`; `draft` says where presets go. It
-knows the engine, and nothing of runs.
+The deck has `list.PresetList`, the commands open the dialogs of `editor` and `copy`; `draft` decides where presets are
+saved. It knows the engine, but not runs.
 """

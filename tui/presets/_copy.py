@@ -1,4 +1,4 @@
-"""The dialog that copies a preset: its name, where it goes and, for a bundled one, its model."""
+"""The dialog that copies a preset: its name, its directory and, for a bundled one, its model."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """What is copied; a bundled preset keeps its name, and may get another model."""
+    """The preset to copy; a bundled preset keeps its name, and may get another model."""
 
     preset: Preset
     proposed: str = ""
-    """The name of the copy, where it gets one of its own."""
+    """The proposed name of the copy, if it may have one."""
     needs_model: bool = False
     """Whether its model is a role that is not set."""
     models: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The known models, each with its agent, where the copy may get another."""
+    """The known models, each with its agent, if the copy may get another."""
 
     @property
     def is_bundled(self) -> bool:
@@ -48,7 +48,7 @@ class Template:
 
 
 def read_template(engine: EngineApi, preset: Preset | None, taken: Container[str]) -> Template:
-    """Return a preset as a template, the first bundled one where there is none; `taken` are names in use."""
+    """Return a preset as a template, by default the first bundled one; `taken` are names in use."""
     from ...core.launch.model_choices import model_choices
     from ...core.presets.write import bundled_presets, free_name, needs_model
 
@@ -71,7 +71,7 @@ def write_copy(engine: EngineApi, template: Template, name: str, where: str, mod
 
 
 class CopyPresetScreen(LoadingScreen[Template, tuple[str, str]]):
-    """Returns the name of what was copied and the path of the copy, or None."""
+    """Returns the preset's name and the path of the copy, or None."""
 
     BINDINGS = bindings(KeyContext.COPY)
     CSS_PATH = "../dialogs/dialogs.tcss"

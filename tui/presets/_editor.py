@@ -1,4 +1,4 @@
-"""The editor of a preset's file: says while one types what would not work, and never saves that."""
+"""The editor of a preset's file: shows errors while you type, and never saves a file with errors."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
 CHECK_AFTER = 0.25
 """Seconds without a key before a text is checked."""
 OVERWRITE, RELOAD = "overwrite", "reload"
-"""Whether a file that has changed gets what was typed, or the editor what is in the file; undo brings that back."""
+"""For a file that has changed: overwrite it with the editor's text, or reload it, which undo reverts."""
 
 
 class PresetEditorScreen(LoadingScreen[Draft, str]):
-    """Returns the path of the file that was written, or None."""
+    """Returns the path of the written file, or None."""
 
     BINDINGS = bindings(KeyContext.EDIT)
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "editor.tcss"]
 
     _draft: Draft
     _own: PresetText
-    """The file as it was read last."""
+    """The file as last read."""
 
     def __init__(self, bridge: Bridge, read: Callable[[], Draft], keys: str) -> None:
         """`read` is called in a thread."""
@@ -87,7 +87,7 @@ class PresetEditorScreen(LoadingScreen[Draft, str]):
             self._area.move_cursor((1, len("name: ")))
         self.show_target()
 
-    # --- checking what is typed ---------------------------------------------------------------------------------
+    # --- checking the text --------------------------------------------------------------------------------------
 
     @on(TextArea.Changed)
     def check_soon(self) -> None:
@@ -95,7 +95,7 @@ class PresetEditorScreen(LoadingScreen[Draft, str]):
 
     @on(Choice.Changed)
     def show_target(self) -> None:
-        """Say which file it goes to, and what would be wrong with it there."""
+        """Show the path of the file, and problems with the text in that place."""
         path = self._draft.path
         new = f"saved in {short_path(preset_dir(self._bridge.engine, self._where), 60)}"
         self.query_one("#file", Static).update(Content(new if path is None else short_path(path, 70)))
@@ -121,7 +121,7 @@ class PresetEditorScreen(LoadingScreen[Draft, str]):
             self._bridge.spawn(self._save)
 
     async def _save(self) -> None:
-        self.workers.cancel_group(self, "check")  # what is said of saving stays until another key is typed
+        self.workers.cancel_group(self, "check")  # the message about saving stays until another key is typed
         try:
             content = self._content
             checked = await self._check(content)
@@ -167,12 +167,12 @@ class PresetEditorScreen(LoadingScreen[Draft, str]):
     # --- leaving -------------------------------------------------------------------------------------------------
 
     def action_edit_outside(self) -> None:
-        """Edit the text in the operator's own editor; the preset's file is not written."""
+        """Edit the text in your own editor; the preset's file is not written."""
         name = os.path.basename(self._draft.path or "preset.md")
         before = self._area.written
         text, problem = edit_text(cast("App[Any]", self.app), before, name=name)
         if problem:
-            self.workers.cancel_group(self, "check")  # what it finds would take the place of this
+            self.workers.cancel_group(self, "check")  # its result would replace this message
             self._say(Content.styled(f"✗ {one_line(problem, 300)}", "$text-error"))
         elif text != before:
             self._area.put(text)
@@ -212,7 +212,7 @@ class PresetEditorScreen(LoadingScreen[Draft, str]):
 
 
 def verdict(checked: PresetCheck) -> Content:
-    """Return what keeps the text from being saved, else what is worth knowing about it."""
+    """Return the error that prevents saving, otherwise warnings and notes."""
     if checked.fault is not None:
         return Content.styled(f"✗ {one_line(checked.fault.advice)}", "$text-error")
     lines = [Content.styled(f"! {warning}", "$text-warning") for warning in checked.warnings]
@@ -221,7 +221,7 @@ def verdict(checked: PresetCheck) -> Content:
 
 
 class ChangedFileScreen(DialogScreen[str]):
-    """Returns `OVERWRITE`, `RELOAD`, or None for going back to the text, which is what Enter does."""
+    """Returns `OVERWRITE`, `RELOAD`, or None to go back to the text, which is the default."""
 
     BINDINGS = bindings(KeyContext.PICK)
     CSS_PATH = "../dialogs/dialogs.tcss"
@@ -256,11 +256,11 @@ class ChangedFileScreen(DialogScreen[str]):
 
 
 EDITOR_KEYS = frozenset(binding.key for binding in bindings(KeyContext.EDIT) if not isinstance(binding, tuple))
-"""Keys that Textual gives to text areas and the editor to something else."""
+"""Keys of Textual's text areas that the editor uses for its own actions."""
 
 
 class PresetArea(PlainTextArea):
-    """Holds placeholders for the characters that a screen cannot take."""
+    """Holds placeholders for characters that a screen cannot display."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+home", "go_to_end(False)", show=False),
@@ -273,7 +273,7 @@ class PresetArea(PlainTextArea):
 
     @property
     def written(self) -> str:
-        """The text as it goes into the file."""
+        """The text as saved in the file."""
         return decode_unsafe(self.text)
 
     def put(self, text: str) -> None:
@@ -283,7 +283,7 @@ class PresetArea(PlainTextArea):
         self.move_cursor(self.document.end if last else (0, 0))
 
     def go_to_line(self, line: int) -> None:
-        """Put the cursor on a line, from 1."""
+        """Move the cursor to a line, from 1."""
         self.move_cursor((min(line, self.document.line_count) - 1, 0), center=True)
 
     def get_line(self, line_index: int) -> Text:

@@ -1,4 +1,4 @@
-"""What the list says of a preset or a broken file, in its row and below the rows, or where there are none; pure."""
+"""The texts of the list: a row for a preset or a broken file, facts below the rows, first steps; pure."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 BADGE_WIDTH = 8
 WIDE = 56
-"""From this many cells on a row has model and tools too, and the places of presets make a sentence."""
+"""Cells from which a row also has model and tools, and the directories of presets are one sentence."""
 ROOMY = 100
-"""From this many on, the description."""
+"""Cells from which it also has the description."""
 MARGIN = 3
 """Cells beside the facts below the rows."""
 NAME_WIDTH = 28
-"""At most, where there are columns beside it."""
+"""Maximum, if there are columns beside it."""
 
 MUTED, WARNED, BROKEN = "row-list--muted", "row-list--aborted", "row-list--failed"
 
 Cells = list[tuple[str, str]]
-"""Texts, each with the component class that colours it."""
+"""Texts, each with the component class of its colour."""
 
 
 def summary(found: Preset | PresetProblem) -> str:
-    """Return what is worth knowing where there is a single line."""
+    """Return the most important facts in a single line."""
     if isinstance(found, PresetProblem):
         return _reason(found)
     model = found.model or "no model"
@@ -40,7 +40,7 @@ def summary(found: Preset | PresetProblem) -> str:
 
 
 def fact_lines(found: Preset | PresetProblem, width: int, warnings: Sequence[str]) -> Cells:
-    """Return in full, a line each, what the columns of its row leave out; `warnings` are about a run of it here."""
+    """Return the facts omitted from its row, a line each; `warnings` are about a run of it here."""
     if isinstance(found, PresetProblem):
         return [(row, BROKEN) for row in wrap(f"✗ {one_line(_reason(found))}", width - MARGIN)]
     columns = () if width >= WIDE else (f"model: {found.model or 'none'}", f"tools: {found.tools_words}")
@@ -78,7 +78,7 @@ def row_cells(found: Preset | PresetProblem, width: int, longest: int) -> Cells:
 
 
 def _reason(problem: PresetProblem) -> str:
-    """Return why a file cannot be used, with its line, and what to do."""
+    """Return why a file cannot be used, with its line, and how to fix it."""
     return problem.message if problem.line is None else f"line {problem.line}: {problem.message}"
 
 
@@ -95,9 +95,9 @@ HINTS = (
 def first_steps(
     actions: Sequence[Action], catalog: PresetCatalog, missing: Sequence[Check], *, width: int, height: int
 ) -> list[str]:
-    """Return what to do where there are no presets; `missing` are programs that have to be installed.
+    """Return the first steps without presets; `missing` are programs that have to be installed.
 
-    Where there is little room it has no blank lines, and the names alone of what is missing.
+    With little room, omit blank lines, and name only the missing programs.
     """
     from ..keys.help import hint_lines
     from ..keys.keymap import key_of

@@ -46,7 +46,7 @@ def _first_rows(line: str, most: int) -> list[str]:
 
 
 class PresetCommands(Commands):
-    """Get presets of one's own, change them, take them away; each ends with the cursor on what it was about."""
+    """Create, edit, copy and delete presets; each command ends with the cursor on the preset."""
 
     opens = ("._copy", ".draft", "._editor")
 
@@ -190,7 +190,7 @@ class PresetCommands(Commands):
 
 
 def saved_outside(path: str, check: PresetCheck) -> str:
-    """Say what became of a file that another program wrote."""
+    """Return the state of a file that another program wrote."""
     file = one_line(os.path.basename(path), 60)
     if check.fault is not None:
         return f"{file} is broken: {one_line(check.fault.advice, 300)}"

@@ -24,7 +24,7 @@ TEMPLATE = "---\nname: \ndescription: \nmodel: \n# tools: read, grep, find, ls\n
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What the editor begins with."""
+    """The editor's initial text and target."""
 
     title: str
     source: PresetSource
@@ -60,7 +60,7 @@ def read_draft(found: Preset | PresetProblem) -> Draft:
 
 
 def check(engine: EngineApi, draft: Draft, where: str, content: bytes) -> PresetCheck:
-    """Check a text as what the draft's file would hold; `where` counts for a new preset."""
+    """Check a text as the content of the draft's file; `where` is for a new preset."""
     from ...core.launch.preview import check_preset
 
     if draft.path is not None:
@@ -72,7 +72,7 @@ def check(engine: EngineApi, draft: Draft, where: str, content: bytes) -> Preset
 def save(engine: EngineApi, draft: Draft, where: str, name: str, content: bytes, before: bytes) -> str:
     """Write a text that passed the check, and return its path.
 
-    Raises PresetError, and FileChanged where the file holds something else than `before`.
+    Raises PresetError, and FileChanged if the file no longer holds `before`.
     """
     if draft.path is None:
         from ...core.presets.write import place_preset, stem_of

@@ -1,4 +1,4 @@
-"""The list of presets by name; files that cannot be used are in it with their reason."""
+"""The list of presets by name, including unusable files with the reason."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..engine_api import EngineApi
 
 PREVIEW_AFTER = 0.3
-"""Seconds that the cursor stays on a preset before it is worked out what a run of it would get."""
+"""Seconds that the cursor stays on a preset before its run warnings are computed."""
 
 
 class PresetList(RowList):
@@ -40,18 +40,18 @@ class PresetList(RowList):
         self._actions = actions
         self._engine = engine
         self._catalog: PresetCatalog | None = None
-        """None until it is known which presets there are."""
+        """None until the presets are read."""
         self.known = asyncio.Event()
-        """Set once it was read which presets there are, or failed."""
+        """Set once reading the presets has succeeded or failed."""
         self._missing: tuple[Check, ...] = ()
-        """Programs that have to be installed; looked for only while there are no presets."""
+        """Programs that have to be installed; checked only while there are no presets."""
         self._wanted: str | None = None
-        """A file to be selected as soon as it is there."""
+        """A file to select as soon as it appears."""
         self._warnings: dict[Preset, tuple[str, ...]] = {}
-        """Warnings about runs of the presets that were highlighted since the files were read."""
+        """Run warnings of the presets highlighted since the files were read."""
         self._preview_timer: Timer | None = None
 
-    # --- what is there -------------------------------------------------------------------------------------------
+    # --- content -------------------------------------------------------------------------------------------------
 
     @property
     def row_count(self) -> int:
@@ -77,12 +77,12 @@ class PresetList(RowList):
 
     @property
     def problem(self) -> PresetProblem | None:
-        """The highlighted file where it is broken."""
+        """The highlighted file if it is broken."""
         return None if self.preset else cast("PresetProblem | None", self.highlighted)
 
     @property
     def names(self) -> frozenset[str]:
-        """All names that are taken, by broken files too."""
+        """All names in use, including those of broken files."""
         return frozenset(found.name for found in self._all)
 
     def named(self, name: str) -> Preset | None:
@@ -109,7 +109,7 @@ class PresetList(RowList):
             self._look_for_programs()
 
     def select(self, path: str) -> None:
-        """Put the cursor on a preset's file, at once or when it appears."""
+        """Move the cursor to a preset's file, at once or when it appears."""
         paths = [found.path for found in self._all]
         if path in paths:
             self._wanted = None
@@ -133,14 +133,14 @@ class PresetList(RowList):
             self._preview_timer = self.set_timer(PREVIEW_AFTER, partial(self._preview, preset))
 
     def _show_edge(self) -> None:
-        """Put at the lower edge what there is no room for below the rows."""
+        """Show the summary at the lower edge if the facts do not fit below the rows."""
         self.border_subtitle = ""
         if (found := self.highlighted) and not self._facts():
             from ._rows import summary
 
             self.border_subtitle = Content(one_line(summary(found), 300))
 
-    # --- what is found out beside the event loop -----------------------------------------------------------------
+    # --- beside the event loop -----------------------------------------------------------------------------------
 
     @work(group="preview", exclusive=True, exit_on_error=False)
     async def _preview(self, preset: Preset) -> None:
@@ -161,7 +161,7 @@ class PresetList(RowList):
     def empty_lines(self) -> list[str]:
         if self._catalog is None:
             return []
-        from ._rows import first_steps  # after the first paint, for which nothing is read yet
+        from ._rows import first_steps  # after the first paint, for which no preset is read yet
 
         region = self.scrollable_content_region
         return first_steps(self._actions, self._catalog, self._missing, width=region.width - 1, height=region.height)
@@ -176,11 +176,11 @@ class PresetList(RowList):
         return self.strip([Segment(f" {text}", style)], style)
 
     def _facts(self) -> list[tuple[str, str]]:
-        """Return what the highlighted row leaves unsaid, as far as there is room for it below the rows."""
+        """Return the facts omitted from the highlighted row, as many as fit below the rows."""
         found, region = self.highlighted, self.scrollable_content_region
         if found is None or region.width < 10:
             return []
-        from ._rows import fact_lines  # with the modules that read presets, which the first paint does without
+        from ._rows import fact_lines  # with the modules that read presets, not needed by the first paint
 
         lines = fact_lines(found, region.width, self._warnings.get(self.preset, ()) if self.preset else ())
         room = region.height - self.row_count - 1

@@ -1,5 +1,5 @@
-"""The list of runs: what is in it, in which order, and what each row says.
+"""The list of runs: its content, its order, and the texts of its rows.
 
-The deck has `list.RunList`, `store.RunStore` and the line that filters; only `list` draws. It knows snapshots
-and updates, and nothing of the engine or of what can be done to a run.
+The deck has `list.RunList`, `store.RunStore` and the filter line; only `list` draws. It knows snapshots and updates,
+but not the engine or actions on runs.
 """

@@ -22,14 +22,14 @@ KEYS = ("age", "cost", "after", "before")
 
 
 def bound(key: str, value: str) -> Holds | None:
-    """Return the test of a term; None for a value that is not of its form."""
+    """Return the test of a term; None for a value in the wrong form."""
     if key == "cost":
         return _cost(value)
     return _age(value) if key == "age" else _moment(key, value)
 
 
 def form(key: str) -> str:
-    """Say how the value of a term is written."""
+    """Return the syntax of a term's value."""
     return {
         "age": 'age: takes a value like "<1d" or ">2h" (s, m, h, d, w)',
         "cost": 'cost: takes a value like ">1" or "<0.05" in dollars',
@@ -70,7 +70,7 @@ def _moment(key: str, value: str) -> Holds | None:
 
 
 def _read_moment(value: str) -> datetime | None:
-    """Read a day or a time of day as the operator's clock has it."""
+    """Parse a day or a time of day in local time."""
     now = datetime.now().astimezone()
     if value in _DAYS:
         return datetime.combine((now - timedelta(days=_DAYS[value])).date(), time()).astimezone()

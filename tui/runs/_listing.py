@@ -1,7 +1,7 @@
-"""The rows of the run list: the runs and groups that pass the filter, in their order; kept up to date as runs change.
+"""The rows of the run list: the runs and groups that pass the filter, in order; updated as runs change.
 
-The rows of a group stand together; a run that is in no group is a group of its own, under its id. Rows are kept sorted
-by keys that begin with the one of their group, so what one change costs does not grow with what has not changed.
+A group's rows are adjacent; a run without a group is its own group, under its id. Rows are kept sorted by keys that
+begin with their group's key, so the cost of a change does not grow with the unchanged rows.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ HEAD = -1
 """The head's index among the rows of its group."""
 
 RowKey = tuple[int, Value, str, str, int, str]
-"""Section, what the sort compares, age, group key, index within the group, run id."""
+"""Section, sort value, age, group key, index within the group, run id."""
 _GROUP_KEY = 3
 _SEVERAL = "+"
-"""Begins the key of a group of several runs."""
+"""Prefix of the key of a group of several runs."""
 
 
 class Row(NamedTuple):
-    """What a row shows, wherever it is."""
+    """The content of a row, without its position."""
 
     group_key: str
     run_id: str
@@ -39,7 +39,7 @@ class Row(NamedTuple):
 
 
 class Listing:
-    """Keeps the rows up to date with a run_store, a filter, a sort and what is folded."""
+    """Keeps the rows up to date with a run_store, a filter, a sort and the folded groups."""
 
     def __init__(self, run_store: RunStore) -> None:
         self._run_store = run_store
@@ -52,7 +52,7 @@ class Listing:
         self._pinned: str | None = None
         """A run that is shown even if it does not pass the filter: the cursor is on it."""
         self.folded: set[str] = set()
-        """Groups of which only the head is shown; changed by `fold`."""
+        """Groups that show only their head; changed by `fold`."""
         self._hidden: set[str] = set()
         """Runs that do not pass the filter."""
         self._group_keys: dict[str, str] = {}
@@ -69,17 +69,17 @@ class Listing:
 
     @property
     def active(self) -> int:
-        """Rows of what is not finished; they are the first ones."""
+        """Number of rows of unfinished runs; they come first."""
         return bisect_left(self._rows, (int(Section.FINISHED),))
 
     @property
     def shown(self) -> int:
-        """Runs that are shown, those in folded groups included."""
+        """Number of shown runs, including those in folded groups."""
         return len(self._run_store) - len(self._hidden)
 
     @property
     def has_remote(self) -> bool:
-        """Whether a run of another machine is shown."""
+        """Whether a run on another machine is shown."""
         return bool(self._run_store.remote) and not self._hidden.issuperset(self._run_store.remote)
 
     @property
@@ -93,7 +93,7 @@ class Listing:
     # --- rows --------------------------------------------------------------------------------------------------------
 
     def row(self, index: int) -> Row:
-        """Return what a row shows. Raises IndexError beyond the last."""
+        """Return the content of a row. Raises IndexError beyond the last."""
         key = self._rows[index]
         return Row(key[_GROUP_KEY], key[-1])
 
@@ -109,28 +109,28 @@ class Listing:
         return Row(group_key, "") if group_key in self.folded and group_key in self._groups else Row(group_key, run_id)
 
     def group(self, group_key: str) -> GroupFacts | None:
-        """Return what the head of a group says; None for what has no head."""
+        """Return the facts for the head of a group; None without a head."""
         return self._groups.get(group_key)
 
     def group_key_of(self, run_id: str) -> str:
         return self._group_keys.get(run_id, run_id)
 
     def runs_in(self, row: Row) -> tuple[str, ...]:
-        """Return the runs that a row stands for."""
+        """Return the runs of a row."""
         if row.run_id:
             return (row.run_id,)
         group = self._groups.get(row.group_key)
         return group.members if group else ()
 
     def shown_ids(self) -> list[str]:
-        """Return the ids of the runs that are shown, those in folded groups included, from above."""
+        """Return the ids of the shown runs from the top, including those in folded groups."""
         heads = (
             Row(key[_GROUP_KEY], key[-1]) for key in self._rows if key[4] == HEAD or key[_GROUP_KEY] not in self._groups
         )
         return [run_id for row in heads for run_id in self.runs_in(row)]
 
     def key_of(self, run_id: str) -> RowKey:
-        """Return the key of the row of a run, or the one that it would have."""
+        """Return the key of a run's row, even if it is not shown."""
         group_key = self.group_key_of(run_id)
         if group := self._groups.get(group_key):
             index = group.members.index(run_id) if run_id in group.members else len(group.members)
@@ -141,21 +141,21 @@ class Listing:
     def _lone_key(self, run: RunSnapshot, group_key: str) -> RowKey:
         return (*sort_key((run,), run.status, self.sort, backwards=self.backwards), group_key, 0, run.run_id)
 
-    # --- changing them -----------------------------------------------------------------------------------------------
+    # --- changing rows -----------------------------------------------------------------------------------------------
 
     def take(self, update: Update) -> None:
-        """Follow an update that the run store has taken."""
+        """Apply an update that the run store has applied."""
         changed = {self._leave(run_id): None for run_id in update.removed if run_id not in self._run_store}
         changed.update((self._enter(run), None) for run in update.runs)
         self._rebuild(changed)
 
     def refilter(self, run_ids: Iterable[str]) -> None:
-        """Apply the filter again to runs that were marked or looked at."""
+        """Apply the filter again to runs that were marked or seen."""
         if self.filter:
             self._rebuild({self._enter(run): None for run_id in run_ids if (run := self._run_store.get(run_id))})
 
     def pin(self, run_id: str | None) -> None:
-        """Show this run whatever the filter says, until another one is pinned."""
+        """Show this run even if it does not pass the filter, until another one is pinned."""
         if run_id == self._pinned:
             return
         former, self._pinned = self._pinned, run_id
@@ -164,7 +164,7 @@ class Listing:
             self._rebuild({self._enter(run): None for run in both if run is not None})
 
     def filter_by(self, wanted: Filter) -> None:
-        """Show only what passes this filter; nothing is pinned any more."""
+        """Show only runs that pass this filter; remove the pin."""
         self.filter, self._pinned = wanted, None
         hidden = {run.run_id for run in self._run_store.runs if not self._passes(run)} if wanted else set[str]()
         changed, self._hidden = hidden ^ self._hidden, hidden
@@ -177,14 +177,14 @@ class Listing:
         self.order += 1
 
     def fold(self, group_key: str, folded: bool) -> None:
-        """Show only the head of a group, or its runs too."""
+        """Show only the head of a group, or also its runs."""
         if folded:
             self.folded.add(group_key)
         else:
             self.folded.discard(group_key)
         self._rebuild({group_key: None})
 
-    # --- keeping them sorted -----------------------------------------------------------------------------------------
+    # --- keeping rows sorted -----------------------------------------------------------------------------------------
 
     def _passes(self, run: RunSnapshot) -> bool:
         run_id = run.run_id
@@ -193,7 +193,7 @@ class Listing:
         return self.filter.passes(run, self._run_store.flags(run_id))
 
     def _enter(self, run: RunSnapshot) -> str:
-        """Note a run that is new or changed; return its group key."""
+        """Record a new or changed run; return its group key."""
         run_id, group = run.run_id, run.meta.group
         if self._passes(run):
             self._hidden.discard(run_id)
@@ -206,7 +206,7 @@ class Listing:
         return self.group_key_of(run_id)
 
     def _leave(self, run_id: str) -> str:
-        """Forget a run that is gone; return the key of the group that it was in."""
+        """Forget a removed run; return the key of its group."""
         self._hidden.discard(run_id)
         group_key = self._group_keys.pop(run_id, run_id)
         if siblings := self._siblings.get(group_key):
@@ -217,7 +217,7 @@ class Listing:
         return group_key
 
     def _rebuild(self, group_keys: dict[str, None]) -> None:
-        """Make the rows of these groups again and put those that have changed into their places."""
+        """Compute the rows of these groups again, and move the changed ones."""
         before = self._rows_by_group
         changed = {key: rows for key in group_keys if (rows := self._rows_of(key)) != before.get(key, ())}
         if not changed:

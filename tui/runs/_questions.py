@@ -1,4 +1,4 @@
-"""The texts of questions about runs: which runs are meant, and what stopping, deleting or attaching does; pure."""
+"""The texts of questions about runs: their names, and the effect of stopping, deleting or attaching; pure."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ NAMED = 5
 
 
 def can_be_stopped(run: RunSnapshot) -> bool:
-    """Return whether a run has not ended, and is this user's to stop."""
+    """Return whether a run is unfinished and you may stop it."""
     return not run.has_ended and not run.foreign
 
 
 def is_dear(run: RunSnapshot) -> bool:
-    """Return whether a run has cost more than a minute or a cent, so that one asks before it is stopped."""
+    """Return whether a run has taken more than a minute or a cent, so that stopping it asks first."""
     if run.usage.cost > DEAR_COST:
         return True
     begin = moment(run.started_at or "")
@@ -35,7 +35,7 @@ def is_dear(run: RunSnapshot) -> bool:
 
 
 def when_back(runs: Runs) -> str:
-    """Say that a request waits for hosts that are out of reach; empty where none is."""
+    """Return that a request waits for unreachable hosts; empty if all are online."""
     hosts = {one_line(run.host, 64) or "its host" for run in runs if run.is_out_of_reach}
     if not hosts:
         return ""
@@ -43,7 +43,7 @@ def when_back(runs: Runs) -> str:
 
 
 def what_giving_up_means(runs: Runs) -> str:
-    """Say what becomes of runs that are given up, and what does not."""
+    """Explain the effect of abandoning runs."""
     lines = first_of([f"{name_of(run)}: {whereabouts(run)}" for run in runs], NAMED)
     it = "It" if len(runs) == 1 else "Each"
     return "\n".join(
@@ -66,7 +66,7 @@ def spent(runs: Runs, now: datetime) -> str:
 
 
 def who(runs: Runs) -> str:
-    """Say which runs are meant."""
+    """Name the runs."""
     return name_of(runs[0]) if len(runs) == 1 else runs_word(len(runs))
 
 
@@ -79,7 +79,7 @@ def name_list(runs: Runs) -> str:
 
 
 def what_is_lost(runs: Runs, size: int, unmerged: Sequence[str] = ()) -> str:
-    """Say what deleting takes away, and what can no more be done then; `unmerged` says which work is nowhere else."""
+    """Explain the loss by deleting runs; `unmerged` lists work that exists nowhere else."""
     away = sum(run.is_out_of_reach and not run.foreign for run in runs)
     active = sum(map(can_be_stopped, runs)) - away
     parts = [name_list(runs), ""]
@@ -105,7 +105,7 @@ def what_is_lost(runs: Runs, size: int, unmerged: Sequence[str] = ()) -> str:
 
 
 def attach_note(attach: AttachInfo) -> str:
-    """Say what attaching does and how one comes back."""
+    """Explain attaching and how to return."""
     if attach.switches:
         what = "tmux switches from the app to the run's pane. Both keep running."
     else:

@@ -1,4 +1,4 @@
-"""What the rows of the run list say, column by column, and the texts at the edges of the list; pure."""
+"""The texts of the run list's rows, column by column, and of the list's edges; pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ._listing import Listing, Row
 
 Cell = tuple[str, str]
-"""A text and the component class that colours it; empty for none."""
+"""A text and the component class of its colour; empty for none."""
 
 NEEDS_YOU = "!"
 UNREAD = "•"
@@ -55,11 +55,11 @@ _SILENT = "row-list--silent"
 _WAITING = "row-list--waiting"
 
 _CALM = {False: (UNREAD, _MUTED), True: (ASKS, "row-list--aborted")}
-"""The sign of an end that was not looked at, by whether it asks."""
+"""The sign of an unread result, by whether it is a question."""
 
 
 class RowFlags(NamedTuple):
-    """What is shown of a row beside its run."""
+    """The state of a row beside its run."""
 
     needs_you: bool = False
     unread: bool = False
@@ -67,15 +67,15 @@ class RowFlags(NamedTuple):
     tree: str = " "
     """Its place in a group."""
     asks: bool = False
-    """Whether its answer, not looked at yet, is a question."""
+    """Whether its unread answer is a question."""
     silence: int | None = None
-    """Seconds for which it is silent; None for one that is not."""
+    """Seconds for which it has been idle; None if it is not."""
     waiting: bool = False
     """Whether it waits for a reply."""
     common: int = 0
-    """Characters at the beginning of its task that the head of its group says."""
+    """Characters at the beginning of its task that are in the head of its group."""
     changed: str = ""
-    """The figure of what it has changed, as long as it goes on."""
+    """The figure of its changes so far, while it is running."""
 
     def cells(self) -> list[Cell]:
         if self.waiting:
@@ -97,7 +97,7 @@ class RunRow:
         self.shows = (run, flags, layout)
         self._cells = flags.cells()
         self._times: list[tuple[int, Place]] = []
-        """Where among the cells those are that change by themselves."""
+        """Indexes of the cells that change with time."""
         colour = _colour_of(run, flags)
         loud = colour if run.status is RunStatus.FAILED or colour in (_SILENT, _WAITING) else _MUTED
         colours = {Column.STATE: colour, Column.NOW: loud, Column.PRESET: "", Column.TASK: ""}
@@ -145,7 +145,7 @@ def _task(run: RunSnapshot, flags: RowFlags, layout: Layout) -> str:
 
 
 def _copy(run: RunSnapshot) -> str:
-    """Say which of several runs with one task it is."""
+    """Return which of several runs with one task it is."""
     group = run.meta.group
     return f"{group.index + 1} of {group.size}" if group else about(run)
 
@@ -160,7 +160,7 @@ def _now(run: RunSnapshot, flags: RowFlags, layout: Layout) -> str:
 
 
 def _with_note(run: RunSnapshot, text: str, layout: Layout) -> str:
-    """Put before a text what no column says: which try it is, and that a run is foreign where states have no word."""
+    """Prepend facts without a column: the attempt, and that a run is untrusted if states have no word."""
     has_word = any(place.column is Column.STATE and place.width >= WORD for place in layout.places)
     notes = (FOREIGN if run.foreign and not has_word else "", tries(run))
     return " · ".join((*filter(None, notes), text))
@@ -182,7 +182,7 @@ def _agent(run: RunSnapshot, _: RowFlags, layout: Layout) -> str:
 
 
 def _host(run: RunSnapshot, _: RowFlags, __: Layout) -> str:
-    """Say where it runs; of one that waits for whichever host, that there is none yet."""
+    """Return a run's host; a dash if it has none yet."""
     return one_line(run.host, 64) or (NOTHING if run.is_remote else "")
 
 
@@ -204,7 +204,7 @@ _TEXTS: dict[Column, Callable[[RunSnapshot, RowFlags, Layout], str]] = {
 
 
 def head_cells(group: GroupFacts, flags: RowFlags, layout: Layout, now: datetime) -> list[Cell]:
-    """Return the row of a group as a whole."""
+    """Return the row of a whole group."""
     colour = _WAITING if group.waiting else _colour(group.status)
     colours = {Column.STATE: colour, Column.PRESET: "", Column.TASK: "", Column.ELAPSED: ""}
     cells = flags.cells()
@@ -241,7 +241,7 @@ def _head_text(group: GroupFacts, column: Column, layout: Layout, width: int, no
 
 
 def _named(group: GroupFacts, room: int) -> str:
-    """Return preset and number, of which the number is whole."""
+    """Return preset and number; only the preset is cut."""
     size = f" {group.size}"
     title = group.title
     left = room - cells_of(size)
@@ -251,7 +251,7 @@ def _named(group: GroupFacts, room: int) -> str:
 
 
 def _tally(group: GroupFacts, room: int) -> str:
-    """Return how the runs stand, in words where these fit."""
+    """Return the states of the runs, in words if they fit."""
     return group.tally if cells_of(group.tally) <= room else group.short_tally
 
 
@@ -260,11 +260,11 @@ def _colour(status: RunStatus) -> str:
 
 
 FILTER_SHOWN = 40
-"""Characters of a filter that the title shows."""
+"""Characters of a filter in the title."""
 
 
 def upper_edge(listing: Listing, known: int) -> str:
-    """Return `Runs · 12 of 240 · status:failed · by cost`; defaults are left out."""
+    """Return `Runs · 12 of 240 · status:failed · by cost`; defaults are omitted."""
     parts = ["Runs"]
     if listing.filter:
         parts += [f"{listing.shown} of {known}", f"/ {one_line(listing.filter.text, FILTER_SHOWN)}"]
@@ -274,7 +274,7 @@ def upper_edge(listing: Listing, known: int) -> str:
 
 
 def lower_edge(run_store: RunStore, listing: Listing, actions: Sequence[Action] = ACTIONS) -> str:
-    """`3 selected, 1 hidden · 2 need you  ] next`."""
+    """Return `3 selected, 1 hidden · 2 need you  ] next`."""
     parts: list[str] = []
     if run_store.marked:
         hidden = sum(listing.row_of(run_id) is None for run_id in run_store.marked)
@@ -299,7 +299,7 @@ class RowPainter:
         """By run id."""
 
     def cells(self, row: Row, layout: Layout) -> list[Cell]:
-        """Return the texts of a row, each with the component class that colours it."""
+        """Return the texts of a row, each with the component class of its colour."""
         now = datetime.now(UTC)
         group = self._listing.group(row.group_key)
         run = self._run_store.get(row.run_id)

@@ -18,32 +18,32 @@ if TYPE_CHECKING:
     from .store import RunStore
 
 LOOK_S = 2.0
-"""Between two looks at what others have marked as read."""
+"""Between two reads of other windows' marks."""
 
 
 class SharedMarks:
     def __init__(
         self, node: Widget, bridge: Bridge, run_store: RunStore, file: SeenFile, tell: Callable[[set[str]], None]
     ) -> None:
-        """`tell` is called with the runs that have become unread, or read, while `node` is on the screen."""
+        """`tell` gets the runs that have become unread or read, while `node` is on the screen."""
         self._node = node
         self._bridge = bridge
         self._run_store = run_store
         self._file = file
         self._tell = tell
         self._unwritten: list[tuple[str, Sequence[str]]] = []
-        """Marks that are still to be kept, in their order."""
+        """Marks that are not yet written, in order."""
         self._awaits_runs = False
-        """Whether the file is too large, and cannot be shortened before all runs are known."""
+        """Whether the file is too large, but cannot be shortened before all runs are known."""
         self._working = Repeater(bridge, self._write_and_read, "Read marks stopped")
 
     def begin(self) -> None:
-        """Read the marks after the first paint, and look for new ones from then on."""
+        """Read the marks after the first paint, and check for new ones from then on."""
         self._node.call_after_refresh(self._working.ask)
         self._node.set_interval(LOOK_S, self._look)
 
     def write(self, mark: str, run_ids: Sequence[str]) -> None:
-        """Keep a mark, after the ones before it."""
+        """Write a mark, after the ones before it."""
         self._unwritten.append((mark, run_ids))
         self._working.ask()
 

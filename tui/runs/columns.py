@@ -1,4 +1,4 @@
-"""The columns of the run list: which ones the operator wants, which there is room for, and how wide each is; pure."""
+"""The columns of the run list: which are configured, which fit, and their widths; pure."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class Column(StrEnum):
     PRESET = "preset"
     TASK = "task"
     NOW = "now"
-    """What it does now, or how it ended."""
+    """Its current activity, or its result."""
     HOST = "host"
-    """Where it runs; only while a run of another machine is listed."""
+    """Its host; only while a run on another machine is listed."""
     AGE = "age"
-    """Since it was launched."""
+    """Time since the launch."""
     ELAPSED = "elapsed"
     TOKENS = "tokens"
     COST = "cost"
     CHANGES = "changes"
-    """What it changed."""
+    """Its changes."""
     AGENT = "agent"
     MODEL = "model"
     ID = "id"
@@ -37,17 +37,17 @@ _TEXTS = (Column.STATE, Column.PRESET, Column.TASK, Column.NOW)
 _FIGURES = (Column.AGE, Column.ELAPSED, Column.TOKENS, Column.COST, Column.CHANGES)
 DEFAULT = (*_TEXTS, *_FIGURES, Column.AGENT)
 WITH_HOST = (*_TEXTS, Column.HOST, *_FIGURES, Column.AGENT)
-"""The same while a run of another machine is listed."""
+"""The same while a run on another machine is listed."""
 WITH_AGENT = (*_TEXTS, Column.AGENT, *_FIGURES)
 """The same while runs of several agents are listed: the agent is more important then."""
 WITH_BOTH = (*_TEXTS, Column.AGENT, Column.HOST, *_FIGURES)
 
 GUTTER = 1
-"""Blank cells before each column but a state that comes first: whatever the width, no text touches another one."""
+"""Blank cells before each column except a state that comes first, so that texts never touch."""
 LEAD = 2
 """Before all columns: whether it needs attention; the mark, or the place in a group."""
 GLYPH, WORD = 1, 13
-"""Cells of a state as a glyph alone, and with its word."""
+"""Cells of a state as a glyph, and with its word."""
 
 _FIXED = {
     Column.ELAPSED: 8,
@@ -60,7 +60,7 @@ _FIXED = {
     Column.AGENT: 14,
     Column.MODEL: 22,
 }
-"""Cells, with the gutter, of those whose texts have about one length; those that give way last come first."""
+"""Cells, with the gutter, of columns with texts of about one length; the last to be dropped come first."""
 _LEFT = {
     Column.ELAPSED: 8,
     Column.HOST: 24,
@@ -72,21 +72,21 @@ _LEFT = {
     Column.AGENT: 72,
     Column.MODEL: 72,
 }
-"""Cells that have to be left for the texts beside such a column."""
+"""Cells that have to remain for the texts beside such a column."""
 AGENT_NAME, LEFT_BY_NAME = 9, 42
-"""Cells of an agent's name alone, with the gutter, and those that have to be left for the texts beside it."""
+"""Cells of an agent's name, with the gutter, and cells that have to remain for the texts beside it."""
 LEFT_BY_CHOICE = 28
-"""The same at the most where the operator has chosen the columns."""
+"""The maximum of the same if you have chosen the columns."""
 ROOMY = 80
-"""Cells for the texts from which on a preset gets more of them."""
+"""Cells for the texts from which a preset gets more of them."""
 LEFT_BY_WORD = 60
-"""Cells that have to be left for the texts beside the word of a state."""
+"""Cells that have to remain for the texts beside the word of a state."""
 LEAST_FOR_NOW = 40
-"""Cells for the texts from which on there is room for what a run does now."""
+"""Cells for the texts from which a run's activity fits."""
 LEAST_PRESET, MOST_PRESET, ROOMY_PRESET = 7, 16, 24
 
 RIGHT = frozenset((Column.AGE, Column.ELAPSED, Column.TOKENS, Column.COST, Column.CHANGES))
-"""Columns of figures, which end at the same cell."""
+"""Columns of figures, aligned to the right."""
 
 _HEADINGS = {Column.STATE: "", Column.ELAPSED: "time", Column.TOKENS: "tok"}
 _SORTS = {
@@ -104,11 +104,11 @@ _SORTS = {
     Column.ID: Sort.AGE,
 }
 RISING, FALLING = "↑", "↓"
-"""Beside the heading by which the rows are sorted: the smallest, or the first of the alphabet, is above; or below."""
+"""Beside the heading of the sort: the smallest, or the first of the alphabet, is above; or below."""
 
 
 def chosen_columns(names: Sequence[str]) -> tuple[Column, ...]:
-    """Return the columns that the settings name, in their order; the usual ones where they name none."""
+    """Return the columns named in the settings, in their order; the usual ones if none are."""
     return tuple(map(Column, names)) or DEFAULT
 
 
@@ -117,8 +117,8 @@ _USUAL = {(False, False): DEFAULT, (True, False): WITH_HOST, (False, True): WITH
 
 @lru_cache(16)
 def for_listed(wanted: tuple[Column, ...], *, remote: bool, agents: bool = False) -> tuple[Column, ...]:
-    """Return the columns for what is listed: `remote` says that a run of another machine is among it, `agents` that
-    the runs have several agents.
+    """Return the columns for the listed runs: `remote` if one is on another machine, `agents` if they have several
+    agents.
     """
     if wanted == DEFAULT:
         return _USUAL[remote, agents]
@@ -126,7 +126,7 @@ def for_listed(wanted: tuple[Column, ...], *, remote: bool, agents: bool = False
 
 
 class Place(NamedTuple):
-    """Where a column stands in each row."""
+    """The position of a column in each row."""
 
     column: Column
     start: int
@@ -147,7 +147,7 @@ class Layout(NamedTuple):
 
 @lru_cache(64)
 def layout(width: int, wanted: tuple[Column, ...] = DEFAULT, *, words: bool = False) -> Layout:
-    """Return what fits into rows of this width; states have their words where `words` allows it and there is room."""
+    """Return the columns that fit into rows of this width; `words` allows words for states if they fit."""
     gutter = 0 if wanted[0] is Column.STATE else GUTTER
     state = gutter + GLYPH if Column.STATE in wanted else 0
     room = max(0, width - LEAD - state)
@@ -172,8 +172,8 @@ def layout(width: int, wanted: tuple[Column, ...] = DEFAULT, *, words: bool = Fa
 
 
 def _needs(wanted: tuple[Column, ...]) -> Iterator[tuple[Column, int, int]]:
-    """Yield the columns of about one length, the most important first: each with its cells, and those that have to be
-    left for the texts beside it. One that comes twice gets more cells.
+    """Yield the columns of about one length, the most important first: each with its cells, and the cells that have to
+    remain for the texts beside it. A column that comes twice gets more cells.
     """
     if wanted not in _USUAL.values():
         yield from ((column, cost, min(_LEFT[column], LEFT_BY_CHOICE)) for column, cost in _FIXED.items())
@@ -186,7 +186,7 @@ def _needs(wanted: tuple[Column, ...]) -> Iterator[tuple[Column, int, int]]:
 
 
 def _texts(room: int, wanted: Sequence[Column]) -> dict[Column, int]:
-    """Divide what is left among the columns of texts."""
+    """Divide the remaining cells among the columns of texts."""
     if Column.NOW in wanted and len(wanted) > 1 and room < LEAST_FOR_NOW:
         wanted = [column for column in wanted if column is not Column.NOW]
     long = [column for column in wanted if column is not Column.PRESET]
@@ -202,7 +202,7 @@ def _texts(room: int, wanted: Sequence[Column]) -> dict[Column, int]:
 
 
 def headings(shown: Layout, sort: Sort, *, backwards: bool) -> str:
-    """Return the line above the rows; a sign stands beside the heading by which they are sorted."""
+    """Return the line above the rows, with a sign beside the heading of the sort."""
     line = " " * LEAD
     for column, _, width in shown.places:
         name = _HEADINGS.get(column, column.value)
@@ -213,7 +213,7 @@ def headings(shown: Layout, sort: Sort, *, backwards: bool) -> str:
 
 
 def sort_of(column: Column) -> Sort | None:
-    """Return by what a click on a heading sorts."""
+    """Return the sort for a click on a heading."""
     return _SORTS.get(column)
 
 

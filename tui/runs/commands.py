@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ..engine_api import EngineApi
 
 END_SECONDS = 10.0
-"""How long beyond the grace a run may take to end before it is deleted."""
+"""Seconds beyond the grace that a run gets to stop before it is deleted."""
 
 
 def needs_unseen(context: ActionContext) -> str:
@@ -75,7 +75,7 @@ def needs_active(context: ActionContext) -> str:
 
 
 def needs_out_of_reach(context: ActionContext) -> str:
-    """Refuse a run that is finished or can be stopped: it need not be abandoned."""
+    """Refuse a run that is finished or can be stopped."""
     if context.marked:
         return ""
     if obstacle := needs_active(context):
@@ -158,7 +158,7 @@ class RunListCommands(Commands):
         """Select all listed runs, or deselect them."""
         runs, marked = self._deck.runs, self._deck.run_store.marked
         shown = runs.listing.shown_ids()
-        all_marked = marked.issuperset(shown)  # then those that are not listed are deselected too
+        all_marked = marked.issuperset(shown)  # then hidden ones are deselected too
         runs.mark(marked if all_marked else shown, not all_marked)
 
     @command("fold", at(RUNS, "left"), "fold", "Fold the group into one row.", needs_run, args=(True,))
@@ -186,7 +186,7 @@ class RunListCommands(Commands):
         args=(-1,),
     )
     def go_to_needing(self, step: int, *, replies: bool = True) -> None:
-        # The most urgent first, around the end; the request of one that waits for a reply gets the keys with `replies`.
+        # The most urgent first, wrapping around; with `replies` the request of a waiting run gets the focus.
         runs, needs = self._deck.runs, self._deck.run_store.needs
         ordered = sorted(needs, key=lambda run_id: (needs[run_id], runs.listing.key_of(run_id)))
         if not ordered:
@@ -195,7 +195,7 @@ class RunListCommands(Commands):
         start = ordered.index(here) if here in needs else (-1 if step > 0 else 0)
         wanted = ordered[(start + step) % len(ordered)]
         if replies and here in self._deck.run_store.waiting and not self._deck.request.has_focus:
-            wanted = here  # it asks something again
+            wanted = here  # it has a new request
         runs.select(wanted)
         if replies and needs[wanted] is Need.WAITING:
             self._deck.show_highlighted()
@@ -254,7 +254,7 @@ class RunCommands(Commands):
     _is_attaching_explained = False
     """Whether you have seen the keys that lead back."""
     _is_agent_explained = False
-    """Whether you have seen what opening a run in the agent means."""
+    """Whether you have seen the explanation of opening a run in the agent."""
 
     @command("attach", at(DECK, "a"), "attach", needs=needs_terminal, footer=4, name_here=_attach_name)
     def attach_or_zoom(self) -> None:
@@ -269,7 +269,7 @@ class RunCommands(Commands):
             self.do(self._attach, "run", ())
 
     async def _attach(self, run: RunSnapshot) -> None:
-        """Lend the terminal to the run's pane; what would fail is found out before."""
+        """Lend the terminal to the run's pane; find out first what would fail."""
         from ..terminal.handover import NO_TERMINAL, hand_over
         from ..terminal.tmux import switch
 
@@ -343,7 +343,7 @@ class RunCommands(Commands):
             self._say(f"Killing {who(active)}{when_back(active)}")
 
     def _active(self, runs: Runs) -> list[RunSnapshot]:
-        """Return the runs that can be stopped; say so where there is none."""
+        """Return the runs that can be stopped; report it if there are none."""
         active = [run for run in runs if can_be_stopped(run)]
         if not active:
             foreign = any(not run.has_ended for run in runs)
@@ -436,13 +436,13 @@ def _size(engine: EngineApi, run_ids: Sequence[str]) -> int:
             try:
                 total += os.path.getsize(path)
             except OSError:
-                continue  # it went away meanwhile
+                continue  # it has disappeared
     return total
 
 
 def _delete(engine: EngineApi, runs: Runs) -> tuple[str, ...]:
-    """Delete runs, after stopping those that are still running; a foreign one is only moved, and one on a host that is
-    out of reach is given up.
+    """Delete runs, after stopping the running ones; untrusted runs are only moved, and runs on an unreachable host are
+    abandoned.
     """
     for run in runs:
         if run.is_out_of_reach and not run.foreign:

@@ -1,9 +1,9 @@
-"""The filter of the run list: words and `key:value`, each of which may be negated; pure.
+"""The filter of the run list: words and `key:value`, each possibly negated; pure.
 
     parser status:failed,aborted -preset:docs "two words" is:unread age:<1d cost:>1 text:token /a.*b/
 
-All terms must hold. An incomplete term, like `status:` while it is being typed, is ignored; so is one that makes no
-sense: `Filter.error` says why.
+All terms must match. An incomplete term, like `status:` while it is being typed, is ignored; so is an invalid one:
+`Filter.error` has the reason.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from . import _bounds
 LONGEST = 500
 """Characters of a filter that are read."""
 SEARCHED = 2_000
-"""Characters of a task in which words are looked for."""
+"""Characters of a task that are searched."""
 
 _TERM = re.compile(r'(?P<negated>-?)(?P<body>/(?:[^/\\]|\\.)+/(?=\s|$)|(?:"[^"]*(?:"|$)|[^\s"])+)')
 _EXPRESSION = re.compile(r"/(?P<expression>.+)/", re.DOTALL)
@@ -33,12 +33,12 @@ _VALUE = re.compile(r'(?:"[^"]*(?:"|$)|[^,"])+')
 
 
 class Flags(NamedTuple):
-    """What the app knows about a run beside its snapshot."""
+    """The app's knowledge of a run beside its snapshot."""
 
     unseen: bool
     marked: bool
     holds: frozenset[str] = frozenset()
-    """Which of the texts that are sought stand in what the run asked, did or said."""
+    """The sought texts found in the run's requests, actions or messages."""
     silent: bool = False
 
 
@@ -52,9 +52,9 @@ class Filter(Struct, frozen=True):
     """As it was typed, on one line."""
     tests: tuple[Test, ...] = ()
     error: UsageError | None = None
-    """What of it makes no sense."""
+    """Its first invalid term."""
     sought: frozenset[str] = frozenset()
-    """Texts of `text:`, which the files of the runs have to be searched for."""
+    """Texts of `text:`, to be searched for in the runs' files."""
 
     def __bool__(self) -> bool:
         return bool(self.tests)
@@ -67,7 +67,7 @@ EVERYTHING = Filter()
 
 
 def parse_filter(text: str) -> Filter:
-    """Parse a filter; whatever was typed, there is a result."""
+    """Parse a filter; every text has a result."""
     text = one_line(text, LONGEST)
     tests: list[Test] = []
     sought: set[str] = set()
@@ -92,9 +92,9 @@ def parse_filter(text: str) -> Filter:
 
 
 def split_terms(text: str) -> tuple[str, str]:
-    """Split what was typed into `key:value` terms of known keys, which choose runs, and a text, as it stands.
+    """Split a typed text into `key:value` terms of known keys, which choose runs, and the remaining literal text.
 
-    What `text:` names is such a text.
+    The value of `text:` belongs to that text.
     """
     terms: list[str] = []
     rest: list[str] = []
@@ -132,7 +132,7 @@ def _word_test(word: str) -> Test | None:
 
 
 def _expression_test(expression: str) -> tuple[Test | None, UsageError | None]:
-    """Return the test of `/expression/`, in which case does not count, and what is wrong with it."""
+    """Return the case-insensitive test of `/expression/`, and its error."""
     from ...core.search.pattern import Pattern
 
     try:
@@ -143,12 +143,12 @@ def _expression_test(expression: str) -> tuple[Test | None, UsageError | None]:
 
 
 def _text_test(text: str) -> Test | None:
-    """Return the test of `text:`, which somebody else has searched the files for."""
+    """Return the test of `text:`, for which the files have already been searched."""
     return (lambda _, flags: text in flags.holds) if text else None
 
 
 def _texts(run: RunSnapshot) -> Iterator[str]:
-    """Yield what a word is looked for in, the likeliest first."""
+    """Yield the texts searched for a word, the likeliest first."""
     meta = run.meta
     yield meta.title
     yield meta.description
@@ -170,7 +170,7 @@ _FIELDS: dict[str, Callable[[RunSnapshot], str]] = {
     "host": lambda run: run.host,
     "group": lambda run: run.meta.group.id if run.meta.group else "",
 }
-"""Keys whose value has to be a part of what their function returns."""
+"""Keys whose value has to be contained in the result of their function."""
 _CURRENT: dict[str, Test] = {
     "unread": lambda _, flags: flags.unseen,
     "selected": lambda _, flags: flags.marked,
@@ -187,7 +187,7 @@ _FORMER = {
     "foreign": "untrusted",
     "waiting": "needs-input",
 }
-"""Former values of `is:`, which are still read."""
+"""Former values of `is:`, which are still accepted."""
 _IS: dict[str, Test] = _CURRENT | {former: _CURRENT[value] for former, value in _FORMER.items()}
 _CHECKS: dict[str, Callable[[RunSnapshot], bool]] = {
     "passed": lambda run: run.check is not None and run.check.passed,
@@ -204,15 +204,15 @@ _CHANGED: dict[str, Test] = {
     "shared": lambda run, _: bool(run.changes and run.changes.files and run.changes.shared),
 }
 FILE = "file"
-"""The key of a file that a run changed: a part of its path."""
+"""The key of a changed file: a part of its path."""
 TEXT = "text"
-"""The key of what stands anywhere in the files of a run."""
+"""The key of a text anywhere in a run's files."""
 KEYS = ("status", *_FIELDS, "runner", "is", "reason", "check", "changed", FILE, TEXT, *_bounds.KEYS)
 _SHORT = {"s": "status"}
 
 
 def _keyed_test(key: str, values: list[str]) -> tuple[Test | None, UsageError | None]:
-    """Return the test of a term, None where there is nothing to test, and what is wrong with it."""
+    """Return the test of a term, None for an empty one, and its error."""
     key = _SHORT.get(key, key)
     if key == "status":
         return _chosen(key, values, _STATUSES, lambda names: lambda run, _: run.status.value in names)
@@ -239,13 +239,13 @@ def _keyed_test(key: str, values: list[str]) -> tuple[Test | None, UsageError | 
 
 
 def nearest_key(key: str) -> str:
-    """Return "did you mean …?" for a word that is like a key, or the beginning of one; else an empty string."""
+    """Return "did you mean …?" for a word similar to a key, or the beginning of one; otherwise an empty string."""
     begun = [known for known in KEYS if len(key) > 1 and known.startswith(key)]
     return f"did you mean {', '.join(begun)}?" if begun else nearest(key, KEYS)
 
 
 def misspelled_key(text: str) -> str:
-    """Say which key was probably meant in a text that is searched as it stands; empty if no word is like one."""
+    """Return which key was probably meant in a literal search text; empty if no word is similar to one."""
     for term in _TERM.finditer(text):
         keyed = _KEYED.fullmatch(term["body"])
         if keyed and (key := keyed["key"].casefold()) not in KEYS and (hint := nearest_key(key)):
@@ -254,7 +254,7 @@ def misspelled_key(text: str) -> str:
 
 
 def _bound(key: str, values: list[str]) -> tuple[Test | None, UsageError | None]:
-    """Return a test that holds within any of the bounds; one that is still being typed, like `age:<`, is ignored."""
+    """Return a test for any of the bounds; one that is still being typed, like `age:<`, is ignored."""
     complete = [value for value in values if value not in ("<", ">", "<=", ">=")]
     holds = [_bounds.bound(key, value) for value in complete]
     tests = [test for test in holds if test is not None]

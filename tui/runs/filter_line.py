@@ -1,4 +1,4 @@
-"""The line in which a filter of the runs is typed."""
+"""The line for typing a filter of the runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class FilterLine(PromptLine):
-    """Filters as one types; Escape brings back the filter and the run that were there before."""
+    """Filters while you type; Escape restores the previous filter and run."""
 
     DEFAULT_CSS = """
     FilterLine {
@@ -36,16 +36,16 @@ class FilterLine(PromptLine):
         self._former_run: str | None = None
 
     def open(self) -> None:
-        """Take the keys, with the present filter to be changed."""
+        """Take the focus, with the present filter to be changed."""
         self._former, self._former_run = self._runs.listing.filter.text, self._runs.selected
-        self.show(f"{self._former} " if self._former else "")  # what is typed now is a further term
+        self.show(f"{self._former} " if self._former else "")  # the typed text becomes a further term
         self._say(EVERYTHING)
 
     def typed(self, text: str) -> None:
         self._say(self._runs.filter_by(text, prefer=self._former_run))
 
     def action_keep(self) -> None:
-        """Keep the filter; one that cannot be understood has to be corrected first."""
+        """Keep the filter; an invalid one has to be corrected first."""
         if parse_filter(self.field.value).error:
             self.app.bell()
         else:
@@ -67,7 +67,7 @@ class FilterLine(PromptLine):
         self._runs.keep_layout()
 
     def _say(self, parsed: Filter) -> None:
-        """Show below the field what is wrong with a filter."""
+        """Show a filter's error below the field."""
         note = self.query_one("#note", Static)
         note.update(Content(f"! {parsed.error.advice}" if parsed.error else ""))
         note.display = parsed.error is not None

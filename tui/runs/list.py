@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 LEAST_FOR_HEAD = 6
-"""Lines of the list from which on one of them is for the headings."""
+"""Lines of the list from which one of them is for the headings."""
 WORDS_FROM = 140
-"""Columns of the terminal from which on a state may have its word."""
+"""Columns of the terminal from which a state may have its word."""
 AGES_EVERY = 15
-"""Seconds between two looks at the ages, which are told in minutes."""
+"""Seconds between two updates of the ages, which are in minutes."""
 
 HINTS = (
     ("launch", "launch the highlighted preset or a one-off run"),
@@ -48,12 +48,12 @@ HINTS = (
 
 
 class RunList(RowList):
-    """Keeps the cursor on a run or a group, by its id, whatever happens around it."""
+    """Keeps the cursor on a run or a group, by its id, while rows change around it."""
 
     BINDINGS = bindings(KeyContext.RUNS)
 
     class TextsSought(Message):
-        """The filter asks for other texts in the files of the runs than before."""
+        """The filter needs different texts from the runs' files."""
 
         def __init__(self, texts: frozenset[str]) -> None:
             super().__init__()
@@ -68,7 +68,7 @@ class RunList(RowList):
         actions: Sequence[Action],
         columns: tuple[Column, ...],
     ) -> None:
-        """`file` has filter, sort and folds as they were when the app was closed, `seen` what was looked at."""
+        """`file` stores filter, sort and folds between starts, `seen` the marks of read results."""
         super().__init__(id=KeyContext.RUNS)
         self._run_store = run_store
         self._file = file
@@ -78,22 +78,22 @@ class RunList(RowList):
         self._columns = columns
         self._ticks = 0
         self.listing = Listing(run_store)
-        """Its rows; changed by methods of this list only."""
+        """Its rows; changed only by methods of this list."""
         self._painter = RowPainter(run_store, self.listing)
         self.cursor_row: Row | None = None
-        """What the cursor is on: a run or the head of a group; changed by this list only."""
+        """The row of the cursor: a run or the head of a group; changed only by this list."""
         self._selected: str | None = None
         self._wanted: str | None = None
-        """A run to be selected as soon as it is there."""
+        """A run to select as soon as it appears."""
         self._left: set[str] = set()
-        """Runs that the operator ends: the cursor does not follow them."""
+        """Runs that you are ending: the cursor does not follow them."""
         self._marks = SharedMarks(self, bridge, run_store, seen, self._news_changed)
         self._has_read = False
-        """Whether it is known yet which runs there are."""
+        """Whether the runs have been read."""
 
     def on_mount(self) -> None:
         self._show_edges()
-        # After the first paint, which comes before the first run anyway.
+        # After the first paint, which precedes the first run anyway.
         self.call_after_refresh(lambda: self.run_worker(self._recall_layout, exit_on_error=False))
         self._marks.begin()
 
@@ -101,17 +101,17 @@ class RunList(RowList):
         notify_failure(self, event)
 
     async def _recall_layout(self) -> None:
-        """Arrange the list as before, but for a filter that nobody understands any more or that another replaced."""
+        """Restore the layout, except an invalid filter or one replaced in the meantime."""
         known = await asyncio.to_thread(self._file.read)
         if known.sort is not Sort.AGE or known.backwards or known.folded:
             self.order_by(known.sort, known.folded, backwards=known.backwards)
         if known.filter and parse_filter(known.filter).error is None and not self.listing.filter:
             self.filter_by(known.filter)
 
-    # --- what is there -----------------------------------------------------------------------------------------------
+    # --- content -----------------------------------------------------------------------------------------------------
 
     def keep_layout(self) -> None:
-        """Keep how the list is arranged for the next start."""
+        """Save the layout of the list for the next start."""
         self.run_worker(partial(self._file.keep, self._list_layout), exit_on_error=False)
 
     def _list_layout(self) -> ListLayout:
@@ -120,12 +120,12 @@ class RunList(RowList):
 
     @property
     def selected(self) -> str | None:
-        """The run that is shown: that of the cursor; on the head of a group, the first one of it that is running."""
+        """The shown run: the one at the cursor; for the head of a group, the first running one."""
         return self._selected
 
     @property
     def targets(self) -> tuple[RunSnapshot, ...]:
-        """The runs that an action is about: the marked ones, else those of the highlighted row."""
+        """The runs that an action applies to: the marked ones, otherwise those of the highlighted row."""
         ids: Iterable[str] = self._run_store.marked or (
             self.listing.runs_in(self.cursor_row) if self.cursor_row else ()
         )
@@ -146,14 +146,14 @@ class RunList(RowList):
         width = max(10, self.scrollable_content_region.width - 1)
         return ["No runs yet.", "", *hint_lines(self._actions, HINTS, width)]
 
-    # --- where the cursor is -----------------------------------------------------------------------------------------
+    # --- the cursor --------------------------------------------------------------------------------------------------
 
     def cursor_moved(self) -> None:
         self._wanted = None
         self._go(self.listing.row(self.cursor))
 
     def select(self, run_id: str) -> None:
-        """Put the cursor on a run, whatever folds or hides it, at once or when it appears."""
+        """Move the cursor to a run, even if it is folded or hidden, at once or when it appears."""
         if run_id not in self._run_store:
             self._wanted = run_id
             return
@@ -169,7 +169,7 @@ class RunList(RowList):
             self.refresh()
 
     def go_beside(self, step: int) -> None:
-        """Go to the next row, or with -1 the previous one, that shows another run."""
+        """Go to the next row (-1: the previous one) that shows another run."""
         row = self.cursor + step
         while 0 <= row < self.row_count and self._run_of(self.listing.row(row)) == self._selected:
             row += step
@@ -188,10 +188,10 @@ class RunList(RowList):
         self.show_cursor()
         return True
 
-    # --- what changes ------------------------------------------------------------------------------------------------
+    # --- changes -----------------------------------------------------------------------------------------------------
 
     def runs_changed(self, update: Update) -> None:
-        """Redraw after an update of the run store: all rows when their order changed, else only the changed ones."""
+        """Redraw after an update of the run store: all rows if their order changed, otherwise only the changed ones."""
         if not self._has_read:
             self._has_read = True
             self.refresh()
@@ -206,7 +206,7 @@ class RunList(RowList):
             self._refresh_row(Row(self.listing.group_key_of(run.run_id), ""))
 
     def stay_beside(self, run_ids: Iterable[str]) -> None:
-        """Leave the cursor where it is when these runs, which the operator ends, go to another place."""
+        """Keep the cursor in place when these runs, which you are ending, move in the list."""
         self._left.update(run_ids)
 
     def _take(self, update: Update) -> None:
@@ -219,7 +219,7 @@ class RunList(RowList):
             self._go(self.listing.row(self.cursor))
 
     def filter_by(self, text: str, prefer: str | None = None) -> Filter:
-        """Show what passes a filter as far as it makes sense, with the cursor on `prefer` if that is shown."""
+        """Show the runs that pass the valid terms of a filter, with the cursor on `prefer` if it is shown."""
         wanted = parse_filter(text)
         if wanted.sought != self.listing.filter.sought:
             self.post_message(self.TextsSought(wanted.sought))
@@ -235,7 +235,7 @@ class RunList(RowList):
         return wanted
 
     def order_by(self, sort: Sort, folded: Iterable[str] = (), *, backwards: bool = False) -> None:
-        """Sort the rows; fold these groups, or fold them when they come."""
+        """Sort the rows; fold these groups, even if they appear later."""
 
         def change() -> None:
             for group_key in folded:
@@ -245,17 +245,17 @@ class RunList(RowList):
         self._keep_view(change)
 
     def mark(self, run_ids: Iterable[str], marked: bool) -> None:
-        """Mark these runs, or take their marks off."""
+        """Mark these runs, or remove their marks."""
         ids = tuple(run_ids)
         (self._run_store.marked.update if marked else self._run_store.marked.difference_update)(ids)
         self._refilter(ids)
 
     def refilter(self, run_ids: Iterable[str]) -> None:
-        """Filter these runs again: something else than their snapshots has changed."""
+        """Filter these runs again after a change outside their snapshots."""
         self._refilter(run_ids)
 
     def mark_ended(self, ended: Iterable[RunSnapshot]) -> None:
-        """Mark as unread those background runs that have just ended by a clock which is behind that of the marks."""
+        """Mark just finished background runs as unread if their clock is behind the clock of the marks."""
         marks = self._run_store.marks
         behind = [
             run
@@ -266,14 +266,14 @@ class RunList(RowList):
             self.mark_unseen(behind)
 
     def mark_unseen(self, ended: Iterable[RunSnapshot]) -> None:
-        """Mark results as unread, for other windows and the next start too."""
+        """Mark results as unread, also for other windows and the next start."""
         runs = tuple(ended)
         self._run_store.mark_unseen(runs)
         self._marks.write(NEW, [run.run_id for run in runs if self._run_store.is_unseen(run.run_id)])
         self._refilter(run.run_id for run in runs)
 
     def mark_seen(self, run_id: str | None) -> None:
-        """Note that a run is being looked at; the result of one that has ended is read, for other windows too."""
+        """Record that a run is being looked at; a finished run's result becomes read, also in other windows."""
         if run_id is None:
             return
         if self._run_store.silence.mark_seen(run_id):
@@ -283,7 +283,7 @@ class RunList(RowList):
             self._marks.write(SEEN, [run_id])
 
     def tick(self) -> None:
-        """Redraw what time changes on the screen: times of unfinished runs, what tells a silence, now and then ages."""
+        """Redraw what time changes on the screen: times of unfinished runs, idle times, now and then ages."""
         top = self.scroll_offset.y
         shown = self.layout_at(self.scrollable_content_region.width - len(CURSOR))
         active = min(self.listing.active - top, self.rows_height)
@@ -297,7 +297,7 @@ class RunList(RowList):
                     self.refresh_row(row)
 
     def changing_in_sight(self) -> list[RunSnapshot]:
-        """Return the runs that go on, and that are on the screen with what they have changed."""
+        """Return the running runs whose changes are visible on the screen."""
         width = self.scrollable_content_region.width - len(CURSOR)
         if not self.is_on_screen or not self.screen.is_current or self.layout_at(width).place(Column.CHANGES) is None:
             return []
@@ -307,7 +307,7 @@ class RunList(RowList):
         return [run for run in shown if run and not run.has_ended]
 
     def redraw(self, run_ids: Iterable[str]) -> None:
-        """Draw the rows of these runs anew: something else than their snapshots has changed."""
+        """Redraw the rows of these runs after a change outside their snapshots."""
         for run_id in run_ids:
             self._refresh_row(Row(self.listing.group_key_of(run_id), run_id))
 
@@ -333,7 +333,7 @@ class RunList(RowList):
 
     @on(RowList.HeadClicked)
     def sort_by_column(self, click: RowList.HeadClicked) -> None:
-        """Sort by the column of a heading; by that of the order already, reverse it."""
+        """Sort by the column of a heading; if it is the current one, reverse the order."""
         column = self.layout_at(self.scrollable_content_region.width - len(CURSOR)).column_at(click.x)
         sort = None if column is None else sort_of(column)
         if sort is not None:
@@ -360,7 +360,7 @@ class RunList(RowList):
     # --- keeping the view --------------------------------------------------------------------------------------------
 
     def _keep_view(self, change: Callable[[], None]) -> None:
-        """Change rows without moving what is looked at: the cursor's row, or the first one if that is out of view."""
+        """Change rows without moving the visible part: the cursor's row, or the first one if that is out of view."""
         top, height = self.scroll_offset.y, self.rows_height
         anchored = top <= self.cursor < top + height
         first = self.listing.row(top) if not anchored and 0 <= top < self.row_count else None
@@ -382,7 +382,7 @@ class RunList(RowList):
             self.refresh()
 
     def _find_cursor(self) -> None:
-        """Put the cursor where its row is now, else on its run, else on the row that has taken its place."""
+        """Move the cursor to its row, otherwise to its run, otherwise to the row that is now in its place."""
         row = self.cursor_row
         index = self.listing.index_of(row) if row else None
         if index is None and (row := self.listing.row_of(self._selected)) is not None:
@@ -397,7 +397,7 @@ class RunList(RowList):
             self.cursor = index
 
     def _go(self, row: Row | None) -> None:
-        """Select what a row shows."""
+        """Select a row's run."""
         self.cursor_row = row
         run_id = self._run_of(row) if row else None
         if run_id == self._selected:
@@ -407,7 +407,7 @@ class RunList(RowList):
         self._keep_view(lambda: self.listing.pin(run_id))
 
     def _run_of(self, row: Row) -> str | None:
-        """Return the run that a row shows; on the head of a group, the first one that is running."""
+        """Return a row's run; for the head of a group, the first running one."""
         runs = self.listing.runs_in(row)
         running = (run_id for run_id in runs if (run := self._run_store.get(run_id)) and run.status == "running")
         return next(running, runs[0] if runs else None)

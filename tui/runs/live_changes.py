@@ -1,4 +1,4 @@
-"""What the runs on the screen have changed so far: looked at in a thread now and then, only while that is shown."""
+"""The changes so far of the runs on the screen: read in a thread now and then, only while they are shown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .store import RunStore
 
 EVERY_S = 5.0
-"""Seconds between two looks at least; the engine looks at one run less often where that takes long."""
+"""Minimum seconds between two reads; the engine reads slow runs less often."""
 
 
 class ChangesWatch:
@@ -31,10 +31,10 @@ class ChangesWatch:
         self._wanted: Sequence[RunSnapshot] = ()
         self._looking = Repeater(bridge, self._look, "Changes stopped", patience=SLOW_S)
         self._seen: dict[str, int] = {}
-        """How many calls of tools a run had made at the last look."""
+        """Number of a run's tool calls at the last read."""
 
     def tick(self) -> None:
-        """Look again where it is time and something may have changed."""
+        """Read again if it is time and the changes may differ."""
         now = monotonic()
         if self._looking.is_busy or now < self._due_at:
             return
@@ -44,7 +44,7 @@ class ChangesWatch:
             self._looking.ask()
 
     def _may_have_changed(self, run: RunSnapshot) -> bool:
-        """Return whether it used tools since the last look, or may be using one; an idle run costs nothing."""
+        """Return whether it used tools since the last read, or may be using one; an idle run costs nothing."""
         state = run.state
         if not isinstance(state, Running) or run.is_left_alone or run.elsewhere:
             return False

@@ -1,4 +1,4 @@
-"""The order of runs and groups in the list: waiting, running, queued, then finished, whatever the sort; pure."""
+"""The order of runs and groups in the list: waiting, running, queued, then finished, for every sort; pure."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from ..text.format import needing_input
 
 Value = float | str
 SortKey = tuple[int, Value, str]
-"""Section, what the sort compares, age; ascending."""
+"""Section, sort value, age; ascending."""
 
 
 class Section(IntEnum):
     WAITING = -1
-    """For a reply of a person, in the order of the running ones."""
+    """For a person's reply, in the order of the running ones."""
     RUNNING = 0
     """Newest first."""
     QUEUED = 1
-    """In the order in which they get their turn: oldest first."""
+    """In the order of their starts: oldest first."""
     FINISHED = 2
-    """Newest first; foreign ones are here, whatever they say of themselves."""
+    """Newest first; includes all untrusted runs, even if they claim to be running."""
 
 
 _SECTIONS = {RunStatus.RUNNING: Section.RUNNING, RunStatus.QUEUED: Section.QUEUED}
 
 
 class Sort(StrEnum):
-    """What decides within a section; the value is what the title says."""
+    """The order within a section; the value is its text in the title."""
 
     AGE = ""
     COST = "by cost"
@@ -69,7 +69,7 @@ class Sort(StrEnum):
 
     @property
     def next(self) -> Sort:
-        """The one that a key leads to; by host only a heading sorts, for few have any."""
+        """The next sort by key; only a heading sorts by host, for few runs have one."""
         sorts = tuple(sort for sort in Sort if sort is not Sort.HOST)
         return Sort.AGE if self is Sort.HOST else sorts[(sorts.index(self) + 1) % len(sorts)]
 
@@ -79,7 +79,7 @@ _FLIPPED = str.maketrans("0123456789abcdef", "fedcba9876543210")
 
 
 class Backwards(str):
-    """Sorts before the texts after which it comes."""
+    """Sorts in reverse order of texts."""
 
     __slots__ = ()
 
@@ -92,13 +92,13 @@ def section_of(status: RunStatus) -> Section:
 
 
 def age_of(run: RunSnapshot) -> str:
-    """Return what sorts runs from old to new: an id tells the second, `createdAt` the rest."""
+    """Return the key that sorts runs from old to new: the id has the seconds, `createdAt` the rest."""
     run_id = run.run_id
     return f"{run_id[:15]}{run.meta.created_at[:24]}{run_id[15:]}"
 
 
 def sort_key(runs: Sequence[RunSnapshot], status: RunStatus, sort: Sort, *, backwards: bool = False) -> SortKey:
-    """Return where a run stands, or the runs of a group as a whole, whose status is this; queued ones are in turn."""
+    """Return the sort key of a run, or of a group's runs with this status; queued ones are in turn."""
     section = _section(runs, status)
     value: Value = 0.0
     match sort:
@@ -109,7 +109,7 @@ def sort_key(runs: Sequence[RunSnapshot], status: RunStatus, sort: Sort, *, back
         case Sort.ELAPSED if section is Section.FINISHED:
             value = -float(_longest_ms(runs))
         case Sort.ELAPSED:
-            # Those that are running are compared by when they began, so that their order holds while time passes.
+            # Running ones are compared by their start, so that their order does not change with time.
             value = "" if section is Section.QUEUED else _began(runs)
         case Sort.PRESET:
             value = _title(runs).casefold()
@@ -131,7 +131,7 @@ def sort_key(runs: Sequence[RunSnapshot], status: RunStatus, sort: Sort, *, back
 
 
 def _section(runs: Sequence[RunSnapshot], status: RunStatus) -> Section:
-    if len(runs) == 1:  # most are alone: without the loops
+    if len(runs) == 1:  # most are single: without the loops
         is_foreign, is_waiting = runs[0].foreign, runs[0].is_waiting
     else:
         is_foreign, is_waiting = all(run.foreign for run in runs), any(run.is_waiting for run in runs)
@@ -191,17 +191,17 @@ _IN_GLYPHS = (RunStatus.FAILED, RunStatus.ABORTED, RunStatus.COMPLETED)
 ABOUT_LENGTH = 400
 """Characters of a task that a row may show."""
 LEAST_COMMON = 8
-"""Characters of a beginning that are worth to be said once."""
+"""Minimum characters of a common beginning to show it only once."""
 
 
 def about(run: RunSnapshot) -> str:
-    """Return what a run is about, on one line."""
+    """Return a run's description or task, on one line."""
     return one_line(run.meta.description or run.meta.task, ABOUT_LENGTH)
 
 
 @lru_cache(256)
 def common_beginning(texts: tuple[str, ...]) -> str:
-    """Return the words with which all these tasks begin; empty where that is too little to be said once."""
+    """Return the common first words of these tasks; empty if they are too few to show once."""
     first, last = min(texts), max(texts)
     alike = (index for index, (one, other) in enumerate(zip(first, last, strict=False)) if one != other)
     common = first[: next(alike, len(first))]
@@ -211,39 +211,39 @@ def common_beginning(texts: tuple[str, ...]) -> str:
 
 
 class GroupFacts(Struct, frozen=True):
-    """What the head of a group says, drawn from those of its runs that are shown."""
+    """The facts for the head of a group, from its shown runs."""
 
     members: tuple[str, ...]
     """Run ids in the order in which they were requested."""
     known: int
-    """How many runs the group has, shown or not."""
+    """Number of runs in the group, shown or not."""
     counts: tuple[tuple[RunStatus, int], ...]
-    """Without those that a newer subdeck recorded: how they ended is not known."""
+    """Without runs recorded by a newer subdeck: their result is unknown."""
     status: RunStatus
     elsewhere: bool
-    """Whether what decides the status is held by another machine."""
+    """Whether all runs with the group's status are on another machine."""
     tokens: int
     cost: float
     unpriced: int
-    """Tokens whose cost is not known."""
+    """Tokens of unknown cost."""
     began: str
-    """When the first of those that are running began; empty when none is."""
+    """Start of the first running run; empty if none is running."""
     longest_ms: int
-    """Of those that have ended."""
+    """Of the finished runs."""
     title: str
-    """The preset, or how many there are."""
+    """The preset, or the number of presets."""
     about: str
-    """What all are about: their common beginning, else the first one's task."""
+    """Their common beginning, otherwise the first one's task."""
     common: int
-    """Characters with which the tasks of all begin; 0 where their beginnings are not alike."""
+    """Characters of the common beginning of their tasks; 0 without one."""
     launched: str
     """When the first one was launched."""
     agent: str = ""
-    """Their agent, or how many there are."""
+    """Their agent, or the number of agents."""
     host: str = ""
-    """Where they run: the host, or on how many they are; empty where that is this machine, or open."""
+    """Their host, or the number of hosts; empty for this machine, or if there is none yet."""
     waiting: int = 0
-    """Of those that are running: how many wait for a reply."""
+    """Number of running runs that wait for a reply."""
 
     @property
     def state(self) -> str:
@@ -273,7 +273,7 @@ class GroupFacts(Struct, frozen=True):
 
     @property
     def short_tally(self) -> str:
-        """`2● 1✗ 1✓`, for where there is no room for words."""
+        """`2● 1✗ 1✓`, if words do not fit."""
         parts = [f"{self.waiting}{WAITS_GLYPH}"] if self.waiting else []
         parts += [f"{count}{GLYPHS[status]}" for status in _PRECEDENCE if (count := dict(self.counts).get(status))]
         if newer := len(self.members) - sum(dict(self.counts).values()):
@@ -281,7 +281,7 @@ class GroupFacts(Struct, frozen=True):
         return " ".join(parts)
 
     def age(self, now: datetime) -> str:
-        """Return how long ago the first one was launched."""
+        """Return the time since the first one was launched."""
         launched = moment(self.launched)
         return span((now - launched).total_seconds()) if launched else NOTHING
 
@@ -295,7 +295,7 @@ class GroupFacts(Struct, frozen=True):
 
 
 def summarize(runs: Sequence[RunSnapshot], known: int) -> GroupFacts:
-    """Sum up at least one run of a group; `known` is how many of it there are."""
+    """Sum up at least one run of a group; `known` is the number of runs in it."""
     counts = Counter(run.status for run in runs if not run.newer_schema)
     status = next((status for status in _PRECEDENCE if status in counts), runs[0].status)
     texts = tuple(map(about, runs))
@@ -323,20 +323,20 @@ def summarize(runs: Sequence[RunSnapshot], known: int) -> GroupFacts:
 
 
 def order_in_group(run: RunSnapshot) -> tuple[int, str]:
-    """Return what sorts the runs of a group as they were requested."""
+    """Return the key that sorts the runs of a group as requested."""
     return (run.meta.group.index if run.meta.group else 0, run.run_id)
 
 
-# --- the layout that is remembered -----------------------------------------------------------------------------------
+# --- the saved layout ------------------------------------------------------------------------------------------------
 
 
 class ListLayout(Struct, frozen=True):
-    """What is remembered of the list for each project."""
+    """The saved layout of the list for each project."""
 
     filter: str = ""
     sort: Sort = Sort.AGE
     folded: tuple[str, ...] = ()
-    """Keys of the groups of which only the head is shown."""
+    """Keys of the groups that show only their head."""
     backwards: bool = False
     """Whether the sort is reversed."""
 
@@ -346,4 +346,4 @@ def list_layout_file(project_root: str, *, readonly: bool = False) -> LayoutFile
 
 
 MOST_FOLDED = 200
-"""Groups that are remembered as folded."""
+"""Maximum number of folded groups that are saved."""

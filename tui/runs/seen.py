@@ -1,4 +1,4 @@
-"""Which results are unread, kept on disk for each project, so that all windows and the next start know."""
+"""Which results are unread, stored for each project and shared by all windows and starts."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from ...core.system import files
 __all__ = ["NEW", "SEEN", "Marks", "SeenFile"]
 
 LARGEST = 512 * 1024
-"""Bytes of the file; if it is larger, marks that no longer matter are left out."""
+"""Bytes of the file; if it is larger, marks that no longer matter are dropped."""
 SETTLED_S = 60.0
 """Seconds after which every app and every command has noticed the end of a run."""
 HANDED_OVER_S = 2.0
-"""Seconds that the command which waits for a run has to print its result and to mark it as read."""
+"""Seconds that the command waiting for a run has to print its result and to mark it as read."""
 
 
 class Marks:
-    """The content of the file; nothing is unread before it was read."""
+    """The content of the file; nothing is unread before it is read."""
 
     def __init__(self) -> None:
         self._since = ""
-        """From which end on background runs are unread, an ISO time; empty before the file was read."""
+        """Background runs that finished from this ISO time on are unread; empty before the file is read."""
         self._waited_since = ""
-        """The same for runs that somebody waits for."""
+        """The same for foreground runs."""
         self._seen: dict[str, bool] = {}
-        """By run id, whether it is read by the file."""
+        """By run id, whether the file marks it as read."""
         self._here: dict[str, bool] = {}
         """The same by this window, whose marks may not be in the file yet."""
 
     def take(self, content: bytes) -> None:
-        """Follow these lines; one that makes no sense is left out."""
+        """Apply these lines; invalid ones are ignored."""
         for text in content.decode("ascii", "replace").splitlines():
             word, _, about = text.partition(" ")
             if word == SINCE:
@@ -47,7 +47,7 @@ class Marks:
                 self._seen[about] = word == SEEN
 
     def note(self, mark: str, run_id: str) -> None:
-        """Take a mark of this window."""
+        """Add a mark of this window."""
         self._here[run_id] = mark == SEEN
 
     def is_unread(self, run: RunSnapshot) -> bool:
@@ -61,8 +61,8 @@ class Marks:
         return bool(since) and run.end.ended_at >= since
 
     def shortened(self, runs: Iterable[RunSnapshot], now: float) -> bytes:
-        """Return lines that mean the same for these runs, all that there are: what ended some time ago is read from now
-        on unless it is marked as unread.
+        """Return equivalent lines for these runs, which have to be all: results older than a minute are read from now
+        on unless they are marked as unread.
         """
         settled = iso_time(now - SETTLED_S)
         since = {True: max(settled, self._since), False: max(settled, self._waited_since)}
@@ -84,27 +84,27 @@ class Marks:
         return b"".join(lines)
 
     def is_being_handed_over(self, run: RunSnapshot, now: float) -> bool:
-        """Return whether a run has ended so lately that the command which waits for it may still mark it as read."""
+        """Return whether a run ended so recently that the command waiting for it may still mark it as read."""
         if run.end is None or run.meta.background or self.mark_of(run.run_id) is not None:
             return False
         return iso_time(now - HANDED_OVER_S) < run.end.ended_at < iso_time(now + HANDED_OVER_S)
 
     def mark_of(self, run_id: str) -> bool | None:
-        """Return whether a run was marked as read, or as unread; None for one without a mark."""
+        """Return whether a run was marked as read, or as unread; None without a mark."""
         here = self._here.get(run_id)
         return True if here else self._seen.get(run_id, here)
 
 
 class SeenFile:
-    """Reads what any window has marked, and appends marks. All of it may block; a read-only app only reads."""
+    """Reads the marks of all windows, and appends marks. Every method may block; a read-only app only reads."""
 
     def __init__(self, project_root: str, *, readonly: bool = False) -> None:
         self._project_root = project_root
         self._readonly = readonly
         self._signature: tuple[int, int, int] | None = None
-        """Of the file as it was read last."""
+        """Of the file as last read."""
         self._waited_since = ""
-        """What a file of an earlier version lacks; empty before such a file was read."""
+        """A line missing in files of an earlier version; empty before such a file is read."""
 
     @cached_property
     def _path(self) -> str:
@@ -112,13 +112,13 @@ class SeenFile:
 
     @property
     def has_changed(self) -> bool:
-        """Whether somebody has written since it was read last; the cost is one look at the file."""
+        """Whether the file was written since the last read; costs one stat."""
         return self._look() != self._signature
 
     def read(self, now: str) -> bytes:
-        """Return all marks. A file that is missing, or none of ours, is begun `now`, an ISO time.
+        """Return all marks. A missing or invalid file is created with the start time `now`, in ISO form.
 
-        Where nothing can be written the marks hold for as long as the app is open.
+        If it cannot be written, the marks last until the app is closed.
         """
         signature = self._look()
         content = b"" if signature is None else self._content()
@@ -130,7 +130,7 @@ class SeenFile:
                 except OSError:
                     return content
             signature = self._look()
-        elif line(WAITED_SINCE, "")[:-1] not in content:  # results that an earlier version left do not become unread
+        elif line(WAITED_SINCE, "")[:-1] not in content:  # results of an earlier version do not become unread
             if not self._waited_since:
                 self._waited_since = now
                 self.add(WAITED_SINCE, [now])
@@ -140,7 +140,7 @@ class SeenFile:
         return content
 
     def _begin(self, content: bytes) -> bytes:
-        """Make the file; return its content, which is another one if another app was first. Raises OSError."""
+        """Create the file; return its content, which differs if another app was first. Raises OSError."""
         files.make_private_directory(os.path.dirname(self._path))
         try:
             files.write_new(self._path, content)
@@ -152,7 +152,7 @@ class SeenFile:
         return content
 
     def shorten(self, content: bytes, shorter: bytes) -> None:
-        """Replace what was read by what means the same, and keep the marks that were added since."""
+        """Replace the read lines by equivalent ones, and keep marks added since."""
         if self._readonly or len(shorter) > len(content) // 2:
             return
         try:
@@ -169,7 +169,7 @@ class SeenFile:
         try:
             add_marks(self._path, mark, run_ids)
         except OSError:
-            return  # it holds for as long as the app is open
+            return  # it lasts until the app is closed
 
     def _look(self) -> tuple[int, int, int] | None:
         try:

@@ -1,4 +1,4 @@
-"""All runs of the project, their totals, and which of them the operator has marked or not looked at."""
+"""All runs of the project, their totals, and which of them are marked or unread."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from ...core.run.changes import Changes
 
 _REQUESTED = (RunReason.STOPPED, RunReason.KILLED, RunReason.CANCELLED)
-"""Ends that somebody asked for: there is nothing to look at."""
+"""Requested ends: there is nothing to look at."""
 _PARENTS = (LauncherKind.MCP, LauncherKind.PI)
 
 
 class Need(IntEnum):
-    """What a run needs a person for, the most urgent first."""
+    """Why a run needs you, the most urgent first."""
 
     WAITING = 0
     """It has an open request."""
@@ -58,10 +58,10 @@ class Totals(NamedTuple):
     tokens: int = 0
     cost: float = 0.0
     unpriced: int = 0
-    """Tokens whose cost is not known."""
+    """Tokens of unknown cost."""
 
     def plus(self, run: RunSnapshot, step: int) -> Totals:
-        """Take a run into the sums, or with -1 out of them."""
+        """Add a run to the totals, or with -1 subtract it."""
         used = run.usage
         return Totals(
             self.tokens + step * used.tokens, self.cost + step * used.cost, self.unpriced + step * used.unpriced
@@ -69,7 +69,7 @@ class Totals(NamedTuple):
 
 
 def midnights() -> tuple[str, str]:
-    """Return when the day of whoever reads this began, and when it ends, as `createdAt` is written."""
+    """Return when the local day began, and when it ends, in the format of `createdAt`."""
     today = datetime.now().date()
     days = (datetime.combine(day, time_of_day()).astimezone(UTC) for day in (today, today + timedelta(days=1)))
     begin, end = (day.isoformat(timespec="milliseconds").replace("+00:00", "Z") for day in days)
@@ -77,48 +77,48 @@ def midnights() -> tuple[str, str]:
 
 
 class RunStore:
-    """Snapshots by run id; which are shown, and in which order, is up to `Listing`."""
+    """Snapshots by run id; `Listing` decides which are shown, and in which order."""
 
     def __init__(self) -> None:
         self._runs: dict[str, RunSnapshot] = {}
         self.is_complete = False
         """Whether all runs of the project are in here."""
         self.whole = Totals()
-        """Sums over all runs."""
+        """Totals of all runs."""
         self.today = Totals()
-        """Sums over the runs that were launched since midnight, where the operator sits."""
+        """Totals of the runs launched since local midnight."""
         self._midnight, self._next_midnight = midnights()
         self.unseen: set[str] = set()
-        """Runs that ended badly and whose results are unread: they need the operator."""
+        """Failed runs with unread results: they need you."""
         self.unread: set[str] = set()
-        """Runs that ended otherwise and whose results are unread."""
+        """Other finished runs with unread results."""
         self.handed_over: set[str] = set()
-        """Runs whose results the commands that waited for them may still mark as read."""
+        """Runs whose waiting commands may still mark their results as read."""
         self.waiting: set[str] = set()
-        """Runs whose children wait for a reply."""
+        """Runs whose agents wait for a reply."""
         self.asked: list[RunSnapshot] = []
-        """Those that asked something with the last update."""
+        """Runs with a new request in the last update."""
         self.silence = SilenceWatch()
         self.marked: set[str] = set()
-        """Runs that the operator has marked."""
+        """Runs that you have marked."""
         self.remote: set[str] = set()
-        """Runs of other machines."""
+        """Runs on other machines."""
         self.by_agent: dict[str, set[str]] = {}
         """The runs of each agent, by its name."""
         self.open_remote: set[str] = set()
-        """Those of them that have not ended."""
+        """Unfinished runs on other machines."""
         self.waited_for: dict[bool, set[str]] = {True: set(), False: set()}
-        """Running foreground runs, by whether a shell waits for them; else a parent agent does."""
+        """Running foreground runs: True if a shell waits for them, False if a parent agent does."""
         self.held: set[str] = set()
-        """Queued runs that do not start because the operator holds the queue."""
+        """Queued runs that do not start because the queue is paused."""
         self.marks = Marks()
-        """Which results are read, on disk; changed by methods of this store only."""
+        """The marks of read results, from disk; changed only by methods of this store."""
         self.changing: dict[str, Changes] = {}
-        """What runs that go on had changed at the last look, by their ids."""
+        """Changes of running runs at the last read, by their ids."""
         self._conversations: dict[str, set[str]] = {}
         """Run ids by the id of their conversation."""
         self.holding: dict[str, set[str]] = {}
-        """By each text that the filter asks for: the runs in whose files it was found."""
+        """By each text of the filter: the runs whose files contain it."""
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -143,12 +143,12 @@ class RunStore:
         return sorted(before, key=lambda one: (one.meta.created_at, one.run_id))
 
     def flags(self, run_id: str) -> Flags:
-        """Return what a filter asks about a run beside its snapshot."""
+        """Return the filter's facts on a run beside its snapshot."""
         holds = frozenset(text for text, run_ids in self.holding.items() if run_id in run_ids)
         return Flags(self.needs_look(run_id), run_id in self.marked, holds, run_id in self.silence.silent)
 
     def apply(self, update: Update) -> None:
-        """Take what changed."""
+        """Apply an update."""
         self._begin_day()
         self.is_complete = update.complete
         self.asked = []
@@ -165,7 +165,7 @@ class RunStore:
             self._judge(run, now)
 
     def mark_seen(self, run_id: str) -> bool:
-        """Mark the result of a run as read; return whether it was unread, or would have become so."""
+        """Mark a run's result as read; return whether it was unread, or would have become so."""
         if run_id not in self.unseen and run_id not in self.unread and run_id not in self.handed_over:
             return False
         self.marks.note(SEEN, run_id)
@@ -174,7 +174,7 @@ class RunStore:
         return True
 
     def _judge(self, run: RunSnapshot, now: float) -> None:
-        """Decide by the marks whether the result of a run is unread; how a newer schema's ended is not known here."""
+        """Decide by the marks whether a run's result is unread; never for a run with a newer schema."""
         run_id = run.run_id
         for noted in (self.unseen, self.unread, self.handed_over):
             noted.discard(run_id)
@@ -188,14 +188,14 @@ class RunStore:
             self.unread.add(run_id)
 
     def is_unseen(self, run_id: str) -> bool:
-        """Return whether a run has ended and was not looked at since."""
+        """Return whether a run has ended and its result is unread."""
         return run_id in self.unseen or run_id in self.unread
 
     def needs_look(self, run_id: str) -> bool:
         return self.is_unseen(run_id) or run_id in self.waiting or run_id in self.silence.needing
 
     def take_marks(self, content: bytes) -> set[str]:
-        """Follow the marks of all windows and commands; return the runs that have become unread, or read."""
+        """Apply the marks of all windows and commands; return the runs that have become unread or read."""
         before = self.unseen | self.unread
         self.marks.take(content)
         now = time.time()
@@ -204,7 +204,7 @@ class RunStore:
         return before ^ (self.unseen | self.unread)
 
     def need(self, run_id: str) -> Need | None:
-        """Return what a run needs a person for; None for one that needs nobody."""
+        """Return why a run needs you; None if it does not."""
         if run_id in self.waiting:
             return Need.WAITING
         if run_id in self.unseen:
@@ -218,7 +218,7 @@ class RunStore:
 
     @property
     def needs(self) -> dict[str, Need]:
-        """What each run that needs a person needs one for."""
+        """The need of each run that has one."""
         ids = self.waiting | self.unseen | self.unread | self.silence.needing
         return {run_id: need for run_id in ids if (need := self.need(run_id)) is not None}
 
@@ -270,7 +270,7 @@ class RunStore:
         (runs.add if run.status is RunStatus.RUNNING and not run.foreign else runs.discard)(run.run_id)
 
     def _add_up(self, run: RunSnapshot | None, step: int) -> None:
-        """Take a run into the sums, or out of them; a foreign one is in none."""
+        """Add a run to the totals, or subtract it; untrusted runs are not counted."""
         if run is None or run.foreign:
             return
         self.whole = self.whole.plus(run, step)
@@ -278,7 +278,7 @@ class RunStore:
             self.today = self.today.plus(run, step)
 
     def _begin_day(self) -> None:
-        """Begin the sums of the day anew when midnight has passed."""
+        """Start the day's totals again after midnight."""
         if now_iso() < self._next_midnight:
             return
         self._midnight, self._next_midnight = midnights()
@@ -289,43 +289,41 @@ class RunStore:
 
 
 def needs_operator(run: RunSnapshot) -> bool:
-    """Return whether a run failed, or its check: an answer or a requested end needs nobody, nor does a run that is left
-    alone.
-    """
+    """Return whether a run or its check failed: answers, requested ends and runs left alone do not need you."""
     has_failed = run.status is RunStatus.FAILED or (run.check is not None and run.check.failed)
     return has_failed and not run.is_left_alone
 
 
-# --- silence ---------------------------------------------------------------------------------------------------------
+# --- idle runs -------------------------------------------------------------------------------------------------------
 
 LATE_S = 5.0
-"""Without a look for so long, the app itself stood still: what its runs have written meanwhile is still to be read."""
+"""After so many seconds without a check, the app itself was suspended: its runs' new output is still unread."""
 CATCH_UP_S = 5.0
-"""How long that may take; until then nobody is called silent."""
+"""Seconds for reading that output; until then no run counts as idle."""
 
 
 class SilenceWatch:
-    """Times are those of `time.monotonic`; a look costs a comparison until the next run is due."""
+    """Times are those of `time.monotonic`; a check costs a comparison until the next run is due."""
 
     def __init__(self) -> None:
         self._due: dict[str, float] = {}
-        """When each running run is silent if it writes nothing more."""
+        """When each running run becomes idle without new output."""
         self._next = math.inf
         """No run is due before."""
         self._looked_at: float | None = None
         self._trusted_from = -math.inf
         self.silent: set[str] = set()
-        """Changed by this watch only."""
+        """Changed only by this watch."""
         self._seen: set[str] = set()
-        """Of the silent ones, those that the operator has looked at."""
+        """Idle runs that you have looked at."""
 
     @property
     def needing(self) -> set[str]:
-        """The silent runs that nobody has looked at since they became so."""
+        """The idle runs not looked at since they became idle."""
         return self.silent - self._seen
 
     def put(self, run: RunSnapshot) -> None:
-        """Note a run that is new or changed; one that has written something is not silent any more."""
+        """Record a new or changed run; new output ends its idle state."""
         due = run.silent_from
         if due == self._due.get(run.run_id):
             return
@@ -340,7 +338,7 @@ class SilenceWatch:
         self._seen.discard(run_id)
 
     def look(self, clock: float) -> set[str]:
-        """Return the runs that have become silent since the last look."""
+        """Return the runs that have become idle since the last check."""
         if self._looked_at is not None and clock - self._looked_at > LATE_S:
             self._trusted_from = clock + CATCH_UP_S
         self._looked_at = clock
@@ -353,7 +351,7 @@ class SilenceWatch:
         return became
 
     def mark_seen(self, run_id: str) -> bool:
-        """Note that a run was looked at; return whether it is silent and was not looked at before."""
+        """Record that a run was looked at; return whether it is idle and was not looked at before."""
         if run_id not in self.silent or run_id in self._seen:
             return False
         self._seen.add(run_id)

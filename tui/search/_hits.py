@@ -20,7 +20,7 @@ from ..widgets.line_view import RowList
 DATE, PRESET, PLACE = 12, 14, 11
 """Cells, each with the space after it."""
 WIDE = 70
-"""From this many cells on there is room for the preset, too."""
+"""Cells from which the preset fits."""
 
 _MUTED, _MATCH = "row-list--muted", "row-list--running"
 
@@ -36,7 +36,7 @@ def rows_of(found: Found) -> list[HitRow]:
 
 
 class HitList(RowList, can_focus=False):
-    """Grows at its end while the search goes on; the cursor stays where it is."""
+    """Grows at its end during the search; the cursor stays in place."""
 
     DEFAULT_CSS = "HitList > .row-list--cursor { background: $primary 25%; }"
 
@@ -58,7 +58,7 @@ class HitList(RowList, can_focus=False):
         return len({row.run_id for row in self._rows})
 
     def begin(self, empty: str) -> None:
-        """Show no hits, but this."""
+        """Remove all hits, and show this text."""
         self._rows, self._empty, self.cursor = [], empty, 0
         self.set_height()
         self.scroll_to(y=0, animate=False)
@@ -83,7 +83,7 @@ class HitList(RowList, can_focus=False):
 
 
 def _line(hit: Hit, room: int) -> list[tuple[str, str]]:
-    """Return the line with its matches coloured; where the first one would not be seen, what is before it is cut."""
+    """Return the line with its matches coloured; cut its beginning if the first match would be hidden."""
     begin = 0
     if hit.spans and hit.spans[0][1] > room:
         begin = max(0, hit.spans[0][0] - room // 3)
@@ -101,21 +101,21 @@ class Query(Struct, frozen=True):
     """What to search for, and in which runs."""
 
     pattern: Pattern | None = None
-    """None where nothing to search for was typed yet, or where it makes no sense."""
+    """None if the text is empty or invalid."""
     runs: Filter = EVERYTHING
     error: str = ""
 
     @property
     def words(self) -> str:
-        """What a search of the transcript finds it by; empty for an expression."""
+        """The search text for the transcript; empty for an expression."""
         return "" if self.pattern is None or self.pattern.is_regex else self.pattern.text
 
 
 def parse_query(text: str) -> Query:
-    """Parse what was typed; whatever it is, there is a result.
+    """Parse a typed query; every text has a result.
 
-    Known `key:value` terms choose runs, all else is the text as it stands; its case counts when a capital letter is
-    in it. Between two slashes it is an expression.
+    Known `key:value` terms choose runs, the rest is a literal text; a capital letter makes it case-sensitive. Between
+    two slashes it is an expression.
     """
     terms, sought = split_terms(one_line(text, LONGEST))
     runs = parse_filter(terms)
@@ -132,5 +132,5 @@ def parse_query(text: str) -> Query:
 
 
 def pattern_of(text: str, *, regex: bool = False) -> Pattern:
-    """Return the pattern of a text whose case counts when a capital letter is in it. Raises UsageError."""
+    """Return the pattern of a text; a capital letter makes it case-sensitive. Raises UsageError."""
     return Pattern(text, regex=regex, ignore_case=text == text.lower())

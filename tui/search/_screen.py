@@ -1,4 +1,4 @@
-"""The screen on which all runs are searched: what is typed above, the hits below as they come."""
+"""The screen that searches all runs: the input above, the hits below as they come."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ Searches all tasks, answers and transcripts of this project as you type.
 
 
 class LastSearch(Struct):
-    """What was searched for last, so that its next hit can be opened."""
+    """The last search, so that its next hit can be opened."""
 
     text: str = ""
     row: int = 0
 
 
 class Search(Struct, eq=False):
-    """One search, until another one takes its place."""
+    """One search, until another replaces it."""
 
     query: Query
     over: threading.Event
@@ -68,7 +68,7 @@ class HitsFound(Message):
 
 
 class SearchScreen(DialogScreen[tuple[HitRow, Query] | None]):
-    """Returns the hit to open, and what it was found by."""
+    """Returns the hit to open, and its query."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "search.tcss"]
     BINDINGS = bindings(KeyContext.FIND)
@@ -81,14 +81,14 @@ class SearchScreen(DialogScreen[tuple[HitRow, Query] | None]):
         last: LastSearch,
         actions: Sequence[Action],
     ) -> None:
-        """Begin with what was searched for last; `passing` returns the runs that pass a filter, None for all."""
+        """Begin with the last search; `passing` returns the runs that pass a filter, None for all."""
         super().__init__()
         self._engine = engine
         self._passing = passing
         self._last = last
         self._actions = actions
         self._wanted_row = last.row
-        """Where the cursor was, to which it goes back as soon as that hit is there."""
+        """The last cursor row, restored as soon as that hit appears."""
         self._search: Search | None = None
 
     def compose(self) -> ComposeResult:

@@ -42,7 +42,7 @@ class SearchCommands(Commands):
         return {run.run_id for run in tuple(run_store.runs) if wanted.passes(run, run_store.flags(run.run_id))}
 
     def _open(self, chosen: tuple[HitRow, Query] | None) -> None:
-        """Show a hit where it stands: in the transcript, or in the detail of its run."""
+        """Show a hit in its place: in the transcript, or in the details of its run."""
         from ...core.search.scan import Place
         from ..detail.page import Tab
 

@@ -1,4 +1,4 @@
-"""Which runs hold the texts of the filter's `text:`: searched for as they are typed, then in what changes."""
+"""Which runs contain the texts of the filter's `text:`: searched as you type, then in changed runs."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from ..runs.store import RunStore
 
 AGAIN_S = 0.5
-"""Seconds between two searches of the runs that change."""
+"""Seconds between two searches of changed runs."""
 
 
 class Contents:
-    """Keeps `RunStore.holding` true while a filter asks for texts; without one it does nothing."""
+    """Keeps `RunStore.holding` up to date while a filter has texts; without one it does nothing."""
 
     def __init__(self, bridge: Bridge, run_store: RunStore, refilter: Callable[[Iterable[str]], None]) -> None:
-        """`refilter` is called with the runs that were found to hold a text."""
+        """`refilter` is called with the runs found to contain a text."""
         self._bridge = bridge
         self._run_store = run_store
         self._refilter = refilter
         self._over = threading.Event()
-        """Set when other texts are sought."""
+        """Set when the texts change."""
         self._changed: set[str] = set()
         self._sought: set[str] = set()
-        """Texts that were not searched for yet in all runs."""
+        """Texts not yet searched in all runs."""
         self._seeking = Repeater(bridge, self._search_all, "Search stopped")
         self._catching_up = Repeater(bridge, self._search_changed, "Search stopped")
 
@@ -54,7 +54,7 @@ class Contents:
             self._seeking.ask()
 
     def runs_changed(self, update: Update) -> None:
-        """Note which runs may hold more than before."""
+        """Record which runs may contain more than before."""
         if self._run_store.holding:
             self._changed.update(run.run_id for run in update.runs)
             self._catching_up.ask()
@@ -88,7 +88,7 @@ class Contents:
 
 
 def holding(engine: EngineApi, text: str, run_ids: Collection[str] | None, is_over: Callable[[], bool]) -> set[str]:
-    """Return the runs that hold a text."""
+    """Return the runs that contain a text."""
     try:
         pattern = pattern_of(text)
     except UsageError:

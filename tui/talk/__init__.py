@@ -1,1 +1,1 @@
-"""Talking to runs from the deck: the line in which something is said, and the block that shows what is asked."""
+"""Talk to runs from the deck: the line for messages, and the block that shows requests."""

@@ -1,4 +1,4 @@
-"""What the block of a request says, row by row: exactly what is asked, and no more than that; pure."""
+"""The rows of a request's block: exactly the request, and nothing more; pure."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ..feed.lines import numbered
 from ..text.cells import cells, wrap_line
 
 MOST_ROWS = 20_000
-"""Rows that are laid out; of what is longer the first row says how much is missing."""
+"""Maximum number of rows; for a longer request the first row says how much is missing."""
 TITLE = 80
-"""Characters of what a request is called, in the border."""
+"""Characters of a request's title in the border."""
 AROUND_TITLE = 40
 """Cells of the border around it, with the times and the number of further requests."""
 LEAST_TITLE = 30
-"""Cells of a title that are in the border in any case: ours are shorter."""
+"""Minimum cells of a title in the border: subdeck's own titles are shorter."""
 CONTINUED = "↪ "
-"""Before each further row of a line, which would pass for a line of its own without it."""
+"""Before each further row of a line, which would otherwise look like a separate line."""
 
 
 class Tone(StrEnum):
-    """How a row is coloured; the value is the end of its component class."""
+    """The colour of a row; the value is the end of its component class."""
 
     TEXT = "text"
     COMMAND = "command"
@@ -47,7 +47,7 @@ _TONES = {"+": Tone.ADDED, "-": Tone.REMOVED}
 
 
 def request_rows(request: Request, cwd: str, width: int) -> list[BlockRow]:
-    """Lay out a request at a width; `cwd` is where the run works."""
+    """Lay out a request at a width; `cwd` is the run's working directory."""
     rows: list[BlockRow] = []
     missing = characters = 0
     for row in _lines(request, cwd, width):
@@ -111,7 +111,7 @@ def _diff(request: Request, cwd: str) -> Iterator[BlockRow]:
 
 
 def field_line(field: Field) -> str:
-    """Return `title*: what it is for (one / two)`."""
+    """Return `title*: description (one / two)`."""
     name = (visible_line(field.title) or visible_name(field.name)) + "*" * field.required
     about = visible_line(field.text)
     choices = f"({' / '.join(visible_name(choice) for choice in field.choices)})" if field.choices else ""

@@ -1,4 +1,4 @@
-"""The block at the foot of a transcript that shows what the child of the run asks, until somebody replies."""
+"""The block below a transcript that shows the agent's request until it is answered."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from ..terminal.key_queue import KeyTime
 
 LINGER_S = 2.0
-"""Seconds for which the block stays after a reply while the run is running: its next request often comes at once."""
+"""Seconds for which the block stays after a reply to a running run: its next request often comes at once."""
 POLL_S = 1.0
 """Seconds between two checks whether it can close."""
 STEPS = ("next_unseen", "previous_unseen")
-"""Actions that go on from a request which was gone to, however fast their keys follow each other."""
+"""Actions that leave a request reached by them, even if their keys follow each other quickly."""
 REPLY_SENT = "reply sent"
 GONE = "request withdrawn or answered elsewhere"
 HELD = "keys work in a moment"
 
 
 class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
-    """Shows the requests of one run in turn, those first that were made first.
+    """Shows the requests of one run in turn, the oldest first.
 
-    One that was answered or withdrawn stays for a moment, so that keys meant for it reach nothing else.
+    An answered or withdrawn one stays for a moment, so that keys meant for it reach nothing else.
     """
 
     BINDINGS = bindings(KeyContext.REQUEST)
@@ -69,7 +69,7 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
     """
 
     class Chosen(Message):
-        """One of what can be chosen is the reply."""
+        """The reply is one of the choices."""
 
         def __init__(self, number: int) -> None:
             super().__init__()
@@ -82,7 +82,7 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         *,
         readonly: bool = False,
     ) -> None:
-        """`give_back` hands the keys to another pane, if the block has them."""
+        """`give_back` moves the focus to another pane, if the block has it."""
         super().__init__(id="request")
         self._actions = actions
         self._give_back = give_back
@@ -90,25 +90,25 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         self.run: RunSnapshot | None = None
         """The run whose request is shown, or was shown last."""
         self.request: Request | None = None
-        """What is shown; None where nothing is asked that was not replied to from here."""
+        """The shown request; None if all requests are answered from here."""
         self._past: Request | None = None
-        """The request shown last, while it stays after it was answered or withdrawn."""
+        """The last request, while it stays after it was answered or withdrawn."""
         self._past_note = ""
         self._is_new = False
-        """Whether what is shown took the place of a request that was not answered from here."""
+        """Whether the request replaced another one that was not answered from here."""
         self._lost: tuple[str, float] = ("", 0.0)
         """The run whose shown request vanished without a reply from here, and when."""
         self._replied: set[tuple[str, str]] = set()
-        """Runs and ids of what was replied to and may still be open in their records."""
+        """Runs and ids of answered requests that may still be open in their records."""
         self._place = KeyContext.RUNS
-        """Where the keys are."""
+        """The place with the focus."""
         self._rows: list[BlockRow] = []
         self._guard = ReplyGuard()
         self._is_visited = False
-        """Whether what is shown came because the run was gone to."""
+        """Whether the request was opened by going to its run."""
         self._steps = {key for action in actions if action.id in STEPS for _, key in action.keys}
         self._rang = False
-        """Whether the bell told of a dropped key since the last change."""
+        """Whether the bell has rung for a dropped key since the last change."""
         self._linger_until = 0.0
         self._timer: Timer | None = None
 
@@ -122,19 +122,19 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
 
     @property
     def is_ready(self) -> bool:
-        """Whether what is shown has been on the screen for long enough to be replied to."""
+        """Whether the request has been visible long enough to be answered."""
         return self.request is not None and not self._guard.seconds_left(self._now)
 
     @property
     def _now(self) -> float:
         return cast(KeyQueueApp, self.app).clock()
 
-    # --- what is shown ------------------------------------------------------------------------------------------------
+    # --- content ------------------------------------------------------------------------------------------------------
 
     def show(self, run: RunSnapshot | None, *, has_keys: bool, is_chosen: bool = True) -> None:
-        """Show what a run asks; `has_keys` tells whether the block has the keys, or lent them to the line of a reply.
+        """Show a run's request; `has_keys`: the block has the focus, or lent it to the line of a reply.
 
-        `is_chosen` is False if the run took the place of another one that left the list.
+        `is_chosen` is False if the run replaced another one that left the list.
         """
         if not (self.is_shown or self._replied) and (run is None or not run.is_waiting):
             return
@@ -151,7 +151,7 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
             self.run = run
 
     def _begin(self, run: RunSnapshot, request: Request, is_chosen: bool) -> None:
-        """Show a request; where it took the place of another one without a reply, say so and hold the keys longer."""
+        """Show a request; if it replaced another one without a reply, mark it as new and block keys longer."""
         lost_run, lost_at = self._lost
         if run.run_id != self.run_id:
             self._is_new = not is_chosen
@@ -164,13 +164,13 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         self._change(REPLACED_S if self._is_new else VISIBLE_S)
 
     def _end(self, run: RunSnapshot | None, has_keys: bool, is_chosen: bool) -> None:
-        """Show that the request is gone, for as long as keys may still be meant for it."""
+        """Show that the request is gone, while keys may still be meant for it."""
         is_other = run is None or run.run_id != self.run_id
         if is_other and is_chosen:
             self._close()
             return
         is_replied = self.request is not None and (self.run_id, self.request.id) in self._replied
-        if is_other:  # its records are not followed any more
+        if is_other:  # its records are no longer followed
             self._replied = {known for known in self._replied if known[0] != self.run_id}
         has_ended = run is None or is_other or run.has_ended
         if self.request is None:
@@ -199,9 +199,9 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         self.call_after_refresh(self.look)
 
     def _settle(self, is_behind_keys: bool = False) -> None:
-        """Close once nothing follows the request that is gone, nobody types any more, and no key still waits.
+        """Close once no request follows, typing has stopped, and no key is waiting.
 
-        `is_behind_keys`: the app has read all keys that came before this call.
+        `is_behind_keys`: the app has read all keys typed before this call.
         """
         if self.request is not None or not self.is_shown:
             return
@@ -217,7 +217,7 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
             self._close()
             return
         if left <= 0:
-            app.call_later(self._settle, True)  # keys that came while the app was busy are read first
+            app.call_later(self._settle, True)  # keys typed while the app was busy are read first
             return
         if self._timer:
             self._timer.stop()
@@ -230,7 +230,7 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
             self._give_back()
 
     def look(self) -> None:
-        """Note that what is shown is on the screen now, unless a dialog lies over it."""
+        """Record that the block is visible now, unless a dialog covers it."""
         if self.is_shown and self.app.screen is self.screen and self.is_on_screen:
             self._guard.note_visible(self._now)
             if self._is_new and (left := self._guard.seconds_left(self._now)):
@@ -246,7 +246,7 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
             self._close()
 
     def mark_replied(self, run_id: str, request_id: str, replied: bool) -> None:
-        """Note that a reply is on its way, or that it could not be given."""
+        """Record that a reply is being sent, or that it could not be sent."""
         if replied:
             self._replied.add((run_id, request_id))
         else:
@@ -254,13 +254,13 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
             self._past_note = GONE
 
     def show_keys(self, place: KeyContext) -> None:
-        """Name the keys that work where the keys are now."""
+        """Name the keys that work in the focused place."""
         if place is not self._place:
             self._place = place
             self.tick()
 
     def tick(self) -> None:
-        """Say at the edges what is asked since when, and which keys reply to it."""
+        """Show the request's title, age and reply keys at the edges."""
         run, request = self.run, self.request
         if run is None or not self.is_shown:
             return
@@ -278,7 +278,7 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         self.border_subtitle = Content(self._keys(run, request))
 
     def _keys(self, run: RunSnapshot, request: Request) -> str:
-        """Name the keys that reply, or the one that leads to them."""
+        """Return the reply keys, or the key that leads to them."""
         if self._place is not KeyContext.REQUEST:
             leads_here = key_of("next_unseen", self._actions)
             return f"{leads_here} {'show' if self._readonly else 'answer'}" if self._place not in TEXT_PLACES else ""
@@ -289,7 +289,7 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         return keys_line(KeyContext.REQUEST, only_ours, context)
 
     def _times(self, run: RunSnapshot, request: Request) -> list[str]:
-        """Say for how long it is asked, and when nobody will have replied."""
+        """Return the request's age, and when it will be denied."""
         begin = moment(request.ts)
         if begin is None:
             return []
@@ -319,7 +319,7 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
     # --- keys ---------------------------------------------------------------------------------------------------------
 
     def on_key(self, event: Key) -> None:
-        """Drop what may have been meant for something else."""
+        """Drop a key that may have been meant for something else."""
         is_step = self._is_visited and not self._steps.isdisjoint((event.key, event.character))
         if self._guard.takes(cast(KeyQueueApp, self.app).key_time) or is_step:
             return
@@ -337,7 +337,7 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         self.scroll_to(y=max(0, min(row, self.max_scroll_y)), animate=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave a digit to the deck where it stands for no choice."""
+        """Pass a digit without a choice to the deck."""
         if action != "choose":
             return True
         return self.request is not None and int(str(parameters[0])) <= len(self.request.choices)
@@ -346,28 +346,28 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         self.post_message(self.Chosen(number))
 
 
-# --- which keys may reply --------------------------------------------------------------------------------------------
+# --- the guard of reply keys -----------------------------------------------------------------------------------------
 
 VISIBLE_S = 0.4
-"""Seconds that a request has to be on the screen before a key may reply to it."""
+"""Seconds that a request has to be visible before a key may answer it."""
 REPLACED_S = 2.0
-"""The same for a request that took the place of one that was not answered from here."""
+"""The same for a request that replaced another one not answered from here."""
 QUIET_S = 0.3
-"""Seconds without a key before the first one that may reply."""
+"""Seconds without a key before the first one that may answer."""
 
 
 class ReplyGuard:
-    """Drops keys until what is shown has been visible for long enough and the typing has paused."""
+    """Drops keys until the request has been visible long enough and typing has paused."""
 
     def __init__(self) -> None:
         self._delay = VISIBLE_S
         self._visible_since: float | None = None
         """None while it is not on the screen."""
         self._taken_at = 0.0
-        """When the last key that was not dropped came: the next one needs no pause."""
+        """Time of the last accepted key: the next one needs no pause."""
 
     def restart(self, delay: float) -> None:
-        """Begin again for something new, which is not on the screen yet."""
+        """Begin again for a new request, which is not yet visible."""
         self._delay, self._visible_since = delay, None
 
     def note_visible(self, now: float) -> None:
@@ -375,13 +375,13 @@ class ReplyGuard:
             self._visible_since = now
 
     def note_hidden(self, now: float) -> None:
-        """Note that it left the screen; what was there for long enough is known when it comes back."""
+        """Record that it left the screen; a request that was visible long enough is known when it returns."""
         if not self.seconds_left(now):
             self._delay = VISIBLE_S
         self._visible_since = None
 
     def seconds_left(self, now: float) -> float:
-        """Return for how long it must still be visible; endless while it is not on the screen."""
+        """Return how long it still has to be visible; infinity while it is not on the screen."""
         return float("inf") if self._visible_since is None else max(0.0, self._visible_since + self._delay - now)
 
     def takes(self, key: KeyTime) -> bool:

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 REQUEST, TALK = KeyContext.REQUEST, KeyContext.TALK
 MOST_FAULTS = 2
-"""Runs that refused something and are named with why; more are counted."""
+"""Failed runs that are named with the reason; more are counted."""
 
 SUBJECT = 60
-"""Characters of what a reply is about, above the line in which it is written."""
+"""Characters of a reply's subject, above the line for writing it."""
 REQUEST_GONE = "Not sent: the request was withdrawn or answered elsewhere."
 
 
@@ -160,11 +160,11 @@ class TalkCommands(Commands):
             launch.follow_up()
 
     def _is_read(self, run: RunSnapshot) -> bool:
-        """Return whether a run that is done is read at its transcript: there its conversation goes on in place."""
+        """Return whether a completed run's transcript has the focus: its conversation continues there."""
         return run.status == "completed" and self._deck.panes.place is KeyContext.TRANSCRIPT
 
     def say_to(self, run: RunSnapshot) -> None:
-        """Do the same for one run, whatever is marked."""
+        """Do the same for one run, even if others are marked."""
         if run.can_talk:
             self._open([run])
         else:
@@ -192,7 +192,7 @@ class TalkCommands(Commands):
         self.spawn(self._interrupt, [run for run in self._listening() if run.status == "running"])
 
     async def _interrupt(self, runs: Runs) -> None:
-        """Interrupt them, after asking where there are several."""
+        """Interrupt runs; ask first if there are several."""
         if len(runs) > 1:
             question = f"Interrupt {runs_word(len(runs))}?"
             detail = f"Their current turns end. Each waits for your message ({self._key('follow_up')})."
@@ -310,7 +310,7 @@ class TalkCommands(Commands):
         self._open_reply(run, request, saying)
 
     def _reply(self, verdict: Verdict, text: str = "") -> None:
-        """Reply to what is shown, unless it has just taken the place of something else."""
+        """Reply to the shown request, unless it has just replaced another one."""
         block = self._deck.request
         if not block.is_ready:
             self.app.bell()
@@ -318,7 +318,7 @@ class TalkCommands(Commands):
             self.spawn(self._send_reply, block.run, block.request, verdict, text)
 
     async def _send_reply(self, run: RunSnapshot, request: Request, verdict: Verdict, text: str = "") -> None:
-        """Reply; what is shown goes on at once to what is asked next."""
+        """Send a reply; the block moves on to the next request at once."""
         self._mark_replied(run, request, True)
         try:
             read = request_hash(run.run_id, request)
@@ -335,13 +335,13 @@ class TalkCommands(Commands):
     # --- both ---------------------------------------------------------------------------------------------------------
 
     def _listening(self) -> list[RunSnapshot]:
-        """Return the marked runs that can be talked to, else the highlighted one, if it can."""
+        """Return the marked runs that take messages, otherwise the highlighted one, if it does."""
         runs = [run for run in self._deck.runs.targets if run.can_talk] if self._deck.run_store.marked else []
         run = self._deck.run
         return runs or ([run] if run and run.can_talk else [])
 
     def _say_faults(self, what: str, runs: Runs, faults: dict[str, SubdeckError]) -> None:
-        """Say why something was refused. Raises the error where there is one run alone."""
+        """Report why runs refused; for a single run, raise its error."""
         if len(runs) == 1 and faults:
             raise next(iter(faults.values()))
         named = [f"{what}: {brief_error(error)}" for error in list(faults.values())[:MOST_FAULTS]]
@@ -352,7 +352,7 @@ class TalkCommands(Commands):
 
 
 def _chosen(field: Field, text: str) -> str:
-    """Return what a field takes: of one that is chosen, the choice for its number. Raises UsageError."""
+    """Return a field's value; a number stands for that choice. Raises UsageError."""
     text = text.strip()
     if not field.choices or not text or text in field.choices:
         return text
@@ -363,7 +363,7 @@ def _chosen(field: Field, text: str) -> str:
 
 
 def _send_all(engine: EngineApi, run_ids: Sequence[str], text: str) -> dict[str, SubdeckError]:
-    """Say this to each of these runs; return by run why it could not be said."""
+    """Send a message to each of these runs; return the errors by run."""
     return _for_each(run_ids, lambda run_id: engine.send(run_id, text))
 
 

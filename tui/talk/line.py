@@ -1,4 +1,4 @@
-"""The line at the foot of a transcript in which something is said to runs; it grows with what is written."""
+"""The line below a transcript for messages to runs; it grows with the text."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
     from ..widgets.form import PlainTextArea
 
 MOST_ROWS = 8
-"""Of the text that are shown at once."""
+"""Rows of the text that are shown at once."""
 AROUND = 5
-"""Cells of a title before and behind its words."""
+"""Cells of a title around its words."""
 LEAST_TITLE = 12
-"""Cells of these words, which the keys give way to."""
+"""Minimum cells of these words; the keys are cut first."""
 
 
 class Saying(Struct, frozen=True):
-    """What is being written, and what becomes of it."""
+    """The text being written, and how to send it."""
 
     key: str
-    """Of the text: what was written under it and not sent is there again."""
+    """Identifies the draft: an unsent text under the same key is restored."""
     title: str
-    """To whom it is said, or what it answers."""
+    """The recipients, or the request it replies to."""
     send: Callable[[str], Awaitable[None]]
     """Raises SubdeckError, which leaves the line open."""
     may_be_empty: bool = False
     obstacle: Callable[[], str] = str
-    """Returns why it cannot be sent any more; empty if it can."""
+    """Returns why it can no longer be sent; empty if it can."""
     is_step: bool = False
     """Whether it is sent later, with the last field of its form."""
     steps: tuple[str, ...] = ()
@@ -54,9 +54,9 @@ class Saying(Struct, frozen=True):
 
 
 class TalkLine(Vertical):
-    """Visible only while somebody writes; what is left unsent is kept for each run as long as the app is open."""
+    """Visible only while you write; unsent text is kept for each run until the app is closed."""
 
-    # Before those of the field: it takes Enter for a new line.
+    # Before those of the field, where Enter starts a new line.
     BINDINGS: ClassVar[list[BindingType]] = [
         replace(binding, priority=True) for binding in bindings(KeyContext.TALK) if isinstance(binding, Binding)
     ]
@@ -75,7 +75,7 @@ class TalkLine(Vertical):
     """
 
     def __init__(self, bridge: Bridge, keys: str, give_back: Callable[[], None]) -> None:
-        """`keys` says which keys send and leave; `give_back` gives the keys back to where they were."""
+        """`keys` is the line of keys that send and leave; `give_back` restores the previous focus."""
         super().__init__(id="talk")
         self._bridge = bridge
         self._keys = keys
@@ -83,7 +83,7 @@ class TalkLine(Vertical):
         self._saying: Saying | None = None
         self._is_sending = False
         self._unsent: dict[str, tuple[Saying, str]] = {}
-        """What was written and not sent, by the keys of `Saying`."""
+        """Unsent texts, by the keys of `Saying`."""
 
     @property
     def is_open(self) -> bool:
@@ -91,7 +91,7 @@ class TalkLine(Vertical):
 
     @property
     def unsent(self) -> tuple[str, ...]:
-        """The titles of the texts that were written and not sent."""
+        """The titles of the unsent texts."""
         self._keep()
         return tuple(saying.title for saying, _ in self._unsent.values())
 
@@ -102,7 +102,7 @@ class TalkLine(Vertical):
         return self.query_one(PlainTextArea)
 
     def open(self, saying: Saying) -> None:
-        """Take the keys for something to be said."""
+        """Take the focus for a text to send."""
         if not self.children:  # a field would cost the first paint more than the line is worth there
             from ..widgets.form import PlainTextArea
 
@@ -120,7 +120,7 @@ class TalkLine(Vertical):
         field.focus()
 
     def _show_title(self) -> None:
-        """Say what is said to whom; of what a child asks a shorter title says how many characters are missing."""
+        """Show the recipients or the request; a cut request's title says how many characters are missing."""
         if self._saying:
             room = (self.content_size.width or self.app.size.width) - cells(self._keys) - AROUND
             title = recounted(self._saying.title, max(LEAST_TITLE, room), cells)
@@ -131,7 +131,7 @@ class TalkLine(Vertical):
             self._show_title()
 
     def close(self) -> None:
-        """Leave; what was written is kept."""
+        """Leave; the text is kept."""
         if self.is_open:
             self._keep()
             self._saying = None
@@ -141,7 +141,7 @@ class TalkLine(Vertical):
                 self._give_back()
 
     def look(self) -> None:
-        """Show why what is being written cannot be sent any more; the text stays."""
+        """Show why the text can no longer be sent; the text stays."""
         if self._saying and not self._is_sending and (why := self._saying.obstacle()):
             self._show_problem(why)
 
@@ -185,7 +185,7 @@ class TalkLine(Vertical):
             self._is_sending = False
 
     def _forget(self, saying: Saying, text: str) -> None:
-        """Drop a text that was sent, and keep what was written since."""
+        """Drop a sent text, and keep what was typed since."""
         self._keep()
         for key in saying.steps:
             self._unsent.pop(key, None)
@@ -200,9 +200,9 @@ class TalkLine(Vertical):
         self._field.insert("\n")
 
     def action_edit_message(self) -> None:
-        """Hand what is written to the operator's editor."""
+        """Edit the text in your editor."""
         field = self._field
-        from ..terminal.handover import edit_text  # only who opens an editor needs it
+        from ..terminal.handover import edit_text  # needed only for the editor
 
         text, problem = edit_text(cast("App[Any]", self.app), field.text, name="message.md")
         if problem:
@@ -215,7 +215,7 @@ class TalkLine(Vertical):
         self.close()
 
     def on_descendant_blur(self, _: DescendantBlur) -> None:
-        """Leave when another pane took the keys: a dialog or another window gives them back."""
+        """Leave when another pane takes the focus: a dialog or another window returns it."""
         has_lost = self.is_open and self.screen.focused is not self._field
         if has_lost and self.app.app_focus and self.app.screen is self.screen:
             self.close()

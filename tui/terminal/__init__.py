@@ -1,5 +1,5 @@
-"""The terminal itself: lent to other programs, told escape sequences, and what Textual keeps private about it.
+"""The terminal itself: lending it to other programs, escape sequences, and Textual's private parts.
 
-Everything in the app may import from here. It knows how many runs there are, for the title of the window, and
-nothing of screens.
+Everything in the app may import from here. It knows the number of runs, for the window's title, and nothing about
+screens.
 """

@@ -1,6 +1,6 @@
-"""The driver of a terminal: Textual's, but for the thread that reads keys, which sleeps until there are some.
+"""Textual's driver of a terminal, except for the thread that reads keys, which sleeps until there are some.
 
-Textual's looks ten times a second whether it is to end, and whoever quits or lends the terminal waits for that.
+Textual's polls ten times a second for its end, which delays quitting and lending the terminal.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 # pyright: reportPrivateUsage=false
 
 PIECE = 4096
-"""Bytes that are read at once."""
+"""Bytes read at once."""
 
 
 class SleepingDriver(LinuxDriver):
-    """Is woken by what is typed, when a key that may go on has not, and when the input is taken away."""
+    """Wakes up for input, when an incomplete key is due, and when reading has to end."""
 
     listeners: ClassVar[list[Callable[[], None]]] = []
     """Called when `is_drawing` has changed."""
@@ -40,7 +40,7 @@ class SleepingDriver(LinuxDriver):
 
     @property
     def is_drawing(self) -> bool:
-        """Whether the terminal is set for the app, as far as that has come."""
+        """Whether the terminal is set up for the app, at least partly."""
         return self._is_drawing
 
     @is_drawing.setter
@@ -55,12 +55,12 @@ class SleepingDriver(LinuxDriver):
 
     def stop_application_mode(self) -> None:
         if self._mouse_pixels:
-            self.write("\x1b[?1016l")  # which Textual leaves behind
+            self.write("\x1b[?1016l")  # Textual does not reset it
         super().stop_application_mode()
 
     def close(self) -> None:
         is_written = self._writer_thread is not None and self._writer_thread.is_alive()
-        super().close()  # waits until all is written
+        super().close()  # waits until everything is written
         self.is_drawing = self.is_drawing and not is_written
 
     @property
@@ -69,7 +69,7 @@ class SleepingDriver(LinuxDriver):
         return not self._auto_restart
 
     def renew(self) -> None:
-        """Set the terminal once more, unless it is lent."""
+        """Set up the terminal again, unless it is lent."""
         if self.is_drawing and not self.is_lent:
             self.suspend_application_mode()
             self.resume_application_mode()
@@ -81,15 +81,15 @@ class SleepingDriver(LinuxDriver):
             ready = self._wait(parser._timeout_time)
             if self.fileno in ready:
                 if not (typed := os.read(self.fileno, PIECE)):
-                    return  # nobody will type any more
-                if text := decode(typed):  # a letter may not be whole yet, and no text at all would end the parser
+                    return  # end of input
+                if text := decode(typed):  # a letter may be incomplete, and an empty text would end the parser
                     self._hand_on(parser.feed(text))
             if self._end.is_set():
                 return
             self._hand_on(parser.tick())
 
     def _wait(self, due: float | None) -> list[Any]:
-        """Return what is ready: the terminal, the end of reading; neither when it is later than `due`."""
+        """Return what is ready: the terminal, the end of reading; nothing after `due`."""
         seconds = None if due is None else max(0.0, due - get_time())
         return select.select((self.fileno, self._end), (), (), seconds)[0]
 
@@ -98,9 +98,9 @@ class SleepingDriver(LinuxDriver):
             self.process_message(message)
 
     def _get_terminal_size(self) -> tuple[int, int]:
-        """Ask the terminal; Textual's way to do so brings what packs archives."""
+        """Ask the terminal; Textual's way imports modules for archives."""
         if not {"COLUMNS", "LINES"} & os.environ.keys():
-            with suppress(AttributeError, ValueError, OSError):  # there is no stdout, or it is no terminal
+            with suppress(AttributeError, ValueError, OSError):  # stdout is missing, or not a terminal
                 if all(size := os.get_terminal_size(cast("TextIO", sys.__stdout__).fileno())):
                     return size
         return super()._get_terminal_size()

@@ -23,7 +23,7 @@ LIMIT = 200
 
 
 def notification(protocol: str, title: str, body: str) -> str:
-    """Return what asks the terminal for a desktop notification, by `osc9` or `osc777`; empty for another word."""
+    """Return the sequence for a desktop notification, by `osc9` or `osc777`; empty for any other protocol."""
     match protocol:
         case "osc9":
             return f"\x1b]9;{one_line(f'{title}: {body}', LIMIT)}\x07"
@@ -36,14 +36,14 @@ def notification(protocol: str, title: str, body: str) -> str:
 
 
 def through_tmux(sequence: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Wrap a sequence so that tmux, where there is one, hands it on to the terminal around it (`allow-passthrough`)."""
+    """Wrap a sequence so that tmux, if present, passes it to the terminal around it (`allow-passthrough`)."""
     if not sequence or not environment.get("TMUX"):
         return sequence
     return f"\x1bPtmux;{sequence.replace(chr(27), chr(27) * 2)}\x1b\\"
 
 
 KEEP, BRING_BACK = "\x1b[22;0t", "\x1b[23;0t"
-"""A terminal that knows these has a stack of titles; another one ignores them."""
+"""Save and restore the title on the terminal's stack, if it has one."""
 CLEAR = "\x1b]2;\x07"
 PROJECT_WIDTH = 60
 
@@ -63,7 +63,7 @@ def title(counts: Counts, project: str) -> str:
 
 
 class WindowTitle:
-    """Names the window, whenever what it says has changed."""
+    """Names the window whenever its title has changed."""
 
     def __init__(self, node: Widget, engine: EngineApi) -> None:
         self._node = node
@@ -80,8 +80,8 @@ class WindowTitle:
 
 @contextmanager
 def kept_title(wanted: bool) -> Generator[str]:
-    """Give the window back its own title at the end, by the sequence that is yielded; written past the app, which is
-    not there before and after.
+    """Restore the window's title at the end, with the yielded sequence; written directly, because the app is not
+    running before and after.
     """
     terminal = sys.__stderr__
     if not wanted or terminal is None or not terminal.isatty() or not has_title():

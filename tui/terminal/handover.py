@@ -1,4 +1,4 @@
-"""Lend the terminal to another program and take it back: an attached pane, an editor, a pager."""
+"""Lend the terminal to another program until it ends: an attached pane, an editor, a pager."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from textual.app import App, SuspendNotSupported
 from ...core.errors import reason
 
 EDITORS = ("nano", "vi")
-"""Looked for when neither VISUAL nor EDITOR names one."""
+"""Tried if neither VISUAL nor EDITOR is set."""
 PAGERS = ("less", "more")
 NO_TERMINAL = "Cannot start another program in this terminal."
 
 
 def hand_over(app: App[Any], argv: Sequence[str], *, environment: Mapping[str, str] | None = None) -> str:
-    """Give the terminal to a program until it ends; return what went wrong, or an empty string."""
+    """Give the terminal to a program until it ends; return the error, or an empty string."""
 
     def run() -> str:
         code = subprocess.run(list(argv), check=False, env=environment).returncode
@@ -33,12 +33,12 @@ def hand_over(app: App[Any], argv: Sequence[str], *, environment: Mapping[str, s
 
 
 def _lent(app: App[Any], program: str, run: Callable[[], str]) -> str:
-    """Do something without the app; return what it returns, or why it could not be done.
+    """Do something without the app; return its result, or why it could not be done.
 
     An exception or an await inside `suspend()` would leave the app without its terminal for good.
     """
     problem = ""
-    # What ctrl-C ends is the program: a handler, unlike to ignore it, is not handed down.
+    # ctrl-C ends the program: a handler, unlike SIG_IGN, is not inherited.
     former = signal.signal(signal.SIGINT, lambda _number, _frame: None)
     try:
         with app.suspend():
@@ -55,9 +55,9 @@ def _lent(app: App[Any], program: str, run: Callable[[], str]) -> str:
 
 
 def pipe_file(app: App[Any], path: str, command: str, *, cwd: str) -> str:
-    """Have the operator's shell run a command that reads a file on its stdin; return what went wrong.
+    """Run a command in your shell with a file as its stdin; return the error.
 
-    What it prints stays on the screen until Enter is pressed.
+    Its output stays on the screen until Enter is pressed.
     """
     shell = os.environ.get("SHELL") or "/bin/sh"
 
@@ -71,7 +71,7 @@ def pipe_file(app: App[Any], path: str, command: str, *, cwd: str) -> str:
 
 
 def _wait_for_enter(code: int) -> None:
-    """Say on the lent terminal how a program ended, and wait there."""
+    """Print a program's exit code on the lent terminal, and wait for Enter."""
     ended = f"exit code {code}; " if code else ""
     os.write(1, f"\n[{ended}Press Enter to return to subdeck] ".encode())
     while (typed := os.read(0, 1024)) and b"\n" not in typed:
@@ -79,7 +79,7 @@ def _wait_for_enter(code: int) -> None:
 
 
 def edit_file(app: App[Any], path: str, *, line: int | None = None) -> str:
-    """Open a file in the operator's editor, at a line where it can do that, until it ends; return what went wrong."""
+    """Open a file in your editor, at a line if the editor supports it, until it ends; return the error."""
     argv = _program(("VISUAL", "EDITOR"), EDITORS)
     if not argv:
         return "No editor found. Set EDITOR to your editor."
@@ -107,13 +107,13 @@ _PLUS_LINE = frozenset(
 )
 """Editors that take `+40 file`."""
 _COLON_LINE = frozenset(("hx", "helix", "zed", "subl"))
-"""Those that take `file:40`."""
+"""Editors that take `file:40`."""
 _GOTO = frozenset(("code", "code-insiders", "codium", "cursor", "windsurf"))
-"""Those that take `--goto file:40`."""
+"""Editors that take `--goto file:40`."""
 
 
 def _at_line(program: str, path: str, line: int | None) -> tuple[str, ...]:
-    """Return the arguments by which an editor opens a file at a line; an unknown one opens the file."""
+    """Return the arguments that open a file at a line; for an unknown editor only the file."""
     name = os.path.basename(program)
     if line is None:
         return (path,)
@@ -125,9 +125,9 @@ def _at_line(program: str, path: str, line: int | None) -> tuple[str, ...]:
 
 
 def edit_text(app: App[Any], text: str, *, name: str = "task.md") -> tuple[str, str]:
-    """Have a text changed in the operator's editor; return it as it is then, and what went wrong.
+    """Edit a text in your editor; return the new text, and the error.
 
-    `name` is the file's name, from which an editor knows the language. What went wrong leaves the text as it was.
+    The editor recognizes the language by the file's `name`. An error leaves the text unchanged.
     """
     with tempfile.TemporaryDirectory(prefix="subdeck-") as directory:
         file = Path(directory, name)
@@ -141,13 +141,13 @@ def edit_text(app: App[Any], text: str, *, name: str = "task.md") -> tuple[str, 
 
 
 def page_file(app: App[Any], path: str) -> str:
-    """Show a file in the operator's pager until that ends; return what went wrong, or an empty string."""
+    """Show a file in your pager until it ends; return the error, or an empty string."""
     argv = _program(("PAGER",), PAGERS)
     return hand_over(app, (*argv, path)) if argv else "No pager found. Set PAGER to your pager."
 
 
 def page_with(app: App[Any], program: Sequence[str], path: str) -> str:
-    """Show a file in a program that reads its stdin, without one in the operator's pager; return what went wrong."""
+    """Show a file in a program that reads its stdin, by default in your pager; return the error."""
     if not program:
         return page_file(app, path)
 
@@ -160,7 +160,7 @@ def page_with(app: App[Any], program: Sequence[str], path: str) -> str:
 
 
 def _program(variables: Sequence[str], usual: Sequence[str]) -> tuple[str, ...]:
-    """Return the command of the first variable that holds one, else the first usual program there is."""
+    """Return the command of the first variable that has one, otherwise the first installed usual program."""
     for variable in variables:
         try:
             if words := shlex.split(os.environ.get(variable, "")):

@@ -1,8 +1,8 @@
-"""Hand on what is typed one key after the other, each when all that the one before it asked for is done.
+"""Deliver keys one by one, each after the effects of the one before it.
 
-Keys that come in one packet, over a slow line or by paste, would all be handed to the field that has the focus when
-they come: past the dialog that the first of them opens, past the Tab between two fields, and behind the key that
-launches, which is looked at before all fields.
+Keys in one packet, over a slow line or by paste, would otherwise all go to the field that is focused when they arrive:
+past the dialog that the first of them opens, past the Tab between two fields, and behind the launch key, which is
+handled before all fields.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ from .textual_internals import ToastPressApp
 LOADING = "-loading"
 """The class of a screen that takes no keys yet."""
 PATIENCE_S = 2.0
-"""After so long the next key goes, whatever it waited for."""
+"""Seconds after which the next key is delivered in any case."""
 POLL_S = 0.005
 """Between two checks whether a screen takes keys."""
 ROUNDS = 2
-"""How often each node is passed: what a field posts to itself when it takes a key is behind the key's follower."""
+"""Passes over each node: a message that a field posts to itself for a key comes after the key's follower."""
 
 Typed: TypeAlias = Key | Paste
 
 
 class KeyTime(NamedTuple):
-    """When a key came from the terminal, however long it was held back; by the clock of the app."""
+    """When the terminal sent a key, even if it was held back; by the app's clock."""
 
     at: float
     before: float
-    """When the key before it came, wherever that one went."""
+    """When the key before it came, even if it was dropped."""
 
 
 class KeyQueueApp(ToastPressApp, inherit_bindings=False):
-    """An app that keeps keys in their order until whatever they are meant for is there."""
+    """An app that keeps keys in order until their target is ready."""
 
     def __init__(self) -> None:
         super().__init__()
         self.last_key_at = float("-inf")
-        """When the last key came, handed on or not."""
+        """When the last key came, delivered or not."""
         self.key_time = KeyTime(self.last_key_at, self.last_key_at)
         """Of the key that is being handled."""
         self._typed: deque[tuple[Typed, KeyTime]] = deque()
         self._is_emptying = False
         self._written_at = 0.0
-        """When the last character was handed on."""
+        """When the last character was delivered."""
         self._pause = float("inf")
-        """Seconds between the key that was handed on last and the character before it; endless for no character."""
+        """Seconds between the last delivered key and the character before it; infinite if it is not a character."""
 
     async def on_event(self, event: Event) -> None:
         if not isinstance(event, Key | Paste) or event.is_forwarded:
@@ -69,16 +69,16 @@ class KeyQueueApp(ToastPressApp, inherit_bindings=False):
             self.run_worker(self._empty(start), group="keys")
 
     def forget_typed(self) -> None:
-        """Drop what is typed already: it was meant for a dialog that does not come."""
+        """Drop typed keys: they were meant for a dialog that does not open."""
         self._typed.clear()
 
     @property
     def has_keys_waiting(self) -> bool:
-        """Whether a key that was read is still being handled."""
+        """Whether a key is still being handled."""
         return self._is_emptying
 
     def was_typing(self, seconds: float) -> bool:
-        """Whether the character that is being handled came so soon after another that it may be a part of a text."""
+        """Return whether the current character follows another so closely that it may be part of a text."""
         return self._pause < seconds
 
     async def _empty(self, start: Widget | App[Any]) -> None:
@@ -93,7 +93,7 @@ class KeyQueueApp(ToastPressApp, inherit_bindings=False):
             self._is_emptying = False
 
     async def _hand_on(self) -> Widget:
-        """Deliver the next key, and behind a letter the letters that follow it; return where they went."""
+        """Deliver the next key, and after a letter the letters behind it; return the widget that got them."""
         start = self.focused or self.screen
         typed, key_time = self._typed.popleft()
         await self._deliver(typed, key_time)
@@ -114,10 +114,10 @@ class KeyQueueApp(ToastPressApp, inherit_bindings=False):
         try:
             await asyncio.wait_for(done, PATIENCE_S)
         except TimeoutError:
-            return  # whatever holds the keys back, the operator must get through
+            return  # any cause may hold keys back, but you have to get through
 
     async def _follow(self, start: Widget | App[Any]) -> None:
-        """Go the way that a key takes, from the field up to the app: behind it all that the key asked for is done."""
+        """Follow a key's path, from the field up to the app: after it the key's effects are done."""
         for node in start.ancestors_with_self:
             for _ in range(ROUNDS):
                 passed = asyncio.Event()
@@ -130,7 +130,7 @@ class KeyQueueApp(ToastPressApp, inherit_bindings=False):
 
     @property
     def _takes_keys(self) -> bool:
-        """Whether the present screen does: a dialog, once it is loaded and a field has the focus, if it has fields."""
+        """Whether the present screen takes keys: a dialog once it is loaded and, if it has fields, one is focused."""
         if not self.screen_stack:
             return False
         screen = self.screen

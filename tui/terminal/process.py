@@ -1,4 +1,4 @@
-"""The app as a process: signals that nobody announced, and garbage collection out of the way of keys."""
+"""The app as a process: unannounced signals, and garbage collection that does not delay keys."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 def expect_unannounced_stops(
     is_lent: Callable[[], bool], renew: Callable[[], object], repaint: Callable[[], object]
 ) -> None:
-    """Let the handlers of SIGTSTP and SIGCONT, where a driver has set them, act as a pair; alone, SIGCONT has the
-    terminal taken anew by `renew`: after a SIGSTOP a shell has set it for itself. Then all is drawn by `repaint`.
+    """Make the driver's handlers of SIGTSTP and SIGCONT, if set, act as a pair; a single SIGCONT sets up the terminal
+    again by `renew`, because a shell has changed it after a SIGSTOP. Then `repaint` draws the screen.
 
-    Both act between two callbacks of the running loop. A signal may come in the midst of a write to the terminal, whose
-    lock the handler would then wait for in vain. While the terminal is lent to another program, which holds up the
-    loop, nothing is written, and SIGTSTP stops the process at once.
+    Both act between two callbacks of the running loop: a signal may come during a write to the terminal, whose lock the
+    handler would wait for forever. While the terminal is lent to another program, which blocks the loop, nothing is
+    written, and SIGTSTP stops the process at once.
     """
     stop, go_on = signal.getsignal(signal.SIGTSTP), signal.getsignal(signal.SIGCONT)
     if not (callable(stop) and callable(go_on)):
@@ -59,16 +59,16 @@ def expect_unannounced_stops(
 
 
 QUIET = 1.0
-"""Seconds after the first load: the screen is painted, and the first key mostly not yet pressed."""
+"""Seconds after the first load: the screen is painted, and usually no key has been pressed yet."""
 
 USUAL = (700, 10, 10)
-"""Python's own thresholds: a quick start looks for garbage less often."""
+"""Python's own thresholds: a quick start collects less often."""
 
 _frozen: list[bool] = []
 
 
 def freeze_once(widget: Widget) -> None:
-    """Collect once, and look no more at what survives: a full collection costs a frame, and comes with every scroll."""
+    """Collect once, and exempt the survivors: a full collection costs a frame, and comes with every scroll."""
     if _frozen:
         return
     _frozen.append(True)

@@ -1,9 +1,9 @@
-"""The terminal as it was, however the app ends: by a signal, by an error that Textual does not see, or hanging.
+"""Restore the terminal after any end of the app: by a signal, by an error that Textual does not see, or hanging.
 
-If this process is killed, or crashes, and can do so no more, a tiny one puts the terminal back. It waits at a pipe that
-this process alone holds open, and by which it is told whether the app is drawn. It stays in the process group of the
-app: once a shell has taken the terminal back, the kernel refuses it the settings, which are the shell's by then, and
-lets it write the sequences that leave screen, mouse and modes.
+If this process is killed or crashes, a tiny process restores the terminal. It waits at a pipe that only this process
+holds open, and that tells it whether the app is drawn. It stays in the app's process group: once a shell has the
+terminal again, the kernel refuses to change the settings, which are the shell's by then, but allows the sequences that
+leave screen, mouse and modes.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do
 done
 kill -KILL $!
 """
-"""The kernel stops who sets a terminal that is a shell's by now, if it does not refuse it: so that is ended then."""
+"""If a shell owns the terminal now, the kernel refuses the change of settings, or stops stty, which is then killed."""
 _SHELL = "/bin/sh"
 LEAVE_S = 0.2
-"""Seconds that it gets to go."""
+"""Seconds that the process gets to end."""
 _DRAWN, _AWAY = b"1\n", b"0\n"
 
 
 class Rescuer:
-    """Holds the pipe; where it cannot be had, the app goes on without."""
+    """Holds the pipe; without one the app runs anyway."""
 
     def __init__(self, terminal: int, settings: list[Any], parting: bytes) -> None:
-        """Begin, with the settings of `terminal` before the app, and what is `parting` from it."""
+        """Begin, with the settings of `terminal` before the app, and the sequence written at its end, `parting`."""
         self._pipe = self._pid = -1
         escaped = parting.replace(b"\\", b"\\\\").replace(b"\x1b", b"\\0033")
         try:
@@ -69,13 +69,13 @@ class Rescuer:
             os.close(reader)
 
     def tell(self, *, is_drawn: bool) -> None:
-        """Say whether the terminal is set for the app."""
+        """Report whether the terminal is set up for the app."""
         if self._pipe >= 0:
             with suppress(OSError):
                 os.write(self._pipe, _DRAWN if is_drawn else _AWAY)
 
     def end(self) -> None:
-        """Take leave: the terminal is as it was."""
+        """End: the terminal is restored."""
         self.tell(is_drawn=False)
         if self._pipe >= 0:
             os.close(self._pipe)
@@ -101,12 +101,12 @@ def written(settings: list[Any]) -> str:
     return ":".join(f"{number:x}" for number in numbers)
 
 
-# --- the terminal as it was ------------------------------------------------------------------------------------------
+# --- restoring the terminal ------------------------------------------------------------------------------------------
 
 # pyright: reportPrivateUsage=false
 
 GRACE_S = 1.0
-"""Seconds that the app gets to leave the terminal by itself; one that hangs is left then."""
+"""Seconds that the app gets to leave the terminal on its own; after that it counts as hung."""
 END_S = 10.0
 """Seconds that the process gets to end once the terminal is restored: a demo still removes its directory."""
 WRITE_S = 0.5
@@ -116,27 +116,27 @@ FAULT = 70
 SIGNALS = signal.valid_signals() - {
     *(signal.SIGKILL, signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGCONT),
     *(signal.SIGCHLD, signal.SIGWINCH, signal.SIGURG),
-    # A handler of Python's would return into the fault, for ever.
+    # A Python handler would return into the fault forever.
     *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL),
 }
-"""Those that end a process, and let it do something before."""
+"""Signals that end a process, and can be handled first."""
 RESTORE = (
     b"\x1b\\"  # ends a sequence that was cut off
     b"\x1b[?2026l\x1b[?2004l\x1b[?7h\x1b[?2048l"
     b"\x1b[?1016l\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l"
     b"\x1b[0m\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"
 )
-"""Drawing in one piece, bracketed paste, wrapping, sizes in the input, mouse, colours, keyboard, screen, cursor, focus:
-as `LinuxDriver.stop_application_mode` writes it, and what that leaves out.
+"""Synchronized output, bracketed paste, wrapping, in-band resize, mouse, colours, keyboard, screen, cursor, focus: as
+`LinuxDriver.stop_application_mode` writes it, and modes it omits.
 """
 
 
 class _Keeper:
-    """Waits in a thread for signals, which reach it although the loop hangs, and for faults of threads."""
+    """Waits in a thread for signals, which arrive even if the loop hangs, and for faults of threads."""
 
     def __init__(self, app: App[Any], parting: str) -> None:
         self.code: int | None = None
-        """The exit code for what ends the app; None while nothing does."""
+        """The exit code for a forced end; None otherwise."""
         self._app = app
         self._parting = RESTORE + parting.encode()
         self._settings = termios.tcgetattr(0)
@@ -154,7 +154,7 @@ class _Keeper:
     def begin(self) -> None:
         signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         for number in SIGNALS:
-            # What a shell, nohup or Python has set to be ignored stays so.
+            # Signals that a shell, nohup or Python ignores stay ignored.
             if signal.getsignal(number) is signal.SIG_DFL:
                 self._former[number] = signal.signal(number, lambda _number, _frame: None)
         threading.excepthook = self._note
@@ -174,7 +174,7 @@ class _Keeper:
             self._rescuer.tell(is_drawn=self.is_drawn)
 
     def _take_leave(self) -> None:
-        """Let nobody put the terminal back again."""
+        """Prevent any further restoring."""
         SleepingDriver.listeners.clear()
         if self._rescuer:
             self._rescuer.end()
@@ -182,16 +182,16 @@ class _Keeper:
     def _note(self, ended: threading.ExceptHookArgs) -> None:
         self._former_hook(ended)
         if ended.thread is not None and ended.thread.name == "textual-output":
-            os.write(self._writer, b"\0")  # nothing is drawn any more, and the loop soon waits for it
+            os.write(self._writer, b"\0")  # drawing has stopped, and the loop soon waits for it
 
     def _watch(self) -> None:
-        # Here and not before: nobody waits for it.
+        # In this thread: the start does not wait for it.
         self._rescuer = Rescuer(self._terminal, self._settings, self._parting)
         SleepingDriver.listeners.append(self._tell)
         self._tell()
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})  # the terminal may be somebody else's by now
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})  # another process may own the terminal by now
         self.code = self._next_code()
-        # Textual's own way first, for which a second signal does not wait.
+        # Textual's own way first, but a second signal skips it.
         self._app.call_later(self._app.exit, None, self.code)
         impatient = threading.Thread(target=self._next_code, daemon=True)
         impatient.start()
@@ -208,7 +208,7 @@ class _Keeper:
         os._exit(self.code)
 
     def _next_code(self) -> int:
-        """Wait for what ends the app; return the exit code."""
+        """Wait for the app's forced end; return the exit code."""
         while True:
             number = os.read(self._reader, 1)[0]
             if not number:
@@ -218,7 +218,7 @@ class _Keeper:
                 return 128 + number
 
     def _restore(self) -> None:
-        """Put the terminal back past Textual, which writes nothing more to it."""
+        """Restore the terminal without Textual, which writes nothing more to it."""
         with suppress(OSError):
             if os.tcgetpgrp(self._terminal) != os.getpgrp():
                 return  # a shell has it
@@ -238,10 +238,10 @@ class _Keeper:
 
 @contextmanager
 def kept_terminal(app: App[Any], parting: str = "") -> Generator[_Keeper]:
-    """Leave the terminal as it was found while an app runs within, whatever ends it; `parting` is written to it then.
+    """Restore the terminal after an app inside, for any kind of end, and write `parting` to it.
 
-    A signal whose default is to end the process has the app exit, with 128 and its number as the code: `code` of what
-    is yielded. Where the app does not follow in a second, the terminal is restored and the process ended past it.
+    A signal whose default is to end the process makes the app exit, with 128 plus its number as the `code` of the
+    yielded object. If the app has not exited after a second, the terminal is restored and the process ended directly.
     """
     keeper = _Keeper(app, parting)
     keeper.begin()

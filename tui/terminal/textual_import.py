@@ -1,7 +1,7 @@
-"""Import Textual without modules that only other apps need: 40 of the 233 ms to the first paint.
+"""Import Textual without modules that only other apps need: saves 40 of the 233 ms to the first paint.
 
-Written for the version that pyproject.toml pins, as `textual_internals.py` is. `core/system/imports.py` has the rule
-for such tricks.
+Written for the version that pyproject.toml pins, like `textual_internals.py`. `core/system/imports.py` has the rule for
+such tricks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _TYPING = (
     *("Final", "Literal", "ParamSpec", "Protocol", "Self", "TypeAlias", "TypedDict", "TypeGuard"),
     *("get_args", "runtime_checkable"),
 )
-"""What Textual takes from `typing_extensions`, and the oldest supported Python has in `typing`."""
+"""Textual's imports from `typing_extensions` that the oldest supported Python has in `typing`."""
 
 
 def _random_bits(count: int) -> int:
@@ -29,7 +29,7 @@ def import_textual() -> None:
         "textual.app",
         NO_DECIMALS,
         StandIn("typing_extensions", **{name: getattr(typing, name) for name in _TYPING}),
-        StandIn("pickle", dumps=_pickle.dumps, loads=_pickle.loads),  # the rest is Python code that does the same
+        StandIn("pickle", dumps=_pickle.dumps, loads=_pickle.loads),  # the rest is equivalent Python code
         StandIn("random", getrandbits=_random_bits),
         # For errors and source code.
         StandIn("difflib", "get_close_matches"),
@@ -37,22 +37,22 @@ def import_textual() -> None:
         StandIn("tokenize"),
         StandIn("traceback", "extract_stack"),
         StandIn("rich.panel", "Panel"),
-        # For files that an app hands out, and for paths as URLs.
+        # For files that an app serves, and for paths as URLs.
         StandIn("mimetypes"),
         StandIn("platformdirs", "user_downloads_path"),
         StandIn("uuid", "uuid4"),
         StandIn("urllib.parse", "quote_from_bytes"),
-        StandIn("locale"),  # subprocess asks for it where text has no encoding
+        StandIn("locale"),  # subprocess asks for it if text has no encoding
         # For pictures of themes and of trees of widgets, and for lines between the cells of a grid.
         StandIn("rich.table", "Table"),
         StandIn("rich.tree", "Tree"),
         StandIn("textual.canvas", "Canvas", "Rectangle"),
-        # The palette, with all the widgets that it has and names. Ours is another one.
+        # Textual's palette, with all the widgets that it uses. The app has its own.
         StandIn(
             "textual.command",
             *("CommandListItem", "CommandPalette", "DiscoveryHit", "Hit", "Hits", "SimpleProvider"),
             Provider=type("Provider", (), {}),  # for the providers of Textual's own palette, which is never shown
         ),
         parts=("textual.drivers.linux_driver",),
-        missing=("ssl",),  # without it asyncio does without, and so does the app
+        missing=("ssl",),  # neither asyncio nor the app needs it
     )

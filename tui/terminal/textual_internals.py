@@ -1,6 +1,7 @@
-"""Everything of Textual that is private, or overridden because of how it works inside; one place to look at an update.
+"""All uses of Textual's private parts, and overrides that depend on its internals; check this file at an update.
 
-Written for the version that pyproject.toml pins; tests/tui/terminal/test_textual_internals.py says what each part has to do.
+Written for the version that pyproject.toml pins; tests/tui/terminal/test_textual_internals.py describes what each
+part has to do.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class StyledOnceApp(App[str], inherit_bindings=False):
-    """Reads its rules once, for the theme that it begins with: a theme that comes later has all applied again."""
+    """Reads its rules once, for its first theme: a later theme applies all of them again."""
 
     _first_theme = ""
 
@@ -43,7 +44,7 @@ class StyledOnceApp(App[str], inherit_bindings=False):
 
     def get_driver_class(self) -> type[Driver]:
         driver = super().get_driver_class()
-        if driver.__name__ != "LinuxDriver":  # another one was asked for, as in a browser
+        if driver.__name__ != "LinuxDriver":  # another one was requested, as in a browser
             return driver
         from .driver import SleepingDriver
 
@@ -55,18 +56,18 @@ class StyledOnceApp(App[str], inherit_bindings=False):
 
 
 GONE_TOAST_S = 0.5
-"""Seconds for which a press at the place of a toast that has gone is taken for that toast."""
+"""Seconds for which a press in the place of a vanished toast counts as a press on it."""
 
 
 class ToastPressApp(StyledOnceApp, inherit_bindings=False):
-    """Drops what was pressed at a toast that has just gone, as the second press of a double click: it would hit what
-    was below the toast.
+    """Drops a press on a toast that has just vanished, such as the second one of a double click: it would hit the
+    widget below.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.clock: Callable[[], float] = time.monotonic
-        """What times of keys and presses are read from; tests put their own here."""
+        """The clock for keys and presses; tests replace it."""
         self._gone_toast = Region()
         self._gone_at = float("-inf")
 
@@ -78,7 +79,7 @@ class ToastPressApp(StyledOnceApp, inherit_bindings=False):
 
     async def on_event(self, event: Event) -> None:
         if isinstance(event, MouseDown) and not event.is_forwarded and self._hits_gone_toast(event):
-            self._mouse_down_widget = None  # the release is no click then
+            self._mouse_down_widget = None  # so that the release is not a click
         else:
             await super().on_event(event)
 
@@ -123,8 +124,8 @@ class LeanScreen(StyledOnceScreen):
         self._compositor = ChangedRowsCompositor()
 
     def _compositor_refresh(self) -> None:
-        """Draw what has changed, unless another screen hides it: Textual would draw all of that screen anew instead. A
-        screen that comes back is drawn whole.
+        """Draw the changes, unless another screen hides them: Textual would draw that whole screen again. A screen that
+        reappears is drawn whole.
         """
         above = self.app.screen_stack[self.app.screen_stack.index(self) + 1 :] if self in self.app.screen_stack else ()
         if any(screen.styles.background.a == 1 for screen in above):
@@ -135,7 +136,7 @@ class LeanScreen(StyledOnceScreen):
 
 
 class ChangedRowsCompositor(Compositor):
-    """Has only those widgets drawn that a change touches, and of them only its rows; Textual's draws all of all."""
+    """Draws only the widgets that a change touches, and only its rows of them; Textual's draws everything."""
 
     def _get_renders(self, crop: Region | None = None) -> Iterable[tuple[Region, Region, list[Strip]]]:
         if crop is None or crop.height == self.size.height:
@@ -147,11 +148,11 @@ class ChangedRowsCompositor(Compositor):
             if crop.overlaps(shown := region.intersection(clip)):
                 yield region, clip, widget.render_lines(shown.translate(-region.offset))
                 if crop in shown:
-                    return  # it hides all that is behind it
+                    return  # it hides everything behind it
 
 
 def push_for(owner: Widget, screen: Screen[Result], then: Callable[[Result | None], None]) -> None:
-    """Push a screen whose result goes to `owner`: that of a screen that has been closed since would go to nobody."""
+    """Push a screen whose result goes to `owner`; the result of a screen that has been closed would be lost."""
     pushed_by = active_message_pump.set(owner)
     try:
         owner.app.push_screen(screen, then)
@@ -160,12 +161,12 @@ def push_for(owner: Widget, screen: Screen[Result], then: Callable[[Result | Non
 
 
 def bind(node: Widget, key: str, action: str, name: str) -> None:
-    """Bind one more key of this very widget or screen; `bind` of Textual is for the app alone."""
+    """Bind one more key of this widget or screen; Textual's `bind` is only for the app."""
     node._bindings.bind(key, action, name, show=False)
 
 
 def give_captures_encoding(app: App[Any]) -> None:
-    """Complete what Textual puts in the place of stdout and stderr: libtmux reads their `encoding` when imported."""
+    """Complete Textual's replacements of stdout and stderr: libtmux reads their `encoding` when imported."""
     for capture in (app._capture_stdout, app._capture_stderr):
         vars(capture)["encoding"] = "utf-8"
 
@@ -173,7 +174,7 @@ def give_captures_encoding(app: App[Any]) -> None:
 def make_room_for_toast(
     app: App[Any], coming: Notification, most: int, is_replaced: Callable[[Notification, Notification], bool]
 ) -> None:
-    """Take away toasts that the coming one replaces, and the oldest, until it is one of `most`."""
+    """Remove toasts that the coming one replaces, and the oldest, so that at most `most` remain with it."""
     others = [toast for toast in app._notifications if not is_replaced(toast, coming)]
     kept = others[-(most - 1) :]
     for toast in [toast for toast in app._notifications if toast not in kept]:
@@ -181,7 +182,7 @@ def make_room_for_toast(
 
 
 def write_to_terminal(node: Widget, sequence: str) -> None:
-    """Write a sequence to the terminal, in order with what is drawn; nothing where there is no terminal."""
+    """Write a sequence to the terminal, in order with the drawing; do nothing without a terminal."""
     app = cast("App[Any]", node.app)
     driver = app._driver
     if driver is not None and sequence and not app.is_headless and not app.is_web:
@@ -189,16 +190,16 @@ def write_to_terminal(node: Widget, sequence: str) -> None:
 
 
 def drop_bindings(widget: Widget, keys: Iterable[str]) -> None:
-    """Take keys away from what a widget of Textual does with them."""
+    """Remove keys from a Textual widget's bindings."""
     for key in keys:
         widget._bindings.key_to_bindings.pop(key, None)
 
 
 def grow(view: ScrollView, size: Size) -> None:
-    """Give a view the size of all that it scrolls over.
+    """Set the size of a view's whole content.
 
-    Set plainly it lays out the whole screen, which costs more than drawing the lines that came. That is left out
-    where only more rows come below others that did not fit before: then nothing moves but the scrollbar's thumb.
+    Setting it plainly lays out the whole screen, which costs more than drawing the new lines. That is skipped if only
+    more rows come below others that already did not fit: only the scrollbar's thumb moves then.
     """
     old, room = view.virtual_size, view.container_size.height
     if view.show_vertical_scrollbar and room < old.height <= size.height and old.width == size.width:
@@ -207,4 +208,4 @@ def grow(view: ScrollView, size: Size) -> None:
     elif size != old:
         view.virtual_size = size
         if size.height <= room and not view.show_horizontal_scrollbar:
-            view.show_vertical_scrollbar = False  # Textual looks at it again only when the pane's own size changes
+            view.show_vertical_scrollbar = False  # Textual checks it again only when the pane's own size changes

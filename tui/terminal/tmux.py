@@ -1,4 +1,4 @@
-"""The tmux around the app: another pane is shown, or a window opened beside the app's."""
+"""The tmux around the app: show another pane, or open a window beside the app's."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from collections.abc import Mapping, Sequence
 from ...core.errors import reason
 
 SECONDS = 5.0
-"""How long tmux may take."""
+"""Maximum seconds for a tmux command."""
 _OURS = ("HOME", "PATH")
 _OURS_BEGIN = ("XDG_", "SUBDECK_", "LC_", "LANG")
-"""Variables by which what runs in the window knows this user's files; a window gets those of its server. No key is
-among them."""
+"""Variables that locate this user's files, for the program in the window; a window gets those of its server. They
+contain no API keys.
+"""
 
 
 def window_command(name: str, argv: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what opens a window beside that of the app; as argv, for tmux runs `#(…)` in a line for the shell."""
+    """Return the command that opens a window beside the app's; as argv, because tmux runs `#(…)` in a shell line."""
     socket = environment["TMUX"].partition(",")[0]
     ours = {key: value for key, value in environment.items() if key in _OURS or key.startswith(_OURS_BEGIN)}
     given = [f"{key}={value}" for key, value in ours.items()]
@@ -26,12 +27,12 @@ def window_command(name: str, argv: Sequence[str], environment: Mapping[str, str
 
 
 def open_window(argv: Sequence[str]) -> str:
-    """Open a window; return what went wrong, or an empty string."""
+    """Open a window; return the error, or an empty string."""
     return _fault(argv, "tmux could not open a window")
 
 
 def switch(argv: Sequence[str]) -> str:
-    """Show the pane in the tmux that this app runs in; return what went wrong, or an empty string."""
+    """Show the pane in the tmux around this app; return the error, or an empty string."""
     return _fault(argv, "tmux could not switch")
 
 

@@ -1,6 +1,6 @@
 """Fit text into cells: wrap, cut, pad; pure. The only module of the app that measures text.
 
-Widths are those of rich, which Textual draws with; wcwidth differs for flags, colours of skin and text selectors. The
+Widths are those of rich, which Textual draws with; wcwidth differs for flags, skin tones and text selectors. The
 command line, which must not load rich, has its own in `core.cli._table`.
 """
 
@@ -20,7 +20,7 @@ def cells(text: str) -> int:
 
 
 def shortened(text: str, width: int) -> str:
-    """Return text of at most `width` cells, if need be cut with `…`."""
+    """Return text of at most `width` cells, cut with `…` if necessary."""
     return text if cells(text) <= width else set_cell_size(text, max(0, width - 1)).rstrip() + "…"
 
 
@@ -35,7 +35,7 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
 
 
 def two_sided(left: Content, right: Content, width: int) -> Content:
-    """Return one line with text at both ends; what is on the right stays whole as long as it can."""
+    """Return one line with text at both ends; the left side is cut first."""
     room = width - right.cell_length
     if room <= 0:
         return left.truncate(width, ellipsis=True)
@@ -44,9 +44,9 @@ def two_sided(left: Content, right: Content, width: int) -> Content:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Break text into rows of at most `width` cells, at spaces where there are any; indentation stays.
+    """Break text into rows of at most `width` cells, at spaces if possible; indentation stays.
 
-    Each row is a part of its line, in their order; only blanks at a break are left out.
+    Each row is a part of its line, in order; only spaces at a break are omitted.
     """
     rows: list[str] = []
     for line in text.split("\n"):
@@ -62,7 +62,7 @@ def wrap_line(line: str, width: int) -> list[str]:
 
 
 def _wrap_ascii(line: str, width: int) -> list[str]:
-    """Do what `_wrap_wide` does where a character is a cell, at the cost of the rows instead of the words."""
+    """Do the same as `_wrap_wide` if each character is a cell; the cost depends on the rows, not on the words."""
     rows: list[str] = []
     start, size = 0, len(line)
     while size - start > width:

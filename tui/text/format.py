@@ -1,4 +1,4 @@
-"""Figures, times, paths and errors as an operator reads them. What runs do is said by `core.run.describe`."""
+"""Figures, times, paths and errors in readable form. `core.run.describe` describes the activity of runs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def _local_time(second: str) -> str:
 
 
 def local_time(iso: str) -> str:
-    """Return the operator's local time of day, `20:12:34`."""
+    """Return the local time of day, `20:12:34`."""
     return _local_time(iso[:19])
 
 
 def dollars(cost: float) -> str:
-    """Return `$0.31`; empty when nothing was charged."""
+    """Return `$0.31`; empty without a charge."""
     if cost <= 0:
         return ""
     return f"${cost:.2f}" if cost >= 0.005 else "<$0.01"
@@ -48,12 +48,12 @@ def tries(run: RunSnapshot) -> str:
 
 
 def needing_input(count: int) -> str:
-    """`1 needs input`, `3 need input`."""
+    """Return `1 needs input`, `3 need input`."""
     return f"{count} {'needs' if count == 1 else 'need'} input"
 
 
 def farewell(counts: Counts) -> str:
-    """Return the line printed after quitting; empty when nothing is running."""
+    """Return the line printed after quitting; empty if no run is running."""
     if not counts.running or is_demo():
         return ""
     verb, them = ("is", "it") if counts.running == 1 else ("are", "them")
@@ -61,10 +61,10 @@ def farewell(counts: Counts) -> str:
 
 
 def format_error(error: BaseException) -> str:
-    """Return what is wrong, where, and what to do, safe for the screen; a path as `short_path` has it."""
+    """Return the error, its place and the way out, safe for the screen; a path as in `short_path`."""
     return plain(at_home(str(explained(error))))
 
 
 def brief_error(error: Exception) -> str:
-    """Return what is wrong and what to do in one line, for a dialog whose fields say where."""
+    """Return the error and the way out in one line, for a dialog whose fields show the place."""
     return one_line(error.brief) if isinstance(error, SubdeckError) else one_line(format_error(error))

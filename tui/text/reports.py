@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 STATE_WIDTH = 10
 NAME_WIDTH = 12
 DETAIL_WIDTH = 70 - STATE_WIDTH - NAME_WIDTH
-"""What the dialog leaves beside the two."""
+"""The rest of the dialog's width."""
 FIX_WIDTH = 64
 COST_WIDTH, COST_NAME_WIDTH = 10, 21
-"""Of a figure, and of what it is about: six columns fit into the dialog."""
+"""Of a figure, and of its name: six columns fit into the dialog."""
 COLOURS = {"problem": "$text-error", "warn": "$text-warning", "ok": "$text-success"}
 """By the state of a check, the worst first."""
 
@@ -40,7 +40,7 @@ def _cost_line(row: Sequence[str], style: str = "") -> Content:
 
 
 def verdict(checks: Sequence[Check]) -> str:
-    """Sum up: `1 problem, 2 warnings`, or that all is well."""
+    """Return `1 problem, 2 warnings`, or that there are no problems."""
     counts = ((sum(check.state == state for check in checks), word) for state, word in _COUNTED)
     named = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count)
     return f"{named or 'no problems'}   esc closes"
@@ -50,7 +50,7 @@ _COUNTED = (("problem", "problem"), ("warn", "warning"))
 
 
 def check_lines(check: Check) -> Content:
-    """Lay out glyph, word, what was looked at and what was found; below it the command that mends it."""
+    """Lay out glyph, word, subject and result; below it the command that fixes it."""
     from ...core.doctor import SYMBOLS
 
     first, *more = wrap(one_line(check.detail), DETAIL_WIDTH)

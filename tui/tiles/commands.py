@@ -40,7 +40,7 @@ class TileCommands(Commands):
         self._show(ordered[:MOST])
 
     def watch(self) -> None:
-        """Show the runs that the app is for."""
+        """Show the runs that the app was opened for."""
         self._show(self._deck.watched)
 
     def _show(self, run_ids: Sequence[str]) -> None:
@@ -51,7 +51,7 @@ class TileCommands(Commands):
         deck.show_tiles(TilesScreen(known, deck.actions, self._act))
 
     def _act(self, what: str, run_id: str) -> None:
-        """Do what a key of the tiles asks for."""
+        """Do the action of a key in the grid."""
         deck, run = self._deck, self._deck.run_store.get(run_id)
         match what:
             case "read":

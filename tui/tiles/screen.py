@@ -1,4 +1,4 @@
-"""The screen of the tiles: which runs it shows, how they share it, and its keys."""
+"""The screen of the grid: its runs, their layout, and its keys."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
     from ..feed.messages import TranscriptRead
 
 MOST = 6
-"""Runs that are shown side by side."""
+"""Maximum number of runs in the grid."""
 TOGETHER_S = 0.015
-"""Seconds in which what belongs to one frame has come."""
+"""Seconds for collecting the changes of one frame."""
 BESIDE = 38
-"""Columns that a tile needs for others to stand beside it."""
+"""Minimum columns of a tile with others beside it."""
 
 
 def columns_of(tiles: int, width: int) -> int:
-    """Return in how many columns so many tiles stand on a screen of this width."""
+    """Return the number of columns for these tiles on a screen of this width."""
     wanted = tiles if tiles <= 3 else (tiles + 1) // 2
     return max(1, min(wanted, width // BESIDE))
 
 
 class TilesScreen(LeanScreen):
-    """Shows the runs until it is left; what it is told comes from the deck below it."""
+    """Shows the runs until it is closed; the deck below it sends the updates."""
 
     BINDINGS = bindings(KeyContext.TILES)
     CSS_PATH = "tiles.tcss"
@@ -55,7 +55,7 @@ class TilesScreen(LeanScreen):
         actions: Sequence[Action],
         on_act: Callable[[str, str], None],
     ) -> None:
-        """Show runs by id, as far as they are known; `on_act` gets what only the deck can do, and for which run."""
+        """Show runs by id, even if not yet known; `on_act` does the actions that need the deck, with the run's id."""
         super().__init__()
         self.tiles = [Tile(run_id, actions) for run_id, _ in runs]
         self._known = dict(runs)
@@ -65,9 +65,9 @@ class TilesScreen(LeanScreen):
         self._changed: dict[str, RunSnapshot] = {}
         self._gone: set[str] = set()
         self._read: list[TranscriptRead] = []
-        """What came since the last frame."""
+        """Pieces read since the last frame."""
         self._is_due = False
-        """Whether it will be shown."""
+        """Whether the next frame is scheduled."""
 
     def compose(self) -> ComposeResult:
         with Container(id="tiles") as container:
@@ -79,7 +79,7 @@ class TilesScreen(LeanScreen):
         for tile in self.tiles:
             tile.show(self._known.get(tile.wanted_id))
         self._lay_out()
-        self._on_act("read", "")  # not before: what comes earlier would be lost
+        self._on_act("read", "")  # not earlier: pieces would be lost
         self.set_interval(1.0, self._tick)
 
     def _tick(self) -> None:
@@ -93,15 +93,15 @@ class TilesScreen(LeanScreen):
 
     @property
     def visible_ids(self) -> tuple[str, ...]:
-        """Without those that a zoom hides."""
+        """Without the tiles that a zoom hides."""
         return tuple(tile.wanted_id for tile in self.tiles if tile.display)
 
     @property
     def tile(self) -> Tile:
-        """The one that has the keys."""
+        """The focused tile."""
         return next((tile for tile in self.tiles if tile.has_focus), self.tiles[0])
 
-    # --- what the deck tells -------------------------------------------------------------------------------------
+    # --- updates from the deck -----------------------------------------------------------------------------------
 
     def runs_changed(self, update: Update) -> None:
         self._changed.update((run.run_id, run) for run in update.runs if run.run_id in self.run_ids)
@@ -109,12 +109,12 @@ class TilesScreen(LeanScreen):
         self._show_soon()
 
     def take(self, message: TranscriptRead) -> None:
-        """Take what was read of a run."""
+        """Take a piece of a run's transcript."""
         self._read.append(message)
         self._show_soon()
 
     def _show_soon(self) -> None:
-        """Have all that comes in one frame drawn at once: to draw one tile costs as much as to draw all."""
+        """Draw all changes of one frame at once: drawing one tile costs as much as drawing all."""
         if not self._is_due and (self._changed or self._gone or self._read):
             self._is_due = True
             self.set_timer(TOGETHER_S, self._show)
@@ -136,7 +136,7 @@ class TilesScreen(LeanScreen):
         if has_more:
             self._on_act("read on", "")
 
-    # --- how they share the screen -------------------------------------------------------------------------------
+    # --- layout --------------------------------------------------------------------------------------------------
 
     def on_resize(self, _: Resize) -> None:
         if self.is_mounted:
@@ -155,7 +155,7 @@ class TilesScreen(LeanScreen):
     # --- keys ----------------------------------------------------------------------------------------------------
 
     def action_go(self, step: int) -> None:
-        """Go to the next tile or the previous one, around the end."""
+        """Go to the next tile or the previous one, wrapping around."""
         index = (self.tiles.index(self.tile) + step) % len(self.tiles)
         self.action_choose(index + 1)
 
@@ -183,11 +183,11 @@ class TilesScreen(LeanScreen):
         self.tile.toggle_at_cursor()
 
     def action_ask_deck(self, what: str) -> None:
-        """Have the deck do something with the run of the tile."""
+        """Pass an action on the tile's run to the deck."""
         self._on_act(what, self.tile.wanted_id)
 
     def action_cancel(self) -> None:
-        """Leave the zoom, then the tiles."""
+        """Leave the zoom, then the grid."""
         if self._zoomed:
             self.action_zoom()
         else:
@@ -197,11 +197,11 @@ class TilesScreen(LeanScreen):
 # --- a tile ----------------------------------------------------------------------------------------------------------
 
 LEAST = 12
-"""Cells of what a run does now, below which its cost is left out."""
+"""Cells of a run's activity below which its cost is omitted."""
 
 
 class Tile(Transcript, inherit_bindings=False):
-    """Says above which run it is and its state, below what the run does, what it has cost and how long it took."""
+    """Shows the run and its state above, its activity, cost and duration below."""
 
     def __init__(self, run_id: str, actions: Sequence[Action]) -> None:
         super().__init__(actions, name=f"tile-{run_id}")
@@ -210,7 +210,7 @@ class Tile(Transcript, inherit_bindings=False):
         """Whether the run was deleted."""
 
     def tick(self) -> None:
-        """Say how long it has taken now."""
+        """Update the duration."""
         if self.shown_run is not None and not self.shown_run.has_ended:
             self.show_edges()
 
@@ -230,7 +230,7 @@ class Tile(Transcript, inherit_bindings=False):
 
 
 def foot(run: RunSnapshot, news: str, room: int) -> str:
-    """Say in so many cells what a run does or how it ended, what it has cost, and how long it took."""
+    """Return a run's activity or result, its cost and its duration in `room` cells."""
     figures = [part for part in (news, dollars(run.usage.cost), elapsed(run, datetime.now(UTC))) if part]
     while len(figures) > 1 and cells(" · ".join(figures)) > room - LEAST:
         del figures[0]

@@ -1,5 +1,5 @@
-"""The transcript pane: the files of the shown run as rows, of which only those on the screen exist; finding in them.
+"""The transcript pane: the shown run's files as rows, created only for the screen; and searching them.
 
-The deck shows `pane` and `search`, commands use the modules that find, go to times and export. It gets what it shows
-from `feed` in pieces, and knows nothing of presets, of the list of runs, or of the engine itself.
+The deck shows `pane` and `search`, commands use the modules that find, go to times and export. It gets its content from
+`feed` in pieces, and does not know presets, the list of runs, or the engine.
 """

@@ -1,6 +1,6 @@
-"""The lines of a file as one long sheet of rows, of which only the parts somebody looks at exist.
+"""The lines of a file as one long sheet of rows; only the visible parts exist.
 
-What is kept by name is kept by its place in the file: rows move when something above them is laid out.
+State is stored by offset in the file, not by row: rows move when something above them is laid out.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from ._rows import LaidOutRow, Rows, TextPosition
 from .earlier import EarlierRun, entries_of, said_in
 
 KEPT = 24
-"""Chunks that stay laid out: what was scrolled through lately."""
+"""Chunks that stay laid out: the last visible ones."""
 
 ROUNDS = 12
-"""How often the place of a view is looked for anew while what comes into it is laid out."""
+"""How often a view's place is computed again while its content is laid out."""
 
 LAID_AT_ONCE = 16
-"""Chunks that are laid out for one view at most; only lines that say nothing take so many."""
+"""Maximum chunks laid out for one view; only lines without entries need so many."""
 
 MADE = 32
-"""Bodies that took long to make and are kept."""
+"""Slow bodies that are kept."""
 BEING_MADE = (BodyLine("comparing…"),)
 
 FEW = 4
-"""A document of so few chunks is laid out whole: then its height is exact."""
+"""A document of so few chunks is laid out whole, so that its height is exact."""
 
 
 def _state_in(text: str) -> str:
@@ -47,18 +47,18 @@ class Document:
         self.view = view
         self.table = ChunkTable()
         self.width = 0
-        """Cells for text; 0 where lines are not wrapped."""
+        """Cells for text; 0 if lines are not wrapped."""
         self.earlier: Sequence[EarlierRun] = ()
-        """The runs before it of the same conversation; changed by `put_earlier` only."""
+        """The earlier runs of the same conversation; changed only by `put_earlier`."""
         self.states: dict[str, str] = {}
-        """What became of messages, by their ids, as far as it was read."""
+        """The outcome of messages, by their ids, from the lines read so far."""
         self._laid: OrderedDict[int, Rows] = OrderedDict()
-        """Laid out chunks by their beginnings, the one looked at last at the end."""
+        """Laid out chunks by their start, the last used one at the end."""
         self._toggled: set[int] = set()
-        """Lines that are not as `_all_open` says, by their offsets."""
+        """Offsets of lines that differ from `_all_open`."""
         self._all_open = False
         self.laborious: set[int] = set()
-        """Open lines whose body is to be made by `make_body`, in a thread: until then they say so."""
+        """Open lines whose body `make_body` has to make in a thread; until then a placeholder is shown."""
         self._made: OrderedDict[int, Sequence[BodyLine]] = OrderedDict()
         """Such bodies, by the offsets of their lines."""
 
@@ -68,21 +68,21 @@ class Document:
 
     @property
     def longest(self) -> int:
-        """Cells of the longest line that was laid out; only when lines are not wrapped."""
+        """Cells of the longest laid out line; only if lines are not wrapped."""
         return max((rows.longest for rows in self._laid.values()), default=0)
 
-    # --- what comes to it ----------------------------------------------------------------------------------------
+    # --- adding content ------------------------------------------------------------------------------------------
 
     def put_before(self, chunks: Sequence[Chunk]) -> int:
-        """Add chunks at the beginning; return by how many rows all else has moved down."""
+        """Add chunks at the beginning; return by how many rows everything else has moved down."""
         before = self.height
         self.table.put_before(chunks)
         self._lay_out_few()
         return self.height - before
 
     def put_earlier(self, runs: Sequence[EarlierRun]) -> int | None:
-        """Put the earlier runs of the conversation above all; return by how many rows all else has moved down, None
-        while what is before it is not known.
+        """Put the earlier runs of the conversation above everything; return by how many rows the rest has moved down,
+        or None while the lines before it are unknown.
         """
         if self.table.start != 0 or not runs:
             return None
@@ -91,7 +91,7 @@ class Document:
 
     @property
     def lines(self) -> int:
-        """Lines of the file that are known."""
+        """Known lines of the file."""
         return self.table.lines - len(self.earlier)
 
     def put_after(self, part: Part) -> None:
@@ -106,7 +106,7 @@ class Document:
             table.grow_last(part.chunk)
         start, _ = table.bytes_of(last)
         if rows is None or part.entries is None or self._all_open:
-            self._laid.pop(start, None)  # laid out from the file when somebody looks
+            self._laid.pop(start, None)  # laid out from the file when it becomes visible
             table.exact[last] = False
             return
         self._note_states(part.entries)
@@ -116,7 +116,7 @@ class Document:
     # --- laying out ----------------------------------------------------------------------------------------------
 
     def lay_out(self, width: int, anchor: int | None) -> None:
-        """Take another width, and guess all heights from the chunk that holds `anchor`, a byte of the file."""
+        """Set another width, and estimate all heights from the chunk with `anchor`, a byte of the file."""
         if width != self.width:
             self.width = width
             self._lay_out_again(anchor)
@@ -142,10 +142,10 @@ class Document:
         return load(self.file, start, end, self.view, self._body) if self.file else ()
 
     def settle(self, top: int, height: int, below: int = 0, *, at_end: bool = False) -> int:
-        """Lay out what a view shows that begins at row `top`; return where the view's first row is then.
+        """Lay out the content of a view that begins at row `top`; return its new first row.
 
-        What stands in the view stays in it; at a place that was never seen, what follows it. `below` rows come after
-        the document; `at_end` asks for its end.
+        The view keeps its content; at a place not seen before, the following content. `below` rows come after the
+        document; `at_end` goes to its end.
         """
         table = self.table
         if not len(table):
@@ -169,7 +169,7 @@ class Document:
         return top + true - guess if seen_below else table.tops[index] + within * true // max(1, guess)
 
     def _lay_out_down_to(self, index: int, bottom: int) -> bool:
-        """Lay out chunks from one on down to a row; return whether one was not yet."""
+        """Lay out chunks from one on down to a row; return whether there was anything to do."""
         changed, left = False, LAID_AT_ONCE
         while index < len(self.table) and self.table.tops[index] < bottom and left:
             if not self.table.exact[index]:
@@ -182,7 +182,7 @@ class Document:
         self.states.update((entry.settles, _state_in(entry.text)) for entry in entries if entry.settles)
 
     def _take(self, index: int, rows: Rows) -> None:
-        """Keep a chunk that was laid out, and what it shows about the others."""
+        """Keep a laid out chunk, and its height."""
         self.table.set_height(index, rows.height)
         start, _ = self.table.bytes_of(index)
         self._laid[start] = rows
@@ -208,7 +208,7 @@ class Document:
         return (offset in self._toggled) != self._all_open
 
     def entry_at(self, offset: int) -> tuple[Rows, Entry] | None:
-        """Return the entry of the line that begins at this byte; None where no line that says something does."""
+        """Return the entry of the line that begins at this byte; None if there is none."""
         if not len(self.table):
             return None
         rows = self.rows(self.table.holding(offset))
@@ -227,11 +227,11 @@ class Document:
         return body_at(self.file, self.view, offset, line)
 
     def make_body(self, offset: int) -> Sequence[BodyLine]:
-        """Make the body of a line, however long it takes; any thread may call it."""
+        """Make the body of a line, even if it takes long; any thread may call it."""
         return body_at(self.file, self.view, offset, self.file.line_at(offset)) if self.file else ()
 
     def take_body(self, offset: int, body: Sequence[BodyLine]) -> None:
-        """Show a body that was made."""
+        """Show a finished body."""
         self._made[offset] = body
         if len(self._made) > MADE:
             self._made.popitem(last=False)
@@ -240,7 +240,7 @@ class Document:
             self.rows(index)
 
     def toggle(self, offset: int) -> bool:
-        """Open a line or close it; return whether there is something to open."""
+        """Open a line or close it; return whether it can be opened."""
         found = self.entry_at(offset)
         if found is None or not found[1].opens:
             return False
@@ -251,14 +251,14 @@ class Document:
         return True
 
     def toggle_all(self, anchor: int | None) -> None:
-        """Open everything, or close it when something is open."""
+        """Open everything, or close it if anything is open."""
         self._all_open = not (self._all_open or self._toggled)
         self._toggled.clear()
         self._laid.clear()
         self._lay_out_again(anchor)
 
     def full_text(self, offset: int) -> str:
-        """Return all that a line says, however long that takes; any thread may call it."""
+        """Return the whole text of a line, even if it takes long; any thread may call it."""
         if offset < 0:
             return said_in(self.earlier[offset])
         if self.file is None:
@@ -281,7 +281,7 @@ class Document:
         return found.position if found else None
 
     def row_of(self, position: TextPosition) -> int:
-        """Return the row of a position, or of what comes next in the file."""
+        """Return the row of a position, or of the next one in the file."""
         if not len(self.table):
             return 0
         index, rows, entry = self._entry(position.offset)
@@ -306,7 +306,7 @@ class Document:
         return rows.at(row).position
 
     def nearest(self, offset: int) -> TextPosition | None:
-        """Return the line that begins at this byte, or the next one shown after it, else the last one."""
+        """Return the line that begins at this byte, or the next shown one, otherwise the last one."""
         if not len(self.table):
             return None
         _, rows, entry = self._entry(offset)
@@ -319,7 +319,7 @@ class Document:
         return self._outermost(reversed(range(len(self.table))), -1)
 
     def _outermost(self, chunks: Iterable[int], row: int) -> TextPosition | None:
-        """Return a row of the first of these chunks that has any; -1 is its last one."""
+        """Return a row of the first of these chunks that has any; -1 for its last one."""
         for index in islice(chunks, LAID_AT_ONCE):
             rows = self.rows(index)
             if rows.height:
@@ -327,7 +327,7 @@ class Document:
         return None
 
     def _entry(self, offset: int) -> tuple[int, Rows, int]:
-        """Return chunk and entry of the line that begins at a byte, or of the next one that says something."""
+        """Return chunk and entry of the line that begins at a byte, or of the next one with an entry."""
         index = self.table.holding(offset)
         rows = self.rows(index)
         entry = rows.index_of(offset)
@@ -339,7 +339,7 @@ class Document:
         return index, rows, entry
 
     def part_with(self, offset: int, words: str) -> int | None:
-        """Return which row of a line is the first to show these words, whatever their case; None where none does."""
+        """Return the first row of a line that contains these words, ignoring case; None without a match."""
         if (found := self.entry_at(offset)) is None:
             return None
         rows, entry = found
@@ -347,7 +347,7 @@ class Document:
         low = words.lower()
         if (part := next((part for part, row in enumerate(cut) if row.says(low)), None)) is not None:
             return part
-        # Words that are broken over two rows are shown by the first of them.
+        # For words broken over two rows it is the first of them.
         joined = (f"{row.text} {below.text}".lower() for row, below in pairwise(cut))
         return next((part for part, text in enumerate(joined) if low in text), None)
 
@@ -356,27 +356,27 @@ class Document:
 
 
 class ChunkTable:
-    """The chunks from some place in a file to its end, without gaps: where they are, and how many rows each takes."""
+    """The chunks from some place in a file to its end, without gaps: their offsets, and their heights in rows."""
 
     def __init__(self) -> None:
         self._starts = array("q")
         self._lines = array("l")
         self.heights = array("l")
-        """Rows of each chunk, guessed until it is laid out."""
+        """Rows of each chunk, estimated until it is laid out."""
         self.exact = bytearray()
         """1 for each chunk that was laid out."""
         self._tops: array[int] | None = None
-        """Row on which each chunk begins, and the height of all; None until somebody asks."""
+        """First row of each chunk, and the total height; None until needed."""
         self.end = 0
         self._counted = (1, 1.0)
-        """Lines and rows of what was laid out at this width, beside one line that stands for what was known before."""
+        """Lines and rows laid out at this width, plus one line that stands for earlier knowledge."""
 
     def __len__(self) -> int:
         return len(self._starts)
 
     @property
     def start(self) -> int:
-        """The first byte known; what is before it was not counted yet."""
+        """The first known byte; the bytes before it were not counted yet."""
         return self._starts[0] if self._starts else self.end
 
     @property
@@ -385,7 +385,7 @@ class ChunkTable:
 
     @property
     def tops(self) -> array[int]:
-        """Row on which each chunk begins; the last one is the height of all."""
+        """First row of each chunk; the last one is the total height."""
         if self._tops is None:
             self._tops = array("q", accumulate(self.heights, initial=0))
         return self._tops
@@ -401,7 +401,7 @@ class ChunkTable:
         return max(0, bisect_right(self._starts, offset) - 1)
 
     def set_height(self, index: int, height: int) -> None:
-        """Note what laying a chunk out has shown."""
+        """Record the height of a laid out chunk."""
         if not self.exact[index]:
             lines, rows = self._counted
             self._counted = (lines + self._lines[index], rows + height)
@@ -411,7 +411,7 @@ class ChunkTable:
             self._tops = None
 
     def put_before(self, chunks: Sequence[Chunk]) -> None:
-        """Add chunks before those that are there."""
+        """Add chunks before the existing ones."""
         self._starts = array("q", (chunk.start for chunk in chunks)) + self._starts
         self._lines = array("l", (chunk.lines for chunk in chunks)) + self._lines
         self.heights = array("l", (self._guess(chunk.lines) for chunk in chunks)) + self.heights
@@ -427,20 +427,20 @@ class ChunkTable:
         self._tops = None
 
     def grow_last(self, chunk: Chunk) -> None:
-        """Let the last chunk continue to the end of what follows it."""
+        """Extend the last chunk by the following one."""
         self._lines[-1] += chunk.lines
         self.heights[-1] += self._guess(chunk.lines)
         self.end = chunk.end
         self._tops = None
 
     def forget_heights(self) -> None:
-        """Take all heights for guesses, and count rows anew."""
+        """Treat all heights as estimates, and count rows again."""
         lines, rows = self._counted
         self._counted = (1, rows / lines)
         self.exact = bytearray(len(self))
 
     def guess_heights(self) -> None:
-        """Guess the heights of what is not laid out from what is."""
+        """Estimate the heights of the other chunks from those laid out."""
         for index, lines in enumerate(self._lines):
             if not self.exact[index]:
                 self.heights[index] = self._guess(lines)

@@ -1,4 +1,4 @@
-"""Take a run out of the app: the path and the writing of a saved file, and the text of a view for the pager."""
+"""Export a run: the path and the writing of a saved file, and the text of a view for the pager."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ NAME_LENGTH = 60
 
 
 def file_name(name: str, short_id: str) -> str:
-    """Return a name for the file of a run that needs no quoting anywhere."""
+    """Return a file name for a run that needs no quoting anywhere."""
     fit = _UNFIT.sub("-", name[: NAME_LENGTH * 2])[:NAME_LENGTH].strip("-.")
     return f"{fit or 'run'}-{short_id}.md"
 
 
 def full_path(written: str, cwd: str) -> str:
-    """Return the absolute path that is meant by what was typed; `~` is the home directory."""
+    """Return the absolute path of a typed one; `~` is the home directory."""
     return os.path.abspath(os.path.join(cwd, os.path.expanduser(written.strip())))
 
 
 def exists(path: str) -> bool:
-    """Return whether a file exists already. Raises SubdeckError for a path that no file can have."""
+    """Return whether a file exists already. Raises SubdeckError for an impossible path."""
     if not path:
         raise SubdeckError("no file name", hint="enter a path")
     if os.path.isdir(path):
@@ -44,7 +44,9 @@ def exists(path: str) -> bool:
 
 
 def save(path: str, pieces: Iterable[str], *, over: bool) -> int:
-    """Write the pieces; return how many bytes. Raises OSError; without `over` FileExistsError for what is there."""
+    """Write the pieces; return the number of bytes. Raises OSError; without `over` FileExistsError for an existing
+    file.
+    """
     content = (piece.encode("utf-8", "replace") for piece in pieces)
     if over:
         write_whole(os.path.realpath(path), content, mode=0o666)

@@ -1,8 +1,8 @@
-"""Matches in a run's files, of words or of errors: what a line must hold, the next one, how many there are.
+"""Matches in a run's files, of words or of errors: the tests of lines, the next match, the number of matches.
 
-Only lines that may match are decoded. Of the words that a person reads, three kinds are not in the bytes of their line
-and need care: subdeck's own words, the subject of the call that a result belongs to, and text that only comes together
-when control characters are taken out.
+Only lines that may match are decoded. Three kinds of visible words are not in the bytes of their line and need care:
+subdeck's own words, the subject of a result's call, and text that only comes together when control characters are
+removed.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ if TYPE_CHECKING:
 Cancelled = Callable[[], bool]
 
 Matcher = Callable[[int, bytes], list[int]]
-"""Returns where matching lines begin in a block of whole lines; the first argument is where the block begins.
+"""Returns the offsets of matching lines in a block of whole lines; the first argument is the block's offset.
 
-It gets the blocks of a file in their order, and may remember what it saw.
+It gets the blocks of a file in order, and may keep state.
 """
 NewMatcher = Callable[[], Matcher]
 
 OWN_WORDS = vocabulary(*LINE_TEXTS)
-"""Every word that is written around what a child says, calls and gets, so that it may be read where no byte says it."""
+"""All words written around an agent's texts, calls and results: they are visible without being in the bytes."""
 
 _OWN_GLYPHS = frozenset("✓✗⊘●◌▸·…")
 _PLAIN_WORD = re.compile(r"[a-z0-9_]+")
 
 _CONTROLS = bytes((*range(9), *range(11, 32), 127))
-"""What is taken out of a text before it is shown, as it stands in files that are not JSON."""
+"""Removed from a text before it is shown, in files that are not JSON."""
 
 _CALL, _RESULT = line_prefix(ToolCall), line_prefix(ToolResult)
 
@@ -61,38 +61,38 @@ _MOST_CALLS = 200
 
 
 _MOST_EDITS = 100_000
-"""Calls that edit files of which it is remembered that they were matched."""
+"""Matched calls that edit files and are remembered."""
 
 
 def is_case_sensitive(words: str) -> bool:
-    """Return whether the case of words counts: a capital letter is among them."""
+    """Return whether case counts: the words contain a capital letter."""
     return words != words.lower()
 
 
 def highlighter(words: str) -> re.Pattern[str] | None:
-    """Return what finds the words within a row, to mark them; None for no words."""
+    """Return a pattern that finds the words within a row, to mark them; None for no words."""
     return re.compile(re.escape(words), re.NOFLAG if is_case_sensitive(words) else re.IGNORECASE) if words else None
 
 
 class Query:
-    """Words as they were typed, searched for in one view; their case counts when a capital letter is among them."""
+    """Words as typed, searched for in one view; a capital letter makes them case-sensitive."""
 
     def __init__(self, words: str, view: str) -> None:
         self.view = view
         self._exact = is_case_sensitive(words)
         self._sought = words if self._exact else words.lower()
         self.needle = _needle(words, view)
-        """Bytes in lower case that every line which holds the words has too; empty when no such bytes are known."""
+        """Lower-case bytes contained in every line with the words; empty if none are known."""
 
     def matcher(self) -> Matcher:
-        """Return what goes through a file from one offset on; it remembers which calls may hold the words."""
+        """Return a matcher for a file from one offset on; it remembers which calls may contain the words."""
         return partial(self._matches, ProgressFormatter(), {})
 
     def is_in(self, text: str) -> bool:
         return self._sought in (text if self._exact else text.lower())
 
     def _matches(self, formatter: ProgressFormatter, called: dict[bytes, bool], start: int, block: bytes) -> list[int]:
-        """Return where the lines with the words begin; `called` has the ids of calls whose results say them too."""
+        """Return the offsets of lines with the words; `called` has the ids of calls whose results also show them."""
         low = block.lower()
         if self.needle not in low and not called and not _hides(block):
             return []
@@ -114,10 +114,10 @@ class Query:
 
 
 def searched_text(view: str, line: bytes, formatter: ProgressFormatter) -> str:
-    """Return what a person can read of a line, opened or not; empty where it is not shown. What an agent says is
-    found as it is written, and as it is shown without its marks.
+    """Return the readable text of a line, opened or not; empty if it is not shown. An agent's text is included as
+    written, and as shown without its markup.
 
-    Of an edit these are all its texts: nothing is compared only to be searched.
+    For an edit these are all its texts: no diff is made only for a search.
     """
     if view == View.READABLE:
         event = event_of(line)
@@ -134,7 +134,7 @@ def searched_text(view: str, line: bytes, formatter: ProgressFormatter) -> str:
 
 
 def _needle(words: str, view: str) -> bytes:
-    """Choose the longest part of the words that a line's bytes must have."""
+    """Choose the longest part of the words that a line's bytes must contain."""
     low = words.lower()
     if view != View.READABLE:
         parts = low.split()
@@ -152,7 +152,7 @@ def _caseless(text: str) -> bool:
 
 
 def _hides(block: bytes) -> bool:
-    """Whether something may be taken out of these bytes before they are shown."""
+    """Return whether parts of these bytes may be removed before they are shown."""
     return len(block.translate(None, _CONTROLS)) != len(block) or hides(block, len(block))
 
 
@@ -183,12 +183,12 @@ def _is_error(line: bytes) -> bool:
 
 
 def edit_matcher() -> Matcher:
-    """Match the calls that edit files, and results that tell of an edit where the call did not."""
+    """Match calls that edit files, and results with an edit if the call had none."""
     return partial(_edits, set())
 
 
 def _edits(called: set[bytes], start: int, block: bytes) -> list[int]:
-    """Return where edits begin; `called` has the ids of the calls that were matched, to which a result adds nothing."""
+    """Return the offsets of edits; `called` has the ids of the matched calls, whose results are skipped."""
     matches: list[int] = []
     for line in block.split(b"\n")[:-1]:
         if may_be_edit(line):
@@ -202,22 +202,22 @@ def _edits(called: set[bytes], start: int, block: bytes) -> list[int]:
 
 
 WARM = 256 * 1024
-"""Bytes before the start of a search that a matcher sees first: they hold the calls whose results come after it."""
+"""Bytes before the start of a search that a matcher sees first: they contain the calls of the first results."""
 
 REGION = 4 * 1024 * 1024
-"""Bytes that are searched at once where a search goes backward."""
+"""Bytes searched at once in a backward search."""
 
 _BEYOND = 1 << 62
-"""Farther than any file goes."""
+"""Beyond the end of any file."""
 
 
 class Match(NamedTuple):
     """The result of a search for the next or the previous match."""
 
     offset: int | None
-    """Where the matching line begins; None for no match in the whole file."""
+    """Offset of the matching line; None for no match in the whole file."""
     wrapped: bool = False
-    """Whether the search went around the end of the file."""
+    """Whether the search wrapped around the end of the file."""
 
 
 def scan(
@@ -225,7 +225,7 @@ def scan(
 ) -> Iterator[tuple[list[int], int]]:
     """Search the lines that begin at `start` or after it and before `end`, a block at a time, until cancelled.
 
-    Yields the matches in each block, and where the block ends. `start` is the beginning of a line.
+    Yields the matches in each block, and the block's end. `start` is the beginning of a line.
     """
     for position, block, following in file.blocks(start):
         if position >= end or cancelled():
@@ -234,7 +234,7 @@ def scan(
 
 
 def find(file: LineFile, new_matcher: NewMatcher, offset: int, step: int, cancelled: Cancelled) -> Match:
-    """Return the first match from this byte on (`step` 1) or the last before it (-1), around the end of the file."""
+    """Return the first match from this byte on (`step` 1) or the last before it (-1), wrapping around."""
     mark = file.mark()
     size = mark.size if mark else 0
     if step > 0:
@@ -247,14 +247,14 @@ def find(file: LineFile, new_matcher: NewMatcher, offset: int, step: int, cancel
 
 
 def first_match(file: LineFile, new_matcher: NewMatcher, start: int, end: int, cancelled: Cancelled) -> int | None:
-    """Return where the first matching line at or after `start` and before `end` begins."""
+    """Return the offset of the first matching line at or after `start` and before `end`."""
     begin = file.end_of_lines(max(0, start - WARM))
     found = scan(file, begin, end, new_matcher(), cancelled)
     return next((match for matches, _ in found for match in matches if match >= start), None)
 
 
 def last_match(file: LineFile, new_matcher: NewMatcher, end: int, cancelled: Cancelled) -> int | None:
-    """Return where the last matching line before `end`, the beginning of a line, begins."""
+    """Return the offset of the last matching line before `end`, the beginning of a line."""
     position = end
     while position > 0 and not cancelled():
         region = file.end_of_lines(max(0, position - REGION))
@@ -267,16 +267,16 @@ def last_match(file: LineFile, new_matcher: NewMatcher, end: int, cancelled: Can
 
 
 MOST = 10_000
-"""Matches that are counted; those beyond have no number."""
+"""Matches that are counted; further ones have no number."""
 
 PIECE = 8 * 1024 * 1024
-"""Bytes that are searched in one call."""
+"""Bytes searched in one call."""
 
 
 class Count:
-    """The matches from the beginning of a file as far as it was searched.
+    """The matches in the searched beginning of a file.
 
-    `read_on` runs in threads, one at a time; the event loop may ask for all else meanwhile.
+    `read_on` runs in threads, one at a time; the event loop may call the other methods during that.
     """
 
     def __init__(self, file: LineFile, new_matcher: NewMatcher) -> None:
@@ -289,7 +289,7 @@ class Count:
         self._matcher = self._new_matcher()
         self.matches = array("q")
         self.end = 0
-        """Up to here all matches are known."""
+        """All matches up to here are known."""
         self._caught_up = False
         """Whether the end of the file was reached once."""
 
@@ -303,11 +303,11 @@ class Count:
 
     @property
     def total(self) -> str:
-        """`17`, and `17+` when there may be more."""
+        """`17`, or `17+` if there may be more."""
         return f"{len(self.matches)}{'' if self.complete else '+'}"
 
     def read_on(self, cancelled: Cancelled) -> bool:
-        """Search the next piece; return whether there was one. A file that was replaced is searched anew."""
+        """Search the next piece; return whether there was one. A replaced file is searched from its start."""
         mark, before = self._file.mark(), self._mark
         if mark is None or (before and (mark.inode != before.inode or mark.size < self.end)):
             self._begin()
@@ -326,7 +326,7 @@ class Count:
         return index + 1 if index < len(self.matches) and self.matches[index] == match else None
 
     def match_from(self, offset: int, step: int) -> Match | None:
-        """Return the match after this byte (`step` 1) or before it (-1), around the end; None while it is not known."""
+        """Return the match after this byte (`step` 1) or before it (-1), wrapping around; None while it is unknown."""
         matches = self.matches
         if step > 0:
             index = bisect_right(matches, offset)

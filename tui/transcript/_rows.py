@@ -1,4 +1,4 @@
-"""Which rows of the screen the lines of one chunk take, with the markdown in them, and how they are drawn."""
+"""The screen rows of one chunk's lines, with their markdown, and how they are drawn."""
 
 from __future__ import annotations
 
@@ -20,51 +20,51 @@ from ..feed.lines import Entry, Kind
 from ..text.cells import cells, wrap_line
 
 UNWRAPPED_LIMIT = 4000
-"""Cells of a line that can be scrolled to when lines are not wrapped."""
+"""Cells of a line that can be scrolled to if lines are not wrapped."""
 
 BODY_PREFIX = "│ "
-"""In front of what an opened line shows below itself."""
+"""In front of an opened line's body."""
 
 _LOOK_STYLES = {look: f"transcript--{look}" for look in Look}
 
 STATE_ROOM = 14
-"""Cells at the end of a message's row for what became of it."""
+"""Cells at the end of a message's row for its outcome."""
 LEAST_FOR_STATE = 44
-"""Cells of a row from which on there is room for that."""
+"""Minimum cells of a row with room for that."""
 
 
 class Row(NamedTuple):
-    """What stands in one row of the screen."""
+    """The content of one row of the screen."""
 
     line: Line
     sign: str = ""
-    """Of a line of a diff, how it differs; it stands in the prefix too."""
+    """The sign of a diff line; it is also in the prefix."""
 
     @property
     def text(self) -> str:
         return self.line.text
 
     def says(self, low: str) -> bool:
-        """Whether words in lower case stand in what is shown, or in what was written."""
+        """Return whether the shown or the written text contains words in lower case."""
         return low in self.line.text.lower() or low in self.line.source.lower()
 
 
 class TextPosition(NamedTuple):
-    """A row by where its line is in the file, which stays true while rows above it come and go."""
+    """A row by the offset of its line in the file, which stays valid while rows above it come and go."""
 
     offset: int
-    """Where its line begins."""
+    """Offset of its line."""
     part: int = 0
-    """Which row of the line."""
+    """Number of the row in the line."""
 
 
 class LaidOutRow(NamedTuple):
-    """A row by where it is laid out."""
+    """A row by its place in the layout."""
 
     rows: Rows
     entry: Entry
     part: int
-    """Which row of the entry."""
+    """Number of the row in the entry."""
 
     @property
     def position(self) -> TextPosition:
@@ -72,17 +72,17 @@ class LaidOutRow(NamedTuple):
 
 
 class Rows:
-    """The entries of one chunk and the rows each takes at a width; rows are cut when somebody looks at them."""
+    """The entries of one chunk and the height of each at a width; rows are cut when they become visible."""
 
     def __init__(self, width: int, entries: Iterable[Entry] = ()) -> None:
         self.entries: list[Entry] = []
         self._tops = array("l")
-        """Row on which each entry starts."""
+        """First row of each entry."""
         self.height = 0
         self.width = width
-        """Cells for text; 0 where lines are not wrapped."""
+        """Cells for text; 0 if lines are not wrapped."""
         self.longest = 0
-        """Cells of the longest line; only kept up when lines are not wrapped."""
+        """Cells of the longest line; only updated if lines are not wrapped."""
         self.extend(entries)
 
     def extend(self, entries: Iterable[Entry]) -> None:
@@ -96,14 +96,14 @@ class Rows:
         return LaidOutRow(self, self.entries[index], row - self._tops[index])
 
     def row_of(self, index: int, part: int) -> int:
-        """Return the row of a part of an entry, its last one where it has fewer; the height after the last entry."""
+        """Return the row of a part of an entry, or its last one if it has fewer; the height after the last entry."""
         if index >= len(self.entries):
             return self.height
         following = self._tops[index + 1] if index + 1 < len(self._tops) else self.height
         return min(self._tops[index] + part, following - 1)
 
     def index_of(self, offset: int) -> int:
-        """Return the first entry that begins here or after it; the number of entries when there is none."""
+        """Return the first entry at this offset or after it; the number of entries if there is none."""
         return bisect_left(self.entries, offset, key=attrgetter("offset"))
 
     def cut(self, entry: Entry) -> list[Row]:
@@ -117,7 +117,7 @@ class Rows:
         return [row for line in lines for row in self._cut_line(line, room)]
 
     def _room_of(self, entry: Entry) -> int:
-        """Return the cells for its text; a message leaves some for what became of it."""
+        """Return the cells for its text; a message reserves some for its outcome."""
         return self.width - STATE_ROOM if entry.message and self.width >= LEAST_FOR_STATE else self.width
 
     def _cut_line(self, row: Row, room: int) -> Iterator[Row]:
@@ -127,11 +127,11 @@ class Rows:
             position = line.text.find(text, position)
             yield Row(markdown.part(line, position, position + len(text), prefix), row.sign)
             position += len(text)
-            prefix = re.sub(r"\d", " ", prefix)  # the number of a line stands in its first row, its sign in all
+            prefix = re.sub(r"\d", " ", prefix)  # a line number is in the first row, the sign in all
 
     def _row_count(self, entry: Entry) -> int:
         text, room = _head(entry), self._room_of(entry)
-        # Nearly every line fits; cutting the rest is what costs.
+        # Nearly every line fits; cutting the others is the slow part.
         if entry.body is None and len(text) <= room and text.isascii() and "\n" not in text:
             return 1
         below = entry.body or ()
@@ -145,7 +145,7 @@ class Rows:
         return rows + sum(len(wrap_line(line.text, inner - len(line.margin))) for line in below)
 
     def _measured(self, entry: Entry, text: str) -> int:
-        """Return the rows of an entry where lines are not wrapped, and note the longest."""
+        """Return the rows of an entry if lines are not wrapped, and record the longest."""
         shown = markdown.lines(text) if entry.kind is Kind.TEXT else map(Line, text.split("\n"))
         rows = [line.prefix + line.text for line in shown]
         rows += [BODY_PREFIX + line.margin + line.text for line in entry.body or ()]
@@ -162,7 +162,7 @@ def _rows_of(source: Source, room: int) -> int:
 
 
 def _head(entry: Entry) -> str:
-    """Return what stands above the body; of thinking its first line would stand there twice."""
+    """Return the text above the body; for thinking without its first line, which the body repeats."""
     if entry.body is None or entry.kind is not Kind.THINKING:
         return entry.text
     return "▾" + entry.text.partition(")")[0][1:] + ")"
@@ -189,7 +189,7 @@ _MATCH = Style(reverse=True, bold=True)
 
 
 class Painter:
-    """Turns rows into segments; remembers how the lines drawn lately were cut."""
+    """Turns rows into segments; caches how recently drawn lines were cut."""
 
     def __init__(self, style_of: Callable[[str], Style]) -> None:
         """`style_of` returns the style of a component class."""
@@ -205,7 +205,7 @@ class Painter:
         self._words = words
 
     def row(self, laid_out: LaidOutRow, indent: int, *, cursor: bool, pointed: bool) -> list[Segment]:
-        """Return a row of the document: highlighted where the cursor is on it, with only a pointer where `pointed`."""
+        """Return a row of the document: highlighted at the cursor, with only a pointer if `pointed`."""
         entry = laid_out.entry
         row = self._row(laid_out)
         back = self._style_of(CURSOR_STYLE) if cursor else Style.null()
@@ -216,7 +216,7 @@ class Painter:
         prefix = row.line.prefix
         kind = self._style_of(_SIGN_STYLES.get(row.sign) or _KIND_STYLES[Kind.TEXT if prefix else entry.kind])
         if prefix:
-            # The sign has the colour of its line, and is there where colours are not.
+            # The sign has the colour of its line, and also shows without colours.
             signed = len(prefix) - 2 if row.sign else len(prefix)
             segments.append(Segment(prefix[:signed], margin))
             segments.append(Segment(prefix[signed:], self._over(kind, back)))
@@ -224,9 +224,9 @@ class Painter:
         return segments
 
     def live(self, text: str, indent: int, *, last: bool) -> list[Segment]:
-        """Return a row of the sentence being written; the last one ends with the writer's own cursor."""
+        """Return a row of the sentence being written; the last one ends with the writer's cursor."""
         style = self._style_of(_KIND_STYLES[Kind.LIVE])
-        # The sentence was laid out with a blank in the cursor's place.
+        # The sentence was laid out with a space in the cursor's place.
         return [Segment(" " * indent, style), Segment(text.removesuffix(" ") + LIVE_CURSOR if last else text, style)]
 
     def _row(self, laid_out: LaidOutRow) -> Row:
@@ -237,7 +237,7 @@ class Painter:
         return rows[laid_out.part] if laid_out.part < len(rows) else Row(Line(""))
 
     def _pieces(self, row: Row, kind: Style) -> list[tuple[str, Style]]:
-        """Cut a row where its style changes."""
+        """Split a row where its style changes."""
         line = row.line
         matches = line.found(self._words) if self._words else []
         if not line.spans and not matches:

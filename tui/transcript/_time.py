@@ -1,4 +1,4 @@
-"""Times in a run's events: how a person types one, and where in the file it is."""
+"""Times in a run's events: how to type one, and where it is in the file."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _PART = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([smhd])")
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d+)?) ?%")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _HEAD = 4096
-"""Bytes of a line within which its time stands."""
+"""Bytes at the beginning of a line that contain its time."""
 _FEW_LINES = 64 * 1024
-"""Bytes that are looked through line by line, once the time is known to be there."""
+"""Bytes that are read line by line, once the time is known to be there."""
 
 
 class Clock(Struct, frozen=True):
-    """A time of day where the operator sits."""
+    """A local time of day."""
 
     hour: int
     minute: int
@@ -40,7 +40,7 @@ class Clock(Struct, frozen=True):
 
 class Span(Struct, frozen=True):
     seconds: float
-    """From the start; from the end when negative."""
+    """From the start, or before the end with `from_end`."""
     from_end: bool
 
 
@@ -49,7 +49,7 @@ Time = Clock | Span | float
 
 
 def parse_time(written: str) -> Time:
-    """Parse a time as a person types it. Raises UsageError."""
+    """Parse a typed time. Raises UsageError."""
     text = written.strip().lower().replace(" ", "")
     if found := _CLOCK.fullmatch(text):
         clock = Clock(int(found[1]), int(found[2]), int(found[3]) if found[3] else None)
@@ -67,7 +67,7 @@ def parse_time(written: str) -> Time:
 
 
 def offset_at(file: LineFile, time: Time) -> int:
-    """Return where the first event at that time or after it begins. Raises UsageError for a time that is not there."""
+    """Return the offset of the first event at that time or later. Raises UsageError if there is none."""
     mark = file.mark()
     size = file.end_of_lines(mark.size) if mark else 0
     if not size:
@@ -106,7 +106,7 @@ def _clock(begin: datetime, end: datetime, when: datetime) -> str:
 
 
 def _bisect(file: LineFile, size: int, wanted: datetime) -> int:
-    """Return where the first line of that time or later begins; times are taken to grow."""
+    """Return the offset of the first line at that time or later; times are assumed to grow."""
     low, high = 0, size
     while high - low > _FEW_LINES:
         middle = file.end_of_lines((low + high) // 2)
@@ -122,7 +122,7 @@ def _bisect(file: LineFile, size: int, wanted: datetime) -> int:
 
 
 def _times(file: LineFile, start: int, end: int) -> Iterator[tuple[int, datetime]]:
-    """Yield the lines between two beginnings of lines that have a time, by their offsets."""
+    """Yield the lines with a time between two beginnings of lines, by their offsets."""
     for offset, block, _ in file.blocks(start):
         for line in block.split(b"\n")[:-1]:
             if offset >= end:
@@ -133,7 +133,7 @@ def _times(file: LineFile, start: int, end: int) -> Iterator[tuple[int, datetime
 
 
 def _last_time(file: LineFile, end: int) -> datetime | None:
-    """Return the time of the last line that has one."""
+    """Return the last time in the file."""
     while end > 0:
         start = file.end_of_lines(end - 1)
         if when := _time_of(file.read(start, min(_HEAD, end - start))):

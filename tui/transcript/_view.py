@@ -1,4 +1,4 @@
-"""A document with a cursor, whose end is followed until somebody goes up."""
+"""A document with a cursor; its end is followed until you move up."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_TIME = 2
 
 
 class DocumentView(LineView, can_focus=True, inherit_bindings=False):
-    """Lays out and draws what is in view, moves about in it and opens its lines."""
+    """Lays out and draws the visible part, moves in it and opens its lines."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS
 
@@ -36,22 +36,22 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         self.document = Document()
         self.following = True
         self.wrapped = True
-        """Whether long lines are wrapped; changed by `set_wrap` only."""
+        """Whether long lines are wrapped; changed only by `set_wrap`."""
         self.live_rows: Sequence[str] = ()
-        """Rows after the document: what is being written."""
+        """Rows after the document: text being written."""
         self.live_is_written = True
-        """Whether they are still being written, which a cursor at their end says."""
+        """Whether it is still being written; if so, a cursor is at its end."""
         self._cursor: TextPosition | None = None
         """Where the cursor is while the end is not followed."""
         self._wanted: int | None = None
-        """A byte that is to be shown as soon as the lines before it are counted."""
+        """A byte to show as soon as the lines before it are counted."""
         self._opened_for_words: int | None = None
-        """The line that `show_words` has opened, and nobody else."""
+        """The line opened only by `show_words`."""
         self._painter = Painter(self.style_of)
         self._settling = False
-        """True while the view is moved by what it shows, not by the operator."""
+        """Whether the view is moved by its content, not by you."""
         self._short_of: int | None = None
-        """The row to which the view could not be scrolled because there was no room yet; tried again once."""
+        """The row to which the view could not scroll for lack of room; tried again once."""
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -72,30 +72,32 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         self.lay_out()
 
     def highlight(self, words: re.Pattern[str] | None) -> None:
-        """Mark what this finds in the rows; None ends it."""
+        """Mark the matches in the rows; None ends it."""
         self._painter.highlight(words)
         self.refresh()
 
     @property
     def _indent(self) -> int:
-        """Cells in front of the lines; a screen that is hardly there has none to spare for the time."""
+        """Cells in front of the lines; a narrow screen has none for the time."""
         view = self.document.view
         return view.indent if self.scrollable_content_region.width >= LEAST_FOR_TIMES else min(view.indent, NO_TIME)
 
     def scroll_to(self, x: float | None = None, y: float | None = None, **options: Any) -> None:
-        """Scroll without animation: rows may move while what comes into view is laid out."""
+        """Scroll without animation: rows may move while new ones are laid out."""
         super().scroll_to(x, y, animate=False, force=bool(options.get("force")))
 
     def on_resize(self, event: Resize) -> None:
         self.lay_out()
 
     def lay_out(self) -> None:
-        """Cut rows anew for the present width."""
+        """Cut rows again for the present width."""
         width = max(10, self.scrollable_content_region.width - self._indent) if self.wrapped else 0
         self._lay_out_by(partial(self.document.lay_out, width))
 
     def _lay_out_by(self, lay_out: Callable[[int | None], None]) -> None:
-        """Keep in place what is in view: the line of the cursor, or else the first one, whose byte `lay_out` gets."""
+        """Keep the visible part in place: the line of the cursor, otherwise the first one, whose offset `lay_out`
+        gets.
+        """
         anchor, y = self.document.position_at(self.scroll_offset.y), 0
         if not self.following and self._cursor is not None:
             cursor_y = self.document.row_of(self._cursor) - self.scroll_offset.y
@@ -106,7 +108,7 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         self.settle(self.document.row_of(anchor) - y if anchor else None)
 
     def settle(self, top: int | None = None, *, at_end: bool | None = None) -> None:
-        """Lay out and draw what is in view, at row `top` or where it is, and let nothing in it jump."""
+        """Lay out and draw the visible part, at row `top` or in place, without jumps."""
         height = max(1, self.scrollable_content_region.height)
         at_end = self.following if at_end is None else at_end
         wanted = self.scroll_offset.y if top is None else top
@@ -125,7 +127,7 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
                 self.call_after_refresh(self.settle)  # there is room to scroll only after the next layout
 
     def _make_bodies(self) -> None:
-        """Have a thread make what takes long of what was laid out."""
+        """Make slow bodies of the laid out lines in a thread."""
         wanted, self.document.laborious = self.document.laborious, set()
         if wanted:
             self.run_worker(partial(self._show_bodies, self.document, wanted), exit_on_error=False)
@@ -159,13 +161,13 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         return self.strip(segments, self.style_of(CURSOR_STYLE) if cursor else None)
 
     def message_state(self, entry: Entry) -> str:
-        """Say what became of a message; empty where that is not known."""
+        """Return a message's outcome; empty if it is unknown."""
         return self.document.states.get(entry.message, "")
 
     # --- the cursor ----------------------------------------------------------------------------------------------
 
     def put_before(self, chunks: Sequence[Chunk]) -> None:
-        """Take what is before all that was known, without moving what is in view."""
+        """Add chunks before the known ones, without moving the visible part."""
         moved = self.document.put_before(chunks)
         if not self.following:
             self.settle(self.scroll_offset.y + moved)
@@ -174,17 +176,17 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
 
     @property
     def cursor(self) -> TextPosition | None:
-        """The row the keys are about; the last one while the end is followed."""
+        """The row that keys apply to; the last one while the end is followed."""
         return self.document.last() if self.following or self._cursor is None else self._cursor
 
     @property
     def cursor_offset(self) -> int | None:
-        """Where in the file the line under the cursor begins; of the last one while the end is followed."""
+        """Offset of the line under the cursor; of the last one while the end is followed."""
         cursor = self.cursor
         return cursor.offset if cursor else None
 
     def row_text_at_cursor(self) -> str:
-        """Return what stands in the row under the cursor."""
+        """Return the text of the row under the cursor."""
         cursor = self.cursor
         found = self.document.entry_at(cursor.offset) if cursor else None
         if cursor is None or found is None:
@@ -193,7 +195,7 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         return rows[min(cursor.part, len(rows) - 1)].text
 
     def show_offset(self, offset: int) -> None:
-        """Let go of the end, and put the cursor on what begins at this byte, or on the next thing shown after it."""
+        """Stop following, and move the cursor to the line at this byte, or to the next shown one."""
         self.follow(False)
         if offset < self.document.table.start:
             self._wanted = offset  # its lines are not counted yet
@@ -202,7 +204,7 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         self._put_cursor(self.document.nearest(offset))
 
     def show_words(self, words: str) -> None:
-        """Move the cursor to the row of its line in which these words stand, opening it where they are folded away."""
+        """Move the cursor to the row of its line with these words; open the line if they are folded."""
         if self.following or self._wanted is not None or self._cursor is None:
             return
         offset = self._cursor.offset
@@ -215,7 +217,7 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         self._put_cursor(TextPosition(offset, part or 0))
 
     def _fold_again(self, *, but: int) -> None:
-        """Close the line that was opened only because searched words stand in it, unless they still do."""
+        """Close the line that was opened only for searched words, unless it is `but`."""
         opened = self._opened_for_words
         if opened is None or opened == but:
             return
@@ -233,7 +235,7 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         self._show_body()
 
     def _show_body(self) -> None:
-        """Move the view so far that it shows what the line of the cursor has below itself, and still the line."""
+        """Scroll so that the body of the cursor's line is visible, and still the line."""
         cursor = self.cursor
         if cursor is None or (found := self.document.entry_at(cursor.offset)) is None:
             return
@@ -246,7 +248,7 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         self._lay_out_by(self.document.toggle_all)
 
     def _put_cursor(self, position: TextPosition | None) -> None:
-        """Move the cursor, and the view just so far that it is in sight."""
+        """Move the cursor, and scroll just enough to show it."""
         if position is None:
             return
         self._cursor = position
@@ -259,7 +261,7 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         self.settle(top)
 
     def _keep_cursor_in_view(self) -> None:
-        """Let the cursor go with a view that was moved under it."""
+        """Move the cursor along with a scrolled view."""
         if self.following or self._cursor is None:
             return
         top, row = self.scroll_offset.y, self.document.row_of(self._cursor)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FILTER, SEARCH = KeyContext.FILTER, KeyContext.SEARCH
 LARGE = 16 * 1024 * 1024
-"""Bytes of a file from which on one waits for its text."""
+"""Bytes of a file whose text takes a while to prepare."""
 
 
 def needs_run_to_search(context: ActionContext) -> str:
@@ -40,13 +40,13 @@ class TranscriptCommands(Commands):
     _is_looking = False
     """For an error or an edit."""
     _opens_found = False
-    """Whether it was asked to be opened before it was found."""
+    """Whether opening was requested before it was found."""
     _is_paging = False
 
     @command("open_entry", at(TRANSCRIPT, "enter", "space"), "open", needs=needs_run, footer=6)
     def open_entry(self) -> None:
         """Unfold or fold the tool call or thinking under the cursor."""
-        if self._is_looking:  # what is found is opened
+        if self._is_looking:  # the result is opened
             self._opens_found = not self._opens_found
         else:
             self._deck.transcript.toggle_at_cursor()
@@ -154,7 +154,7 @@ class TranscriptCommands(Commands):
         transcript = self._deck.transcript
         shown = transcript.shown
         here = max(0, transcript.cursor_offset or 0)
-        # While the end is followed no line is chosen: what is in the last one is a previous one.
+        # While the end is followed no line is chosen: a match in the last line is a previous one.
         start = here + (1 if by > 0 or transcript.following else 0)
         try:
             match = await self._bridge.call(find, LineFile(path), matcher, start, by, lambda: shown != transcript.shown)
@@ -270,7 +270,7 @@ class TranscriptCommands(Commands):
 
 
 def large(path: str) -> int:
-    """Return the size of a file on whose text one has to wait, else 0."""
+    """Return the size of a file whose text takes time to prepare, otherwise 0."""
     mark = LineFile(path).mark()
     return mark.size if mark and mark.size > LARGE else 0
 
@@ -288,7 +288,7 @@ def write_text(path: str, view: str, target: str, wanted: Callable[[], bool]) ->
 
 
 def save_run(engine: EngineApi, run: RunSnapshot, path: str, *, over: bool) -> int:
-    """Write a run as markdown; return how many bytes. Raises OSError."""
+    """Write a run as markdown; return the number of bytes. Raises OSError."""
     from ...core.run.events import EventTail
     from ...core.run.markdown import run_markdown
     from ._export import save

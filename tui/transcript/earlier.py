@@ -1,6 +1,6 @@
-"""The earlier runs of a conversation, each folded to a line above the transcript of the run that goes on with it.
+"""The earlier runs of a conversation, each folded to a line above the transcript of its latest run.
 
-They stand before the first byte of the file, a byte each: so nothing that is known by its place in the file moves.
+They get the offsets before the first byte of the file, one each, so that no stored offset changes.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ SHOWN = 120
 
 
 class EarlierRun(Struct, frozen=True):
-    """What was said in it: the task, and what was answered."""
+    """Its task and answer."""
 
     at: str
     state: str
     task: str
     answer: str
     ended: str
-    """How, in a line: the beginning of the answer, or the error."""
+    """Its result in a line: the beginning of the answer, or the error."""
 
 
 def answers_of(engine: EngineApi, runs: Sequence[RunSnapshot]) -> list[EarlierRun]:
-    """Read what these runs have answered; blocks."""
+    """Read the answers of these runs; blocks."""
     return [_earlier_run(engine, run) for run in runs]
 
 
@@ -48,7 +48,7 @@ def _earlier_run(engine: EngineApi, run: RunSnapshot) -> EarlierRun:
 
 
 def entries_of(runs: Sequence[EarlierRun], is_open: Callable[[int], bool]) -> list[Entry]:
-    """Return a line for each, with what was said below it where that is open; the offsets end before 0."""
+    """Return a line for each, with its body if it is open; the offsets end before 0."""
     entries: list[Entry] = []
     for offset, run in enumerate(runs, -len(runs)):
         text = f"▸ {run.state[0]} {one_line(run.task, SHOWN)}  →  {one_line(run.ended, SHOWN)}"

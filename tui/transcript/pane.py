@@ -1,4 +1,4 @@
-"""What the shown run says and does, followed as it is written."""
+"""The shown run's transcript, followed while it is written."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 UNSAID = frozenset(reason for reason, status in STATUS_OF.items() if status is not RunStatus.COMPLETED) - {
     RunReason.MODEL_ERROR
 }
-"""Reasons that the last line of a file names, but does not explain; a model's error stands there in its own words."""
+"""Reasons that the last line of a file names, but does not explain; a model error's own text is there."""
 FAULTS = frozenset(reason for reason in UNSAID if STATUS_OF[reason] is RunStatus.FAILED)
-"""Those of runs that nobody ended: what the agent wrote to its stderr may say more."""
+"""Failures not requested by anyone: the agent's stderr may explain them."""
 EDGES = 4
-"""Cells of the frame that its lower line cannot be written on."""
+"""Cells of the frame that its lower text cannot use."""
 
 
 class Transcript(DocumentView):
-    """The file of one run in one view, the sentence being written, and what the pane's edges say."""
+    """The file of one run in one view, the sentence being written, and the texts of the pane's edges."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyContext.SEARCH), *bindings(KeyContext.TRANSCRIPT)]
     DEFAULT_CSS = """
@@ -76,7 +76,7 @@ class Transcript(DocumentView):
     """
 
     class ViewChosen(Message):
-        """The shown run is to be looked at in another way."""
+        """Another view of the shown run was chosen."""
 
         def __init__(self, run_id: str, view: View) -> None:
             super().__init__()
@@ -87,19 +87,21 @@ class Transcript(DocumentView):
         super().__init__(name)
         self._follow_key = key_of("follow", actions)
         self.unread = 0
-        """Lines that came since the end was let go."""
+        """Lines added since following stopped."""
         self._run: RunSnapshot | None = None
         self.view = View.READABLE
         self._live_text = ""
-        """The sentence being written, the unfinished last line of a file, or what the reason in its last line means."""
+        """The sentence being written, the unfinished last line of a file, or the explanation of the reason in its last
+        line.
+        """
         self._last_seq = 0
         """Of the events read so far."""
         self._loading = False
         self._state = ""
         self._earlier: Sequence[EarlierRun] = ()
-        """The runs before the shown one of its conversation, as far as they were read."""
+        """The earlier runs of the shown run's conversation that have been read."""
         self._last_words: tuple[str, ...] | None = None
-        """The end of the stderr of a run that went wrong; None until it was read."""
+        """The end of a failed run's stderr; None until it is read."""
 
     @property
     def run_id(self) -> str | None:
@@ -111,16 +113,16 @@ class Transcript(DocumentView):
 
     @property
     def source_path(self) -> str | None:
-        """The file shown; None until it was looked at."""
+        """The shown file; None before its first read."""
         return self.document.file.path if self.document.file else None
 
     @property
     def shown(self) -> tuple[str | None, str, str | None]:
-        """Run, view and file; what was looked for in them counts only as long as it is these that are shown."""
+        """Run, view and file; a search result is only valid while these are unchanged."""
         return self.run_id, self.view, self.source_path
 
     def show(self, run: RunSnapshot | None) -> None:
-        """Empty the pane for another run, which is followed from its end in words."""
+        """Empty the pane for another run; follow its end in the text view."""
         self._run = run
         self._begin(View.READABLE)
 
@@ -131,7 +133,7 @@ class Transcript(DocumentView):
         self.post_message(self.ViewChosen(self._run.run_id, self.view))
 
     def run_changed(self, run: RunSnapshot) -> bool:
-        """Take a newer snapshot of the shown run; return whether its file may hold more than was read."""
+        """Set a newer snapshot of the shown run; return whether its file may contain unread lines."""
         self._run = run
         self.show_edges()
         if run.has_ended or run.last_seq > self._last_seq or self.view is View.STDERR:
@@ -141,7 +143,7 @@ class Transcript(DocumentView):
         return False
 
     def take(self, piece: Piece) -> None:
-        """Take the next piece of the shown run, and its sentence when nothing was written after it."""
+        """Add the next piece of the shown run, and its current sentence if no event follows it."""
         if piece.begins:
             self._open(piece.file)
         for part in piece.after:
@@ -159,7 +161,7 @@ class Transcript(DocumentView):
             freeze_once(self)
 
     def message_state(self, entry: Entry) -> str:
-        """Say what became of a message; of one that is on its way, for how long."""
+        """Return a message's outcome, or for how long it has been queued."""
         if (known := super().message_state(entry)) or not self._has_undelivered:
             return known
         said = moment(entry.said_at)
@@ -170,24 +172,24 @@ class Transcript(DocumentView):
         return self._run is not None and isinstance(self._run.state, Running) and bool(self._run.state.undelivered)
 
     def tick(self) -> None:
-        """Say anew for how long messages are on their way."""
+        """Update how long messages have been queued."""
         if self._has_undelivered:
             self.refresh()
 
     @property
     def wants_last_words(self) -> bool:
-        """Whether the shown run ended by itself in a way that its stderr may explain, which was not read yet."""
+        """Whether the shown run failed in a way that its unread stderr may explain."""
         end = self._run.end if self._run else None
         return self._last_words is None and end is not None and end.reason in FAULTS and self.view is View.READABLE
 
     def show_last_words(self, run_id: str, lines: Sequence[str]) -> None:
-        """Take the last lines that a run wrote to its stderr."""
+        """Show the last lines of a run's stderr."""
         if run_id == self.run_id:
             self._last_words = tuple(lines)
             self._take_sentence()
 
     def show_earlier(self, run_id: str, earlier: Sequence[EarlierRun]) -> None:
-        """Take the runs before this one of its conversation; they stand above it."""
+        """Show the earlier runs of its conversation above it."""
         if run_id == self.run_id and self.view is View.READABLE:
             self._earlier = earlier
             self._put_earlier()
@@ -201,7 +203,7 @@ class Transcript(DocumentView):
             self.settle(None if self.following else self.scroll_offset.y + moved)
 
     def say_state(self, text: str) -> None:
-        """Say something short at the pane's edge, such as `match 3/17`; empty ends it."""
+        """Show a short text at the pane's edge, such as `match 3/17`; empty removes it."""
         self._state = text
         self.show_edges()
 
@@ -236,7 +238,7 @@ class Transcript(DocumentView):
         self.open_document(Document(file, self.view))
 
     def _take_sentence(self, rest: str = "") -> None:
-        """Show what is being written, unless the file is ahead of what the run said about it; or why it ended so."""
+        """Show the sentence being written, unless the file is already ahead of it; or the reason for the end."""
         run = self._run
         said = rest
         self.live_is_written = True
@@ -262,7 +264,7 @@ class Transcript(DocumentView):
         self.live_rows = cut if self._live_text else ()
 
     def show_edges(self) -> None:
-        """Say at the pane's edges what is shown, and whether its end is followed."""
+        """Show at the pane's edges the run, and whether its end is followed."""
         self.border_title = Content(_title(self._run))
         if self._run is None:
             self.border_subtitle = ""
@@ -283,7 +285,7 @@ class Transcript(DocumentView):
         self.border_subtitle = Content(" · ".join(parts))
 
     def empty_line(self) -> str:
-        """Say why there is nothing to read."""
+        """Return why there is nothing to read."""
         if self._loading:
             return ""
         if self._run is None:
@@ -294,7 +296,7 @@ class Transcript(DocumentView):
 
 
 def _reason(end: Ended, last_words: Sequence[str] | None) -> str:
-    """Say why a run ended so, and below it how its stderr ends, as far as that says more."""
+    """Return why a run ended, and below it the end of its stderr if that adds something."""
     message = end.message or REASONS[end.reason]
     more = [line for line in last_words or () if line.strip() not in message]
     return "\n".join((message, "", "Last stderr output:", *(f"  {line}" for line in more))) if more else message
@@ -311,7 +313,7 @@ def _title(run: RunSnapshot | None) -> str:
 
 
 def _facts(run: RunSnapshot) -> list[str]:
-    """Say where it comes from and what it runs on; the first is what a narrow screen misses least."""
+    """Return its origin, host, model and other facts; a narrow screen drops the first ones first."""
     meta = run.meta
     origin = str(meta.preset_source) if meta.preset else ""
     changed = f"changed {run.changes.brief}" if run.changes and run.changes.files else ""

@@ -1,4 +1,4 @@
-"""The search of the shown transcript: typed, stepped through, counted while the run continues, ended."""
+"""The search of the shown transcript: typing, stepping, counting while the run continues, ending."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from .pane import Transcript
 
 RECOUNT_SECONDS = 0.4
-"""Between two looks at whether the file has grown, only while there is a search."""
+"""Between two checks whether the file has grown, only during a search."""
 
 SEARCH_ACTIONS = frozenset(
     action.id for action in ACTIONS if all(where is KeyContext.SEARCH for where, _ in action.keys)
 )
-"""The actions that are possible only while there is a search."""
+"""Actions that are possible only during a search."""
 
 Shown = tuple[str | None, str, str | None]
-"""Run, view and file that a search is about."""
+"""Run, view and file of a search."""
 
 
 class Search:
@@ -44,14 +44,14 @@ class Search:
         self.over = threading.Event()
         self.stepping = asyncio.Lock()
         self.match: int | None = None
-        """The match gone to last."""
+        """The last match visited."""
         self.cursor: int | None = None
-        """Where the cursor was after that."""
+        """The cursor's place after that."""
         self.wrapped = ""
-        """From which end the last step continued, when it went around."""
+        """The end from which the last step continued, if it wrapped around."""
 
     def text(self) -> str:
-        """Say which match this is, for the pane's edge."""
+        """Return the match's number, for the pane's edge."""
         if self.match is not None:
             number = self.count.number(self.match)
             return f"match {number or '…'}/{self.count.total}" + (f", {self.wrapped}" if self.wrapped else "")
@@ -61,12 +61,12 @@ class Search:
 
 
 class SearchLine(PromptLine):
-    """Searches as one types: each change of the words begins a search, which lasts until something else is shown."""
+    """Searches as you type: each change of the words starts a search, which lasts until another view is shown."""
 
     PLACEHOLDER = "search the transcript"
 
     def __init__(self, bridge: Bridge, transcript: Transcript, changed: Callable[[], None]) -> None:
-        """Search nothing yet; `changed` is called when a search begins or ends."""
+        """Start without a search; `changed` is called when a search begins or ends."""
         super().__init__(id="search")
         self._bridge = bridge
         self._transcript = transcript
@@ -76,26 +76,26 @@ class SearchLine(PromptLine):
         self._origin: int | None = None
         """The line of the cursor before the search."""
         self._words = ""
-        """What was searched for last."""
+        """The last search words."""
         self._line: tuple[str, int, str] | None = None
-        """Run, offset and words of a line that is to be shown as soon as its file is read."""
+        """Run, offset and words of a line to show as soon as its file is read."""
 
     @property
     def is_active(self) -> bool:
         return self._search is not None and self._search.shown == self._transcript.shown
 
     def place(self, pane: KeyContext) -> KeyContext:
-        """Return where the keys are, when `pane` has them or lends them to this line."""
+        """Return the place of the focus, if `pane` has it or lends it to this line."""
         if self.is_open:
             return KeyContext.FILTER
         return KeyContext.SEARCH if pane is KeyContext.TRANSCRIPT and self.is_active else pane
 
     def allows(self, action_id: str) -> bool:
-        """Return whether an action is possible as far as the search is concerned."""
+        """Return whether the search allows an action."""
         return action_id not in SEARCH_ACTIONS or self.is_active
 
     def open(self) -> None:
-        """Take the keys; the words searched for last are selected, so that typing replaces them."""
+        """Take the focus; the last search words are selected, so that typing replaces them."""
         self._was_following, self._origin = self._transcript.following, self._transcript.cursor_offset
         if self._origin is not None:
             self._origin = max(0, self._origin)  # above the file there is nothing to search
@@ -103,7 +103,7 @@ class SearchLine(PromptLine):
         self.field.action_select_all()
 
     def typed(self, text: str) -> None:
-        """Search for other words, from where the search began."""
+        """Search for other words, from the start of the search."""
         from ._matches import highlighter
 
         self._give_up()
@@ -134,7 +134,7 @@ class SearchLine(PromptLine):
         self._transcript.focus()
 
     def end(self, *, back: bool = False) -> None:
-        """Take the marks away; `back` goes to where the search began."""
+        """Remove the marks; `back` returns to the start of the search."""
         if self._search is None:
             return
         was_active = self.is_active
@@ -147,12 +147,12 @@ class SearchLine(PromptLine):
         self._changed()
 
     def go_to(self, run_id: str, offset: int, words: str) -> None:
-        """Show a line of a run, at once or when its file is read, with a search for these words that begins there."""
+        """Show a line of a run, at once or when its file is read, and start a search for these words there."""
         self._line = (run_id, offset, words)
         self.look()
 
     def look(self) -> None:
-        """Show the line that is wanted, if what it stands in has been read; forget it where another run is shown."""
+        """Show the requested line, if its file has been read; forget it if another run is shown."""
         if self._line is None:
             return
         wanted, offset, words = self._line

@@ -1,4 +1,4 @@
-"""What forms are made of: labelled fields with what is wrong with them, choices, models, and texts of several lines."""
+"""Parts of forms: labelled fields with their problems, choices, models, and texts of several lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...core.text.plain import plain
 
 
 class Field(Vertical):
-    """One or more controls behind their name."""
+    """One or more controls behind their label."""
 
     DEFAULT_CSS = "Field { height: auto; }"
 
@@ -28,7 +28,7 @@ class Field(Vertical):
 
 
 class Fact(Horizontal):
-    """Something that is only said; not there while there is nothing to say."""
+    """A fact without a control; hidden if it has no text."""
 
     def __init__(self, label: str, name: str, text: str = "") -> None:
         self._fact = Static(Content(text), classes="fact")
@@ -41,7 +41,7 @@ class Fact(Horizontal):
 
 
 class Note(Static):
-    """A text on lines of its own; without one it takes no room."""
+    """A text on separate lines; without one it takes no room."""
 
     def __init__(self, text: str = "", *, name: str | None = None, classes: str | None = None) -> None:
         super().__init__(Content(text), id=name, classes=classes)
@@ -55,7 +55,7 @@ class Note(Static):
 
 
 class Problem(Note):
-    """What is wrong with the field above; a line with a blank before it goes on with the one above."""
+    """The problem of the field above; a line that begins with a space continues the one above."""
 
     def __init__(self, *, name: str | None = None) -> None:
         super().__init__(name=name, classes="problem")
@@ -66,11 +66,11 @@ class Problem(Note):
 
 SIGN, BETWEEN = len("(•) "), "  "
 MORE_BEFORE, MORE_AFTER = "… ", " …"
-"""What stands for words for which there is no room."""
+"""Shown for words that do not fit."""
 
 
 class Choice(Widget, can_focus=True):
-    """A form's field; marks what is chosen by a sign, not by colour alone. Enter goes on to the next field."""
+    """A form's field; marks the chosen word by a sign, not only by colour. Enter moves to the next field."""
 
     DEFAULT_CSS = """
     Choice {
@@ -92,7 +92,7 @@ class Choice(Widget, can_focus=True):
     def __init__(self, words: tuple[str, ...], chosen: str, *, name: str) -> None:
         super().__init__(id=name)
         self.words = words
-        """What there is to choose from; changed by `offer`."""
+        """The words to choose from; changed by `offer`."""
         self.value = chosen if chosen in words else words[0]
 
     def action_choose(self, step: int) -> None:
@@ -102,7 +102,7 @@ class Choice(Widget, can_focus=True):
         self.screen.focus_next()
 
     def offer(self, words: tuple[str, ...]) -> None:
-        """Offer these from now on; what is chosen has to be among them."""
+        """Offer these words from now on; the chosen one has to be among them."""
         self.words = words
         self.refresh()
 
@@ -121,7 +121,7 @@ class Choice(Widget, can_focus=True):
 
     @property
     def _first(self) -> int:
-        """The first word that is shown: if there is no room for all, the words begin where the chosen one is seen."""
+        """The first shown word: if not all fit, the row begins so that the chosen one is visible."""
         if not self.size.width or self._width(self.words) <= self.size.width:
             return 0
         chosen = self.words.index(self.value)
@@ -157,7 +157,7 @@ class Choice(Widget, can_focus=True):
 
 
 class ChoosingInput(Input):
-    """Down and up go through all that matches what was typed."""
+    """Down and up step through the matches of the typed text."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down", "choose(1)", show=False),
@@ -167,15 +167,15 @@ class ChoosingInput(Input):
     def __init__(self, value: str, *, name: str, placeholder: str) -> None:
         super().__init__(value, id=name, compact=True, placeholder=placeholder)
         self._typed = value
-        """What was typed last, and not chosen."""
+        """The last text typed, not chosen."""
         self.settled = value
-        """What was put here or chosen whole."""
+        """The last value set or chosen as a whole."""
 
     async def matching(self, typed: str) -> Sequence[str]:
         raise NotImplementedError
 
     def put(self, value: str) -> None:
-        """Set the value; it was not typed."""
+        """Set the value; it counts as not typed."""
         self.settled = self._typed = self.value = value
         self.cursor_position = len(value)
 
@@ -194,7 +194,7 @@ PLACEHOLDER = "provider/id or @role"
 
 
 class ModelInput(ChoosingInput):
-    """Right takes the completion; what was typed may be anywhere in a known model, or in the name of its agent."""
+    """Right accepts the completion; the typed text may be anywhere in a known model, or in the name of its agent."""
 
     def __init__(self, value: str) -> None:
         super().__init__(value, name="model", placeholder=PLACEHOLDER)
@@ -202,7 +202,7 @@ class ModelInput(ChoosingInput):
         self.known: Mapping[str, str] = {}
 
     def offer(self, models: Mapping[str, str]) -> None:
-        """Know these models from now on, each with the agent that has it; what is written stays as it is."""
+        """Offer these models from now on, each with its agent; the typed text stays."""
         self.known = models
         self.suggester = SuggestFromList(models, case_sensitive=False) if models else None
         self.placeholder = f"{PLACEHOLDER} (↓ lists models)" if models else PLACEHOLDER
@@ -210,16 +210,16 @@ class ModelInput(ChoosingInput):
     async def matching(self, typed: str) -> Sequence[str]:
         part = "" if typed in self.known else typed.strip().lower()
         found = [model for model, agent in self.known.items() if part in model.lower() or part in agent.lower()]
-        return found or list(self.known)  # what is like nothing known is a mistake: all are there to choose from
+        return found or list(self.known)  # a text that matches nothing is a mistake: offer all
 
 
 class PlainTextArea(TextArea):
     def on_paste(self, event: Paste) -> None:
-        # Terminals send a carriage return for each newline of what is pasted.
+        # Terminals send a carriage return for each pasted newline.
         event.text = plain(event.text.replace("\r\n", "\n").replace("\r", "\n"))
 
     def put(self, text: str) -> None:
-        """Replace the text; undo brings the former one back."""
+        """Replace the text; undo restores the former one."""
         self.history.checkpoint()
         self.replace(text, (0, 0), self.document.end, maintain_selection_offset=False)
         self.history.checkpoint()

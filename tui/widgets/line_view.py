@@ -1,4 +1,4 @@
-"""Scrolling views that draw their own lines: what is not on the screen costs nothing."""
+"""Scrolling views that draw their own lines: only the visible part costs time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from textual.strip import Strip
 
 
 class LineView(ScrollView, inherit_bindings=False):
-    """What lists, pages and transcripts share: styles that are looked up once, strips cut to the view, page sizes."""
+    """The base of lists, pages and transcripts: cached styles, strips cut to the view, page sizes."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS = """
@@ -30,7 +30,7 @@ class LineView(ScrollView, inherit_bindings=False):
         super().__init__(id=id)
         self._styles: dict[str, Style] = {}
         self.shown_width = 0
-        """Columns of the frame being drawn; looked up once, for that costs more than a row."""
+        """Columns of the frame being drawn; computed once, because that costs more than a row."""
 
     @property
     def rows_height(self) -> int:
@@ -38,7 +38,7 @@ class LineView(ScrollView, inherit_bindings=False):
         return self.scrollable_content_region.height
 
     def target_row(self, where: str, row: int, last: int) -> int:
-        """Return the row, not limited to those that exist, that a movement such as `page_down` leads to from `row`."""
+        """Return the row that a movement such as `page_down` leads to from `row`; it may not exist."""
         page = max(1, self.rows_height - 1)
         return {
             "first": 0,
@@ -58,7 +58,7 @@ class LineView(ScrollView, inherit_bindings=False):
         return style
 
     def strip(self, segments: Iterable[Segment], rest: Style | None = None) -> Strip:
-        """Cut a line to what the view shows of its width; `rest` is the style of what it leaves blank."""
+        """Cut a line to the visible width; `rest` is the style of the blank part."""
         x = self.scroll_offset.x
         return Strip(segments).crop_extend(x, x + self.shown_width, self.style_of() if rest is None else rest)
 
@@ -81,7 +81,7 @@ CURSOR = "▌"
 
 
 class RowList(LineView, can_focus=True, inherit_bindings=False):
-    """Rows with a cursor; subclasses say how many there are and what each shows."""
+    """Rows with a cursor; subclasses define their number and content."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "row-list--cursor",
@@ -108,10 +108,10 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
     """
 
     class Highlighted(Message):
-        """The cursor is on something else, or what it is on has changed."""
+        """The cursor moved, or its row's content changed."""
 
     class Chosen(Message):
-        """A row was clicked a second time: what Enter does."""
+        """A row was clicked a second time: does the same as Enter."""
 
     class HeadClicked(Message):
         """The line above the rows was clicked."""
@@ -122,7 +122,7 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
             """Cells from the beginning of the rows' texts."""
 
     cursor: int = 0
-    """Row of the cursor; meaningless while there are no rows."""
+    """Row of the cursor; meaningless without rows."""
     head_height: int = 0
     """Lines above the rows that do not scroll, as of the last `set_height`."""
 
@@ -137,11 +137,11 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
 
     @property
     def wants_head(self) -> bool:
-        """Whether headings stand above the rows, and stay there."""
+        """Whether there are fixed headings above the rows."""
         return False
 
     def head_line(self, width: int) -> str:
-        """Return the headings, where there are any."""
+        """Return the headings, if any."""
         return ""
 
     @property
@@ -155,15 +155,15 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
             self.refresh(Region(x, y + self.head_height, self.size.width if width is None else width, 1))
 
     def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
-        """Return the texts of a row, each with the component class that colours it (empty for none)."""
+        """Return the texts of a row, each with the component class of its colour (empty for none)."""
         raise NotImplementedError
 
     def empty_lines(self) -> list[str]:
-        """Return what to say while there are no rows."""
+        """Return the text shown without rows."""
         return []
 
     def cursor_moved(self) -> None:
-        """Do what follows after the operator moved the cursor to another row."""
+        """React to a move of the cursor to another row."""
 
     def on_resize(self, _: Resize) -> None:
         self.set_height()
@@ -188,7 +188,7 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
         self.cursor_moved()
 
     def show_cursor(self) -> None:
-        """Scroll just so far that the cursor's row is visible."""
+        """Scroll just enough to show the cursor's row."""
         height = self.rows_height
         top = self.scroll_offset.y
         if height <= 0:
@@ -234,11 +234,11 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
         return self.strip(segments, self.style_of("row-list--cursor") if here else None)
 
     def cell_style(self, component: str, *, here: bool = False) -> Style:
-        """Return how a part of a row looks, with or without the cursor on it."""
+        """Return the style of a part of a row, with or without the cursor on it."""
         style = self._cell_styles.get((here, component))
         if style is None:
             style = self.style_of("row-list--cursor" if here else "")
-            # In reverse video dim or coloured text is a patch that cannot be read.
+            # In reverse video dim or coloured text is unreadable.
             if component and not style.reverse:
                 colour = self.style_of(component)
                 style += Style(color=colour.color, dim=colour.dim)  # the background belongs to the row

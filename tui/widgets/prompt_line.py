@@ -1,4 +1,4 @@
-"""The line at the foot of a pane in which a filter or a search is typed."""
+"""The line at the foot of a pane for typing a filter or a search."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PromptLine(Horizontal):
-    """Visible only while somebody types; Enter keeps the text, Escape takes it back."""
+    """Visible only while you type; Enter keeps the text, Escape discards it."""
 
     BINDINGS = bindings(KeyContext.FILTER)
     DEFAULT_CSS = """
@@ -45,10 +45,10 @@ class PromptLine(Horizontal):
         return self.query_one(PromptInput)
 
     def typed(self, text: str) -> None:
-        """Do what follows a change; `text` is the whole line."""
+        """React to a change; `text` is the whole line."""
 
     def left(self) -> None:
-        """Close the line: the keys have gone to another pane."""
+        """Close the line: another pane has the focus."""
         self.close()
 
     def action_keep(self) -> None:
@@ -58,7 +58,7 @@ class PromptLine(Horizontal):
         raise NotImplementedError
 
     def show(self, text: str) -> None:
-        """Open with this text and take the keys."""
+        """Open with this text and take the focus."""
         if not self.children:  # a field would cost the first paint more than the line is worth there
             from .prompt_input import PromptInput
 
@@ -84,6 +84,6 @@ class PromptLine(Horizontal):
         self.action_keep()
 
     def on_descendant_blur(self, _: DescendantBlur) -> None:
-        """Close the line when another pane took the keys: a dialog or another window gives them back."""
+        """Close the line when another pane takes the focus: a dialog or another window returns it."""
         if self.is_open and self.app.app_focus and self.app.screen is self.screen:
             self.left()

@@ -1,4 +1,4 @@
-"""A scripted Claude Code, as version 2.1 speaks in its streaming JSON, with control requests and without."""
+"""A scripted Claude Code that speaks streaming JSON like version 2.1, with control requests and without."""
 
 import glob
 import json
@@ -219,7 +219,7 @@ class Claude(Player):
         self.emit(type="user", message={"role": "user", "content": [block]}, parent_tool_use_id=None)
 
     def _denial(self, name, args, call_id):
-        """Return why a call is not made; empty where it is. Hooks come before permissions, and those before people."""
+        """Return why a call is not made; empty if it is. Hooks come before permissions, and those before people."""
         called = {"tool_name": name, "tool_input": args, "tool_use_id": call_id}
         is_asked = False
         if self._hooks:
@@ -256,7 +256,7 @@ class Claude(Player):
         self.message([], "end_turn")
 
     def do_cut(self, words):
-        """Try to go on three times, then give up."""
+        """Try to continue three times, then fail."""
         for _ in range(4):
             self.do_write(words)
             self.message([{"type": "text", "text": self.written}], "max_tokens")

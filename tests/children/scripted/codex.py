@@ -1,4 +1,4 @@
-"""A scripted Codex, as version 0.169 speaks in its app-server: `codex.py app-server`."""
+"""A scripted Codex that speaks the app-server protocol like version 0.169: `codex.py app-server`."""
 
 import json
 import os
@@ -35,7 +35,7 @@ SCHEMA = {
     "TurnStartParams": "threadId input effort clientUserMessageId",
     "TurnSteerParams": "threadId expectedTurnId input clientUserMessageId",
 }
-"""What it says of its protocol: the names of its types, and of their members."""
+"""Its description of the protocol: the names of its types, and of their members."""
 
 
 def write_schemas(directory):
@@ -86,7 +86,7 @@ class Codex(Player):
             self._open(number, method, params)
 
     def _open(self, number, method, params):
-        """Answer what comes before the first turn."""
+        """Answer the requests before the first turn."""
         if method == "initialize":
             emit(id=number, result={"userAgent": "scripted/0.169.0", "codexHome": home(), "platformOs": "linux"})
         elif method == "config/read":
@@ -146,7 +146,7 @@ class Codex(Player):
             self._tell("error", error=error, willRetry=False)
         self._turn, self.written = "", ""
         self.is_interrupted = False
-        self.messages.clear()  # it forgets what it has not shown
+        self.messages.clear()  # it forgets messages that it has not shown
         ended = {"id": turn, "items": [], "status": status, "error": error}
         emit(method="turn/completed", params={"threadId": self._thread, "turn": ended})
 

@@ -1,4 +1,4 @@
-"""A scripted pi, as version 1.5 speaks in its JSON and rpc modes: `pi.py --mode json|rpc`, with pi's flags."""
+"""A scripted pi that speaks its JSON and rpc modes like version 1.5: `pi.py --mode json|rpc`, with pi's flags."""
 
 import json
 import os
@@ -31,7 +31,7 @@ class Session:
 
     @property
     def prompts(self):
-        """What the user said to begin a turn."""
+        """The user's prompts that began a turn."""
         said = [entry["message"] for entry in self._entries if entry["type"] == "message" and "steered" not in entry]
         return [message["content"][0]["text"] for message in said if message["role"] == "user"]
 
@@ -53,7 +53,7 @@ def respond(command, data=None, error=""):
 
 
 def payload_fault(payload):
-    """Say why the tool for structured results refuses these arguments; empty where it takes them."""
+    """Return why the tool for structured results refuses these arguments; empty if it accepts them."""
     if payload["status"] not in ("SUCCESS", "ERROR"):
         return "status must be SUCCESS or ERROR"
     needed = "result" if payload["status"] == "SUCCESS" else "error"
@@ -138,7 +138,7 @@ class Pi(Player):
         emit(type="message_end", message=said)
 
     def message(self, content, stop, **more):
-        """Write a message of the model; one that was broken off has cost nothing."""
+        """Write a message of the model; an interrupted one costs nothing."""
         thought, self.thought = self.thought, ""
         if thought:
             content = [{"type": "thinking", "thinking": thought}, *content]
@@ -154,7 +154,7 @@ class Pi(Player):
                 self.session.add("assistant", block["text"])
 
     def _call(self, name, args, carry_out):
-        """Have the model call a tool; `carry_out` returns what comes of it."""
+        """Have the model call a tool; `carry_out` returns its result."""
         call_id = self.call_id()
         self.message([{"type": "toolCall", "id": call_id, "name": name, "arguments": args}], "toolUse")
         about = {"toolCallId": call_id, "toolName": name}

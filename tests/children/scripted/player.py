@@ -1,14 +1,13 @@
-"""What the scripted agents share: each plays the script in its task, and speaks the protocol of one kind of agent.
+"""The common part of the scripted agents: each plays the script in its task, and speaks one kind of agent's protocol.
 
 A script is the text of a task from a line `parts` on. Its parts are separated by a line `then`: the first prompt of a
-conversation gets the first part, each further prompt the next one, whatever it says. A part has a command a line:
+conversation gets the first part, each further prompt the next one, regardless of its text. A part has a command a line:
 
-`think TEXT`, `say TEXT` (an answer), `empty`
-(an answer without a word), `write TEXT` (the beginning of an answer), `cut TEXT` (one that reaches the
-length limit), `bash COMMAND` (asks for permission as its program does), `question TEXT | CHOICE | CHOICE`,
-`hand-over STATUS TEXT` (a structured result), `fail STATUS TEXT` (an error of the model), `retry STATUS TEXT` (one
-after which the program tries again), `hear` (waits for a message), and those of `Player` below. `{reply}` stands for
-the last prompt, message, reply, decision or output.
+`think TEXT`, `say TEXT` (an answer), `empty` (an answer without text), `write TEXT` (the beginning of an answer), `cut
+TEXT` (one that reaches the length limit), `bash COMMAND` (asks for permission as its program does), `question TEXT |
+CHOICE | CHOICE`, `hand-over STATUS TEXT` (a structured result), `fail STATUS TEXT` (an error of the model), `retry
+STATUS TEXT` (one after which the program tries again), `hear` (waits for a message), and the methods of `Player` below.
+`{reply}` stands for the last prompt, message, reply, decision or output.
 
 Standard library only, so that `python -I -S` starts it quickly.
 """
@@ -29,11 +28,11 @@ GARBAGE = "}{ this is not a message \x1b[31m\x00 \\ud800"
 
 
 class Interrupted(Exception):
-    """The turn is to end now."""
+    """The turn has to end now."""
 
 
 def part_for(prompts):
-    """Return the part of the last script that its newest prompt is answered by."""
+    """Return the part of the last script that answers its newest prompt."""
     scripts = [number for number, prompt in enumerate(prompts) if "parts\n" in prompt]
     parts = prompts[scripts[-1]].partition("parts\n")[2].split("\nthen\n")
     return parts[min(len(prompts) - 1 - scripts[-1], len(parts) - 1)]
@@ -71,14 +70,14 @@ class Player:
         self.is_open = True
         """Whether more may come on stdin."""
         self.answers = {}
-        """Of the other side to what this one asked, by the ids of the requests."""
+        """The other side's answers, by the ids of the requests."""
         self.messages = deque()
-        """What was said since the turn began and the model has not read."""
+        """Messages since the turn began that the model has not read."""
         self.is_interrupted = False
         self.reply = ""
         self.thought = ""
         self.written = ""
-        """What was written of a message that has not ended."""
+        """The written part of an unfinished message."""
         self.tokens, self.cost = (100, 20), 0.001
         """Of each message."""
         self._rest = b""
@@ -88,11 +87,11 @@ class Player:
     # --- what comes ---
 
     def take(self, message):
-        """Take a line of stdin."""
+        """Handle a line of stdin."""
         raise NotImplementedError
 
     def look(self, seconds=0.0):
-        """Take what comes on stdin within this time; None waits. Raises Interrupted if the turn is to end."""
+        """Read stdin for this time; None waits. Raises Interrupted if the turn has to end."""
         if self.is_open:
             if select.select((0,), (), (), seconds)[0]:
                 piece = os.read(0, 1 << 16)
@@ -108,7 +107,7 @@ class Player:
             raise Interrupted
 
     def answer_to(self, request_id):
-        """Wait for an answer. Raises SystemExit if nobody is there who could give it."""
+        """Wait for an answer. Raises SystemExit if stdin has ended."""
         while request_id not in self.answers:
             if not self.is_open:
                 raise SystemExit(0)
@@ -126,7 +125,7 @@ class Player:
     # --- what it does ---
 
     def play(self, part):
-        """Play a part to its end, then answer what was said meanwhile. Raises Interrupted."""
+        """Play a part to its end, then answer messages sent during it. Raises Interrupted."""
         for line in part.splitlines():
             command, _, argument = line.strip().partition(" ")
             if command:
@@ -138,7 +137,7 @@ class Player:
             self.do_say(f"Heard: {self.reply}")
 
     def deliver(self):
-        """Hand the model what was said meanwhile, as its program shows it."""
+        """Give the model the messages sent during the turn, as its program shows them."""
         while self.messages:
             self.reply = self.show(self.messages.popleft())
 
@@ -224,6 +223,6 @@ class Player:
         complain(words)
 
     def do_close_stdout(self, _):
-        """End all output; nothing that comes after it is seen."""
+        """End all output; later output is lost."""
         close_stdout("")
         signal.pause()

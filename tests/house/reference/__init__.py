@@ -22,17 +22,17 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/reference/promises.md": promises.page,
     "docs/reference/settings.md": settings.page,
 }
-"""By path: what returns the whole text."""
+"""By path: the function that returns the whole text."""
 
 
 def documents() -> Iterator[Path]:
-    """Yield every document of the tree that people read."""
+    """Yield every document of the tree for readers."""
     yield from sorted(ROOT.glob("*.md"))
     yield from sorted(ROOT.glob("docs/**/*.md"))
 
 
 def wanted() -> Iterator[tuple[Path, str]]:
-    """Yield each generated file, and each document with keys in it, with the text that it has to have."""
+    """Yield each generated file, and each document with keys, with its expected text."""
     for name, text in GENERATED.items():
         yield ROOT / name, text()
     for path in documents():

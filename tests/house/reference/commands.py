@@ -14,7 +14,7 @@ ROOT = deck_command(lambda _runs, _readonly, _beside: 0)
 
 class Explained(NamedTuple):
     words: str
-    """What is typed, such as `subdeck hosts serve`."""
+    """The typed command, such as `subdeck hosts serve`."""
     about: str
     """One line; empty for `subdeck` itself."""
     command: click.Command
@@ -32,7 +32,7 @@ class Explained(NamedTuple):
 
     @property
     def options(self) -> list[tuple[str, str]]:
-        """Return the options as they are typed, each with its help; --help, which every command has, is left out."""
+        """Return the options as typed, each with its help, except --help, which every command has."""
         records = (
             param.get_help_record(self.context)
             for param in self.command.get_params(self.context)

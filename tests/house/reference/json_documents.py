@@ -29,10 +29,10 @@ OPTIONAL = {
     "deniedTools": "array or null",
     "inheritContext": "boolean or null",
 }
-"""Types of fields that are null in every recorded document, and that no record of a run has."""
+"""Types of fields that are null in every recorded document, and missing in a run's records."""
 
 LONGEST_LIST, LONGEST_TEXT, MOST_KEYS, FEW = 2, 160, 40, 4
-"""How much of a document an example shows."""
+"""Limits of an example."""
 
 OTHERS = {
     "take-over": ("argv: array of strings", "The command that continues the run interactively."),
@@ -99,7 +99,7 @@ def described(documents: Iterable[Any], named: Iterable[str] = ()) -> list[tuple
     order = {path: number for number, path in enumerate(types)}
 
     def place(path: str) -> list[int]:
-        """Put a field behind the object that it is in."""
+        """Put a field behind its object."""
         ends = [found.start() for found in re.finditer(r"[.\[]", path)]
         return [order.get(path[:end], 0) for end in (*ends, len(path))]
 
@@ -110,14 +110,14 @@ def described(documents: Iterable[Any], named: Iterable[str] = ()) -> list[tuple
 
 
 def _with_declared(path: str, kinds: str) -> tuple[str, str]:
-    """Return a field with the type that its record declares, where every recorded value is null."""
+    """Return a field with its declared type if every recorded value is null."""
     name = path.strip("`").rpartition(".")[2]
     return path, declared().get(name, OPTIONAL.get(name, kinds)) if kinds == "null" else kinds
 
 
 @cache
 def declared() -> dict[str, str]:
-    """Return the types of the fields that the records of a run have, by name; without those that differ."""
+    """Return the types of the fields in a run's records, by name, without ambiguous ones."""
     types: dict[str, set[str]] = {}
     _, components = msgspec.json.schema_components((RunMeta, RunResult))
     for struct in components.values():

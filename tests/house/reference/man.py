@@ -58,7 +58,7 @@ def _body(command: Explained) -> list[str]:
 
 
 def _text(words: str) -> str:
-    """Return text for roff: nothing in it is a request, and what people copy keeps its hyphens and quotes."""
+    """Return text for roff: it contains no requests, and copied text keeps its hyphens and quotes."""
     escaped = words.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
     escaped = escaped.replace("^", "\\(ha").replace("~", "\\(ti")
     escaped = re.sub(r"[^\x00-\x7f]", lambda found: f"\\[u{ord(found[0]):04X}]", escaped)

@@ -1,4 +1,4 @@
-"""Run every command that prints a JSON document once, in a world of its own, and keep what it printed.
+"""Run every command that prints a JSON document once, in a separate world, and keep its output.
 
 `recorded.json` has the documents; `docs/reference/json.md` is made of them, and a test compares their fields with those
 of a new recording.
@@ -23,13 +23,13 @@ from tests.repositories import IDENTITY
 from tests.waiting import wait_until
 
 PATIENCE_S = 120.0
-"""How long a command, or a request of a run, may take on a busy machine."""
+"""Maximum time for a command, or a request of a run, on a busy machine."""
 
 FILE = Path(__file__).with_name("recorded.json")
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 Recorded = dict[str, list[dict[str, Any]]]
-"""By command: each call of it that was recorded, as `call` and `document`."""
+"""By command: each recorded call, as `call` and `document`."""
 
 PRESETS = {
     "scout": "description: Finds where something is done\ntools: read, grep, find, ls\n",
@@ -44,7 +44,7 @@ STREAM = '{"type": "text", "text": "Done."}\n'
 
 
 def record() -> Recorded:
-    """Make a project, run all commands in it, and return their documents without what differs from time to time."""
+    """Make a project, run all commands in it, and return their documents without varying parts."""
     root = Path(tempfile.mkdtemp(prefix="sd-", dir="/tmp"))
     environment = isolation.variables(root) | IDENTITY | {"SUBDECK_OFFLINE_PACE": "0", "GIT_CONFIG_NOSYSTEM": "1"}
     if isolation.MARKER in os.environ:
@@ -197,7 +197,7 @@ class _Session:
         )
 
     def wait_for_delivery(self, run_id: str, message_id: str) -> None:
-        """Wait until the agent has a message: the result of a run that is stopped earlier lists it as undelivered."""
+        """Wait until the agent has a message: the result of a run stopped earlier lists it as undelivered."""
         events = self.project / ".pi" / "subagents" / "runs" / run_id / "events.jsonl"
 
         def is_delivered() -> bool:
@@ -209,7 +209,7 @@ class _Session:
         wait_until(is_delivered, "the delivery of its message", timeout=PATIENCE_S)
 
     def cleaned(self, call: dict[str, Any]) -> dict[str, Any]:
-        """Return a call with the places of this machine replaced."""
+        """Return a call with this machine's paths replaced."""
         places = {
             str(self.project): "/home/me/shop",
             str(self.root / "home"): "/home/me",

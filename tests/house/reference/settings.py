@@ -36,7 +36,7 @@ def page() -> str:
 
 
 def _merged(parts: list[str]) -> list[str]:
-    """Join the tables of keys without a section, which sections stand between."""
+    """Join the tables of keys without a section, which are separated by sections."""
     head = "## Settings\n\n"
     plain = [part for part in parts if part.startswith(head)]
     rows = [line for part in plain for line in part.removeprefix(head).splitlines()[2:]]
@@ -58,7 +58,7 @@ def _row(key: str) -> tuple[str, ...]:
 
 
 def _time(seconds: float) -> str:
-    """Return a time as a file has it: `90s`, `10m`, `2h`, `7d`."""
+    """Return a time as written in a file: `90s`, `10m`, `2h`, `7d`."""
     units = (("d", 86400), ("h", 3600), ("m", 60))
     return next((f"{seconds / size:g}{unit}" for unit, size in units if not seconds % size), f"{seconds:g}s")
 

@@ -1,7 +1,7 @@
-"""Sweep over decks in real terminals until so many seconds are over; exit with 1 when one showed something wrong.
+"""Sweep over decks in real terminals until so many seconds are over; exit with 1 if one showed something wrong.
 
-`python -m tests.soak.deck --seed 7 --seconds 3600`; `--seed 7 --trial 13` plays one trial again. What a trial does is
-drawn from seed and number, so that it is the same each time; when it happens is up to the machine.
+`python -m tests.soak.deck --seed 7 --seconds 3600`; `--seed 7 --trial 13` replays one trial. A trial's actions are
+drawn from seed and number, so they are the same each time; their timing depends on the machine.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
 
 
 def play(plan: Plan, keep: Path) -> Outcome:
-    """Play one trial in this process, and end all that is left of it."""
+    """Play one trial in this process, and end all leftovers."""
     processes.become_subreaper()
     root = Path(tempfile.mkdtemp(prefix="soak-", dir="/tmp"))
     try:

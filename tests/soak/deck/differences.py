@@ -1,4 +1,4 @@
-"""Compare a deck's screen with `subdeck status --all --json` and the events on disk; pure, but for counting these."""
+"""Compare a deck's screen with `subdeck status --all --json` and the events on disk; pure, except for their count."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from subdeck.tui.runs.store import Need
 from .view import Row, View
 
 TEXT = 36
-"""Characters of a text that are looked for in the transcript: they fit into one of its lines."""
+"""Characters of a text that are searched in the transcript: they fit into one of its lines."""
 SHORT = 400
 """Characters of a text whose beginning is still on the screen when its end is."""
 
@@ -34,7 +34,7 @@ Document = dict[str, Any]
 
 
 def standing(document: Document, runs: Path) -> list[Any]:
-    """Return what must not change between two looks, or nothing is quiet."""
+    """Return the state that must not change between two looks at a quiet point."""
     return [
         (
             *(run[name] for name in ("runId", "status", "reason", "foreign", "unknown", "waiting", "interrupted")),
@@ -85,7 +85,7 @@ def _rows(view: View, document: Document) -> Iterator[str]:
 
 
 def _hidden(view: View, document: Document) -> Iterator[str]:
-    """Yield the short ids of the runs that folded groups hide: Enter folds the group whose head has the cursor."""
+    """Yield the short ids of runs hidden by folded groups: Enter folds the group whose head has the cursor."""
     groups: dict[str, list[str]] = {}
     for run in document["runs"]:
         if run["group"]:
@@ -102,7 +102,7 @@ def _is_alike(row: Row, state: tuple[str, str]) -> bool:
 
 
 def _states(run: Document) -> list[tuple[str, str]]:
-    """Return glyph and word of a run; several where the clock decides between them."""
+    """Return glyph and word of a run; several if the clock decides between them."""
     status = RunStatus(run["status"])
     if run["foreign"] or run["unknown"]:
         return [(ELSEWHERE_GLYPH, FOREIGN if run["foreign"] else status)]
@@ -132,7 +132,7 @@ def _transcript(view: View, runs: Path) -> Iterator[str]:
 
 
 def _last_words(lines: list[bytes]) -> str:
-    """Return what the end of a transcript must show: how the run ended, or what the agent wrote last."""
+    """Return the text that the end of a transcript must show: the run's result, or the agent's last text."""
     try:
         last = json.loads(lines[-1])
         if last["type"] == "run_ended":

@@ -1,4 +1,4 @@
-"""The operations of a trial: drawn from seed and number alone, so that a trial can be played again."""
+"""The operations of a trial: drawn only from seed and number, so that a trial can be replayed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 
 class Act(StrEnum):
-    """What is done to the project, or to an open deck."""
+    """An action on the project, or on an open deck."""
 
     START = "start"
     """`subdeck bg` with a puppet as the agent."""
@@ -44,7 +44,7 @@ class Act(StrEnum):
     LOSE_DIRECTORY = "lose directory"
     """Remove the directory of a finished run."""
     APPEAR = "appear"
-    """Copy a finished run under another id, as a checkout brings runs of others."""
+    """Copy a finished run under another id, as a checkout with other people's runs does."""
     TRUST = "trust"
     KEYS = "keys"
     """Press keys in a deck."""
@@ -87,7 +87,7 @@ WEIGHTS = {
     Act.RESIZE: 1,
 }
 MORE_STARTS = 4
-"""Runs that are started before anything else, so that there is something to act on."""
+"""Runs that are started before anything else, so that there are targets."""
 
 
 class Step(Struct, frozen=True):
@@ -102,9 +102,9 @@ class Plan(Struct, frozen=True):
     seed: int
     number: int
     decks: int
-    """How many are open at once."""
+    """Number of decks open at once."""
     burners: int
-    """Processes that do nothing but use the processor, while steps are taken."""
+    """Processes that only use the processor, during the steps."""
     max_running: int | None
     """The setting."""
     rounds: tuple[tuple[Step, ...], ...]
@@ -112,7 +112,7 @@ class Plan(Struct, frozen=True):
 
 
 def draw(seed: int, number: int, without: Collection[Act] = ()) -> Plan:
-    """Draw a trial; the acts `without` which it is played leave the others as they are."""
+    """Draw a trial; leaving out the acts `without` does not change the others."""
     chance = random.Random(f"deck/{seed}/{number}")
     decks = 2 if chance.random() < 0.4 else 1
     burners = chance.choice((0, 1, 2, 3))

@@ -30,17 +30,17 @@ from .world import ASKING, SUBDECK, World
 
 SIZE, SMALL = (210, 70), (190, 66)
 PATIENCE_S = 10.0
-"""How long a difference may last while nothing changes."""
+"""Maximum duration of a difference while nothing changes."""
 OPEN_S = 30.0
-"""How long a deck has to show its first figures."""
+"""Time for a deck to show its first figures."""
 COMMANDS_S = 60.0
-"""How long commands have to come to their ends."""
+"""Time for commands to end."""
 QUIET_S = 60.0
-"""How long runs have to come to rest: each has a time limit."""
+"""Time for runs to settle: each has a time limit."""
 BURN = "while True: pass"
 KEYS = ("j", "j", "k", "g", "G", "m", "Enter", "Escape")
 RUNS_KEYS = "/ filter"
-"""In the footer only while the runs have the keys."""
+"""In the footer only while the runs have the focus."""
 LOOKS_APART = 6
 """Looks at the screen between two keys."""
 MOST_RUNS = 42
@@ -48,7 +48,7 @@ MOST_RUNS = 42
 
 
 class Difference(Exception):
-    """The screen shows something else than the disk holds, or nothing at all."""
+    """The screen differs from the disk, or shows nothing."""
 
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(detail)
@@ -149,7 +149,7 @@ class Trial:
     # --- operations ----------------------------------------------------------------------------------------------
 
     def _do(self, step: Step) -> str:
-        """Carry out a step; return what it was done to, or why nothing was."""
+        """Carry out a step; return its target, or why there was none."""
         choice = step.choice
         if step.act in self._starts:
             return self._starts[step.act](choice)
@@ -164,7 +164,7 @@ class Trial:
 
     @cached_property
     def _starts(self) -> Mapping[Act, Callable[[float], str]]:
-        """What needs no target, by a number between 0 and 1."""
+        """Acts without a target, by a number between 0 and 1."""
         return {
             Act.START: lambda choice: self._command("bg", "scout", self.world.task_of_puppet(choice)),
             Act.START_ASKING: lambda _: self._command("bg", "asker", ASKING),
@@ -184,7 +184,7 @@ class Trial:
 
     @cached_property
     def _acts(self) -> Mapping[Act, tuple[Callable[[], Sequence[Any]], Callable[[Any], str]]]:
-        """What is done to one of those that a function finds."""
+        """Acts on one of the targets that a function finds."""
         world = self.world
         active = Path(world.project.active)
         return {
@@ -274,14 +274,14 @@ class Trial:
             processes.send(pid, signal.SIGCONT)
 
     def _come_to_rest(self) -> None:
-        """Wait until all commands have ended and nobody acts any more; runs may continue."""
+        """Wait until all commands have ended and no process acts any more; runs may continue."""
         self._continue(float("inf"))
         self._wait(lambda: all(command.poll() is not None for command in self._commands), COMMANDS_S, "commands to end")
         self._commands.clear()
         if len(self.world.run_dirs()) > MOST_RUNS:
             self._log("clean", self._command("clean", "--keep", str(MOST_RUNS // 2), "--yes"))
             self._wait(lambda: self._commands[-1].poll() is not None, COMMANDS_S, "the cleaning to end")
-        # Nobody else looks now: the apps have to find out by themselves that these are lost.
+        # No other process looks now: the apps have to find out themselves that these are lost.
         self._wait(lambda: not any(map(_is_lost, self._crashed)), PATIENCE_S, "an app to finish crashed runs")
         self._crashed.clear()
 
@@ -306,7 +306,7 @@ class Trial:
         self._quiet_points += 1
 
     def _give_runs_the_keys(self, deck: Deck) -> None:
-        """Leave what is open and go to the runs: apart, as a key right behind Escape is another key to a terminal."""
+        """Leave other places and go to the runs, with pauses: a terminal joins Escape and a key right behind it."""
         turns = itertools.cycle((("Escape",), *[()] * LOOKS_APART, ("2",), *[()] * LOOKS_APART))
 
         def are_there() -> bool:
@@ -318,12 +318,12 @@ class Trial:
         self._wait(are_there, PATIENCE_S, f"the runs of deck {self._decks.index(deck)} to have the keys")
 
     def _compare_with_new_deck(self) -> None:
-        """See whether an app that starts now counts the same runs as unread."""
+        """Check whether an app that starts now counts the same runs as unread."""
         self._decks.append(Deck(len(self._decks), self.world))
         self._until_equal(self._decks)
 
     def _until_equal(self, decks: list[Deck]) -> None:
-        """Wait until these decks show what is on disk; raise Difference if one does not while nothing changes."""
+        """Wait until these decks match the disk; raise Difference if one does not while nothing changes."""
         runs = self.world.runs
         former: list[Any] | None = None
         quiet_since: float | None = None
@@ -354,7 +354,7 @@ class Trial:
             arena.reap()
 
     def _kind(self, decks: list[Deck]) -> str:
-        """Find out by one more run whether a deck shows nothing new at all."""
+        """Find out by one more run whether a deck shows no news."""
         before = [read(deck.screen) for deck in decks]
         self._keep_views("")
         self.world.command("bg", "scout", self.world.task_of_puppet(0.0))
@@ -376,7 +376,7 @@ class Trial:
 
 
 def _differing_needs(views: list[View | None]) -> list[str]:
-    """Compare how many runs need somebody between decks; how long each was silent is known to each app alone."""
+    """Compare between decks how many runs need you; idle times are known only to each app."""
     counted = [{need: count for need, count in view.needs.items() if need is not Need.SILENT} for view in views if view]
     if all(needs == counted[0] for needs in counted):
         return []

@@ -13,7 +13,7 @@ _NEED_WORDS = {need.counted(count).partition(" ")[2]: need for need in Need for 
 _NEEDS = re.compile(rf"(\d+) ({'|'.join(map(re.escape, sorted(_NEED_WORDS, key=len, reverse=True)))})\b")
 _FOOTER = re.compile(r"^ ?bg: (\d+) running / (\d+) total(?=  |$)")
 _STATE_AT = 4
-"""Cells before the state of a row: the cursor, whether it needs somebody, the place in a group."""
+"""Cells before the state of a row: the cursor, whether it needs you, the place in a group."""
 _ROW = re.compile(r"(\S)(?: ([a-z][A-Za-z ]*?))? +([0-9a-f]{6})(?: |$)")
 _FOLDED_HEAD = re.compile(rf".{{{_STATE_AT - 1}}}{FOLDED}.* ×(\d+) ")
 _SHOWN = re.compile(r"(\d{8}-\d{6}-[0-9a-f]{6}) · (?:(\d+) events?)?")
@@ -23,39 +23,39 @@ CURSOR = "▌"
 class Row(Struct, frozen=True):
     glyph: str
     word: str
-    """Empty where the list has no room for it."""
+    """Empty if it does not fit in the list."""
 
 
 class View(Struct, frozen=True):
     running: int
-    """Without those that are queued."""
+    """Without queued ones."""
     in_shell: int
     """Those of them that a `subdeck run` waits for."""
     queued: int
     needs: dict[Need, int]
-    """How many runs need somebody, by why."""
+    """How many runs need you, by the reason."""
     background: tuple[int, int] | None
-    """The footer's figures: running, total; None where the footer has another form."""
+    """The footer's figures: running, total; None if the footer has another form."""
     rows: dict[str, Row]
     """By the last part of the run's id."""
     folded: tuple[int, ...]
-    """How many rows each folded group hides."""
+    """Number of rows hidden in each folded group."""
     is_whole: bool
     """Whether the list ends on the screen: no row is below it."""
     selected: str
-    """The last part of the highlighted run's id; empty where the cursor is on the head of a group, or out of sight."""
+    """The last part of the highlighted run's id; empty if the cursor is on the head of a group, or out of sight."""
     transcript_of: str
     """The id of the run whose transcript is shown; empty for none."""
     events: int | None
-    """How many the transcript is made of; None while it is being read."""
+    """Number of events in the transcript; None while it is being read."""
     transcript: tuple[str, ...]
     """Its lines."""
     is_following: bool
-    """Whether they are the last ones: not if somebody has scrolled up in it."""
+    """Whether they are the last ones: not after scrolling up."""
 
 
 def read(screen: str) -> View | None:
-    """Read a screen of `capture-pane`; None for one that does not show the deck."""
+    """Read a screen of `capture-pane`; None if it does not show the deck."""
     lines = screen.rstrip("\n").split("\n")
     header = _RUNNING.search(lines[0])
     pane = _pane(lines, "Runs")

@@ -26,9 +26,9 @@ PRESETS = {
 }
 ASKING = "Read open.txt and closed.txt and search for `lantern` and `wick`"
 ANSWER_S = 5
-"""How long a request waits for a reply."""
+"""Time that a request waits for a reply."""
 STATUS_S = 30
-"""How long `status` may take on a busy machine."""
+"""Maximum time of `status` on a busy machine."""
 
 
 class World(Arena):
